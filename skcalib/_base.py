@@ -1,0 +1,190 @@
+"""Floor 2: what every calibrator shares. Check, decide the space, call ``_fit`` / ``_map``."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skcalib._blocks import column_blocks
+from skcalib._inputs import (
+    as_columns,
+    as_matrix,
+    check_kind,
+    check_labels,
+    check_lengths,
+    check_possible,
+    check_weight,
+    drop_weightless,
+    encode_labels,
+    is_simplex,
+    resolve_kind,
+)
+from skcalib._simplex import FloatArray, Kind, Scores, normalise_rows
+
+Float64Array = NDArray[np.float64]
+
+
+class ScoreCalibrator(ClassifierMixin, BaseEstimator):
+    """A classifier on scores: the template of every calibrator.
+
+    A subclass gives ``_fit(scores, code, w)``, which returns its fitted attributes by name and
+    sets none (so that a failed or interrupted fit changes nothing), and ``_map(scores)``, which
+    returns probabilities ``(n, K)`` in the type of the scores.
+
+    Parameters
+    ----------
+    input : {"auto", "logits", "proba"}, default="auto"
+        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
+        certain.
+    classes : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "input": [StrOptions({"auto", "logits", "proba"})],
+        "classes": ["array-like", None],
+    }
+
+    def __init__(self, *, input: str = "auto", classes: ArrayLike | None = None) -> None:
+        self.input = input
+        self.classes = classes
+
+    @abstractmethod
+    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+        """Return the fitted attributes by name."""
+
+    @abstractmethod
+    def _map(self, scores: Scores) -> FloatArray:
+        """Return the calibrated probabilities ``(n, K)``."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the calibrator on held-out scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K), (n, 1) or (n,)
+            Logits or class probabilities, a column for each class in sorted order; one column
+            is a binary logit or the probability of the second class. Logits may be -inf.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+
+        Returns
+        -------
+        self : object
+            Fitted calibrator.
+
+        Raises
+        ------
+        ValueError
+            If the scores hold NaN or +inf, could be either logits or probabilities, or do not
+            go with the labels.
+        """
+        self._validate_params()
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        S = as_matrix(X)
+        check_possible(S)
+        kind = resolve_kind(S, self.input)
+        labels = check_labels(y, warn=True)
+        check_lengths(labels, S, "y", "X")
+        w = check_weight(sample_weight, S.shape[0])
+        fitted: dict[str, Any] = {"input_": kind}
+        # Whoever says "logits" of rows that lie on the simplex is believed at prediction too.
+        fitted["_refuses_simplex"] = kind == "logits" and not is_simplex(S)
+        columns = as_columns(S, kind)
+        code, fitted["classes_"] = encode_labels(labels, columns.shape[1], self.classes)
+        columns, code, w = drop_weightless(columns, code, w)
+        fitted.update(self._fit(Scores(columns, kind), code, w))
+        validate_data(self, X if hasattr(X, "columns") else S, skip_check_array=True)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K), (n, 1) or (n,)
+            Scores of the kind seen in ``fit`` (`input_`).
+
+        Returns
+        -------
+        proba : ndarray of shape (n, K)
+            Rows sum to 1; columns follow `classes_`; float32 for float32 scores.
+
+        Raises
+        ------
+        ValueError
+            If the scores are of another kind or shape than those seen in ``fit``.
+        """
+        check_is_fitted(self)
+        S = as_matrix(X)
+        if np.ndim(X) == 1 and self.n_features_in_ > 1:
+            raise ValueError(
+                f"Expected 2D array, got 1D array instead: {type(self).__name__} was fitted on "
+                f"{self.n_features_in_} columns. Reshape your data with X.reshape(1, -1) if it is "
+                "a single row."
+            )
+        validate_data(self, X if hasattr(X, "columns") else S, reset=False, skip_check_array=True)
+        check_possible(S)
+        kind: Kind = self.input_
+        check_kind(S, kind, self._refuses_simplex)
+        return self._map(Scores(as_columns(S, kind), kind))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the label of the largest calibrated probability, the lowest column on ties.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K), (n, 1) or (n,)
+            Scores of the kind seen in ``fit``.
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+        """
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
+
+
+class ColumnwiseCalibrator(ScoreCalibrator):
+    """A calibrator with one map for each class; rows are renormalised, all-zero rows uniform.
+
+    With two classes a single map serves: that of the second class; the first gets the
+    complement. A subclass gives ``_map_column(j, column)``: map number j of a column of
+    probabilities, in [0, 1].
+    """
+
+    def _first_column(self, n_classes: int) -> int:
+        """Return the first class that has a map of its own."""
+        return 1 if n_classes == 2 else 0
+
+    @abstractmethod
+    def _map_column(self, j: int, column: FloatArray) -> FloatArray:
+        """Map the probabilities of a class, ``(n,)``."""
+
+    def _map(self, scores: Scores) -> FloatArray:
+        n, n_classes = scores.shape
+        first = self._first_column(n_classes)
+        out = np.empty((n, n_classes), dtype=scores.dtype)
+        for block in column_blocks(n, n_classes - first):
+            columns = slice(block.start + first, block.stop + first)
+            values = scores.proba_columns(columns)
+            for i, column in enumerate(values):
+                values[i] = self._map_column(block.start + i, column)
+            out[:, columns] = values.T
+        if first:
+            np.subtract(1, out[:, 1], out=out[:, 0])
+            return out
+        return normalise_rows(out)

@@ -1,0 +1,417 @@
+r"""Floor 1: bin edges, and the bin table of m binary problems at once.
+
+A binned calibration error is *reduce, bin, norm*. This file bins. For problem j with scores
+:math:`s_i`, outcomes :math:`t_i \in \{0, 1\}` and weights :math:`w_i`, bin b holds
+
+.. math:: W_{jb} = \sum_{i \in b} w_i, \quad
+          \mathrm{conf}_{jb} = \frac{1}{W_{jb}} \sum_{i \in b} w_i s_i, \quad
+          \mathrm{acc}_{jb} = \frac{1}{W_{jb}} \sum_{i \in b} w_i t_i .
+
+Uniform bins of all classes need no pass over the tiny entries: a row has at most B entries above
+1/B, and the first bin of a class is its column sum less the other bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._blocks import row_blocks
+from skcalib._one_vs_rest import SortedProblem, is_unit, sort_problem, sorted_columns
+from skcalib._simplex import FloatArray, Scores
+
+Float64Array = NDArray[np.float64]
+Side = Literal["left", "right"]
+Method = Literal["uniform", "edges", "rank", "split", "floor"]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """How to bin.
+
+    ``method`` is "uniform", or the way quantile bins are cut: "edges" (ties never split, bins
+    closed on the left), "rank" (equal counts by rank, ties split), "split" (edges half-way
+    between equal parts, closed on the right) or "floor" ("edges" with range starts rounded
+    down, the form of thresholded adaptive calibration error's first paper). ``closed`` is the
+    closed side of uniform bins.
+    """
+
+    n_bins: int = 15
+    method: Method = "uniform"
+    closed: Side = "right"
+
+    def uniform_edges(self) -> Float64Array:
+        """Edges of even bins on [0, 1], compared exactly and without tolerance."""
+        return np.linspace(0.0, 1.0, self.n_bins + 1)
+
+    def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
+        """Bin of each score; 0 falls in the first bin and 1 in the last, whichever side closes."""
+        inner = self.uniform_edges()[1:-1]
+        return np.searchsorted(inner, score, side="left" if self.closed == "right" else "right")
+
+
+@dataclass(frozen=True)
+class BinTable:
+    """Sums of m binary problems in B bins; every array is ``(m, B)`` and empty bins hold 0."""
+
+    left: Float64Array
+    right: Float64Array
+    count: NDArray[np.int64]
+    weight: Float64Array
+    score_sum: Float64Array
+    hit_sum: Float64Array
+
+    def _mean(self, total: Float64Array) -> Float64Array:
+        return np.divide(total, self.weight, out=np.zeros_like(total), where=self.weight > 0)
+
+    @property
+    def confidence(self) -> Float64Array:
+        """Mean score of each bin, 0 where empty."""
+        return self._mean(self.score_sum)
+
+    @property
+    def accuracy(self) -> Float64Array:
+        """Share of hits of each bin, 0 where empty."""
+        return self._mean(self.hit_sum)
+
+    @property
+    def gap(self) -> Float64Array:
+        """``accuracy - confidence`` of each bin, 0 where empty."""
+        return self._mean(self.hit_sum - self.score_sum)
+
+    def pooled(self) -> BinTable:
+        """All problems as one; they must share their edges."""
+        return BinTable(
+            self.left[:1],
+            self.right[:1],
+            *(
+                part.sum(axis=0, keepdims=True)
+                for part in (self.count, self.weight, self.score_sum, self.hit_sum)
+            ),
+        )
+
+
+def _stack(rows: list[BinTable]) -> BinTable:
+    names = ("left", "right", "count", "weight", "score_sum", "hit_sum")
+    return BinTable(*(np.concatenate([getattr(row, name) for row in rows]) for name in names))
+
+
+# ------------------------------------------------------------------ one score column, m groups
+
+
+def flat_table(
+    score: FloatArray,
+    hit: NDArray[np.bool_],
+    w: Float64Array,
+    bins: Bins,
+    *,
+    group: NDArray[np.intp] | None = None,
+    n_groups: int = 1,
+    threshold: float | None = None,
+) -> BinTable:
+    """Table of ``n_groups`` problems whose rows lie in one column; `group` says whose each is."""
+    if bins.method == "uniform":
+        return _flat_uniform(score, hit, w, bins, group, n_groups, threshold)
+    weights = None if is_unit(w) else w
+    if group is None:
+        return _quantile_table(score, hit, weights, bins, threshold)
+    order = np.argsort(group, kind="stable")
+    parts = np.split(order, np.searchsorted(group[order], np.arange(1, n_groups)))
+    return _stack(
+        [
+            _quantile_table(
+                score[part], hit[part], None if weights is None else weights[part], bins, threshold
+            )
+            for part in parts
+        ]
+    )
+
+
+def _flat_uniform(
+    score: FloatArray,
+    hit: NDArray[np.bool_],
+    w: Float64Array,
+    bins: Bins,
+    group: NDArray[np.intp] | None,
+    n_groups: int,
+    threshold: float | None,
+) -> BinTable:
+    if threshold is not None:
+        kept = score > np.float64(threshold)
+        score, hit, w = score[kept], hit[kept], w[kept]
+        group = None if group is None else group[kept]
+    cell = bins.uniform_index(score)
+    if group is not None:
+        cell += group * bins.n_bins
+    return _from_cells(cell, score, hit, w, bins, n_groups)
+
+
+def _from_cells(
+    cell: NDArray[np.intp],
+    score: FloatArray,
+    hit: NDArray[np.bool_],
+    w: Float64Array,
+    bins: Bins,
+    m: int,
+) -> BinTable:
+    """Sum rows into the cells ``problem * n_bins + bin`` of a uniform table."""
+    shape = (m, bins.n_bins)
+
+    def sums(values: Float64Array) -> Float64Array:
+        total = np.bincount(cell, weights=values, minlength=m * bins.n_bins)
+        return total.astype(np.float64, copy=False).reshape(shape)
+
+    edges = bins.uniform_edges()
+    return BinTable(
+        np.broadcast_to(edges[:-1], shape),
+        np.broadcast_to(edges[1:], shape),
+        np.bincount(cell, minlength=m * bins.n_bins).reshape(shape),
+        sums(w),
+        sums(w * score),
+        sums(w * hit),
+    )
+
+
+# ------------------------------------------------------------- every class against the rest
+
+
+def columns_table(
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    bins: Bins,
+    *,
+    threshold: float | None = None,
+    first: int = 0,
+) -> BinTable:
+    """Table of the K one-vs-rest problems, or of those from class `first` on."""
+    if bins.method == "uniform":
+        return _columns_uniform(scores, code, w, bins, threshold, first)
+    if bins.method == "rank":
+        _, n_classes = scores.shape
+        columns = (scores.proba_columns(slice(k, k + 1))[0] for k in range(first, n_classes))
+        weights = None if is_unit(w) else w
+        return _stack(
+            [
+                _quantile_table(column, code == k, weights, bins, threshold)
+                for k, column in enumerate(columns, start=first)
+            ]
+        )
+    return _stack(
+        [
+            _table_by_edges(problem.above(threshold), bins)
+            for _, problem in sorted_columns(scores, code, w, first)
+        ]
+    )
+
+
+def _columns_uniform(
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    bins: Bins,
+    threshold: float | None,
+    first: int,
+) -> BinTable:
+    n, n_classes = scores.shape
+    m = n_classes - first
+    edge = bins.uniform_edges()[1]
+    # Below the cut an entry is either dropped (threshold) or belongs to the first bin.
+    cut = edge if threshold is None else np.float64(threshold)
+    at_cut = bins.closed == "left" and threshold is None
+    column_sum = np.zeros(m)
+    cells, entries, hits, weights = [], [], [], []
+    for rows in row_blocks(n, n_classes):
+        block = _row_block(scores, rows)[:, first:]
+        if threshold is None:
+            column_sum += w[rows] @ block
+        row, column = np.nonzero(block >= cut if at_cut else block > cut)
+        value = block[row, column]
+        cells.append(column * bins.n_bins + bins.uniform_index(value))
+        entries.append(value)
+        hits.append(code[rows][row] == column + first)
+        weights.append(w[rows][row])
+    table = _from_cells(
+        np.concatenate(cells),
+        np.concatenate(entries),
+        np.concatenate(hits),
+        np.concatenate(weights),
+        bins,
+        m,
+    )
+    if threshold is None:
+        _fill_first_bin(table, scores, code, w, bins, column_sum, first)
+    return table
+
+
+def _row_block(scores: Scores, rows: slice) -> FloatArray:
+    """Return a block of probabilities, to read only, in float64."""
+    if scores.kind == "proba":
+        return scores.array[rows].astype(np.float64, copy=False)
+    return scores.proba(rows)
+
+
+def _fill_first_bin(
+    table: BinTable,
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    bins: Bins,
+    column_sum: Float64Array,
+    first: int,
+) -> None:
+    n, n_classes = scores.shape
+    positive = np.bincount(code, weights=w, minlength=n_classes)[first:]
+    table.count[:, 0] = n - table.count.sum(axis=1)
+    for part, total in (
+        (table.weight, np.full(column_sum.shape, w.sum())),
+        (table.score_sum, column_sum),
+        (table.hit_sum, positive),
+    ):
+        part[:, 0] = total - part.sum(axis=1)
+    # What is left of a subtraction is exact only where most of the column is left; at most 2B
+    # columns can hold more than n/2 entries above the cut, and those are summed afresh.
+    for j in np.flatnonzero(2 * table.count[:, 0] < n):
+        column = scores.proba_columns(slice(j + first, j + first + 1))[0]
+        low = bins.uniform_index(column) == 0
+        table.weight[j, 0] = w[low].sum()
+        table.score_sum[j, 0] = w[low] @ column[low].astype(np.float64)
+        table.hit_sum[j, 0] = w[low] @ (code[low] == j + first)
+
+
+# ------------------------------------------------------------------------- quantile bins
+
+
+def _quantile_table(
+    score: FloatArray,
+    hit: NDArray[np.bool_],
+    w: Float64Array | None,
+    bins: Bins,
+    threshold: float | None,
+) -> BinTable:
+    if bins.method == "rank":
+        return _table_by_rank(score, hit, w, bins, threshold)
+    return _table_by_edges(sort_problem(score, hit, w).above(threshold), bins)
+
+
+def _whole(weights: Float64Array | None) -> bool:
+    """Whether weights count rows: only then do positions round to whole rows."""
+    return weights is None or bool((weights == np.floor(weights)).all())
+
+
+def _value_at(problem: SortedProblem, cumulative: Float64Array) -> Callable[..., Float64Array]:
+    """Score of the row that holds a position of the cumulative weight."""
+    last = problem.values.size - 1
+
+    def value(position: Float64Array, side: Side = "right") -> Float64Array:
+        index = np.searchsorted(cumulative[1:], position, side=side)
+        return problem.values[np.minimum(index, last)].astype(np.float64)
+
+    return value
+
+
+def quantile_edges(problem: SortedProblem, bins: Bins) -> Float64Array:
+    """Inner edges ``(n_bins - 1,)`` of quantile bins of a sorted problem with at least one row.
+
+    With N the number of rows (the sum of weights), "edges" opens bin r at the score of row
+    ``round(r N / B)``, halves to even; "floor" rounds down; "split" cuts the sorted scores into
+    ``min(B, N)`` parts as `numpy.array_split` does and puts an edge half-way between neighbours.
+    Rounding is to whole rows, so it applies where the weights are whole numbers.
+    """
+    cumulative = problem.cumulative_weight()
+    total = cumulative[-1]
+    value = _value_at(problem, cumulative)
+    whole = _whole(problem.weights)
+    if bins.method == "split":
+        parts = int(min(bins.n_bins, total if whole else problem.values.size))
+        if whole:
+            short, longer = divmod(int(total), parts)
+            cuts = np.cumsum([short + 1] * longer + [short] * (parts - longer))[:-1]
+        else:
+            cuts = np.arange(1, parts) * (total / parts)
+        middle = (value(cuts, "left") + value(cuts, "right")) / 2
+        return np.concatenate([middle, np.ones(bins.n_bins - 1 - middle.size)])
+    position = np.linspace(0.0, total, bins.n_bins, endpoint=False)[1:]
+    if whole:
+        position = np.floor(position) if bins.method == "floor" else np.round(position)
+    return value(position)
+
+
+def _table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
+    n, n_bins = problem.values.size, bins.n_bins
+    shape = (1, n_bins)
+    if n == 0:
+        zero = np.zeros(shape)
+        return BinTable(zero, np.ones(shape), zero.astype(np.int64), zero, zero, zero)
+    edges = quantile_edges(problem, bins)
+    # "split" edges lie between scores and belong to the lower bin; the others are scores that
+    # open their bin.
+    own: Side = "right" if bins.method == "split" else "left"
+    other: Side = "left" if bins.method == "split" else "right"
+    start = np.concatenate([[0], np.searchsorted(problem.values, edges, side=own), [n]])
+    full = start[1:] > start[:-1]
+
+    def sums(values: FloatArray) -> Float64Array:
+        out = np.zeros(n_bins)
+        out[full] = np.add.reduceat(values, start[:-1][full], dtype=np.float64)
+        return out.reshape(shape)
+
+    count = np.diff(start).reshape(shape)
+    values, weights = problem.values, problem.weights
+    cell = np.searchsorted(edges, problem.positives, side=other)
+    return BinTable(
+        np.concatenate([[0.0], edges]).reshape(shape),
+        np.concatenate([edges, [1.0]]).reshape(shape),
+        count,
+        count.astype(np.float64) if weights is None else sums(weights),
+        sums(values if weights is None else weights * values),
+        np.bincount(cell, weights=problem.positive_weights, minlength=n_bins)
+        .astype(np.float64)
+        .reshape(shape),
+    )
+
+
+def _table_by_rank(
+    score: FloatArray,
+    hit: NDArray[np.bool_],
+    w: Float64Array | None,
+    bins: Bins,
+    threshold: float | None,
+) -> BinTable:
+    """Bin ``floor(B i / N)`` for rank i of a stable sort; a row of weight w spans w ranks."""
+    n_bins = bins.n_bins
+    weights = np.ones(score.size) if w is None else w
+    if threshold is not None:
+        kept = score > np.float64(threshold)
+        score, hit, weights = score[kept], hit[kept], weights[kept]
+    order = np.argsort(score, kind="stable")
+    values, weights = score[order].astype(np.float64), weights[order]
+    cumulative = np.concatenate([[0.0], np.cumsum(weights)])
+    cuts = np.arange(n_bins + 1) * (cumulative[-1] / n_bins)
+    if _whole(w):
+        total = int(cumulative[-1])
+        cuts = np.array([-(-j * total // n_bins) for j in range(n_bins + 1)], dtype=np.float64)
+    shape = (1, n_bins)
+
+    def sums(values: Float64Array) -> Float64Array:
+        running = np.concatenate([[0.0], np.cumsum(values)])
+        return np.diff(np.interp(cuts, cumulative, running)).reshape(shape)
+
+    if values.size == 0:
+        left, right = np.zeros(n_bins), np.ones(n_bins)
+    else:
+        last = values.size - 1
+        left = values[np.minimum(np.searchsorted(cumulative[1:], cuts[:-1], "right"), last)]
+        right = values[np.minimum(np.searchsorted(cumulative[1:], cuts[1:], "left"), last)]
+    return BinTable(
+        left.reshape(shape),
+        right.reshape(shape),
+        np.diff(np.searchsorted(cumulative[1:], cuts, side="left")).reshape(shape),
+        np.diff(cuts).reshape(shape),
+        sums(weights * values),
+        sums(weights * hit[order]),
+    )

@@ -1,0 +1,358 @@
+"""Floor 0: the one door. Labels become codes, scores and probabilities become checked arrays.
+
+Nothing behind this file validates anything. Every message says what is wrong, where (the first
+row or label), and the mend.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from skcalib._blocks import row_blocks
+from skcalib._simplex import FloatArray, Kind
+
+# Rows of float16 probabilities, summed exactly, stay within 5e-4 of 1.
+ROW_SUM_TOLERANCE = 1e-3
+# A float32 softmax can return 1 + 1e-7: rounding, not a logit.
+RANGE_TOLERANCE = 1e-6
+
+
+class Predictions(NamedTuple):
+    """Checked predictions: what every metric works on.
+
+    ``P (n, K)`` probabilities, ``code (n,)`` column of the true class, ``w (n,)`` float64
+    weights, ``classes (K,)`` sorted labels.
+    """
+
+    P: FloatArray
+    code: NDArray[np.intp]
+    w: NDArray[np.float64]
+    classes: NDArray[Any]
+
+
+def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
+    """Return `X` as a non-empty 2-D array of float32 or float64; 1-D becomes one column."""
+    dtype = getattr(X, "dtype", None)
+    half = isinstance(dtype, np.dtype) and dtype == np.float16
+    array = check_array(
+        X,
+        dtype=[np.float32] if half else [np.float64, np.float32],
+        ensure_2d=False,
+        ensure_all_finite=False,
+        input_name=name,
+    )
+    if array.ndim == 0:
+        raise ValueError(
+            f"Expected 2D array, got scalar array instead: {name} must be (n, K) scores or (n,) "
+            "scores of the second class. Reshape your data."
+        )
+    return array[:, None] if array.ndim == 1 else array
+
+
+def check_possible(S: FloatArray, name: str = "X") -> None:
+    """Refuse NaN, +inf, and rows whose every logit is -inf."""
+    for rows in row_blocks(*S.shape):
+        block = S[rows]
+        low, high = block.min(), block.max()
+        if not (high < np.inf):  # also true of NaN
+            i, j = np.argwhere(np.isnan(block) | np.isposinf(block))[0]
+            what = "NaN" if np.isnan(block[i, j]) else "infinity"
+            raise ValueError(
+                f"{name} contains {what} (first at row {rows.start + i}, column {j}); "
+                "drop or repair such rows."
+            )
+        if low == -np.inf and S.shape[1] > 1:
+            dead = np.flatnonzero(np.isneginf(block).all(axis=1))
+            if dead.size:
+                raise ValueError(
+                    f"{name}: every logit of row {rows.start + dead[0]} is -inf; a row needs at "
+                    "least one class that is possible."
+                )
+
+
+class _Simplex(NamedTuple):
+    """What one pass finds: the first row off the simplex and why, and whether rounding left it."""
+
+    row: int = -1
+    why: str = ""
+    rounded: bool = False
+
+
+def _check_simplex(S: FloatArray) -> _Simplex:
+    single = S.shape[1] == 1
+    ones = np.ones(S.shape[1], dtype=S.dtype)
+    rounded = False
+    for rows in row_blocks(*S.shape):
+        block = S[rows]
+        low, high = block.min(), block.max()
+        if not (low >= -RANGE_TOLERANCE and high <= 1 + RANGE_TOLERANCE):
+            outside = ~((block >= -RANGE_TOLERANCE) & (block <= 1 + RANGE_TOLERANCE))
+            i, j = np.argwhere(outside)[0]
+            return _Simplex(rows.start + int(i), f"holds {block[i, j]:.6g}, outside [0, 1]")
+        rounded = rounded or bool(low < 0 or high > 1)
+        if not single:
+            off = np.flatnonzero(~(np.abs(block @ ones - 1.0) <= ROW_SUM_TOLERANCE))
+            if off.size:
+                total = block[off[0]].sum(dtype=np.float64)
+                return _Simplex(rows.start + int(off[0]), f"sums to {total:.6g}, not 1")
+    return _Simplex(rounded=rounded)
+
+
+def _in_unit_interval(S: FloatArray) -> bool:
+    return all(
+        S[rows].min() >= -RANGE_TOLERANCE and S[rows].max() <= 1 + RANGE_TOLERANCE
+        for rows in row_blocks(*S.shape)
+    )
+
+
+def resolve_kind(S: FloatArray, input: str, name: str = "X") -> Kind:
+    """Decide, once, whether checked scores are logits or probabilities.
+
+    Raises
+    ------
+    ValueError
+        If ``input="proba"`` and a row is not a probability vector, or if ``input="auto"`` and
+        the scores could be either.
+    """
+    if input == "logits":
+        return "logits"
+    row, why, _ = _check_simplex(S)
+    if row < 0:
+        return "proba"
+    if input == "proba":
+        raise ValueError(
+            f"{name}: row {row} {why}, but input='proba' was given; pass probabilities whose "
+            "rows sum to 1, or input='logits'."
+        )
+    if not _in_unit_interval(S):
+        return "logits"
+    raise ValueError(
+        f"{name}: all values lie in [0, 1] but row {row} {why}: logits or probabilities? Pass "
+        "input='logits' if these are logits; divide each row by its sum if these are "
+        "probabilities."
+    )
+
+
+def check_kind(S: FloatArray, kind: Kind, certain: bool, name: str = "X") -> None:
+    """Refuse scores of another kind than the one decided in fit.
+
+    A single row, or one column, of logits may lie on the simplex by chance: only a batch of
+    rows that all do is certain to be probabilities, and only if the fitted ones were not so
+    (`certain`).
+    """
+    if kind == "proba":
+        row, why, _ = _check_simplex(S)
+        if row >= 0:
+            raise ValueError(
+                f"{name}: row {row} {why}, but this calibrator was fitted on "
+                "probabilities (input_='proba'); pass probabilities, or fit it again on logits."
+            )
+    elif certain and S.shape[0] > 1 and S.shape[1] > 1 and is_simplex(S):
+        raise ValueError(
+            f"{name}: all rows are probability vectors (row 0 sums to 1), but this calibrator "
+            "was fitted on logits (input_='logits'); pass logits, or fit it again on "
+            "probabilities."
+        )
+
+
+def is_simplex(S: FloatArray) -> bool:
+    """Whether every row is a probability vector (one column: every value in [0, 1])."""
+    return _check_simplex(S).row < 0
+
+
+def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
+    """Write one column in two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second)."""
+    if S.shape[1] > 1:
+        return S
+    first = np.zeros_like(S) if kind == "logits" else 1 - S
+    return np.hstack([first, S])
+
+
+def as_columns(S: FloatArray, kind: Kind) -> FloatArray:
+    """One column for each class; probabilities that rounding left outside [0, 1] are mended."""
+    if kind == "proba" and _check_simplex(S).rounded:
+        S = np.clip(S, 0, 1)
+    return two_columns(S, kind)
+
+
+def check_weight(
+    sample_weight: ArrayLike | None, n_rows: int, name: str = "sample_weight"
+) -> NDArray[np.float64]:
+    """Return float64 weights ``(n,)``, ones when None; they must be >= 0 and not all 0."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    if isinstance(sample_weight, numbers.Number):
+        sample_weight = np.full(n_rows, sample_weight)
+    w = np.array(sample_weight, dtype=np.float64)
+    if w.ndim != 1:
+        raise ValueError(
+            f"{name} must be a 1D array with a weight for each row; got shape {w.shape}."
+        )
+    if w.shape[0] != n_rows:
+        raise ValueError(
+            f"{name}.shape == {w.shape}, expected {(n_rows,)}: give one weight for each row."
+        )
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if bad.size:
+        raise ValueError(
+            f"{name} must be finite and non-negative; row {bad[0]} has {w[bad[0]]:.6g}."
+        )
+    if not w.any():
+        raise ValueError(f"{name}: all weights are zero; at least one row must count.")
+    return w
+
+
+def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[Any]:
+    """Return labels as a 1-D array of one kind, without missing values."""
+    if y is None:
+        raise ValueError(f"{name} is required, but None was passed: give one label for each row.")
+    array = np.asarray(y)
+    if array.ndim == 2 and array.shape[1] > 1:
+        raise ValueError(
+            f"{name} should be a 1d array of labels, got an array of shape {array.shape} instead; "
+            f"if it is one-hot, pass {name}.argmax(axis=1)."
+        )
+    array = column_or_1d(array, warn=warn)
+    if array.dtype.kind == "O":
+        array = _from_objects(array, name)
+    elif array.dtype.kind in "fc" and not np.isfinite(array).all():
+        row = np.flatnonzero(~np.isfinite(array))[0]
+        raise ValueError(
+            f"{name} contains {'NaN' if np.isnan(array[row]) else 'infinity'} (first at row "
+            f"{row}); drop rows without a label."
+        )
+    check_classification_targets(array)
+    return array
+
+
+def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
+    import pandas as pd  # late: only object labels (strings of a frame, None, NA) need it
+
+    missing = np.flatnonzero(pd.isna(array))
+    if missing.size:
+        raise ValueError(
+            f"{name} contains a missing label (NaN or None; first at row {missing[0]}); drop "
+            "rows without a label."
+        )
+    values = array.tolist()
+    kinds = [
+        "string" if isinstance(v, str) else "number" if isinstance(v, numbers.Number) else "other"
+        for v in values
+    ]
+    if "other" in kinds:
+        row = kinds.index("other")
+        raise ValueError(
+            f"Unknown label type: {name} has a {type(values[row]).__name__} at row {row}; labels "
+            "are integers, booleans or strings."
+        )
+    if len(set(kinds)) > 1:
+        row = next(i for i, kind in enumerate(kinds) if kind != kinds[0])
+        raise ValueError(
+            f"{name} mixes {kinds[0]}s and {kinds[row]}s (first at row {row}): make all labels "
+            "one type."
+        )
+    return array if kinds and kinds[0] == "string" else np.array(values)
+
+
+def encode_labels(
+    y: NDArray[Any],
+    n_classes: int,
+    classes: ArrayLike | None,
+    *,
+    name: str = "y",
+    argument: str = "classes",
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Map checked labels to columns: ``code (n,)`` and the sorted ``classes (n_classes,)``.
+
+    `classes` if given; else the distinct labels when there are `n_classes` of them; else
+    ``0..n_classes-1`` when all labels are integers in that range and 0 occurs; two booleans
+    need not both occur.
+    """
+    distinct, inverse = np.unique(y, return_inverse=True)
+    if classes is not None:
+        known = _check_classes(classes, n_classes, argument)
+        position = {label: k for k, label in enumerate(known.tolist())}
+        column = np.array([position.get(label, -1) for label in distinct.tolist()], dtype=np.intp)
+        if (column < 0).any():
+            row = int(np.flatnonzero(column[inverse] < 0)[0])
+            raise ValueError(
+                f"{name}: label {y[row]!r} at row {row} is not in {argument}={known.tolist()}; "
+                f"mend the label or add it to {argument}."
+            )
+        return column[inverse], known
+    if distinct.size == n_classes:
+        return inverse.astype(np.intp, copy=False), distinct
+    if distinct.dtype.kind == "b" and n_classes == 2:
+        return y.astype(np.intp), np.array([False, True])
+    whole = distinct.dtype.kind in "iu" or (
+        distinct.dtype.kind == "f" and (distinct == np.floor(distinct)).all()
+    )
+    if whole and distinct[0] == 0 and distinct[-1] < n_classes:
+        return y.astype(np.intp), np.arange(n_classes).astype(distinct.dtype)
+    shown = distinct[:10].tolist()
+    more = ", ..." if distinct.size > 10 else ""
+    raise ValueError(
+        f"{name} has {distinct.size} distinct labels ({', '.join(map(repr, shown))}{more}) but "
+        f"there are {n_classes} columns of scores: pass {argument}= with the {n_classes} labels "
+        "of the columns."
+    )
+
+
+def _check_classes(classes: ArrayLike, n_classes: int, argument: str) -> NDArray[Any]:
+    known = check_labels(classes, argument)
+    distinct = np.unique(known)
+    if distinct.size != known.size:
+        raise ValueError(f"{argument}={known.tolist()} has a label twice; give each label once.")
+    if distinct.size != n_classes:
+        raise ValueError(
+            f"{argument} has {distinct.size} labels but there are {n_classes} columns of scores; "
+            "give one label for each column."
+        )
+    return distinct
+
+
+def check_predictions(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> Predictions:
+    """Check the arguments of a metric; rows of weight 0 are left out."""
+    P = as_matrix(y_proba, "y_proba")
+    row, why, rounded = _check_simplex(P)
+    if row >= 0:
+        check_possible(P, "y_proba")
+        raise ValueError(
+            f"y_proba: row {row} {why}; pass class probabilities (the softmax of logits, or rows "
+            "divided by their sum)."
+        )
+    P = two_columns(np.clip(P, 0, 1) if rounded else P, "proba")
+    y = check_labels(y_true, "y_true")
+    check_lengths(y, P, "y_true", "y_proba")
+    w = check_weight(sample_weight, P.shape[0])
+    code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")
+    P, code, w = drop_weightless(P, code, w)
+    return Predictions(P, code, w, classes)
+
+
+def check_lengths(y: NDArray[Any], S: FloatArray, y_name: str, S_name: str) -> None:
+    """Refuse labels and scores of different lengths."""
+    if y.shape[0] != S.shape[0]:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {S_name} has "
+            f"{S.shape[0]} rows, {y_name} has {y.shape[0]}; they must go together row by row."
+        )
+
+
+def drop_weightless(
+    S: FloatArray, code: NDArray[np.intp], w: NDArray[np.float64]
+) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.float64]]:
+    """Leave out rows of weight 0: behind the door, weight 0 is absence."""
+    keep = w > 0
+    return (S, code, w) if keep.all() else (S[keep], code[keep], w[keep])

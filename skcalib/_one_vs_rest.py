@@ -1,0 +1,115 @@
+"""Floor 1: the sorted view of m binary problems.
+
+Class k of a K-class problem has about n/K positives. Once a column is sorted (values only), the
+cumulative score, quantile bins, isotonic blocks and the right-hand side of a least-squares spline
+need just the ranks of its positives: `numpy.searchsorted` of a few values in many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._blocks import column_blocks
+from skcalib._simplex import FloatArray, Scores
+
+Float64Array = NDArray[np.float64]
+
+
+class SortedProblem(NamedTuple):
+    """One binary problem in order of its score.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        Scores, ascending.
+    weights : ndarray of shape (n,) or None
+        Weights in the same order; None when all are 1.
+    positives : ndarray of shape (n_positives,)
+        Scores of the rows where the event happened, ascending.
+    positive_weights : ndarray of shape (n_positives,) or None
+        Their weights; None when all are 1.
+    """
+
+    values: FloatArray
+    weights: Float64Array | None
+    positives: FloatArray
+    positive_weights: Float64Array | None
+
+    def cumulative_weight(self) -> Float64Array:
+        """Weight of the first i rows, ``(n + 1,)``."""
+        if self.weights is None:
+            return np.arange(self.values.size + 1, dtype=np.float64)
+        return np.concatenate([[0.0], np.cumsum(self.weights)])
+
+    def total_weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.values.size if self.weights is None else self.weights.sum())
+
+    def above(self, threshold: float | None) -> SortedProblem:
+        """Return the same problem with only the scores above `threshold`."""
+        if threshold is None:
+            return self
+        # A float64 scalar, so that float32 scores are compared with the exact threshold.
+        start = np.searchsorted(self.values, np.float64(threshold), side="right")
+        first = np.searchsorted(self.positives, np.float64(threshold), side="right")
+        return SortedProblem(
+            self.values[start:],
+            None if self.weights is None else self.weights[start:],
+            self.positives[first:],
+            None if self.positive_weights is None else self.positive_weights[first:],
+        )
+
+
+def is_unit(w: Float64Array) -> bool:
+    """Whether all weights are 1, so that sorting values alone will do."""
+    return bool((w == 1.0).all())
+
+
+def sort_problem(
+    score: FloatArray, positive: NDArray[np.intp] | NDArray[np.bool_], w: Float64Array | None
+) -> SortedProblem:
+    """Sort one binary problem.
+
+    Parameters
+    ----------
+    score : ndarray of shape (n,)
+    positive : ndarray of bool (n,) or of row numbers
+        The rows where the event happened.
+    w : ndarray of shape (n,) or None
+        Weights; None when all are 1.
+    """
+    if w is None:
+        return SortedProblem(np.sort(score), None, np.sort(score[positive]), None)
+    # Stable, so that nothing depends on the machine's sorting network.
+    order = np.argsort(score, kind="stable")
+    hits, hit_weights = score[positive], w[positive]
+    hit_order = np.argsort(hits, kind="stable")
+    return SortedProblem(score[order], w[order], hits[hit_order], hit_weights[hit_order])
+
+
+def class_members(code: NDArray[np.intp], n_classes: int) -> list[NDArray[np.intp]]:
+    """Row numbers of each class, in row order."""
+    order = np.argsort(code, kind="stable")
+    return np.split(order, np.searchsorted(code[order], np.arange(1, n_classes)))
+
+
+def each_column(scores: Scores, first: int = 0) -> Iterator[tuple[int, FloatArray]]:
+    """Yield ``(k, probabilities of class k)`` from class `first` on, made block by block."""
+    n, n_classes = scores.shape
+    for block in column_blocks(n, n_classes - first):
+        columns = slice(block.start + first, block.stop + first)
+        yield from enumerate(scores.proba_columns(columns), start=columns.start)
+
+
+def sorted_columns(
+    scores: Scores, code: NDArray[np.intp], w: Float64Array, first: int = 0
+) -> Iterator[tuple[int, SortedProblem]]:
+    """Yield ``(k, sorted problem of class k against the rest)`` from class `first` on."""
+    members = class_members(code, scores.shape[1])
+    weights = None if is_unit(w) else w
+    for k, column in each_column(scores, first):
+        yield k, sort_problem(column, members[k], weights)

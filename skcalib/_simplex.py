@@ -1,0 +1,102 @@
+"""Floor 0: logits <-> probabilities, and row renormalisation.
+
+The only clip, the only softmax and the only row normalisation of the package live here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._blocks import row_blocks
+
+Kind = Literal["logits", "proba"]
+FloatArray = NDArray[np.floating]
+
+# The smallest probability whose logarithm is taken: an exact 0 (or a logit of -inf) keeps a
+# finite log of -27.6 and cannot outweigh every other row of a fit.
+LOG_PROBA_MIN = float(np.log(1e-12))
+
+
+def log_sum_exp(Z: FloatArray) -> NDArray[np.float64]:
+    """Log of the row sums of ``exp(Z)``; rows need one entry above -inf."""
+    top = Z.max(axis=1).astype(np.float64)
+    return top + np.log(np.exp(Z - top[:, None]).sum(axis=1))
+
+
+def softmax_inplace(Z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Overwrite float64 logits ``Z (n, K)`` by their softmax and return them."""
+    Z -= Z.max(axis=1)[:, None]
+    np.exp(Z, out=Z)
+    Z /= Z.sum(axis=1)[:, None]
+    return Z
+
+
+def normalise_rows(Q: FloatArray) -> FloatArray:
+    """Divide each row of non-negative `Q` by its sum, in place; an all-zero row becomes uniform."""
+    for rows in row_blocks(*Q.shape):
+        block = Q[rows]
+        total = block.sum(axis=1, dtype=np.float64)
+        empty = total <= 0.0
+        if empty.any():
+            block[empty] = 1.0
+            total[empty] = block.shape[1]
+        np.divide(block, total[:, None], out=block, casting="same_kind")
+    return Q
+
+
+class Scores:
+    """Scores ``(n, K)`` of a known kind, read in the space and the pieces a kernel asks for.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n, K), float32 or float64, K >= 2
+        Checked scores; never copied as a whole and never written to.
+    kind : {"logits", "proba"}
+    """
+
+    def __init__(self, array: FloatArray, kind: Kind) -> None:
+        self.array = array
+        self.kind = kind
+        self._log_normaliser: NDArray[np.float64] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of classes."""
+        return self.array.shape[0], self.array.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the scores, and so of the probabilities made from them."""
+        return self.array.dtype
+
+    def logits(self, rows: slice) -> NDArray[np.float64]:
+        """Logits of a block of rows: a fresh finite float64 array, free to be overwritten."""
+        block = self.array[rows].astype(np.float64, order="C")
+        if self.kind == "proba":
+            np.maximum(block, np.exp(LOG_PROBA_MIN), out=block)
+            return np.log(block, out=block)
+        if np.isneginf(block.min(initial=0.0)):
+            floor = log_sum_exp(block)[:, None] + LOG_PROBA_MIN
+            np.copyto(block, np.broadcast_to(floor, block.shape), where=np.isneginf(block))
+        return block
+
+    def proba(self, rows: slice) -> NDArray[np.float64]:
+        """Probabilities of a block of rows: a fresh float64 array, free to be overwritten."""
+        block = self.array[rows].astype(np.float64, order="C")
+        return block if self.kind == "proba" else softmax_inplace(block)
+
+    def proba_columns(self, columns: slice) -> FloatArray:
+        """Probabilities of a block of classes, ``(k, n)``: fresh, contiguous, in `dtype`."""
+        block = self.array[:, columns]
+        if self.kind == "proba":
+            return np.array(block.T, order="C")
+        if self._log_normaliser is None:
+            self._log_normaliser = np.concatenate(
+                [log_sum_exp(self.array[rows]) for rows in row_blocks(*self.shape)]
+            )
+        log_proba = block.T - self._log_normaliser
+        np.exp(log_proba, out=log_proba)
+        return np.minimum(log_proba, 1.0).astype(self.dtype, order="C", copy=False)

@@ -1,0 +1,61 @@
+"""The identity: the baseline of every comparison."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._base import ScoreCalibrator
+from skcalib._blocks import row_blocks
+from skcalib._simplex import FloatArray, Scores
+
+
+class IdentityCalibrator(ScoreCalibrator):
+    r"""Probabilities as they are; logits through a softmax.
+
+    The baseline in every comparison: a calibrator is worth having if it beats this one.
+
+    .. math:: Q = P \quad\text{or}\quad Q = \mathrm{softmax}(Z)
+
+    Parameters
+    ----------
+    input : {"auto", "logits", "proba"}, default="auto"
+        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
+        certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
+    classes : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Sorted labels of the columns.
+    input_ : {"logits", "proba"}
+        What the scores were.
+    n_features_in_ : int
+        Number of columns of `X`.
+
+    See Also
+    --------
+    skcalib.TemperatureScaling : One parameter; keeps the order of the classes.
+
+    Examples
+    --------
+    >>> from skcalib import IdentityCalibrator
+    >>> IdentityCalibrator().fit([[2.0, 0.0], [0.0, 1.0]], ["cat", "dog"]).predict([[0.5, -0.5]])
+    array(['cat'], dtype='<U3')
+    """
+
+    def _fit(
+        self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
+    ) -> dict[str, Any]:
+        return {}
+
+    def _map(self, scores: Scores) -> FloatArray:
+        if scores.kind == "proba":
+            return scores.array.copy()
+        out = np.empty(scores.shape, dtype=scores.dtype)
+        for rows in row_blocks(*scores.shape):
+            out[rows] = scores.proba(rows)
+        return out
