@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._blocks import row_blocks
-from skcalib._one_vs_rest import SortedProblem, is_unit, sort_problem, sorted_columns
+from skcalib._one_vs_rest import SortedProblem, is_unit, is_whole, sort_problem, sorted_columns
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
@@ -209,6 +209,28 @@ def columns_table(
     )
 
 
+def pooled_table(
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    bins: Bins,
+    *,
+    threshold: float | None = None,
+) -> BinTable:
+    """Table of one problem: all n K entries, each a hit where its column is the true class."""
+    if bins.method == "uniform":
+        return columns_table(scores, code, w, bins, threshold=threshold).pooled()
+    n, n_classes = scores.shape
+    entries = np.empty((n, n_classes), dtype=scores.dtype)
+    for rows in row_blocks(n, n_classes):
+        entries[rows] = _row_block(scores, rows)
+    hit = np.zeros((n, n_classes), dtype=bool)
+    hit[np.arange(n), code] = True
+    # A broadcast 1 costs nothing; weights are written out only where there are some.
+    weight = np.broadcast_to(1.0, entries.size) if is_unit(w) else np.repeat(w, n_classes)
+    return flat_table(entries.ravel(), hit.ravel(), weight, bins, threshold=threshold)
+
+
 def _columns_uniform(
     scores: Scores,
     code: NDArray[np.intp],
@@ -249,10 +271,14 @@ def _columns_uniform(
 
 
 def _row_block(scores: Scores, rows: slice) -> FloatArray:
-    """Return a block of probabilities, to read only, in float64."""
+    """Return a block of probabilities, to read only, in float64.
+
+    Rounded to the type of the scores as `Scores.proba_columns` does, so that an entry next to
+    an edge falls in the same bin here and there.
+    """
     if scores.kind == "proba":
         return scores.array[rows].astype(np.float64, copy=False)
-    return scores.proba(rows)
+    return scores.proba(rows).astype(scores.dtype, copy=False).astype(np.float64, copy=False)
 
 
 def _fill_first_bin(
@@ -266,13 +292,13 @@ def _fill_first_bin(
 ) -> None:
     n, n_classes = scores.shape
     positive = np.bincount(code, weights=w, minlength=n_classes)[first:]
-    table.count[:, 0] = n - table.count.sum(axis=1)
+    table.count[:, 0] = n - table.count[:, 1:].sum(axis=1)
     for part, total in (
         (table.weight, np.full(column_sum.shape, w.sum())),
         (table.score_sum, column_sum),
         (table.hit_sum, positive),
     ):
-        part[:, 0] = total - part.sum(axis=1)
+        part[:, 0] = total - part[:, 1:].sum(axis=1)
     # What is left of a subtraction is exact only where most of the column is left; at most 2B
     # columns can hold more than n/2 entries above the cut, and those are summed afresh.
     for j in np.flatnonzero(2 * table.count[:, 0] < n):
@@ -298,11 +324,6 @@ def _quantile_table(
     return _table_by_edges(sort_problem(score, hit, w).above(threshold), bins)
 
 
-def _whole(weights: Float64Array | None) -> bool:
-    """Whether weights count rows: only then do positions round to whole rows."""
-    return weights is None or bool((weights == np.floor(weights)).all())
-
-
 def _value_at(problem: SortedProblem, cumulative: Float64Array) -> Callable[..., Float64Array]:
     """Score of the row that holds a position of the cumulative weight."""
     last = problem.values.size - 1
@@ -325,7 +346,7 @@ def quantile_edges(problem: SortedProblem, bins: Bins) -> Float64Array:
     cumulative = problem.cumulative_weight()
     total = cumulative[-1]
     value = _value_at(problem, cumulative)
-    whole = _whole(problem.weights)
+    whole = problem.weights is None or is_whole(problem.weights)
     if bins.method == "split":
         parts = int(min(bins.n_bins, total if whole else problem.values.size))
         if whole:
@@ -392,7 +413,7 @@ def _table_by_rank(
     values, weights = score[order].astype(np.float64), weights[order]
     cumulative = np.concatenate([[0.0], np.cumsum(weights)])
     cuts = np.arange(n_bins + 1) * (cumulative[-1] / n_bins)
-    if _whole(w):
+    if is_whole(weights):
         total = int(cumulative[-1])
         cuts = np.array([-(-j * total // n_bins) for j in range(n_bins + 1)], dtype=np.float64)
     shape = (1, n_bins)

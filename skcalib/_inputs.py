@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 from skcalib._blocks import row_blocks
 from skcalib._simplex import FloatArray, Kind
@@ -221,14 +220,31 @@ def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[A
     array = column_or_1d(array, warn=warn)
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
-    elif array.dtype.kind in "fc" and not np.isfinite(array).all():
-        row = np.flatnonzero(~np.isfinite(array))[0]
+        if array.dtype.kind == "O":  # strings, kept as they are
+            return array
+    if array.dtype.kind == "f":
+        _check_whole(array, name)
+    elif array.dtype.kind not in "iubUST":
         raise ValueError(
-            f"{name} contains {'NaN' if np.isnan(array[row]) else 'infinity'} (first at row "
-            f"{row}); drop rows without a label."
+            f"Unknown label type: {name} has dtype {array.dtype}; labels are integers, booleans "
+            "or strings."
         )
-    check_classification_targets(array)
     return array
+
+
+def _check_whole(array: NDArray[Any], name: str) -> None:
+    lost = np.flatnonzero(~np.isfinite(array))
+    if lost.size:
+        what = "NaN" if np.isnan(array[lost[0]]) else "infinity"
+        raise ValueError(
+            f"{name} contains {what} (first at row {lost[0]}); drop rows without a label."
+        )
+    parts = np.flatnonzero(array != np.floor(array))
+    if parts.size:
+        raise ValueError(
+            f"Unknown label type: continuous. {name} has {array[parts[0]]:.6g} at row {parts[0]}; "
+            "labels are integers, booleans or strings, not numbers to regress on."
+        )
 
 
 def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
@@ -356,3 +372,26 @@ def drop_weightless(
     """Leave out rows of weight 0: behind the door, weight 0 is absence."""
     keep = w > 0
     return (S, code, w) if keep.all() else (S[keep], code[keep], w[keep])
+
+
+def check_option(name: str, value: object, options: tuple[object, ...]) -> None:
+    """Refuse a keyword's value that is not one of `options`."""
+    if not any(value is option or (value == option) is True for option in options):
+        raise ValueError(f"{name} must be one of {list(options)}; got {value!r}.")
+
+
+def check_count(name: str, value: object, low: int, high: int | None = None) -> None:
+    """Refuse a keyword's value that is not a whole number in ``[low, high]``."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or value < low or (high is not None and value > high):  # type: ignore[operator]
+        span = f">= {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be a whole number {span}; got {value!r}.")
+
+
+def class_column(label: object, classes: NDArray[Any], name: str) -> int:
+    """Return the column of a class named by its label."""
+    known = classes.tolist()
+    label = label.item() if isinstance(label, np.generic) else label
+    if label not in known:
+        raise ValueError(f"{name}={label!r} is not one of the labels {known}.")
+    return known.index(label)

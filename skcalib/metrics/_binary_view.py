@@ -1,0 +1,78 @@
+"""The binary problem behind a multiclass one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._inputs import check_option, check_predictions, class_column
+from skcalib._simplex import FloatArray
+from skcalib.metrics._ks import Mode, reduce_top
+
+
+def binary_view(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    mode: Mode = "top",
+    r: Any = None,
+    labels: ArrayLike | None = None,
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    r"""Score and hit of the binary problem behind top-r, within-top-r or a class.
+
+    .. math:: (s_i, t_i) = \big(P_{i(r)}, [y_i = (r)]\big), \quad
+              \big(\textstyle\sum_{q \le r} P_{i(q)}, [y_i \in \{(1), \dots, (r)\}]\big), \quad
+              \big(P_{ik}, [y_i = k]\big)
+
+    where (q) is the class of the q-th largest probability of row i. The pair goes into any
+    calibrator of this package, ``calibrator.fit(score, hit)``, and into any binary metric.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities; one column is the probability of the second class.
+    mode : {"top", "within_top", "classwise"}, default="top"
+        Which problem.
+    r : int in [1, K], or a label, default=None
+        The rank for "top" and "within_top" (None: 1); the label of the class for "classwise"
+        (None: the second of two classes).
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    score : ndarray of shape (n,)
+        Probability of the event, in [0, 1], in the type of `y_proba`.
+    hit : ndarray of shape (n,), bool
+        Whether it happened.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels or `r` are invalid.
+
+    References
+    ----------
+    Gupta, Rahimi, Ajanthan, Mensink, Sminchisescu, Hartley (2021). Calibration of Neural
+    Networks using Splines. ICLR.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import binary_view
+    >>> score, hit = binary_view([0, 1, 2], [[0.6, 0.3, 0.1], [0.5, 0.4, 0.1], [0.1, 0.1, 0.8]])
+    >>> score.tolist(), hit.tolist()
+    ([0.6, 0.5, 0.8], [True, False, True])
+    """
+    check_option("mode", mode, ("top", "within_top", "classwise"))
+    predictions = check_predictions(y_true, y_proba, None, labels)
+    if mode != "classwise":
+        return reduce_top(predictions, mode, 1 if r is None else r)
+    P, code, _, classes = predictions
+    if r is None and P.shape[1] > 2:
+        raise ValueError(f"mode='classwise' needs r=, the label of a class: {classes.tolist()}.")
+    k = 1 if r is None else class_column(r, classes, "r")
+    return P[:, k].copy(), code == k

@@ -1,0 +1,242 @@
+r"""The general calibration error: the core of which every binned metric is a preset.
+
+A reduction turns the predictions into m binary problems, one bin table serves all of them, and
+one norm closes it:
+
+.. math:: \Big(\sum_j c_j \sum_b \mu_{jb}\, |\mathrm{acc}_{jb} - \mathrm{conf}_{jb}|^q\Big)^{1/q}
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._binning import Bins, BinTable, columns_table, flat_table
+from skcalib._inputs import (
+    Predictions,
+    check_count,
+    check_option,
+    check_predictions,
+    class_column,
+)
+from skcalib._one_vs_rest import is_unit
+from skcalib._reductions import top_label
+from skcalib._simplex import Scores
+
+Norm = Literal["l1", "l2", "max"]
+Strategy = Literal["uniform", "quantile"]
+Closed = Literal["right", "left"]
+QuantileMethod = Literal["edges", "rank", "split"]
+Weighting = Literal["uniform", "count"]
+Average = Literal["macro"] | None
+
+Float64Array = NDArray[np.float64]
+
+
+def check_bins(n_bins: int, strategy: str, closed: str, quantile_method: str) -> Bins:
+    """Check the keywords that say how to bin."""
+    check_count("n_bins", n_bins, 1)
+    check_option("strategy", strategy, ("uniform", "quantile"))
+    check_option("closed", closed, ("right", "left"))
+    check_option("quantile_method", quantile_method, ("edges", "rank", "split"))
+    method = "uniform" if strategy == "uniform" else quantile_method
+    return Bins(int(n_bins), method, closed)  # type: ignore[arg-type]
+
+
+def check_threshold(threshold: float | None) -> None:
+    """Refuse a threshold that is not None or in [0, 1)."""
+    if threshold is not None and not 0 <= threshold < 1:
+        raise ValueError(f"threshold must be None or a number in [0, 1); got {threshold!r}.")
+
+
+def bin_predictions(
+    predictions: Predictions,
+    bins: Bins,
+    *,
+    max_prob: bool,
+    class_conditional: bool,
+    threshold: float | None,
+    pos_label: Any = None,
+) -> tuple[BinTable, list[Any]]:
+    """Reduce predictions to m binary problems and bin them; also return the problems' names."""
+    P, code, w, classes = predictions
+    n, n_classes = P.shape
+    if pos_label is not None:
+        if class_conditional:
+            raise ValueError(
+                "pos_label picks one class and class_conditional=True takes all: give one of them."
+            )
+        k = class_column(pos_label, classes, "pos_label")
+        return flat_table(P[:, k], code == k, w, bins, threshold=threshold), [pos_label]
+    if max_prob:
+        score, predicted = top_label(P)
+        hit = predicted == code
+        if not class_conditional:
+            return flat_table(score, hit, w, bins, threshold=threshold), ["top label"]
+        table = flat_table(
+            score, hit, w, bins, group=predicted, n_groups=n_classes, threshold=threshold
+        )
+        return table, classes.tolist()
+    if class_conditional:
+        return columns_table(
+            Scores(P, "proba"), code, w, bins, threshold=threshold
+        ), classes.tolist()
+    if bins.method == "uniform":
+        table = columns_table(Scores(P, "proba"), code, w, bins, threshold=threshold)
+        return table.pooled(), ["all"]
+    score = P.ravel()
+    hit = np.zeros(n * n_classes, dtype=bool)
+    hit[np.arange(n) * n_classes + code] = True
+    # A broadcast 1 costs nothing; weights are written out only where there are some.
+    weight = np.broadcast_to(1.0, score.shape) if is_unit(w) else np.repeat(w, n_classes)
+    if threshold is not None:
+        kept = score > np.float64(threshold)
+        score, hit, weight = score[kept], hit[kept], weight[kept]
+    return flat_table(score, hit, weight, bins), ["all"]
+
+
+def close_norm(
+    table: BinTable, norm: str, *, class_weight: str = "uniform", bin_weight: str = "count"
+) -> tuple[float, Float64Array]:
+    """Close a bin table by a norm: the error of all problems together and of each, ``(m,)``."""
+    gap = np.abs(table.gap)
+    kept = table.weight.sum(axis=1)
+    if norm == "max":
+        each = gap.max(axis=1)
+        return float(each.max()), each
+    q = 1 if norm == "l1" else 2
+    if bin_weight == "count":
+        share = np.divide(
+            table.weight, kept[:, None], out=np.zeros_like(gap), where=kept[:, None] > 0
+        )
+    else:
+        share = (table.weight > 0) / gap.shape[1]
+    each = (share * gap**q).sum(axis=1)
+    c = kept if class_weight == "count" and kept.any() else np.ones(kept.shape)
+    total = c @ each / c.sum()
+    return float(total ** (1 / q)), each ** (1 / q)
+
+
+def general_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    max_prob: bool = True,
+    class_conditional: bool = False,
+    threshold: float | None = None,
+    class_weight: Weighting = "uniform",
+    bin_weight: Weighting = "count",
+    average: Average = "macro",
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    norm: Norm = "l1",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""General calibration error (GCE), the family of which every binned error is a member.
+
+    The predictions are reduced to m binary problems with scores s and outcomes t (see
+    `max_prob` and `class_conditional`), each problem is cut into B bins, and
+
+    .. math:: \mathrm{GCE} = \Big(\sum_{j=1}^m c_j \sum_{b=1}^B \mu_{jb}\,
+              |\mathrm{acc}_{jb} - \mathrm{conf}_{jb}|^q\Big)^{1/q}
+
+    where acc is the weighted share of hits of a bin, conf its weighted mean score and
+    :math:`\mu_{jb}` its share of problem j's weight. Empty bins add 0.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, columns in the order of the sorted labels; one column is the
+        probability of the second class and gives the same number as two.
+    max_prob : bool, default=True
+        Whether only the largest probability of each row counts (hit: it is the true class; the
+        lowest column on ties), or all of them.
+    class_conditional : bool, default=False
+        Whether each class is a problem of its own (with `max_prob`, the rows predicted as that
+        class) or all rows (without `max_prob`, all n K entries) are one problem.
+    threshold : float in [0, 1), default=None
+        Keep scores above it, strictly; None keeps all, 0 drops exact zeros.
+    class_weight : {"uniform", "count"}, default="uniform"
+        :math:`c_j`: 1/m for each problem, empty ones included, or its share of the kept weight.
+    bin_weight : {"count", "uniform"}, default="count"
+        :math:`\mu_{jb}`: the bin's share of the problem's kept weight, or 1/B.
+    average : {"macro", None}, default="macro"
+        None returns the error of each class.
+    n_bins : int, default=15
+        Number of bins B.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width on [0, 1], or of equal weight within each problem.
+    norm : {"l1", "l2", "max"}, default="l1"
+        q = 1, q = 2, or the largest gap of any bin of any problem.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut when B does not divide n or scores tie. "edges" opens bin r at
+        the score of rank round(r n / B) and never splits ties; "split" puts edges half-way
+        between equal parts (Kumar et al. 2019); "rank" gives rank i to bin floor(B i / n)
+        and splits ties by row order (Roelofs et al. 2022), the one option that does so.
+    pos_label : label, default=None
+        Measure the probability of this label instead; `max_prob` then has no effect.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    Notes
+    -----
+    The 32 members of Nixon et al.'s table are `strategy` x `max_prob` x `class_conditional` x
+    `threshold` (0.0 or 0.01) x `norm` ("l1" or "l2").
+
+    References
+    ----------
+    Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
+    Learning. arXiv:1904.01685v2.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import general_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(general_calibration_error(y, P), 4)
+    0.3
+    >>> general_calibration_error(
+    ...     y, P, max_prob=False, class_conditional=True, average=None
+    ... ).round(4)
+    array([0.3, 0.3])
+    """
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    check_threshold(threshold)
+    check_option("norm", norm, ("l1", "l2", "max"))
+    check_option("class_weight", class_weight, ("uniform", "count"))
+    check_option("bin_weight", bin_weight, ("count", "uniform"))
+    check_option("average", average, ("macro", None))
+    if average is None and not class_conditional:
+        raise ValueError("average=None gives an error for each class: it needs class_conditional.")
+    table, _ = bin_predictions(
+        check_predictions(y_true, y_proba, sample_weight, labels),
+        bins,
+        max_prob=max_prob,
+        class_conditional=class_conditional,
+        threshold=threshold,
+        pos_label=pos_label,
+    )
+    total, each = close_norm(table, norm, class_weight=class_weight, bin_weight=bin_weight)
+    return each if average is None else total

@@ -1,0 +1,63 @@
+"""Brier score of the predicted class."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skcalib._inputs import check_predictions
+from skcalib._reductions import top_label
+
+
+def top_label_brier_score(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Brier score of the top label: how well the confidence predicts a hit.
+
+    .. math:: \frac{1}{\sum_i w_i} \sum_i w_i
+              \big(\max_k P_{ik} - [\arg\max_k P_{ik} = y_i]\big)^2
+
+    A proper score of the confidence: unlike a calibration error it also rewards telling right
+    answers from wrong ones.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities; one column is the probability of the second class.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    score : float
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels or weights are invalid.
+
+    References
+    ----------
+    Brier (1950). Verification of Forecasts Expressed in Terms of Probability. Monthly Weather
+    Review 78.
+
+    Gupta, Ramdas (2022). Top-label calibration and multiclass-to-binary reductions. ICLR.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import top_label_brier_score
+    >>> round(top_label_brier_score([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), 4)
+    0.1367
+    """
+    P, code, w, _ = check_predictions(y_true, y_proba, sample_weight, labels)
+    score, predicted = top_label(P)
+    return float(w @ (score.astype(np.float64) - (predicted == code)) ** 2 / w.sum())

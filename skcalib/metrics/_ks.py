@@ -1,0 +1,126 @@
+r"""Kolmogorov-Smirnov calibration error: the largest gap of two cumulative curves, no bins.
+
+Between two positives the cumulative score only grows and the cumulative hits stand still, so the
+gap is largest just before or just at the score of a positive: n/K places for a class of K.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._inputs import Predictions, check_count, check_option, check_predictions
+from skcalib._one_vs_rest import class_members, each_column
+from skcalib._reductions import top_label, top_r, within_top_r
+from skcalib._simplex import FloatArray, Scores
+from skcalib.metrics._binned import Average
+
+Mode = Literal["top", "within_top", "classwise"]
+
+
+def ks_error(
+    score: FloatArray, positive: NDArray[np.intp] | NDArray[np.bool_], w: NDArray[np.float64]
+) -> float:
+    """Largest gap, at the ends of tie groups, of cumulative score and cumulative hits.
+
+    `positive` is a mask of the hits or their row numbers.
+    """
+    steps, inverse = np.unique(score[positive], return_inverse=True)
+    hits = np.bincount(inverse, weights=w[positive], minlength=steps.size)
+    # Cell 2 j holds the scores between steps j - 1 and j, cell 2 j + 1 those equal to step j.
+    cell = 2 * np.searchsorted(steps, score)
+    if steps.size:
+        cell += steps[np.minimum(cell >> 1, steps.size - 1)] == score
+    curve = np.bincount(cell, weights=w * score, minlength=2 * steps.size + 1)
+    curve[1 : 2 * steps.size : 2] -= hits
+    return float(np.abs(np.cumsum(curve)).max() / w.sum())
+
+
+def reduce_top(predictions: Predictions, mode: str, r: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Score and hit of the r-th largest probability, or of the r largest together."""
+    P, code, _, _ = predictions
+    check_count("r", r, 1, P.shape[1])
+    if mode == "within_top":
+        return within_top_r(P, code, int(r))
+    if r > 1:
+        return top_r(P, code, int(r))
+    score, predicted = top_label(P)
+    return score, predicted == code
+
+
+def ks_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    mode: Mode = "top",
+    r: int = 1,
+    average: Average = "macro",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | NDArray[np.float64]:
+    r"""Kolmogorov-Smirnov calibration error.
+
+    For a binary problem with scores s, outcomes t and weights w of sum W,
+
+    .. math:: \mathrm{KS} = \max_\sigma \frac{1}{W}
+              \Big| \sum_{s_i \le \sigma} w_i s_i - \sum_{s_i \le \sigma} w_i t_i \Big|
+
+    the maximum being over the distinct scores, so that equal scores count together and row
+    order does not matter.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities; one column is the probability of the second class.
+    mode : {"top", "within_top", "classwise"}, default="top"
+        The r-th largest probability and whether that class is true; the sum of the r largest
+        and whether the true class is among them; or each class against the rest.
+    r : int in [1, K], default=1
+        Rank for "top" and "within_top".
+    average : {"macro", None}, default="macro"
+        For "classwise": the mean over classes, or None for the error of each.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best. At least the gap of mean score and share of hits.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    References
+    ----------
+    Gupta, Rahimi, Ajanthan, Mensink, Sminchisescu, Hartley (2021). Calibration of Neural
+    Networks using Splines. ICLR. Equations (9)-(12).
+
+    Examples
+    --------
+    >>> from skcalib.metrics import ks_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(ks_calibration_error(y, P), 4)
+    0.15
+    >>> ks_calibration_error(y, P, mode="classwise", average=None).round(4)
+    array([0.2, 0.1])
+    """
+    check_option("mode", mode, ("top", "within_top", "classwise"))
+    check_option("average", average, ("macro", None))
+    if average is None and mode != "classwise":
+        raise ValueError("average=None gives an error for each class: it needs mode='classwise'.")
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+    P, code, w, _ = predictions
+    if mode != "classwise":
+        return ks_error(*reduce_top(predictions, mode, r), w)
+    members = class_members(code, P.shape[1])
+    each = np.array([ks_error(s, members[k], w) for k, s in each_column(Scores(P, "proba"))])
+    return each if average is None else float(each.mean())

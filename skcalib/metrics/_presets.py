@@ -1,0 +1,554 @@
+"""The named binned errors: each a preset of the general calibration error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._inputs import check_option, check_predictions
+from skcalib.metrics._binned import (
+    Average,
+    Closed,
+    Norm,
+    QuantileMethod,
+    Strategy,
+    Weighting,
+    bin_predictions,
+    check_bins,
+    check_threshold,
+    close_norm,
+    general_calibration_error,
+)
+
+
+def expected_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    pos_label: Any = None,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    norm: Norm = "l1",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Expected calibration error (ECE) of the top label.
+
+    .. math:: \mathrm{ECE} = \sum_b \frac{W_b}{W} |\mathrm{acc}_b - \mathrm{conf}_b|
+
+    with :math:`W_b` the weight of bin b, acc the share of rows whose predicted class is true and
+    conf the mean of the largest probability.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, columns in the order of the sorted labels; one column is the
+        probability of the second class and gives the same number as two.
+    pos_label : label, default=None
+        None measures the top label; a label measures the probability of that label.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"}, default="l1"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger (2017). On Calibration of Modern Neural Networks. ICML.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import expected_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(expected_calibration_error(y, P, n_bins=4), 4)
+    0.15
+    """
+    return float(
+        general_calibration_error(
+            y_true,
+            y_proba,
+            pos_label=pos_label,
+            n_bins=n_bins,
+            strategy=strategy,
+            norm=norm,
+            closed=closed,
+            quantile_method=quantile_method,
+            sample_weight=sample_weight,
+            labels=labels,
+        )
+    )
+
+
+def maximum_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    pos_label: Any = None,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    norm: Norm = "max",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Maximum calibration error (MCE) of the top label: the worst bin.
+
+    .. math:: \mathrm{MCE} = \max_{b:\, W_b > 0} |\mathrm{acc}_b - \mathrm{conf}_b|
+
+    A single row in a bin of its own can decide it: give it quantile bins or many rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, columns in the order of the sorted labels; one column is the
+        probability of the second class and gives the same number as two.
+    pos_label : label, default=None
+        None measures the top label; a label measures the probability of that label.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"}, default="max"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger (2017). On Calibration of Modern Neural Networks. ICML.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import maximum_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(maximum_calibration_error(y, P, n_bins=4), 4)
+    0.15
+    """
+    return float(
+        general_calibration_error(
+            y_true,
+            y_proba,
+            pos_label=pos_label,
+            n_bins=n_bins,
+            strategy=strategy,
+            norm=norm,
+            closed=closed,
+            quantile_method=quantile_method,
+            sample_weight=sample_weight,
+            labels=labels,
+        )
+    )
+
+
+def root_mean_squared_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "quantile",
+    norm: Norm = "l2",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Root mean squared calibration error (RMSCE) of the top label, in quantile bins.
+
+    .. math:: \mathrm{RMSCE} = \Big(\sum_b \frac{W_b}{W}
+              (\mathrm{acc}_b - \mathrm{conf}_b)^2\Big)^{1/2}
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, columns in the order of the sorted labels; one column is the
+        probability of the second class and gives the same number as two.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="quantile"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"}, default="l2"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    References
+    ----------
+    Hendrycks, Mazeika, Dietterich (2019). Deep Anomaly Detection with Outlier Exposure. ICLR.
+
+    Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
+    Learning. arXiv:1904.01685v2.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import root_mean_squared_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(root_mean_squared_calibration_error(y, P, n_bins=4), 4)
+    0.3536
+    """
+    return float(
+        general_calibration_error(
+            y_true,
+            y_proba,
+            n_bins=n_bins,
+            strategy=strategy,
+            norm=norm,
+            closed=closed,
+            quantile_method=quantile_method,
+            sample_weight=sample_weight,
+            labels=labels,
+        )
+    )
+
+
+def static_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    average: Average = "macro",
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    norm: Norm = "l1",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | NDArray[np.float64]:
+    r"""Static calibration error (SCE), also known as class-wise expected calibration error.
+
+    .. math:: \mathrm{SCE} = \frac{1}{K} \sum_k \sum_b \frac{W_{kb}}{W}
+              |\mathrm{acc}_{kb} - \mathrm{conf}_{kb}|
+
+    over the K problems "class k or not", each in bins of its own probability.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, columns in the order of the sorted labels; one column is the
+        probability of the second class and gives the same number as two.
+    average : {"macro", None}, default="macro"
+        Mean over the K classes, or None for the error of each.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"}, default="l1"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    References
+    ----------
+    Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
+    Learning. arXiv:1904.01685v2.
+
+    Kull, Perello Nieto, Kaengsepp, Silva Filho, Song, Flach (2019). Beyond temperature scaling.
+    NeurIPS.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import static_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(static_calibration_error(y, P, n_bins=4), 4)
+    0.15
+    """
+    return general_calibration_error(
+        y_true,
+        y_proba,
+        max_prob=False,
+        class_conditional=True,
+        average=average,
+        n_bins=n_bins,
+        strategy=strategy,
+        norm=norm,
+        closed=closed,
+        quantile_method=quantile_method,
+        sample_weight=sample_weight,
+        labels=labels,
+    )
+
+
+def adaptive_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    bin_weight: Weighting = "count",
+    average: Average = "macro",
+    n_bins: int = 15,
+    strategy: Strategy = "quantile",
+    norm: Norm = "l1",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | NDArray[np.float64]:
+    r"""Adaptive calibration error (ACE): class-wise, in quantile bins.
+
+    .. math:: \mathrm{ACE} = \frac{1}{K} \sum_k \sum_r \mu_{kr}
+              |\mathrm{acc}_{kr} - \mathrm{conf}_{kr}|
+
+    where range r of class k holds an equal share of its sorted probabilities. Not to be confused
+    with the *average* calibration error that some programs abbreviate alike.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, columns in the order of the sorted labels; one column is the
+        probability of the second class and gives the same number as two.
+    bin_weight : {"count", "uniform"}, default="count"
+        Weigh bins by their share of the rows, or by 1/B each (the paper's form, equal when
+        the bins hold equally many rows).
+    average : {"macro", None}, default="macro"
+        Mean over the K classes, or None for the error of each.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="quantile"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"}, default="l1"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    References
+    ----------
+    Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
+    Learning. arXiv:1904.01685v2.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import adaptive_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(adaptive_calibration_error(y, P, n_bins=4), 4)
+    0.3
+    """
+    return general_calibration_error(
+        y_true,
+        y_proba,
+        max_prob=False,
+        class_conditional=True,
+        bin_weight=bin_weight,
+        average=average,
+        n_bins=n_bins,
+        strategy=strategy,
+        norm=norm,
+        closed=closed,
+        quantile_method=quantile_method,
+        sample_weight=sample_weight,
+        labels=labels,
+    )
+
+
+def thresholded_adaptive_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    threshold: float | None = 0.01,
+    version: Literal[1, 2] = 2,
+    average: Average = "macro",
+    n_bins: int = 15,
+    strategy: Strategy = "quantile",
+    norm: Norm = "l1",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | NDArray[np.float64]:
+    r"""Thresholded adaptive calibration error (TACE): ACE of the probabilities above a threshold.
+
+    Version 2 restricts each class to :math:`P_{ik} > \epsilon`, weighs its ranges by the rows
+    kept and takes the mean over all K classes, those with nothing kept adding 0:
+
+    .. math:: \mathrm{TACE} = \frac{1}{K} \sum_k \sum_r \frac{W_{kr}}{W_k}
+              |\mathrm{acc}_{kr} - \mathrm{conf}_{kr}|
+
+    Version 1 pools the kept entries of all classes, lets range r of R begin at the sorted entry
+    of rank :math:`\lfloor r N / R \rfloor`, and weighs the ranges equally:
+
+    .. math:: \mathrm{TACE}_1 = \frac{1}{R} \sum_r |\mathrm{acc}_r - \mathrm{conf}_r|
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, columns in the order of the sorted labels; one column is the
+        probability of the second class and gives the same number as two.
+    threshold : float in [0, 1) or None, default=0.01
+        Keep probabilities above it, strictly; None keeps all.
+    version : {2, 1}, default=2
+        The second or the first paper's definition.
+    average : {"macro", None}, default="macro"
+        Mean over the K classes, or None for the error of each.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="quantile"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"}, default="l1"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    References
+    ----------
+    Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2019). Measuring Calibration in Deep
+    Learning. arXiv:1904.01685v1 (version 1) and arXiv:1904.01685v2 (version 2).
+
+    Examples
+    --------
+    >>> from skcalib.metrics import thresholded_adaptive_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(thresholded_adaptive_calibration_error(y, P, n_bins=4), 4)
+    0.3
+    """
+    check_option("version", version, (1, 2))
+    if version == 2:
+        return general_calibration_error(
+            y_true,
+            y_proba,
+            max_prob=False,
+            class_conditional=True,
+            threshold=threshold,
+            average=average,
+            n_bins=n_bins,
+            strategy=strategy,
+            norm=norm,
+            closed=closed,
+            quantile_method=quantile_method,
+            sample_weight=sample_weight,
+            labels=labels,
+        )
+    if average is None:
+        raise ValueError("average=None gives an error for each class: version=1 pools them.")
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    if bins.method == "edges":
+        bins = replace(bins, method="floor")
+    check_option("norm", norm, ("l1", "l2", "max"))
+    check_threshold(threshold)
+    table, _ = bin_predictions(
+        check_predictions(y_true, y_proba, sample_weight, labels),
+        bins,
+        max_prob=False,
+        class_conditional=False,
+        threshold=threshold,
+    )
+    return close_norm(table, norm, bin_weight="uniform")[0]

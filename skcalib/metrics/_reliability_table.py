@@ -1,0 +1,121 @@
+"""The numbers behind every binned error and every reliability diagram, as a frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skcalib._inputs import check_predictions
+from skcalib.metrics._binned import (
+    Closed,
+    QuantileMethod,
+    Strategy,
+    bin_predictions,
+    check_bins,
+    check_threshold,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def reliability_table(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    max_prob: bool = True,
+    class_conditional: bool = False,
+    threshold: float | None = None,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> pd.DataFrame:
+    r"""Confidence and accuracy of every bin: the table that a binned error sums up.
+
+    .. math:: \mathrm{gap}_b = \mathrm{acc}_b - \mathrm{conf}_b
+            = \frac{\sum_{i \in b} w_i t_i - \sum_{i \in b} w_i s_i}{\sum_{i \in b} w_i}
+
+    The sum over rows of ``weight * abs(gap)`` divided by the sum of ``weight`` is the expected
+    calibration error with the same keywords.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities; one column is the probability of the second class.
+    max_prob, class_conditional, threshold, pos_label
+        Which scores are binned; see `general_calibration_error`.
+    n_bins, strategy, closed, quantile_method
+        How; see `general_calibration_error`.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        A row for each bin of each problem, empty bins included. Columns: ``class`` (the label;
+        "top label" or "all" where classes are not kept apart), ``bin`` (from 0), ``left`` and
+        ``right`` (edges), ``count`` (rows), ``weight``, ``confidence`` (mean score),
+        ``accuracy`` (share of hits), ``gap`` (accuracy - confidence); the last three are NaN in
+        an empty bin.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    See Also
+    --------
+    general_calibration_error : The same table, closed by a norm.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger (2017). On Calibration of Modern Neural Networks. ICML.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import reliability_table
+    >>> table = reliability_table([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], n_bins=2)
+    >>> table[["left", "right", "count", "confidence", "accuracy"]].round(3).iloc[1].tolist()
+    [0.5, 1.0, 3.0, 0.767, 0.667]
+    """
+    import pandas as pd  # late: only those who ask for a frame pay for pandas
+
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    check_threshold(threshold)
+    table, names = bin_predictions(
+        check_predictions(y_true, y_proba, sample_weight, labels),
+        bins,
+        max_prob=max_prob,
+        class_conditional=class_conditional,
+        threshold=threshold,
+        pos_label=pos_label,
+    )
+    m, n_bins = table.count.shape
+    empty = table.weight.ravel() == 0
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        return np.where(empty, np.nan, values.ravel())
+
+    return pd.DataFrame(
+        {
+            "class": [name for name in names for _ in range(n_bins)],
+            "bin": np.tile(np.arange(n_bins), m),
+            "left": table.left.ravel(),
+            "right": table.right.ravel(),
+            "count": table.count.ravel(),
+            "weight": table.weight.ravel(),
+            "confidence": mean(table.confidence),
+            "accuracy": mean(table.accuracy),
+            "gap": mean(table.gap),
+        }
+    )

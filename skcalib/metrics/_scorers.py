@@ -1,0 +1,176 @@
+"""Calibration errors as scorers for `cross_validate`, `GridSearchCV` and the like.
+
+A scorer is minus the error of ``predict_proba``, with the estimator's own classes as labels of the
+columns, so that a fold that lacks a class still scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from inspect import signature
+from typing import Any
+
+from sklearn.metrics import get_scorer as get_sklearn_scorer
+from sklearn.metrics._scorer import _BaseScorer
+
+from skcalib.metrics._binned import general_calibration_error
+from skcalib.metrics._brier import top_label_brier_score
+from skcalib.metrics._ks import ks_calibration_error
+from skcalib.metrics._presets import (
+    adaptive_calibration_error,
+    expected_calibration_error,
+    maximum_calibration_error,
+    root_mean_squared_calibration_error,
+    static_calibration_error,
+    thresholded_adaptive_calibration_error,
+)
+
+# A row a metric.
+_METRICS: dict[str, Callable[..., Any]] = {
+    f"neg_{metric.__name__}": metric
+    for metric in (
+        general_calibration_error,
+        expected_calibration_error,
+        maximum_calibration_error,
+        root_mean_squared_calibration_error,
+        static_calibration_error,
+        adaptive_calibration_error,
+        thresholded_adaptive_calibration_error,
+        ks_calibration_error,
+        top_label_brier_score,
+    )
+}
+
+
+class CalibrationScorer(_BaseScorer):
+    """Minus a calibration error of ``estimator.predict_proba(X)``; made by a function below.
+
+    Calling it with ``(estimator, X, y, sample_weight=None)`` returns a float, 0 at best.
+    """
+
+    def __init__(self, metric: Callable[..., Any], keywords: dict[str, Any]) -> None:
+        super().__init__(metric, sign=-1, kwargs=keywords, response_method="predict_proba")
+
+    def _score(
+        self,
+        method_caller: Callable[..., Any],
+        estimator: Any,
+        X: Any,
+        y_true: Any,
+        **keywords: Any,
+    ) -> float:
+        self._warn_overlap(
+            "Keywords of make_calibration_scorer are also passed as metadata; give each once.",
+            keywords,
+        )
+        if not hasattr(estimator, "predict_proba"):
+            raise AttributeError(
+                f"{type(estimator).__name__} has no predict_proba, which a calibration error "
+                "needs: wrap it in skcalib.CalibratedClassifier."
+            )
+        y_proba = method_caller(estimator, "predict_proba", X)
+        keywords = {**self._kwargs, **keywords}
+        if "labels" in signature(self._score_func).parameters:
+            keywords.setdefault("labels", estimator.classes_)
+        return self._sign * float(self._score_func(y_true, y_proba, **keywords))
+
+    def __repr__(self) -> str:
+        name = getattr(self._score_func, "__name__", repr(self._score_func))
+        keywords = "".join(f", {key}={value!r}" for key, value in self._kwargs.items())
+        return f"make_calibration_scorer({name}{keywords})"
+
+
+class _Scorers(Mapping[str, CalibrationScorer]):
+    """Scorers by name, a fresh one each time: metadata requests set on one stay on it."""
+
+    def __getitem__(self, name: str) -> CalibrationScorer:
+        return CalibrationScorer(_METRICS[name], {})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_METRICS)
+
+    def __len__(self) -> int:
+        return len(_METRICS)
+
+    def __repr__(self) -> str:
+        return f"SCORERS({list(_METRICS)})"
+
+
+SCORERS: Mapping[str, CalibrationScorer] = _Scorers()
+
+
+def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
+    """Get a scorer by name: one of `SCORERS`, or one of scikit-learn's own.
+
+    Parameters
+    ----------
+    scoring : str or callable
+        A name such as "neg_static_calibration_error" or "neg_log_loss"; a callable is returned
+        as it is.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)``; greater is better.
+
+    Raises
+    ------
+    ValueError
+        If the name is known to neither library.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import get_scorer
+    >>> get_scorer("neg_ks_calibration_error")
+    make_calibration_scorer(ks_calibration_error)
+    """
+    if isinstance(scoring, str) and scoring in SCORERS:
+        return SCORERS[scoring]
+    try:
+        return get_sklearn_scorer(scoring)
+    except ValueError as error:
+        raise ValueError(
+            f"{scoring!r} is not the name of a scorer: use one of {sorted(SCORERS)} or of "
+            "sklearn.metrics.get_scorer_names()."
+        ) from error
+
+
+def make_calibration_scorer(metric: Callable[..., Any], **keywords: Any) -> CalibrationScorer:
+    """Make a scorer of a calibration error.
+
+    Parameters
+    ----------
+    metric : callable
+        ``metric(y_true, y_proba, ...) -> float``, 0 at best: any of `skcalib.metrics`, or your
+        own. If it takes `labels`, it is given the estimator's classes.
+    **keywords : object
+        Passed on to `metric`, such as ``n_bins=10``.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y, sample_weight=None)`` returns minus the error; it needs
+        ``predict_proba`` and takes part in metadata routing (``set_score_request``).
+
+    Raises
+    ------
+    TypeError
+        If `metric` is not callable.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from skcalib.metrics import make_calibration_scorer, static_calibration_error
+    >>> scorer = make_calibration_scorer(static_calibration_error, n_bins=10)
+    >>> X, y = load_iris(return_X_y=True)
+    >>> cross_val_score(LogisticRegression(max_iter=500), X, y, scoring=scorer).shape
+    (5,)
+    """
+    if not callable(metric):
+        raise TypeError(
+            f"metric must be a function such as skcalib.metrics.static_calibration_error; got "
+            f"{metric!r}."
+        )
+    return CalibrationScorer(metric, keywords)

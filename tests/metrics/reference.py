@@ -1,0 +1,153 @@
+"""Slow, obvious references for the metrics: loops over rows and bins, nothing shared."""
+
+import math
+
+import numpy as np
+
+
+def uniform_bin(s, n_bins, closed):
+    """Bin of a score by comparing it with every edge."""
+    edges = np.linspace(0, 1, n_bins + 1)
+    for b in range(n_bins):
+        if closed == "right" and (edges[b] < s <= edges[b + 1] or (b == 0 and s == 0)):
+            return b
+        if closed == "left" and (edges[b] <= s < edges[b + 1] or (b == n_bins - 1 and s == 1)):
+            return b
+    raise AssertionError(s)
+
+
+def bins_of(scores, n_bins, strategy, closed, method):
+    """Bin of each score of one binary problem."""
+    n = len(scores)
+    if strategy == "uniform":
+        return [uniform_bin(s, n_bins, closed) for s in scores]
+    if n == 0:
+        return []
+    in_order = sorted(scores)
+    if method == "edges":
+        starts = [int(i) for i in np.round(np.linspace(0, n, n_bins, endpoint=False))]
+        edges = [in_order[min(i, n - 1)] for i in starts[1:]]
+        return [sum(s >= e for e in edges) for s in scores]
+    if method == "floor":
+        edges = [in_order[math.floor(i * n / n_bins)] for i in range(n_bins)]
+        return [sum(s >= e for e in edges[1:]) for s in scores]
+    if method == "split":
+        parts = np.array_split(in_order, min(n_bins, n))
+        edges = [(a[-1] + b[0]) / 2 for a, b in zip(parts, parts[1:], strict=False)]
+        return [sum(s > e for e in edges) for s in scores]
+    order = sorted(range(n), key=lambda i: scores[i])  # Python's sort is stable
+    bins = [0] * n
+    for rank, i in enumerate(order):
+        bins[i] = min(n_bins - 1, (n_bins * rank) // n)
+    return bins
+
+
+def problems(y, P, max_prob, class_conditional, threshold):
+    """The binary problems as lists of (score, hit)."""
+    n, K = P.shape
+    out = []
+    if max_prob:
+        top = [min(range(K), key=lambda k, i=i: (-P[i, k], k)) for i in range(n)]
+        pairs = [(float(P[i, top[i]]), int(top[i] == y[i])) for i in range(n)]
+        if class_conditional:
+            out = [[pairs[i] for i in range(n) if top[i] == k] for k in range(K)]
+        else:
+            out = [pairs]
+    else:
+        out = [[(float(P[i, k]), int(y[i] == k)) for i in range(n)] for k in range(K)]
+        if not class_conditional:
+            out = [[(float(P[i, k]), int(y[i] == k)) for i in range(n) for k in range(K)]]
+    if threshold is not None:
+        out = [[pair for pair in pairs if pair[0] > threshold] for pairs in out]
+    return out
+
+
+def gce(
+    y,
+    P,
+    *,
+    max_prob=True,
+    class_conditional=False,
+    threshold=None,
+    class_weight="uniform",
+    bin_weight="count",
+    average="macro",
+    n_bins=15,
+    strategy="uniform",
+    norm="l1",
+    closed="right",
+    quantile_method="edges",
+):
+    """General calibration error of integer labels, by loops."""
+    each, kept, worst = [], [], []
+    for pairs in problems(y, P, max_prob, class_conditional, threshold):
+        cells = [[] for _ in range(n_bins)]
+        where = bins_of([s for s, _ in pairs], n_bins, strategy, closed, quantile_method)
+        for pair, b in zip(pairs, where, strict=True):
+            cells[b].append(pair)
+        total, largest = 0.0, 0.0
+        for cell in cells:
+            if not cell:
+                continue
+            conf = math.fsum(s for s, _ in cell) / len(cell)
+            acc = sum(t for _, t in cell) / len(cell)
+            mass = len(cell) / len(pairs) if bin_weight == "count" else 1 / n_bins
+            total += mass * abs(acc - conf) ** (2 if norm == "l2" else 1)
+            largest = max(largest, abs(acc - conf))
+        each.append(total)
+        worst.append(largest)
+        kept.append(len(pairs))
+    root = 0.5 if norm == "l2" else 1
+    if norm == "max":
+        return max(worst) if average else np.array(worst)
+    if average is None:
+        return np.array(each) ** root
+    if class_weight == "count":
+        share = [k / max(sum(kept), 1) for k in kept]
+    else:
+        share = [1 / len(each)] * len(each)
+    return sum(c * e for c, e in zip(share, each, strict=True)) ** root
+
+
+def ks(scores, hits):
+    """Largest gap of the cumulative curves at the end of each group of equal scores."""
+    n = len(scores)
+    largest = 0.0
+    for sigma in scores:
+        below = [i for i in range(n) if scores[i] <= sigma]
+        gap = math.fsum(scores[i] for i in below) - sum(hits[i] for i in below)
+        largest = max(largest, abs(gap) / n)
+    return largest
+
+
+def top(y, P, r, within):
+    """Score and hit of the r-th largest probability, or of the r largest."""
+    n, K = P.shape
+    scores, hits = [], []
+    for i in range(n):
+        order = sorted(range(K), key=lambda k, i=i: (-P[i, k], k))
+        if within:
+            scores.append(1.0 if r == K else min(1.0, float(sum(P[i, k] for k in order[:r]))))
+            hits.append(int(y[i] in order[:r]))
+        else:
+            scores.append(float(P[i, order[r - 1]]))
+            hits.append(int(y[i] == order[r - 1]))
+    return scores, hits
+
+
+def predictions(K, n, seed, kind="plain"):
+    """Labels and probabilities of a kind: plain, ties, hard (exact 0 and 1), sparse."""
+    rng = np.random.default_rng(seed)
+    if kind == "ties":
+        P = rng.multinomial(10, np.full(K, 1 / K), size=n) / 10
+    elif kind == "hard":
+        P = np.eye(K)[rng.integers(K, size=n)]
+        P[: n // 2] = rng.dirichlet(np.full(K, 0.5), n // 2)
+    else:
+        P = rng.dirichlet(np.full(K, 0.03 if kind == "sparse" else 1.0), n)
+    y = np.array([rng.choice(K, p=p / p.sum()) for p in P])
+    flip = rng.random(n) < 0.3
+    y[flip] = rng.integers(K, size=flip.sum())
+    y[0] = 0
+    y[y == K - 1] = 0  # the last class never occurs
+    return y, P

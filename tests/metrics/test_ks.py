@@ -1,0 +1,113 @@
+"""The Kolmogorov-Smirnov error equals a quadratic loop over all scores."""
+
+import numpy as np
+import pytest
+import reference as ref
+
+from skcalib.metrics import binary_view, ks_calibration_error, top_label_brier_score
+
+KINDS = ["plain", "ties", "hard", "sparse"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("K", "n"), [(2, 60), (3, 41), (10, 50), (100, 30)])
+def test_every_mode_equals_the_loop(K, n, kind):
+    y, P = ref.predictions(K, n, seed=K, kind=kind)
+    for r in {1, 2, min(3, K), K}:
+        for mode in ("top", "within_top"):
+            scores, hits = ref.top(y, P, r, within=mode == "within_top")
+            actual = ks_calibration_error(y, P, mode=mode, r=r, labels=range(K))
+            assert actual == pytest.approx(ref.ks(scores, hits), abs=1e-12), (mode, r)
+    each = [ref.ks(P[:, k].tolist(), (y == k).astype(int).tolist()) for k in range(K)]
+    actual = ks_calibration_error(y, P, mode="classwise", average=None, labels=range(K))
+    np.testing.assert_allclose(actual, each, atol=1e-12)
+    macro = ks_calibration_error(y, P, mode="classwise", labels=range(K))
+    assert macro == pytest.approx(np.mean(each), abs=1e-12)
+
+
+def test_tied_scores_count_together_whatever_the_row_order():
+    """Two rows at 0.5, one hit: the curves meet at the end of the tie, so the error is 0."""
+    for y in ([0, 1], [1, 0]):
+        assert ks_calibration_error(y, [0.5, 0.5], mode="classwise") == 0
+
+
+def test_the_whole_simplex_is_certain():
+    y, P = ref.predictions(4, 30, seed=0)
+    assert ks_calibration_error(y, P, mode="within_top", r=4, labels=range(4)) == 0
+
+
+def test_at_least_the_gap_of_confidence_and_accuracy():
+    y, P = ref.predictions(6, 100, seed=0)
+    gap = abs(P.max(axis=1).mean() - (P.argmax(axis=1) == y).mean())
+    assert ks_calibration_error(y, P, labels=range(6)) >= gap - 1e-15
+
+
+@pytest.mark.parametrize("mode", ["top", "within_top", "classwise"])
+def test_whole_weights_are_copies_and_order_does_not_matter(mode):
+    y, P = ref.predictions(4, 50, seed=9, kind="ties")
+    w = np.random.default_rng(0).integers(0, 4, 50)
+    keywords = {"mode": mode, "r": 2, "labels": range(4)}
+    weighted = ks_calibration_error(y, P, sample_weight=w, **keywords)
+    repeated = ks_calibration_error(np.repeat(y, w), np.repeat(P, w, axis=0), **keywords)
+    order = np.random.default_rng(1).permutation(50)
+    shuffled = ks_calibration_error(y[order], P[order], sample_weight=w[order], **keywords)
+    assert weighted == pytest.approx(repeated, abs=1e-12)
+    assert weighted == pytest.approx(shuffled, abs=1e-12)
+
+
+def test_float32_probabilities_give_the_float64_answer():
+    y, P = ref.predictions(5, 200, seed=1)
+    single = P.astype(np.float32)
+    a = ks_calibration_error(y, single, labels=range(5))
+    assert a == pytest.approx(ks_calibration_error(y, single.astype(float), labels=range(5)))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"mode": "bottom"}, "mode must be one of"),
+        ({"r": 3}, "r must be a whole number from 1 to 2; got 3"),
+        ({"r": 0}, "r must be a whole number from 1 to 2; got 0"),
+        ({"average": None}, "it needs mode='classwise'"),
+        ({"mode": "classwise", "average": "micro"}, "average must be one of"),
+    ],
+)
+def test_wrong_keywords_are_named_with_the_mend(keywords, message):
+    with pytest.raises(ValueError, match=message):
+        ks_calibration_error([0, 1], [0.2, 0.7], **keywords)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_binary_view_is_the_problem_behind_each_mode(kind):
+    names = np.array(["d", "c", "b", "a"])[::-1]
+    y, P = ref.predictions(4, 40, seed=3, kind=kind)
+    for r in range(1, 5):
+        for mode in ("top", "within_top"):
+            score, hit = binary_view(names[y], P, mode=mode, r=r, labels=names)
+            expected = ref.top(y, P, r, within=mode == "within_top")
+            np.testing.assert_allclose(score, expected[0], rtol=0, atol=1e-15)
+            np.testing.assert_array_equal(hit, np.array(expected[1], dtype=bool))
+    score, hit = binary_view(names[y], P, mode="classwise", r="c", labels=names)
+    np.testing.assert_array_equal(score, P[:, 2])
+    np.testing.assert_array_equal(hit, y == 2)
+
+
+def test_binary_view_needs_a_class_where_there_are_more_than_two():
+    y, P = ref.predictions(3, 10, seed=3)
+    with pytest.raises(ValueError, match="needs r=, the label of a class"):
+        binary_view(y, P, mode="classwise", labels=range(3))
+    with pytest.raises(ValueError, match=r"r=9 is not one of the labels \[0, 1, 2\]"):
+        binary_view(y, P, mode="classwise", r=9, labels=range(3))
+    score, _ = binary_view([0, 1], [0.2, 0.7], mode="classwise")
+    assert score.tolist() == [0.2, 0.7]
+
+
+def test_top_label_brier_score_is_the_mean_square_of_confidence_less_hit():
+    y, P = ref.predictions(5, 60, seed=3, kind="ties")
+    w = np.random.default_rng(0).integers(0, 3, 60)
+    scores, hits = ref.top(y, P, 1, within=False)
+    expected = sum(
+        wi * (s - t) ** 2 for wi, s, t in zip(w, scores, hits, strict=True)
+    ) / sum(w)  # fmt: skip
+    actual = top_label_brier_score(y, P, sample_weight=w, labels=range(5))
+    assert actual == pytest.approx(expected, abs=1e-12)
