@@ -37,6 +37,11 @@ class Predictions(NamedTuple):
 
 def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
     """Return `X` as a non-empty 2-D array of float32 or float64; 1-D becomes one column."""
+    if X is None or np.isscalar(X) or getattr(X, "ndim", None) == 0:
+        raise ValueError(
+            f"Expected 2D array, got {'None' if X is None else 'scalar array'} instead: {name} "
+            "must be (n, K) scores or (n,) scores of the second class. Reshape your data."
+        )
     dtype = getattr(X, "dtype", None)
     half = isinstance(dtype, np.dtype) and dtype == np.float16
     array = check_array(
@@ -46,11 +51,6 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
         ensure_all_finite=False,
         input_name=name,
     )
-    if array.ndim == 0:
-        raise ValueError(
-            f"Expected 2D array, got scalar array instead: {name} must be (n, K) scores or (n,) "
-            "scores of the second class. Reshape your data."
-        )
     return array[:, None] if array.ndim == 1 else array
 
 
@@ -212,6 +212,9 @@ def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[A
     if y is None:
         raise ValueError(f"{name} is required, but None was passed: give one label for each row.")
     array = np.asarray(y)
+    if array.dtype.kind in "US" and isinstance(y, list | tuple):
+        # NumPy writes numbers among strings as strings; keep what was given.
+        array = np.asarray(y, dtype=object)
     if array.ndim == 2 and array.shape[1] > 1:
         raise ValueError(
             f"{name} should be a 1d array of labels, got an array of shape {array.shape} instead; "

@@ -1,5 +1,6 @@
 """Slow, obvious references for the metrics: loops over rows and bins, nothing shared."""
 
+import itertools
 import math
 
 import numpy as np
@@ -33,7 +34,7 @@ def bins_of(scores, n_bins, strategy, closed, method):
         return [sum(s >= e for e in edges[1:]) for s in scores]
     if method == "split":
         parts = np.array_split(in_order, min(n_bins, n))
-        edges = [(a[-1] + b[0]) / 2 for a, b in zip(parts, parts[1:], strict=False)]
+        edges = [(a[-1] + b[0]) / 2 for a, b in itertools.pairwise(parts)]
         return [sum(s > e for e in edges) for s in scores]
     order = sorted(range(n), key=lambda i: scores[i])  # Python's sort is stable
     bins = [0] * n

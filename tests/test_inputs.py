@@ -1,0 +1,245 @@
+"""One door: what is let in, what is refused, and what the refusal says."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+
+from skcalib import IdentityCalibrator
+from skcalib.metrics import expected_calibration_error
+
+P = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.2, 0.5, 0.3]])
+Y = np.array([0, 1, 2, 0])
+Z = np.log(P) + 3
+VALUE = expected_calibration_error(Y, P)
+
+LABELS = {
+    "one to K": Y + 1,
+    "negative": Y - 5,
+    "gaps": Y * 10,
+    "whole floats": Y.astype(float),
+    "strings": np.array(["ape", "bee", "cat"])[Y],
+    "objects": np.array(["ape", "bee", "cat"], dtype=object)[Y],
+    "object ints": (Y + 4).astype(object),
+    "list": (Y - 1).tolist(),
+    "column": Y[:, None],
+    "unsigned": Y.astype(np.uint8),
+    "pandas, odd index": pd.Series(Y + 1, index=[7, 3, 9, 5]),
+    "pandas category": pd.Series(np.array(["ape", "bee", "cat"])[Y]).astype("category"),
+    "pandas strings": pd.Series(np.array(["ape", "bee", "cat"])[Y], dtype="string"),
+    "pandas Int64": pd.Series(Y, dtype="Int64"),
+    "polars": pl.Series(Y + 1),
+    "polars strings": pl.Series(["ape", "bee", "cat", "ape"]),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_every_kind_of_label_gives_the_same_number(kind):
+    assert expected_calibration_error(LABELS[kind], P) == VALUE
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+@pytest.mark.parametrize("kind", LABELS)
+def test_every_kind_of_label_comes_back_from_a_calibrator(kind):
+    y = LABELS[kind]
+    fitted = IdentityCalibrator().fit(P, y)
+    expected = np.unique(np.asarray(y).ravel())[[0, 1, 2, 1]]
+    np.testing.assert_array_equal(fitted.predict(P), expected)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [list, pd.DataFrame, pl.DataFrame, np.asfortranarray, lambda a: np.repeat(a, 2, 1)[:, ::2]],
+)
+def test_every_kind_of_matrix_gives_the_same_number(make):
+    assert expected_calibration_error(Y, make(P)) == pytest.approx(VALUE, abs=1e-15)
+
+
+def test_integers_of_the_range_need_not_all_occur():
+    y = [0, 1, 1, 0]
+    assert expected_calibration_error(y, P) == expected_calibration_error(y, P, labels=[0, 1, 2])
+    assert IdentityCalibrator().fit(P, y).classes_.tolist() == [0, 1, 2]
+
+
+def test_one_boolean_is_enough_to_know_both():
+    p = [0.2, 0.9]
+    expected = expected_calibration_error([1, 1], p, labels=[0, 1])
+    assert expected_calibration_error([True, True], p) == expected
+    assert IdentityCalibrator().fit(p, [True, True]).classes_.tolist() == [False, True]
+
+
+def test_labels_may_come_in_any_order_but_columns_are_sorted():
+    names = np.array(["ape", "bee", "cat"])
+    assert expected_calibration_error(names[Y], P, labels=["cat", "ape", "bee"]) == VALUE
+    fitted = IdentityCalibrator(classes=["cat", "ape", "bee"]).fit(P[:2], ["ape", "bee"])
+    assert fitted.classes_.tolist() == ["ape", "bee", "cat"]
+
+
+@pytest.mark.parametrize(
+    ("y", "labels", "message"),
+    [
+        ([1, 2, 1, 2], None, r"2 distinct labels \(1, 2\) but there are 3 columns.*pass labels="),
+        (["a", "b", "a", "b"], None, "pass labels= with the 3 labels"),
+        ([0, 1, 2, 3], None, "4 distinct labels"),
+        ([0, 1, 5, 0], [0, 1, 2], r"label (np.int64\()?5\)? at row 2 is not in labels=\[0, 1, 2\]"),
+        (Y, [0, 1], "labels has 2 labels but there are 3 columns"),
+        (Y, [0, 1, 1], r"labels=\[0, 1, 1\] has a label twice"),
+        ([0, 1, np.nan, 0], None, "y_true contains NaN .first at row 2"),
+        ([0, 1, np.inf, 0], None, "y_true contains infinity .first at row 2"),
+        (["a", None, "c", "a"], None, "missing label .NaN or None; first at row 1"),
+        (["a", 1, "c", "a"], None, "y_true mixes strings and numbers .first at row 1"),
+        (np.array(["a", 1, "c", "a"], dtype=object), None, "mixes strings and numbers"),
+        ([0.5, 1.0, 2.0, 0.0], None, "Unknown label type: continuous. y_true has 0.5 at row 0"),
+        (np.array(["2020-01-01"] * 4, dtype="datetime64[D]"), None, "Unknown label type"),
+        (np.array([(0,), (1,), (2,), (0,)], dtype=object)[:, 0].tolist(), [0, 1, 2], None),
+        (np.array([{}, 1, 2, 0], dtype=object), None, "y_true has a dict at row 0"),
+        (np.eye(3)[[0, 1, 2, 0]], None, r"if it is one-hot, pass y_true.argmax\(axis=1\)"),
+        ([0, 1, 2], None, "y_proba has 4 rows, y_true has 3"),
+        (None, None, "y_true is required"),
+    ],
+)
+def test_wrong_labels_are_named_with_the_mend(y, labels, message):
+    if message is None:
+        assert expected_calibration_error(y, P, labels=labels) == VALUE
+        return
+    with pytest.raises(ValueError, match=message) as error:
+        expected_calibration_error(y, P, labels=labels)
+    assert "\n" not in str(error.value)
+
+
+def changed(row, column, value):
+    copy = P.copy()
+    copy[row, column] = value
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("proba", "message"),
+    [
+        (changed(2, 1, np.nan), r"y_proba contains NaN \(first at row 2, column 1\)"),
+        (changed(2, 1, np.inf), r"y_proba contains infinity \(first at row 2, column 1\)"),
+        (changed(1, 0, 0.6), "y_proba: row 1 sums to 1.5, not 1; pass class probabilities"),
+        (changed(3, 2, -0.2), r"y_proba: row 3 holds -0.2, outside \[0, 1\]"),
+        (Z, "y_proba: row 0 holds .* outside"),
+        (np.ones((4, 0)), "0 feature"),
+        (np.ones((0, 3)), "0 sample"),
+        (np.ones((4, 3, 2)), "dim"),
+        (np.full((4, 3), "x"), "could not convert|dtype"),
+        (np.float64(0.5), "Reshape your data"),
+    ],
+)
+def test_wrong_probabilities_are_named_with_the_mend(proba, message):
+    with pytest.raises(ValueError, match=message):
+        expected_calibration_error(Y, proba)
+
+
+def test_sparse_and_complex_scores_are_refused():
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        expected_calibration_error(Y, csr_array(P))
+    with pytest.raises(ValueError, match="Complex"):
+        expected_calibration_error(Y, P + 1j)
+
+
+@pytest.mark.parametrize(
+    ("w", "message"),
+    [
+        ([1, 1, 1], r"sample_weight.shape == \(3,\), expected \(4,\)"),
+        ([1, -1, 1, 1], "finite and non-negative; row 1 has -1"),
+        ([1, 1, np.nan, 1], "finite and non-negative; row 2 has nan"),
+        ([0, 0, 0, 0], "all weights are zero"),
+        (np.ones((4, 2)), "must be a 1D array"),
+    ],
+)
+def test_wrong_weights_are_named_with_the_mend(w, message):
+    with pytest.raises(ValueError, match=message):
+        expected_calibration_error(Y, P, sample_weight=w)
+    with pytest.raises(ValueError, match=message):
+        IdentityCalibrator().fit(P, Y, sample_weight=w)
+
+
+@pytest.mark.parametrize(
+    ("X", "kind"),
+    [
+        (P, "proba"),
+        (P.astype(np.float16), "proba"),
+        (np.eye(3)[Y], "proba"),
+        (Z, "logits"),
+        (np.where(P == 0.1, -np.inf, 0), "logits"),
+        (np.linspace(0, 1, 4), "proba"),
+        (np.linspace(-1, 1, 4), "logits"),
+        (np.nextafter(np.float32(1), np.float32(2)) * np.eye(3, dtype=np.float32)[Y], "proba"),
+    ],
+)
+def test_kind_is_decided_where_it_is_certain(X, kind):
+    y = Y if X.ndim == 2 else [0, 1, 1, 0]
+    fitted = IdentityCalibrator().fit(X, y)
+    assert fitted.input_ == kind
+    proba = fitted.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=0, atol=2e-3)
+    assert proba.min() >= 0
+    assert proba.max() <= 1
+
+
+def test_what_could_be_either_is_refused_with_both_ways_out():
+    X = changed(2, 0, 0.5)
+    with pytest.raises(ValueError, match="row 2 sums to 1.2.*input='logits'.*divide each row"):
+        IdentityCalibrator().fit(X, Y)
+    assert IdentityCalibrator(input="logits").fit(X, Y).input_ == "logits"
+    with pytest.raises(ValueError, match="row 2 sums to 1.2, not 1, but input='proba'"):
+        IdentityCalibrator(input="proba").fit(X, Y)
+
+
+def test_prediction_refuses_scores_of_the_other_kind():
+    with pytest.raises(ValueError, match="row 0 holds .* fitted on probabilities"):
+        IdentityCalibrator().fit(P, Y).predict_proba(Z)
+    with pytest.raises(ValueError, match="was fitted on logits"):
+        IdentityCalibrator().fit(Z, Y).predict_proba(P)
+
+
+def test_a_batch_never_changes_the_answer_of_a_row():
+    """A row of logits may lie on the simplex by chance, alone or in company."""
+    X = np.vstack([Z, P[:1]])
+    fitted = IdentityCalibrator().fit(Z, Y)
+    together = fitted.predict_proba(X)
+    alone = np.vstack([fitted.predict_proba(row[None]) for row in X])
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_whoever_says_logits_is_believed_at_prediction_too():
+    assert IdentityCalibrator(input="logits").fit(P, Y).predict_proba(P)[0, 0] < 0.7
+
+
+def test_a_row_without_a_possible_class_is_refused():
+    X = Z.copy()
+    X[1] = -np.inf
+    with pytest.raises(ValueError, match="every logit of row 1 is -inf"):
+        IdentityCalibrator().fit(X, Y)
+
+
+def test_a_binary_logit_is_the_pair_of_nought_and_itself():
+    f = np.array([-2.0, 0.3, 1.5, -0.1])
+    one = IdentityCalibrator().fit(f, [0, 1, 1, 0]).predict_proba(f)
+    np.testing.assert_allclose(one[:, 1], 1 / (1 + np.exp(-f)), rtol=1e-15)
+    two = IdentityCalibrator().fit(np.column_stack([0 * f, f]), [0, 1, 1, 0])
+    np.testing.assert_array_equal(two.predict_proba(np.column_stack([0 * f, f])), one)
+
+
+def test_a_failed_call_changes_nothing():
+    fitted = IdentityCalibrator().fit(Z, Y)
+    before = dict(vars(fitted))
+    with pytest.raises(ValueError, match="NaN"):
+        fitted.fit(changed(0, 0, np.nan), Y)
+    with pytest.raises(ValueError, match="columns"):
+        fitted.fit(Z[:, :2], Y)
+    assert vars(fitted) == before
+
+
+def test_arguments_are_never_written_to():
+    scores, labels, weights = Z.copy(), Y.copy(), np.array([1.0, 0, 2, 1])
+    for array in (scores, labels, weights):
+        array.flags.writeable = False
+    IdentityCalibrator().fit(scores, labels, sample_weight=weights).predict_proba(scores)
+    proba = P.copy()
+    proba.flags.writeable = False
+    expected_calibration_error(labels, proba, sample_weight=weights)
