@@ -241,19 +241,23 @@ def _columns_uniform(
 ) -> BinTable:
     n, n_classes = scores.shape
     m = n_classes - first
-    edge = bins.uniform_edges()[1]
-    # Below the cut an entry is either dropped (threshold) or belongs to the first bin.
-    cut = edge if threshold is None else np.float64(threshold)
-    at_cut = bins.closed == "left" and threshold is None
+    # Entries at or below the cut are dropped (threshold) or belong to the first bin. In the type
+    # of the scores a cut may round up, so it is taken a step lower and the few left are sifted.
+    exact = bins.uniform_edges()[1] if threshold is None else np.float64(threshold)
+    cut = np.nextafter(scores.dtype.type(exact), scores.dtype.type(-1))
     column_sum = np.zeros(m)
     cells, entries, hits, weights = [], [], [], []
     for rows in row_blocks(n, n_classes):
         block = _row_block(scores, rows)[:, first:]
         if threshold is None:
             column_sum += w[rows] @ block
-        row, column = np.nonzero(block >= cut if at_cut else block > cut)
+        candidates = np.flatnonzero(block > cut)
+        row, column = np.divmod(candidates, m)
         value = block[row, column]
-        cells.append(column * bins.n_bins + bins.uniform_index(value))
+        index = bins.uniform_index(value)
+        kept = index > 0 if threshold is None else value > exact
+        row, column, value, index = row[kept], column[kept], value[kept], index[kept]
+        cells.append(column * bins.n_bins + index)
         entries.append(value)
         hits.append(code[rows][row] == column + first)
         weights.append(w[rows][row])
@@ -271,14 +275,10 @@ def _columns_uniform(
 
 
 def _row_block(scores: Scores, rows: slice) -> FloatArray:
-    """Return a block of probabilities, to read only, in float64.
-
-    Rounded to the type of the scores as `Scores.proba_columns` does, so that an entry next to
-    an edge falls in the same bin here and there.
-    """
+    """Return a block of probabilities, to read only, in the type of the scores."""
     if scores.kind == "proba":
-        return scores.array[rows].astype(np.float64, copy=False)
-    return scores.proba(rows).astype(scores.dtype, copy=False).astype(np.float64, copy=False)
+        return scores.array[rows]
+    return scores.proba(rows)
 
 
 def _fill_first_bin(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._inputs import Predictions, check_count, check_option, check_predictions
-from skcalib._one_vs_rest import class_members, each_column
+from skcalib._one_vs_rest import SortedProblem, is_unit, sort_problem, sorted_columns
 from skcalib._reductions import top_label, top_r, within_top_r
 from skcalib._simplex import FloatArray, Scores
 from skcalib.metrics._binned import Average
@@ -20,22 +20,19 @@ from skcalib.metrics._binned import Average
 Mode = Literal["top", "within_top", "classwise"]
 
 
-def ks_error(
-    score: FloatArray, positive: NDArray[np.intp] | NDArray[np.bool_], w: NDArray[np.float64]
-) -> float:
-    """Largest gap, at the ends of tie groups, of cumulative score and cumulative hits.
-
-    `positive` is a mask of the hits or their row numbers.
-    """
-    steps, inverse = np.unique(score[positive], return_inverse=True)
-    hits = np.bincount(inverse, weights=w[positive], minlength=steps.size)
-    # Cell 2 j holds the scores between steps j - 1 and j, cell 2 j + 1 those equal to step j.
-    cell = 2 * np.searchsorted(steps, score)
-    if steps.size:
-        cell += steps[np.minimum(cell >> 1, steps.size - 1)] == score
-    curve = np.bincount(cell, weights=w * score, minlength=2 * steps.size + 1)
-    curve[1 : 2 * steps.size : 2] -= hits
-    return float(np.abs(np.cumsum(curve)).max() / w.sum())
+def ks_error(problem: SortedProblem) -> float:
+    """Largest gap, at the ends of tie groups, of cumulative score and cumulative hits."""
+    values, weights = problem.values, problem.weights
+    score = values if weights is None else weights * values
+    cumulative = np.concatenate([[0.0], np.cumsum(score, dtype=np.float64)])
+    steps, inverse = np.unique(problem.positives, return_inverse=True)
+    hits = np.cumsum(np.bincount(inverse, weights=problem.positive_weights, minlength=steps.size))
+    before = cumulative[np.searchsorted(values, steps, side="left")]
+    before[1:] -= hits[:-1]
+    after = cumulative[np.searchsorted(values, steps, side="right")] - hits
+    end = cumulative[-1] - (hits[-1] if steps.size else 0.0)
+    largest = max(abs(end), *(np.abs(curve).max(initial=0.0) for curve in (before, after)))
+    return float(largest / problem.total_weight())
 
 
 def reduce_top(predictions: Predictions, mode: str, r: int) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -120,7 +117,8 @@ def ks_calibration_error(
     predictions = check_predictions(y_true, y_proba, sample_weight, labels)
     P, code, w, _ = predictions
     if mode != "classwise":
-        return ks_error(*reduce_top(predictions, mode, r), w)
-    members = class_members(code, P.shape[1])
-    each = np.array([ks_error(s, members[k], w) for k, s in each_column(Scores(P, "proba"))])
+        score, hit = reduce_top(predictions, mode, r)
+        return ks_error(sort_problem(score, hit, None if is_unit(w) else w))
+    problems = sorted_columns(Scores(P, "proba"), code, w)
+    each = np.array([ks_error(problem) for _, problem in problems])
     return each if average is None else float(each.mean())
