@@ -130,7 +130,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         S = as_matrix(X)
-        if np.ndim(X) == 1 and self.n_features_in_ > 1:
+        if S.shape[1] == 1 < self.n_features_in_ and np.asarray(X).ndim == 1:
             raise ValueError(
                 f"Expected 2D array, got 1D array instead: {type(self).__name__} was fitted on "
                 f"{self.n_features_in_} columns. Reshape your data with X.reshape(1, -1) if it is "

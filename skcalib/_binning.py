@@ -100,6 +100,14 @@ def _stack(rows: list[BinTable]) -> BinTable:
     return BinTable(*(np.concatenate([getattr(row, name) for row in rows]) for name in names))
 
 
+def exceeds(score: FloatArray, threshold: float) -> NDArray[np.bool_]:
+    """Whether scores lie above the exact threshold.
+
+    Compared as an array: NumPy 1 would round a scalar to the type of the scores.
+    """
+    return score > np.array([threshold], dtype=np.float64)
+
+
 # ------------------------------------------------------------------ one score column, m groups
 
 
@@ -141,7 +149,7 @@ def _flat_uniform(
     threshold: float | None,
 ) -> BinTable:
     if threshold is not None:
-        kept = score > np.float64(threshold)
+        kept = exceeds(score, threshold)
         score, hit, w = score[kept], hit[kept], w[kept]
         group = None if group is None else group[kept]
     cell = bins.uniform_index(score)
@@ -255,7 +263,7 @@ def _columns_uniform(
         row, column = np.divmod(candidates, m)
         value = block[row, column]
         index = bins.uniform_index(value)
-        kept = index > 0 if threshold is None else value > exact
+        kept = index > 0 if threshold is None else exceeds(value, threshold)
         row, column, value, index = row[kept], column[kept], value[kept], index[kept]
         cells.append(column * bins.n_bins + index)
         entries.append(value)
@@ -275,10 +283,13 @@ def _columns_uniform(
 
 
 def _row_block(scores: Scores, rows: slice) -> FloatArray:
-    """Return a block of probabilities, to read only, in the type of the scores."""
+    """Return a block of probabilities, to read only, in the type of the scores.
+
+    The numbers of `Scores.proba_columns`, so that an entry next to an edge falls in one bin.
+    """
     if scores.kind == "proba":
         return scores.array[rows]
-    return scores.proba(rows)
+    return scores.proba(rows).astype(scores.dtype, copy=False)
 
 
 def _fill_first_bin(
@@ -396,6 +407,18 @@ def _table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
     )
 
 
+def rank_cuts(
+    j: NDArray[np.intp], n_bins: int | NDArray[np.intp], total: float, whole: bool
+) -> Float64Array:
+    """Cumulative weight at which bin `j` of the "rank" method begins.
+
+    Whole weights are cut between copies: rank i goes to bin floor(B i / N).
+    """
+    if whole:
+        return np.asarray(-(-j * int(total) // n_bins), dtype=np.float64)
+    return np.asarray(j * (total / n_bins), dtype=np.float64)
+
+
 def _table_by_rank(
     score: FloatArray,
     hit: NDArray[np.bool_],
@@ -407,15 +430,12 @@ def _table_by_rank(
     n_bins = bins.n_bins
     weights = np.ones(score.size) if w is None else w
     if threshold is not None:
-        kept = score > np.float64(threshold)
+        kept = exceeds(score, threshold)
         score, hit, weights = score[kept], hit[kept], weights[kept]
     order = np.argsort(score, kind="stable")
     values, weights = score[order].astype(np.float64), weights[order]
     cumulative = np.concatenate([[0.0], np.cumsum(weights)])
-    cuts = np.arange(n_bins + 1) * (cumulative[-1] / n_bins)
-    if is_whole(weights):
-        total = int(cumulative[-1])
-        cuts = np.array([-(-j * total // n_bins) for j in range(n_bins + 1)], dtype=np.float64)
+    cuts = rank_cuts(np.arange(n_bins + 1), n_bins, cumulative[-1], is_whole(weights))
     shape = (1, n_bins)
 
     def sums(values: Float64Array) -> Float64Array:

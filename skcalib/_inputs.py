@@ -300,8 +300,9 @@ def encode_labels(
         column = np.array([position.get(label, -1) for label in distinct.tolist()], dtype=np.intp)
         if (column < 0).any():
             row = int(np.flatnonzero(column[inverse] < 0)[0])
+            label = distinct.tolist()[inverse[row]]
             raise ValueError(
-                f"{name}: label {y[row]!r} at row {row} is not in {argument}={known.tolist()}; "
+                f"{name}: label {label!r} at row {row} is not in {argument}={known.tolist()}; "
                 f"mend the label or add it to {argument}."
             )
         return column[inverse], known
@@ -342,7 +343,13 @@ def check_predictions(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> Predictions:
-    """Check the arguments of a metric; rows of weight 0 are left out."""
+    """Check the arguments of a metric; rows of weight 0 are left out.
+
+    Predictions that came through this door before may stand in the place of `y_proba`, labels
+    and weights included: whoever evaluates a metric a thousand times checks once.
+    """
+    if isinstance(y_proba, Predictions):
+        return y_proba
     P = as_matrix(y_proba, "y_proba")
     row, why, rounded = _check_simplex(P)
     if row >= 0:

@@ -20,10 +20,16 @@ FloatArray = NDArray[np.floating]
 LOG_PROBA_MIN = float(np.log(1e-12))
 
 
+def _top_and_total(Z: FloatArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Largest entry of each row, and the sum of the exponentials of what lies below it."""
+    top = Z.max(axis=1).astype(np.float64)
+    return top, np.exp(Z - top[:, None]).sum(axis=1)
+
+
 def log_sum_exp(Z: FloatArray) -> NDArray[np.float64]:
     """Log of the row sums of ``exp(Z)``; rows need one entry above -inf."""
-    top = Z.max(axis=1).astype(np.float64)
-    return top + np.log(np.exp(Z - top[:, None]).sum(axis=1))
+    top, total = _top_and_total(Z)
+    return top + np.log(total)
 
 
 def softmax_inplace(Z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -60,7 +66,7 @@ class Scores:
     def __init__(self, array: FloatArray, kind: Kind) -> None:
         self.array = array
         self.kind = kind
-        self._log_normaliser: NDArray[np.float64] | None = None
+        self._normaliser: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,10 +99,18 @@ class Scores:
         block = self.array[:, columns]
         if self.kind == "proba":
             return np.array(block.T, order="C")
-        if self._log_normaliser is None:
-            self._log_normaliser = np.concatenate(
-                [log_sum_exp(self.array[rows]) for rows in row_blocks(*self.shape)]
+        if self._normaliser is None:
+            blocks = [
+                _top_and_total(self.array[rows].astype(np.float64, order="C"))
+                for rows in row_blocks(*self.shape)
+            ]
+            self._normaliser = (
+                np.concatenate([top for top, _ in blocks]),
+                np.concatenate([total for _, total in blocks]),
             )
-        log_proba = block.T - self._log_normaliser
-        np.exp(log_proba, out=log_proba)
-        return np.minimum(log_proba, 1.0).astype(self.dtype, order="C", copy=False)
+        # The operations of `proba`, so that an entry is the same number whichever way it is read.
+        top, total = self._normaliser
+        P = np.subtract(block.T, top, dtype=np.float64, order="C")
+        np.exp(P, out=P)
+        P /= total
+        return P.astype(self.dtype, copy=False)

@@ -1,0 +1,205 @@
+"""Histogram binning against loops over rows and bins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skcalib import HistogramBinning
+
+
+def data(n=120, n_classes=4, seed=0):
+    """Ties, exact 0 and 1, whole weights; class 0 is rare and never scores in the middle."""
+    rng = np.random.default_rng(seed)
+    P = np.round(rng.dirichlet(np.full(n_classes, 0.4), size=n) * 20) / 20
+    P[:, -1] = np.maximum(1 - P[:, :-1].sum(axis=1), 0)
+    P /= P.sum(axis=1, keepdims=True)
+    P[0], P[0, 1] = 0, 1
+    y = np.append(np.arange(n_classes), rng.integers(0, n_classes, n - n_classes))
+    return P, y, rng.integers(1, 4, n).astype(float)
+
+
+# ------------------------------------------------------------------ the slow, obvious reference
+
+
+def edges_of(column, w, n_bins, strategy):
+    if strategy == "uniform":
+        return list(np.linspace(0, 1, n_bins + 1))
+    repeated = sorted(s for s, times in zip(column, w, strict=True) for _ in range(int(times)))
+    n = len(repeated)
+    inner = [repeated[min(round(r * n / n_bins), n - 1)] for r in range(1, n_bins)]
+    return [0.0, *inner, 1.0]
+
+
+def bin_of(s, edges, strategy):
+    inner = edges[1:-1]
+    if strategy == "uniform":
+        return sum(e < s for e in inner)
+    return sum(e <= s for e in inner)
+
+
+def map_of(column, hit, w, n_bins, strategy, empty, prior):
+    edges = edges_of(column, w, n_bins, strategy)
+    values = []
+    for b in range(n_bins):
+        mass = hits = 0.0
+        for s, t, weight in zip(column, hit, w, strict=True):
+            if bin_of(s, edges, strategy) == b:
+                mass += weight
+                hits += weight * t
+        if mass > 0:
+            values.append(hits / mass)
+        else:
+            values.append((edges[b] + edges[b + 1]) / 2 if empty == "midpoint" else prior)
+    return edges, values
+
+
+def reference(P, y, w, new, n_bins, strategy, empty, class_conditional=True):
+    n, n_classes = P.shape
+    raw = np.zeros(new.shape)
+    pooled = None
+    if not class_conditional:
+        column = [P[i, k] for i in range(n) for k in range(n_classes)]
+        hit = [y[i] == k for i in range(n) for k in range(n_classes)]
+        weight = [w[i] for i in range(n) for _ in range(n_classes)]
+        pooled = map_of(column, hit, weight, n_bins, strategy, empty, 1 / n_classes)
+    for k in range(n_classes):
+        prior = sum(w[i] for i in range(n) if y[i] == k) / sum(w)
+        edges, values = pooled or map_of(P[:, k], y == k, w, n_bins, strategy, empty, prior)
+        for i in range(len(new)):
+            raw[i, k] = values[bin_of(new[i, k], edges, strategy)]
+    if n_classes == 2 and class_conditional:
+        raw[:, 0] = 1 - raw[:, 1]
+    for i in range(len(new)):
+        total = raw[i].sum()
+        raw[i] = raw[i] / total if total > 0 else 1 / n_classes
+    return raw
+
+
+@pytest.mark.parametrize("class_conditional", [True, False])
+@pytest.mark.parametrize("empty", ["midpoint", "prior"])
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_it_is_the_share_of_positives_of_the_bin(
+    n_classes, strategy, empty, class_conditional, weighted
+):
+    P, y, w = data(n_classes=n_classes)
+    w = w if weighted else np.ones(len(w))
+    new = np.vstack([P, np.random.default_rng(1).dirichlet(np.ones(n_classes), size=30)])
+    for n_bins in (1, 8, 15):
+        options = {"n_bins": n_bins, "strategy": strategy, "empty": empty}
+        binning = HistogramBinning(class_conditional=class_conditional, **options)
+        Q = binning.fit(P, y, w).predict_proba(new)
+        expected = reference(P, y, w, new, class_conditional=class_conditional, **options)
+        np.testing.assert_allclose(Q, expected, rtol=0, atol=1e-12)
+
+
+def test_a_hundred_classes():
+    P, y, w = data(150, 100)
+    Q = HistogramBinning(n_bins=5).fit(P, y, w).predict_proba(P)
+    expected = reference(P, y, w, P, n_bins=5, strategy="uniform", empty="midpoint")
+    np.testing.assert_allclose(Q, expected, rtol=0, atol=1e-12)
+
+
+def test_attributes_hold_a_row_for_each_map():
+    P, y, w = data(n_classes=3)
+    binning = HistogramBinning(n_bins=4).fit(P, y, w)
+    assert binning.bin_edges_.shape == (3, 5)
+    assert binning.bin_values_.shape == (3, 4)
+    for k in range(3):
+        edges, values = map_of(P[:, k], y == k, w, 4, "uniform", "midpoint", None)
+        np.testing.assert_allclose(binning.bin_edges_[k], edges, rtol=0, atol=1e-15)
+        np.testing.assert_allclose(binning.bin_values_[k], values, rtol=0, atol=1e-12)
+    pooled = HistogramBinning(n_bins=4, class_conditional=False).fit(P, y, w)
+    assert pooled.bin_edges_.shape == (1, 5)
+    binary = HistogramBinning(n_bins=4).fit(P[:, 1] / 2, y == 1)
+    assert binary.bin_edges_.shape == (1, 5)
+
+
+def test_a_score_on_an_edge_is_mapped_by_the_bin_it_was_fitted_in():
+    """Uniform bins take their right edge; an edge of quantile bins belongs to the bin above."""
+    p, y = np.array([0.25, 0.5, 0.75, 1.0]), np.array([0, 1, 0, 1])
+    even = HistogramBinning(n_bins=4).fit(p, y)
+    assert even.predict_proba(p)[:, 1].tolist() == [0, 1, 0, 1]
+    assert even.predict_proba([0.0, 0.2500001])[:, 1].tolist() == [0, 1]
+    mass = HistogramBinning(n_bins=4, strategy="quantile").fit(p, y)
+    assert mass.bin_edges_.tolist() == [[0, 0.5, 0.75, 1.0, 1]]
+    assert mass.predict_proba(p)[:, 1].tolist() == [0, 1, 0, 1]
+    assert mass.predict_proba([0.49999, 0.7499999])[:, 1].tolist() == [0, 1]
+
+
+def test_equal_logits_stay_in_the_bin_of_their_probability():
+    """The logit 0 is exactly one half, the right edge of the second of four bins."""
+    z = np.array([0.0, 0.0, 0.1, 3.0])
+    binning = HistogramBinning(n_bins=4, input="logits").fit(z, [1, 1, 0, 0])
+    assert binning.predict_proba([0.0, 0.1])[:, 1].tolist() == [1, 0]
+
+
+def test_an_all_zero_row_becomes_uniform():
+    """Every class occurs only in its upper bin, and the new row is in the lower bin of each."""
+    P = [[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.1, 0.9]]
+    binning = HistogramBinning(n_bins=2).fit(P, [0, 1, 2])
+    assert binning.bin_values_.tolist() == [[0, 1]] * 3
+    assert binning.predict_proba([[0.3, 0.3, 0.4]]).tolist() == [[1 / 3, 1 / 3, 1 / 3]]
+
+
+def test_empty_bins_answer_their_middle_or_the_share_of_the_class():
+    p, y, w = [0.1, 0.2, 0.95], [0, 1, 1], [1.0, 2.0, 5.0]
+    middle = HistogramBinning(n_bins=4).fit(p, y, w)
+    np.testing.assert_allclose(middle.bin_values_, [[2 / 3, 0.375, 0.625, 1]], atol=1e-15)
+    prior = HistogramBinning(n_bins=4, empty="prior").fit(p, y, w)
+    np.testing.assert_allclose(prior.bin_values_, [[2 / 3, 7 / 8, 7 / 8, 1]], atol=1e-15)
+
+
+def test_the_prior_of_pooled_entries_is_one_in_k():
+    """Of n K entries n are hits, whatever the weights of the classes."""
+    P = [[0.1, 0.1, 0.8], [0.9, 0.1, 0.0], [0.1, 0.0, 0.9]]
+    binning = HistogramBinning(n_bins=3, class_conditional=False, empty="prior")
+    binning.fit(P, [2, 0, 1], [1.0, 2.0, 3.0])
+    np.testing.assert_allclose(binning.bin_values_, [[3 / 12, 1 / 3, 3 / 6]], atol=1e-15)
+
+
+# ------------------------------------------------------------------------------- bootstraps
+
+
+@pytest.mark.parametrize("class_conditional", [True, False])
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_bootstraps_average_the_binnings_of_resampled_rows(n_classes, strategy, class_conditional):
+    P, y, w = data(60, n_classes)
+    new = np.vstack([P, np.random.default_rng(1).dirichlet(np.ones(n_classes), size=20)])
+    options = {"n_bins": 4, "strategy": strategy, "class_conditional": class_conditional}
+    bagged = HistogramBinning(n_bootstraps=5, random_state=3, **options).fit(P, y, w)
+    draws = np.random.RandomState(3).multinomial(int(w.sum()), w / w.sum(), size=5)
+    expected = np.zeros(new.shape)
+    for counts in draws:
+        P_b, y_b = np.repeat(P, counts, axis=0), np.repeat(y, counts)
+        one = HistogramBinning(classes=np.arange(n_classes), **options).fit(P_b, y_b)
+        for k in range(n_classes):
+            if n_classes == 2 and class_conditional and k == 0:
+                column = 1 - one._map_column(0, new[:, 1])
+            else:
+                j = k - 1 if n_classes == 2 and class_conditional else k
+                column = one._map_column(j, new[:, k])
+            expected[:, k] += column / 5
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(bagged.predict_proba(new), expected, rtol=0, atol=1e-12)
+
+
+def test_bootstraps_are_repeatable_and_smooth_the_map():
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    y = rng.random(400) < p
+    options = {"n_bins": 10, "strategy": "quantile"}
+    one = HistogramBinning(**options).fit(p, y)
+    bagged = HistogramBinning(n_bootstraps=50, random_state=1, **options).fit(p, y)
+    again = HistogramBinning(n_bootstraps=50, random_state=1, **options).fit(p, y)
+    other = HistogramBinning(n_bootstraps=50, random_state=2, **options).fit(p, y)
+    at = np.linspace(0, 1, 500)
+    assert (bagged.predict_proba(at) == again.predict_proba(at)).all()
+    assert (bagged.predict_proba(at) != other.predict_proba(at)).any()
+    largest_step = [np.abs(np.diff(c.predict_proba(at)[:, 1])).max() for c in (one, bagged)]
+    assert largest_step[1] < largest_step[0] / 2
+    assert bagged.bin_edges_.shape == (1, 50 * 9 + 2)
+    assert bagged.bin_values_.shape == (1, 50 * 9 + 1)

@@ -1,0 +1,120 @@
+"""Isotonic calibration against scikit-learn's regression and a least-squares reference."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.isotonic import IsotonicRegression
+
+from skcalib import IsotonicCalibrator
+
+
+def data(n=200, n_classes=4, seed=0, digits=2):
+    """Ties, exact 0 and 1; class 1 is missing where there are more than two."""
+    rng = np.random.default_rng(seed)
+    P = np.round(rng.dirichlet(np.full(n_classes, 0.5), size=n), digits)
+    P[:, -1] = np.maximum(np.round(1 - P[:, :-1].sum(axis=1), digits), 0)
+    P = np.round(P / P.sum(axis=1, keepdims=True), 6)
+    P[0], P[0, -1] = 0, 1
+    mild = P + 0.05
+    mild /= mild.sum(axis=1, keepdims=True)
+    y = np.array([rng.choice(n_classes, p=p) for p in mild])
+    if n_classes > 2:
+        y[y == 1] = 0
+    return P, y, rng.integers(1, 5, n) * 0.5
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
+def test_linear_is_scikit_learns_regression_of_each_column(n_classes, weighted):
+    P, y, w = data(300 if n_classes < 100 else 150, n_classes)
+    w = w if weighted else None
+    new = np.random.default_rng(1).dirichlet(np.full(n_classes, 0.4), size=100)
+    new = np.vstack([P, new, np.eye(n_classes)])
+    Q = IsotonicCalibrator(classes=np.arange(n_classes)).fit(P, y, w).predict_proba(new)
+    expected = np.empty(new.shape)
+    for k in range(n_classes):
+        regression = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+        expected[:, k] = regression.fit(P[:, k], y == k, w).predict(new[:, k])
+    if n_classes == 2:
+        expected[:, 0] = 1 - expected[:, 1]
+    total = expected.sum(axis=1)
+    expected[total == 0], total[total == 0] = 1, n_classes
+    np.testing.assert_allclose(Q, expected / total[:, None], rtol=0, atol=1e-12)
+
+
+def minmax_isotonic(x, t, w):
+    """Value at each distinct score by the min-max formula, in loops over ranges of scores."""
+    levels = sorted(set(x))
+    mass = [sum(wi for xi, wi in zip(x, w, strict=True) if xi == v) for v in levels]
+    hits = [sum(wi * ti for xi, ti, wi in zip(x, t, w, strict=True) if xi == v) for v in levels]
+    m = len(levels)
+    fitted = [
+        max(
+            min(sum(hits[a : b + 1]) / sum(mass[a : b + 1]) for b in range(i, m))
+            for a in range(i + 1)
+        )
+        for i in range(m)
+    ]
+    return levels, fitted
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "step"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_fit_is_the_min_max_solution(seed, interpolation):
+    rng = np.random.default_rng(seed)
+    x = np.round(rng.random(40), 1 + seed % 2)
+    t = rng.random(40) < [0.1, 0.5, 0.9][seed % 3]
+    w = rng.random(40) + 0.1
+    levels, fitted = minmax_isotonic(x, t, w)
+    calibrator = IsotonicCalibrator(interpolation=interpolation, classes=[False, True])
+    calibrator.fit(x, t, w)
+    at_scores = calibrator.predict_proba(levels)[:, 1]
+    np.testing.assert_allclose(at_scores, fitted, rtol=0, atol=1e-12)
+    between = [(a + b) / 2 for a, b in itertools.pairwise(levels)]
+    answers = calibrator.predict_proba(between)[:, 1]
+    for low, high, answer in zip(fitted, fitted[1:], answers, strict=False):
+        expected = (low + high) / 2 if interpolation == "linear" else low
+        assert answer == pytest.approx(expected, abs=1e-12)
+    low, high = calibrator.predict_proba([0.0, 1.0])[:, 1]
+    assert low == pytest.approx(fitted[0], abs=1e-12)
+    assert high == pytest.approx(fitted[-1], abs=1e-12)
+
+
+def test_thresholds_are_the_ends_of_constant_blocks():
+    """Negatives, one positive out of order, positives: values 0, 1/2, 1."""
+    p, y = [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8], [0, 0, 0, 1, 0, 1, 1]
+    calibrator = IsotonicCalibrator().fit(p, y)
+    assert [x.tolist() for x in calibrator.X_thresholds_] == [[0.1, 0.3, 0.4, 0.6, 0.7, 0.8]]
+    assert [v.tolist() for v in calibrator.y_thresholds_] == [[0, 0, 0.5, 0.5, 1, 1]]
+
+
+def test_a_step_rises_at_the_first_score_of_the_upper_block():
+    p, y = [0.1, 0.2, 0.6, 0.7], [0, 0, 1, 1]
+    step = IsotonicCalibrator(interpolation="step").fit(p, y)
+    below, at = np.nextafter(0.6, 0), 0.6
+    assert step.predict_proba([0.0, 0.2, below, at, 1.0])[:, 1].tolist() == [0, 0, 0, 1, 1]
+
+
+def test_a_missing_class_answers_zero_and_an_all_zero_row_is_uniform():
+    P = np.array([[0.6, 0.3, 0.1], [0.5, 0.2, 0.3], [0.2, 0.2, 0.6], [0.1, 0.5, 0.4]])
+    calibrator = IsotonicCalibrator(classes=[0, 1, 2]).fit(P, [0, 0, 2, 2])
+    assert calibrator.y_thresholds_[1].tolist() == [0] * calibrator.y_thresholds_[1].size
+    assert (calibrator.predict_proba(P)[:, 1] == 0).all()
+    # Low scores of both classes that occur: nothing but zeros is left.
+    nowhere = calibrator.predict_proba([[0.15, 0.75, 0.1]])
+    np.testing.assert_allclose(nowhere, [[1 / 3, 1 / 3, 1 / 3]], rtol=0, atol=1e-15)
+
+
+def test_weights_of_any_scale_stay_in_range():
+    """Rounding of the sums must not push a block of nothing but positives above 1."""
+    rng = np.random.default_rng(0)
+    w = 10.0 ** rng.uniform(-12, 6, 500)
+    p = np.round(rng.random(500), 2)
+    y = rng.random(500) < p
+    for values in IsotonicCalibrator().fit(p, y, w).y_thresholds_:
+        assert values.min() >= 0
+        assert values.max() <= 1
+        assert (np.diff(values) >= 0).all()

@@ -1,0 +1,288 @@
+"""Bin tables against a reference that loops over rows and bins."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from skcalib._binning import Bins, columns_table, flat_table, pooled_table
+from skcalib._simplex import Scores
+
+METHODS = ["uniform", "edges", "floor", "split", "rank"]
+
+
+# ------------------------------------------------------------------ the slow, obvious reference
+
+
+def reference_bins(score, weight, bins):
+    """For every row a dict ``{bin: weight in it}``; whole weights stand for repeated rows."""
+    n_bins = bins.n_bins
+    if len(score) == 0:
+        return []
+    if bins.method == "uniform":
+        edges = np.linspace(0, 1, n_bins + 1)
+        placed = []
+        for s in score:
+            for b in range(n_bins):
+                low, high = edges[b], edges[b + 1]
+                if bins.closed == "right":
+                    inside = low < s <= high or (b == 0 and s == 0)
+                else:
+                    inside = low <= s < high or (b == n_bins - 1 and s == 1)
+                if inside:
+                    placed.append(b)
+        return [{b: w} for b, w in zip(placed, weight, strict=True)]
+    order = sorted(range(len(score)), key=lambda i: score[i])
+    repeated = [i for i in order for _ in range(int(weight[i]))]
+    total = len(repeated)
+    if bins.method == "rank":
+        where = [{} for _ in score]
+        for rank, i in enumerate(repeated):
+            b = min(n_bins - 1, n_bins * rank // total)
+            where[i][b] = where[i].get(b, 0) + 1
+        return where
+    values = [float(score[i]) for i in repeated]
+    if bins.method == "split":
+        parts = np.array_split(np.array(values), min(n_bins, total))
+        edges = [(a[-1] + b[0]) / 2 for a, b in itertools.pairwise(parts)]
+        return [{sum(e < s for e in edges): w} for s, w in zip(score, weight, strict=True)]
+    nearest = round if bins.method == "edges" else math.floor
+    start = [nearest(Fraction(r * total, n_bins)) for r in range(1, n_bins)]
+    edges = [values[min(i, total - 1)] for i in start]
+    return [{sum(e <= s for e in edges): w} for s, w in zip(score, weight, strict=True)]
+
+
+def reference_table(score, hit, weight, bins, threshold=None):
+    """Weight, score sum and hit sum of each bin, ``(3, n_bins)``."""
+    if threshold is not None:
+        kept = [i for i in range(len(score)) if float(score[i]) > threshold]
+        score, hit, weight = ([a[i] for i in kept] for a in (score, hit, weight))
+    table = np.zeros((3, bins.n_bins))
+    for i, where in enumerate(reference_bins(score, weight, bins)):
+        for b, w in where.items():
+            table[:, b] += w, w * float(score[i]), w * bool(hit[i])
+    return table
+
+
+def sums(table):
+    return np.stack([table.weight, table.score_sum, table.hit_sum], axis=1)
+
+
+def coarse(n, n_classes, seed, digits=2, dtype=np.float64):
+    """Probabilities with ties, exact 0 and 1, a missing class and whole weights."""
+    rng = np.random.default_rng(seed)
+    P = np.round(rng.dirichlet(np.full(n_classes, 0.3), size=n), digits).astype(dtype)
+    P[0], P[0, -1] = 0, 1
+    P[1], P[1, 0] = 0, 1
+    code = np.array([rng.choice(n_classes, p=(p + 0.02) / (p + 0.02).sum()) for p in P])
+    if n_classes > 2:
+        code[code == 1] = 0
+    return P, code, rng.integers(1, 4, n).astype(float)
+
+
+# ---------------------------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize("closed", ["right", "left"])
+@pytest.mark.parametrize("threshold", [None, 0.0, 0.1, 0.35])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_one_column_is_binned_as_the_definition_says(method, weighted, threshold, closed):
+    for seed, n, n_bins in [(0, 60, 10), (1, 57, 7), (2, 9, 15), (3, 1, 4), (4, 40, 1)]:
+        P, code, w = coarse(max(n, 2), 3, seed)
+        score, hit, w = P[:n, 0], code[:n] == 0, w[:n] if weighted else np.ones(n)
+        bins = Bins(n_bins, method, closed)
+        table = flat_table(score, hit, w, bins, threshold=threshold)
+        expected = reference_table(score, hit, w, bins, threshold)
+        np.testing.assert_allclose(sums(table)[0], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.01, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_class_against_the_rest_is_its_own_column(method, n_classes, weighted, threshold):
+    n = 60 if n_classes < 100 else 30
+    P, code, w = coarse(n, n_classes, seed=n_classes)
+    w = w if weighted else np.ones(n)
+    bins = Bins(6, method)
+    for first in (0, 1):
+        table = columns_table(Scores(P, "proba"), code, w, bins, threshold=threshold, first=first)
+        for j, k in enumerate(range(first, n_classes)):
+            expected = reference_table(P[:, k], code == k, w, bins, threshold)
+            np.testing.assert_allclose(sums(table)[j], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_pooled_table_bins_all_entries_together(method, weighted, threshold):
+    P, code, w = coarse(25, 4, seed=7)
+    w = w if weighted else np.ones(25)
+    bins = Bins(6, method)
+    table = pooled_table(Scores(P, "proba"), code, w, bins, threshold=threshold)
+    score = [P[i, k] for i in range(25) for k in range(4)]
+    hit = [code[i] == k for i in range(25) for k in range(4)]
+    weight = [w[i] for i in range(25) for _ in range(4)]
+    expected = reference_table(score, hit, weight, bins, threshold)
+    assert table.weight.shape == (1, 6)
+    np.testing.assert_allclose(sums(table)[0], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_groups_of_one_column_are_separate_problems_and_may_be_empty(method):
+    P, code, w = coarse(80, 5, seed=3)
+    score, group = P.max(axis=1), P.argmax(axis=1)
+    group[group == 2] = 3
+    hit = group == code
+    bins = Bins(4, method)
+    table = flat_table(score, hit, w, bins, group=group, n_groups=5)
+    for g in range(5):
+        own = group == g
+        expected = reference_table(score[own], hit[own], w[own], bins)
+        np.testing.assert_allclose(sums(table)[g], expected, rtol=0, atol=1e-12)
+    assert table.weight[2].sum() == 0
+    assert (table.gap[2] == 0).all()
+
+
+def test_logits_are_binned_by_their_softmax():
+    rng = np.random.default_rng(5)
+    Z = rng.normal(scale=2, size=(70, 4))
+    P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+    code, w = rng.integers(0, 4, 70), np.ones(70)
+    for method in METHODS:
+        bins = Bins(5, method)
+        from_logits = columns_table(Scores(Z, "logits"), code, w, bins)
+        from_proba = columns_table(Scores(P, "proba"), code, w, bins)
+        np.testing.assert_allclose(sums(from_logits), sums(from_proba), rtol=0, atol=1e-12)
+        pooled = [pooled_table(s, code, w, bins) for s in (Scores(Z, "logits"), Scores(P, "proba"))]
+        np.testing.assert_allclose(sums(pooled[0]), sums(pooled[1]), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_logits_are_binned_as_the_columns_made_of_them(dtype):
+    """A map reads columns where the table read rows: an entry on an edge must not change sides."""
+    Z = np.zeros((200, 5), dtype=dtype)
+    Z[:, 0] = np.linspace(-3, 3, 200)
+    scores, code = Scores(Z, "logits"), np.zeros(200, dtype=np.intp)
+    P = scores.proba_columns(slice(0, 5)).T
+    bins = Bins(5)
+    # A threshold that is an entry is an edge on which that entry lies exactly.
+    for threshold in (None, *P[::40, 0].astype(float), *P[::40, 1].astype(float)):
+        table = columns_table(scores, code, np.ones(200), bins, threshold=threshold)
+        for k in (0, 1):
+            expected = reference_table(P[:, k], code == k, np.ones(200), bins, threshold)
+            np.testing.assert_allclose(sums(table)[k], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_float32_scores_are_compared_and_summed_exactly(method):
+    """Tenths in float32 lie beside the float64 edges: float32(0.7) is below 0.7."""
+    P, code, w = coarse(50, 3, seed=11, digits=1, dtype=np.float32)
+    bins = Bins(10, method)
+    table = columns_table(Scores(P, "proba"), code, w, bins, threshold=0.1)
+    wide = columns_table(Scores(P.astype(np.float64), "proba"), code, w, bins, threshold=0.1)
+    for k in range(3):
+        expected = reference_table(P[:, k], code == k, w, bins, 0.1)
+        np.testing.assert_allclose(sums(table)[k], expected, rtol=0, atol=1e-12)
+        flat = flat_table(P[:, k], code == k, w, bins, threshold=0.1)
+        np.testing.assert_allclose(sums(flat)[0], expected, rtol=0, atol=1e-12)
+    assert (table.count == wide.count).all()
+
+
+def test_scores_on_the_edges_fall_on_the_closed_side():
+    score = np.linspace(0, 1, 11)
+    hit, w = np.zeros(11, dtype=bool), np.ones(11)
+    right = flat_table(score, hit, w, Bins(10, closed="right"))
+    left = flat_table(score, hit, w, Bins(10, closed="left"))
+    assert right.count[0].tolist() == [2] + [1] * 9
+    assert left.count[0].tolist() == [1] * 9 + [2]
+    several = np.column_stack([1 - score, score])
+    for closed, table in (("right", right), ("left", left)):
+        columns = columns_table(
+            Scores(several, "proba"), np.zeros(11, dtype=np.intp), w, Bins(10, closed=closed)
+        )
+        assert columns.count[1].tolist() == table.count[0].tolist()
+
+
+def test_fractional_weights_cut_where_the_mass_is():
+    """Bin r opens at the score of the row that holds the position r W / B of the weight."""
+    rng = np.random.default_rng(2)
+    score, hit = np.round(rng.random(40), 1), rng.random(40) < 0.5
+    w = rng.random(40) + 0.01
+    order = np.argsort(score, kind="stable")
+    edges = []
+    for r in range(1, 5):
+        passed = 0.0
+        for i in order:
+            passed += w[i]
+            if passed > r * w.sum() / 5:
+                edges.append(score[i])
+                break
+    table = flat_table(score, hit, w, Bins(5, "edges"))
+    for b in range(5):
+        inside = [i for i in range(40) if sum(e <= score[i] for e in edges) == b]
+        assert table.weight[0, b] == pytest.approx(sum(w[i] for i in inside), abs=1e-12)
+        assert table.hit_sum[0, b] == pytest.approx(sum(w[i] * hit[i] for i in inside), abs=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_weight_is_repetition_and_row_order_does_not_matter(method):
+    P, code, w = coarse(50, 4, seed=9)
+    # Distinct scores: the rank method splits ties by row order, as its authors do.
+    P = P + np.random.default_rng(0).uniform(0, 1e-4, P.shape)
+    P /= P.sum(axis=1, keepdims=True)
+    bins = Bins(7, method)
+    table = sums(columns_table(Scores(P, "proba"), code, w, bins))
+    P2, code2 = (np.repeat(a, w.astype(int), axis=0) for a in (P, code))
+    repeated = columns_table(Scores(P2, "proba"), code2, np.ones(code2.size), bins)
+    np.testing.assert_allclose(table, sums(repeated), rtol=0, atol=1e-12)
+    shuffled = np.random.default_rng(1).permutation(50)
+    again = columns_table(Scores(P[shuffled], "proba"), code[shuffled], w[shuffled], bins)
+    np.testing.assert_allclose(table, sums(again), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_of_weight_zero_move_no_edge_and_add_nothing(method):
+    """A bootstrap resample is a vector of counts in which a third of the rows are 0."""
+    P, code, _ = coarse(60, 3, seed=13)
+    w = np.random.default_rng(3).multinomial(60, np.full(60, 1 / 60)).astype(float)
+    bins = Bins(6, method)
+    with_zeros = columns_table(Scores(P, "proba"), code, w, bins)
+    without = columns_table(Scores(P[w > 0], "proba"), code[w > 0], w[w > 0], bins)
+    np.testing.assert_allclose(sums(with_zeros), sums(without), rtol=0, atol=1e-12)
+
+
+def test_a_class_of_large_scores_loses_no_digits_in_its_first_bin():
+    """The first bin comes of a subtraction where most rows are there, of a sum where few are."""
+    n = 4000
+    p = np.full(n, 0.999)
+    p[:3] = [1e-13, 2e-13, 0.0]
+    P = np.column_stack([1 - p, p])
+    table = columns_table(Scores(P, "proba"), np.zeros(n, dtype=np.intp), np.ones(n), Bins(15))
+    assert table.score_sum[1, 0] == pytest.approx(3e-13, rel=1e-12)
+    assert table.count[1].tolist() == [3] + [0] * 13 + [n - 3]
+
+
+def test_confidence_accuracy_and_gap_are_means_and_zero_where_empty():
+    score, hit, w = np.array([0.1, 0.2, 0.9]), np.array([True, False, True]), np.array([1.0, 3, 2])
+    table = flat_table(score, hit, w, Bins(3))
+    np.testing.assert_allclose(table.confidence, [[0.7 / 4, 0, 0.9]])
+    np.testing.assert_allclose(table.accuracy, [[0.25, 0, 1.0]])
+    np.testing.assert_allclose(table.gap, [[0.075, 0, 0.1]])
+    assert table.count.tolist() == [[2, 0, 1]]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_edges_enclose_what_the_bins_hold(method):
+    P, code, w = coarse(60, 3, seed=17)
+    table = columns_table(Scores(P, "proba"), code, w, Bins(8, method))
+    full = table.weight > 0
+    slack = 1e-12
+    assert (table.left[full] <= table.confidence[full] + slack).all()
+    assert (table.right[full] >= table.confidence[full] - slack).all()
+    assert (np.diff(table.left, axis=1) >= 0).all()
