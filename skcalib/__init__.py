@@ -1,7 +1,31 @@
 """Calibration of classifiers: measure it, mend it, choose honestly."""
 
-from skcalib.calibrators import IdentityCalibrator
+from skcalib._calibrated_classifier import CalibratedClassifier
+from skcalib._classifier_scores import ClassifierScores
+from skcalib.calibrators import (
+    HistogramBinning,
+    IdentityCalibrator,
+    IsotonicCalibrator,
+    MatrixScaling,
+    SplineCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+)
+from skcalib.metrics import get_scorer, make_calibration_scorer
 
 __version__ = "0.1.0"
 
-__all__ = ["IdentityCalibrator", "__version__"]
+__all__ = [
+    "CalibratedClassifier",
+    "ClassifierScores",
+    "HistogramBinning",
+    "IdentityCalibrator",
+    "IsotonicCalibrator",
+    "MatrixScaling",
+    "SplineCalibrator",
+    "TemperatureScaling",
+    "VectorScaling",
+    "__version__",
+    "get_scorer",
+    "make_calibration_scorer",
+]

@@ -1,0 +1,488 @@
+"""Floor 4: a classifier and its calibrator, fitted together on scores of rows not seen."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import BaseCrossValidator, check_cv
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags, indexable
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    get_routing_for_object,
+    process_routing,
+)
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
+
+from skcalib._base import ScoreCalibrator
+from skcalib._inputs import check_labels, check_weight, encode_labels
+from skcalib._responses import (
+    RESPONSES,
+    align_columns,
+    choose_response,
+    class_scores,
+    response_kind,
+)
+from skcalib._simplex import FloatArray, Kind, Scores
+from skcalib.calibrators import TemperatureScaling
+
+
+class _Data(NamedTuple):
+    """Checked arguments of a fit: ``labels (n,)``, ``classes (K,)``, weights ``(n,)`` or None."""
+
+    X: Any
+    labels: NDArray[Any]
+    classes: NDArray[Any]
+    w: NDArray[np.float64] | None
+    fit_params: dict[str, Any]
+
+
+class _Scored(NamedTuple):
+    """A fitted estimator, and its scores of the rows that it may be calibrated on."""
+
+    estimator: Any
+    rows: NDArray[np.intp]
+    scores: FloatArray
+    response: str
+
+
+def _score(estimator: Any, data: _Data, response_method: str) -> _Scored:
+    """Score all rows by an estimator that is fitted already."""
+    response = choose_response(estimator, response_method)
+    scores = class_scores(estimator, data.X, response, data.classes)
+    return _Scored(estimator, np.arange(data.labels.size), scores, response)
+
+
+def _score_fold(
+    estimator: Any, data: _Data, response_method: str, train: Any, test: Any
+) -> _Scored:
+    """Fit on the training rows and score the test rows.
+
+    A row whose class is unknown to the fitted estimator is left out: it says nothing of an
+    estimator that does know the class.
+    """
+    X_train, y_train = _safe_split(estimator, data.X, data.labels, train)
+    X_test, _ = _safe_split(estimator, data.X, data.labels, test, train)
+    params = _check_method_params(data.X, data.fit_params, indices=train)
+    fitted = clone(estimator).fit(X_train, y_train, **params)
+    response = choose_response(fitted, response_method)
+    scores = class_scores(fitted, X_test, response, data.classes)
+    rows = np.arange(data.labels.size)[test]
+    usable = np.isin(data.labels[rows], fitted.classes_)
+    return _Scored(fitted, rows[usable], scores[usable], response)
+
+
+def _score_out_of_fold(*args: Any) -> _Scored:
+    """Score a fold and let its estimator go, so that no worker sends it back."""
+    return _score_fold(*args)._replace(estimator=None)
+
+
+def _fit_calibrator(calibrator: Any, scored: _Scored, data: _Data) -> Any:
+    """Fit a clone of the calibrator, told what its scores and classes are."""
+    if not scored.rows.size:
+        raise ValueError(
+            "No row is left to fit the calibrator on: no test fold has a class that its training "
+            "rows have; pass a cv that mixes the classes, such as StratifiedKFold."
+        )
+    kind = response_kind(scored.response)
+    told = _tell(calibrator, kind, data.classes)
+    keyword = None if data.w is None else _weight_keyword(told)
+    weight = {} if data.w is None or keyword is None else {keyword: data.w[scored.rows]}
+    return told.fit(_readable(told, scored.scores, kind), data.labels[scored.rows], **weight)
+
+
+def _tell(calibrator: Any, kind: Kind, classes: NDArray[Any]) -> Any:
+    """Clone a calibrator; what is left open in it or in its parts is set: input and classes."""
+    told = clone(calibrator)
+    # A clone shares what is frozen with the original: that is not ours to set.
+    shared = {id(part) for part in _parts(calibrator)}
+    for part in _parts(told):
+        if isinstance(part, ScoreCalibrator) and id(part) not in shared:
+            if part.input == "auto":
+                part.set_params(input=kind)
+            if part.classes is None:
+                part.set_params(classes=classes)
+    return told
+
+
+def _parts(estimator: Any) -> list[Any]:
+    return [estimator, *estimator.get_params(deep=True).values()]
+
+
+def _readable(calibrator: Any, scores: FloatArray, kind: Kind) -> FloatArray:
+    """Make logits of -inf finite for a calibrator that may not know them."""
+    if isinstance(calibrator, ScoreCalibrator) or kind == "proba" or scores.min() > -np.inf:
+        return scores
+    return Scores(scores, kind).logits(slice(None)).astype(scores.dtype, copy=False)
+
+
+def _weight_keyword(estimator: Any) -> str | None:
+    """Return the keyword by which ``fit`` takes weights, None if it takes none."""
+    if has_fit_parameter(estimator, "sample_weight"):
+        return "sample_weight"
+    if get_config()["enable_metadata_routing"]:
+        wanted = get_routing_for_object(estimator).consumes("fit", ["sample_weight"])
+        return "sample_weight" if wanted else None
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        keyword = _weight_keyword(last)
+        return None if keyword is None else f"{name}__{keyword}"
+    if isinstance(estimator, BaseSearchCV):
+        return _weight_keyword(estimator.estimator)
+    return None
+
+
+def _one_response(responses: set[str]) -> str:
+    if len(responses) > 1:
+        raise ValueError(
+            f"The fitted estimators answer differently ({', '.join(sorted(responses))}): pass the "
+            "response_method that all of them have."
+        )
+    return responses.pop()
+
+
+class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""A classifier whose probabilities are mended by a calibrator.
+
+    .. math:: Q(x) = g(z(x)), \qquad
+              \bar Q(x) = \frac{1}{F} \sum_{f=1}^{F} g_f(z_f(x)) \text{ for an ensemble}
+
+    with z the scores of the classifier and g the calibrator, fitted on scores of rows that the
+    classifier did not see.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier, or a pipeline that ends with one. ``FrozenEstimator(fitted)`` is not fitted
+        again: the calibrator is fitted on all rows given to ``fit``, which should be others than
+        the classifier was fitted on. Any other is cloned and fitted in cross-validation.
+    calibrator : estimator, default=None
+        A calibrator of this package or any classifier, which then is fitted on scores as
+        features; None means :class:`TemperatureScaling`. A calibrator of this package, also
+        within a pipeline or a search, is told what it gets if its `input` is "auto", and the
+        classes if its `classes` is None.
+    cv : int, splitter, iterable of (train, test) or None, default=None
+        Folds; None means 5 stratified ones. They may overlap or leave rows out. Not used with a
+        frozen estimator.
+    ensemble : bool, default=False
+        False: one calibrator, fitted on the out-of-fold scores of all folds, for an estimator
+        refitted on all rows. True: an estimator and a calibrator for each fold, and the mean of
+        their probabilities. Not used with a frozen estimator.
+    response_method : {"auto", "decision_function", "predict_proba", "predict_log_proba"}, \
+            default="auto"
+        What to ask the estimator; "auto" is `decision_function` if there is one, else
+        `predict_proba`. All but `predict_proba` are taken as logits.
+    n_jobs : int, default=None
+        Folds fitted at the same time, as in joblib.
+    verbose : int, default=0
+        Progress over the folds, as in joblib.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Sorted labels.
+    estimator_ : estimator
+        The fitted classifier, unless `ensemble`.
+    calibrator_ : estimator
+        The fitted calibrator, unless `ensemble`.
+    pairs_ : list of (estimator, calibrator)
+        The fitted pairs, one for each fold, if `ensemble`.
+    response_method_ : str
+        The method that is asked.
+
+    See Also
+    --------
+    ClassifierScores : The scores alone, for a pipeline that ends with a calibrator.
+
+    Notes
+    -----
+    A class that is missing from the training rows of a fold has a logit of -inf or a probability
+    of 0 there. Rows of such a class in the test fold are left out of the calibrator's fit: they
+    say nothing of an estimator that knows the class.
+
+    A calibrator that is not of this package gets logits of -inf as the logarithm of a
+    probability of 1e-12, and gives a probability of 0 to a class that it did not see.
+
+    References
+    ----------
+    .. [1] Niculescu-Mizil & Caruana (2005). Predicting good probabilities with supervised
+       learning. ICML.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skcalib import CalibratedClassifier, TemperatureScaling
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=3)
+    >>> model.fit(X[:1200], y[:1200]).predict_proba(X[1200:]).shape
+    (597, 10)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods("fit")],
+        "calibrator": [HasMethods(["fit", "predict_proba"]), None],
+        "cv": ["cv_object"],
+        "ensemble": ["boolean"],
+        "response_method": [StrOptions(set(RESPONSES))],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        calibrator: Any = None,
+        *,
+        cv: int | BaseCrossValidator | Any | None = None,
+        ensemble: bool = False,
+        response_method: str = "auto",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.cv = cv
+        self.ensemble = ensemble
+        self.response_method = response_method
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> Self:
+        """Fit the classifier, unless it is frozen, and the calibrator.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data, given to the estimator as it is.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights, for the estimator and the calibrator where they take them.
+        **params : dict
+            `groups` goes to the splitter and everything else to the estimator's ``fit``; with
+            metadata routing, each goes where it is requested.
+
+        Returns
+        -------
+        self : object
+            Fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            If the scores are not finite logits or probabilities with one column for each class,
+            or do not go with the labels.
+        """
+        self._validate_params()
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        X, y = indexable(X, y)
+        labels = check_labels(y, warn=True)
+        w = None if sample_weight is None else check_weight(sample_weight, labels.size)
+        fit_params, split_params = self._route(w, params)
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        classes = self._classes(labels, frozen)
+        data = _Data(X, labels, classes, w, fit_params)
+        if frozen:
+            fitted = self._fit_frozen(data)
+        else:
+            cv = check_cv(self.cv, labels, classifier=True)
+            splits = cv.split(X, labels, **split_params)
+            fitted = self._fit_ensemble(data, splits) if self.ensemble else self._fit(data, splits)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        for name, value in {**fitted, "classes_": classes}.items():
+            setattr(self, name, value)
+        return self
+
+    def _calibrator(self) -> Any:
+        return TemperatureScaling() if self.calibrator is None else self.calibrator
+
+    def _classes(self, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
+        """Return the sorted classes: those of a frozen estimator, else the distinct labels."""
+        if frozen:
+            check_is_fitted(self.estimator)
+            classes = np.unique(self.estimator.classes_)
+            encode_labels(labels, classes.size, classes, argument="estimator.classes_")
+            return classes
+        classes = np.unique(labels)
+        if classes.size < 2:
+            raise ValueError(
+                f"y needs at least two classes; it has {classes.size} class(es): "
+                f"{classes.tolist()}."
+            )
+        return classes
+
+    def _fit_frozen(self, data: _Data) -> dict[str, Any]:
+        scored = _score(self.estimator, data, self.response_method)
+        return {
+            "estimator_": self.estimator,
+            "calibrator_": _fit_calibrator(self._calibrator(), scored, data),
+            "response_method_": scored.response,
+        }
+
+    def _fit(self, data: _Data, splits: Any) -> dict[str, Any]:
+        folds = self._each_fold(_score_out_of_fold, data, splits)
+        rows = np.concatenate([fold.rows for fold in folds])
+        # In the order of the rows, so that the folds' order means nothing to any calibrator.
+        order = np.argsort(rows, kind="stable")
+        scores = np.concatenate([fold.scores for fold in folds])[order]
+        estimator = clone(self.estimator).fit(data.X, data.labels, **data.fit_params)
+        answers = {fold.response for fold in folds}
+        response = _one_response(answers | {choose_response(estimator, self.response_method)})
+        scored = _Scored(estimator, rows[order], scores, response)
+        return {
+            "estimator_": estimator,
+            "calibrator_": _fit_calibrator(self._calibrator(), scored, data),
+            "response_method_": response,
+        }
+
+    def _fit_ensemble(self, data: _Data, splits: Any) -> dict[str, Any]:
+        folds = self._each_fold(_score_fold, data, splits)
+        response = _one_response({fold.response for fold in folds})
+        calibrator = self._calibrator()
+        return {
+            "pairs_": [(fold.estimator, _fit_calibrator(calibrator, fold, data)) for fold in folds],
+            "response_method_": response,
+        }
+
+    def _each_fold(self, score: Any, data: _Data, splits: Any) -> list[_Scored]:
+        return Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
+            delayed(score)(self.estimator, data, self.response_method, train, test)
+            for train, test in splits
+        )
+
+    def _route(
+        self, w: NDArray[np.float64] | None, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what goes to the estimator's ``fit`` and to the splitter's ``split``."""
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=w, **params)
+            fit_params, split_params = routed.estimator.fit, routed.splitter.split
+        else:
+            fit_params = dict(params)
+            split_params = {k: fit_params.pop(k) for k in ("groups",) if k in fit_params}
+            keyword = _weight_keyword(self.estimator)
+            if w is not None and keyword is not None:
+                fit_params.setdefault(keyword, w)
+            elif w is not None and not isinstance(self.estimator, FrozenEstimator):
+                self._warn_of_weights(self.estimator, "calibration")
+        if w is not None and _weight_keyword(self._calibrator()) is None:
+            self._warn_of_weights(self._calibrator(), "classifier")
+        return fit_params, split_params
+
+    def _warn_of_weights(self, estimator: Any, used: str) -> None:
+        warnings.warn(
+            f"{type(estimator).__name__} takes no sample_weight: the weights count only in the "
+            f"{used}.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+
+        Returns
+        -------
+        proba : ndarray of shape (n, K)
+            Rows sum to 1; columns follow `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If the estimator's scores hold NaN or infinity.
+        """
+        check_is_fitted(self)
+        first, *others = self._pairs()
+        proba = self._proba(*first, X)
+        for pair in others:
+            proba = proba + self._proba(*pair, X)
+        return proba / (1 + len(others)) if others else proba
+
+    def _pairs(self) -> list[tuple[Any, Any]]:
+        return self.pairs_ if hasattr(self, "pairs_") else [(self.estimator_, self.calibrator_)]
+
+    def _proba(self, estimator: Any, calibrator: Any, X: Any) -> FloatArray:
+        scores = class_scores(estimator, X, self.response_method_, self.classes_)
+        readable = _readable(calibrator, scores, response_kind(self.response_method_))
+        proba = calibrator.predict_proba(readable)
+        return align_columns(proba, calibrator.classes_, self.classes_, 0.0)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the label of the largest calibrated probability, the lowest column on ties.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+        """
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features, if the estimator knows it."""
+        return self._pairs()[0][0].n_features_in_
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features, if the estimator knows them."""
+        return self._pairs()[0][0].feature_names_in_
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what is passed on: to the estimator's ``fit`` and the splitter's ``split``.
+
+        The `sample_weight` requested by this object is that of the calibrator.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+            .add(
+                splitter=self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.non_deterministic = inner.non_deterministic
+        if inner.classifier_tags is not None:
+            tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
+            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        return tags

@@ -1,0 +1,251 @@
+"""A classifier as a transformer: its scores, a column for each class."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.datasets import load_digits, make_classification
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.estimator_checks import check_estimator
+
+from skcalib import ClassifierScores, HistogramBinning, IdentityCalibrator
+
+ASKED: list[int] = []
+
+
+class CountingNet(ClassifierMixin, BaseEstimator):
+    """A classifier on 3 classes that notes how many rows it is asked about, each time."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X):
+        ASKED.append(len(X))
+        return np.asarray(X)[:, :3] * 2.0 - 1.0
+
+
+@pytest.fixture(scope="module")
+def three():
+    return make_classification(
+        150, n_features=5, n_informative=4, n_redundant=0, n_classes=3, random_state=0
+    )
+
+
+@pytest.fixture(scope="module")
+def two():
+    return make_classification(120, n_features=5, random_state=1)
+
+
+def test_scores_are_the_decision_values(three):
+    X, y = three
+    scores = ClassifierScores(LogisticRegression()).fit(X, y).transform(X)
+    assert_allclose(scores, LogisticRegression().fit(X, y).decision_function(X))
+
+
+def test_scores_are_the_probabilities_where_there_is_no_decision_function(three):
+    X, y = three
+    scores = ClassifierScores(GaussianNB()).fit(X, y).transform(X)
+    assert_allclose(scores, GaussianNB().fit(X, y).predict_proba(X))
+
+
+@pytest.mark.parametrize("method", ["decision_function", "predict_proba", "predict_log_proba"])
+def test_the_named_method_is_asked(three, method):
+    X, y = three
+    model = ClassifierScores(LogisticRegression(), response_method=method).fit(X, y)
+    assert_allclose(model.transform(X), getattr(LogisticRegression().fit(X, y), method)(X))
+    assert model.response_method_ == method
+
+
+def test_a_binary_decision_value_becomes_two_logits(two):
+    """(0, f) cannot be mistaken for a probability, and its softmax is expit(f)."""
+    X, y = two
+    f = LinearSVC(random_state=0).fit(X, y).decision_function(X)
+    model = make_pipeline(ClassifierScores(LinearSVC(random_state=0)), IdentityCalibrator())
+    model.fit(X, y)
+    assert_allclose(model[0].transform(X), np.column_stack([np.zeros(len(f)), f]))
+    assert model[-1].input_ == "logits"
+    assert_allclose(model.predict_proba(X)[:, 1], expit(f))
+
+
+def test_float32_scores_stay_float32(three):
+    X, y = three
+
+    class Half(CountingNet):
+        def decision_function(self, X):
+            return np.asarray(X[:, :3], dtype=np.float32)
+
+    assert ClassifierScores(Half()).fit(X, y).transform(X).dtype == np.float32
+
+
+def test_columns_are_named_after_the_classes_and_set_output_works(three):
+    X, y = three
+    names = np.array(["cat", "dog", "eel"])
+    model = ClassifierScores(LogisticRegression()).set_output(transform="pandas").fit(X, names[y])
+    frame = model.transform(X)
+    assert list(frame.columns) == list(model.get_feature_names_out()) == list(names)
+    assert_array_equal(model.classes_, names)
+    assert_array_equal(
+        ClassifierScores(GaussianNB()).fit(X, y).get_feature_names_out(), list("012")
+    )
+
+
+def test_a_pipeline_with_a_calibrator_is_a_classifier(three):
+    X, y = three
+    for output in ("default", "pandas"):
+        model = make_pipeline(ClassifierScores(LogisticRegression()), IdentityCalibrator())
+        model.set_output(transform=output).fit(X, y)
+        assert is_classifier(model)
+        assert_allclose(model.predict_proba(X), LogisticRegression().fit(X, y).predict_proba(X))
+
+
+def test_a_frozen_estimator_is_not_fitted_again(three):
+    X, y = three
+    fitted = LogisticRegression().fit(X[:100], y[:100])
+    model = ClassifierScores(FrozenEstimator(fitted)).fit(X[100:], y[100:])
+    assert_allclose(model.transform(X), fitted.decision_function(X))
+    assert_allclose(model.fit(X).transform(X), fitted.decision_function(X))
+    assert clone(model).estimator.estimator is fitted
+
+
+def test_another_estimator_is_cloned(three):
+    X, y = three
+    estimator = LogisticRegression()
+    ClassifierScores(estimator).fit(X, y)
+    assert not hasattr(estimator, "coef_")
+
+
+def test_a_pipeline_with_memory_asks_the_classifier_once(three, tmp_path):
+    """However many calibrators are fitted after it."""
+    X, y = three
+    net = CountingNet().fit(X, y)
+    steps = [("scores", ClassifierScores(FrozenEstimator(net))), ("cal", HistogramBinning())]
+    model = Pipeline(steps, memory=str(tmp_path))
+    ASKED.clear()
+    for n_bins in (3, 5, 8):
+        model.set_params(cal__n_bins=n_bins).fit(X, y)
+    assert [len(X)] == ASKED
+    ASKED.clear()
+    for n_bins in (3, 5, 8):
+        model.set_params(memory=None, cal__n_bins=n_bins).fit(X, y)
+    assert len(ASKED) == 3
+
+
+def test_a_search_runs_over_the_calibrator_behind_it(two):
+    X, y = two
+    model = Pipeline(
+        [("scores", ClassifierScores(GaussianNB())), ("cal", HistogramBinning(input="proba"))]
+    )
+    search = GridSearchCV(model, {"cal__n_bins": [2, 10], "cal__strategy": ["uniform"]}, cv=2)
+    assert search.fit(X, y).best_params_["cal__n_bins"] in (2, 10)
+
+
+def test_fit_parameters_reach_the_estimator(two):
+    X, y = two
+    w = np.where(X[:, 0] > 0, 3.0, 0.5)
+    model = ClassifierScores(LogisticRegression()).fit(X, y, sample_weight=w)
+    expected = LogisticRegression().fit(X, y, sample_weight=w)
+    assert_allclose(model.transform(X)[:, 1], expected.decision_function(X))
+
+
+def test_fit_parameters_are_routed_when_routing_is_on(two):
+    X, y = two
+    w = np.where(X[:, 0] > 0, 3.0, 0.5)
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = ClassifierScores(LogisticRegression().set_fit_request(sample_weight=True))
+        model = make_pipeline(asked, IdentityCalibrator().set_fit_request(sample_weight=False))
+        model.fit(X, y, sample_weight=w)
+        refused = ClassifierScores(LogisticRegression().set_fit_request(sample_weight=False))
+        with pytest.raises(TypeError, match="sample_weight"):
+            refused.fit(X, y, sample_weight=w)
+    expected = LogisticRegression().fit(X, y, sample_weight=w)
+    assert_allclose(model.predict_proba(X), expected.predict_proba(X))
+
+
+def test_feature_names_are_those_of_the_estimator(two):
+    X, y = two
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = ClassifierScores(GaussianNB())
+    assert not hasattr(model, "n_features_in_")
+    assert list(model.fit(frame, y).feature_names_in_) == list("abcde")
+    assert model.n_features_in_ == 5
+    assert not hasattr(model.fit(X, y), "feature_names_in_")
+
+
+def test_pickle_gives_the_same_scores(two):
+    X, y = two
+    model = ClassifierScores(GaussianNB()).fit(X, y)
+    assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.transform(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (
+            ClassifierScores(LinearRegression()),
+            r"has no decision_function and no predict_proba.*pass",
+        ),
+        (
+            ClassifierScores(LinearSVC(), response_method="predict_proba"),
+            r"LinearSVC has no predict_proba: pass response_method='auto'",
+        ),
+        (ClassifierScores(LinearSVC(), response_method="transform"), "response_method"),
+        (ClassifierScores("svc"), "estimator"),
+    ],
+)
+def test_what_gives_no_scores_is_refused(two, model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(*two)
+
+
+def test_scores_of_pairs_of_classes_are_refused(three):
+    """Three classes make three pairs: the number of columns alone would not tell."""
+    X, y = three
+    model = ClassifierScores(SVC(decision_function_shape="ovo")).fit(X, y)
+    with pytest.raises(ValueError, match=r"pairs of classes: pass .*decision_function_shape='ovr'"):
+        model.transform(X)
+
+
+def test_scores_that_are_not_finite_are_refused(three):
+    X, y = three
+
+    class Broken(CountingNet):
+        def decision_function(self, X):
+            Z = np.array(X[:, :3])
+            Z[4, 1] = np.nan
+            return Z
+
+    with pytest.raises(ValueError, match=r"decision_function of Broken contains NaN .*row 4"):
+        ClassifierScores(Broken()).fit(X, y).transform(X)
+
+
+def test_a_failed_fit_changes_nothing(two):
+    X, y = two
+    model = ClassifierScores(LogisticRegression()).fit(X, y)
+    before = model.transform(X)
+    model.set_params(estimator=LinearRegression())
+    with pytest.raises(ValueError, match="decision_function"):
+        model.fit(X, y)
+    assert_array_equal(model.transform(X), before)
+
+
+def test_digits_have_ten_columns():
+    X, y = load_digits(return_X_y=True)
+    assert ClassifierScores(GaussianNB()).fit(X, y).transform(X).shape == (1797, 10)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB()])
+def test_scikit_learn_finds_no_fault(estimator):
+    results = check_estimator(ClassifierScores(estimator), on_fail=None, on_skip=None)
+    assert [r["check_name"] for r in results if r["status"] == "failed"] == []
