@@ -122,40 +122,26 @@ def flat_table(
     threshold: float | None = None,
 ) -> BinTable:
     """Table of ``n_groups`` problems whose rows lie in one column; `group` says whose each is."""
-    if bins.method == "uniform":
-        return _flat_uniform(score, hit, w, bins, group, n_groups, threshold)
-    weights = None if is_unit(w) else w
-    if group is None:
-        return _quantile_table(score, hit, weights, bins, threshold)
-    order = np.argsort(group, kind="stable")
-    parts = np.split(order, np.searchsorted(group[order], np.arange(1, n_groups)))
-    return _stack(
-        [
-            _quantile_table(
-                score[part], hit[part], None if weights is None else weights[part], bins, threshold
-            )
-            for part in parts
-        ]
-    )
-
-
-def _flat_uniform(
-    score: FloatArray,
-    hit: NDArray[np.bool_],
-    w: Float64Array,
-    bins: Bins,
-    group: NDArray[np.intp] | None,
-    n_groups: int,
-    threshold: float | None,
-) -> BinTable:
     if threshold is not None:
         kept = exceeds(score, threshold)
         score, hit, w = score[kept], hit[kept], w[kept]
         group = None if group is None else group[kept]
-    cell = bins.uniform_index(score)
-    if group is not None:
-        cell += group * bins.n_bins
-    return _from_cells(cell, score, hit, w, bins, n_groups)
+    if bins.method == "uniform":
+        cell = bins.uniform_index(score)
+        if group is not None:
+            cell += group * bins.n_bins
+        return _from_cells(cell, score, hit, w, bins, n_groups)
+    weights = None if is_unit(w) else w
+    if group is None:
+        return _quantile_table(score, hit, weights, bins)
+    order = np.argsort(group, kind="stable")
+    parts = np.split(order, np.searchsorted(group[order], np.arange(1, n_groups)))
+    return _stack(
+        [
+            _quantile_table(score[part], hit[part], None if weights is None else w[part], bins)
+            for part in parts
+        ]
+    )
 
 
 def _from_cells(
@@ -202,10 +188,9 @@ def columns_table(
     if bins.method == "rank":
         _, n_classes = scores.shape
         columns = (scores.proba_columns(slice(k, k + 1))[0] for k in range(first, n_classes))
-        weights = None if is_unit(w) else w
         return _stack(
             [
-                _quantile_table(column, code == k, weights, bins, threshold)
+                flat_table(column, code == k, w, bins, threshold=threshold)
                 for k, column in enumerate(columns, start=first)
             ]
         )
@@ -328,11 +313,10 @@ def _quantile_table(
     hit: NDArray[np.bool_],
     w: Float64Array | None,
     bins: Bins,
-    threshold: float | None,
 ) -> BinTable:
     if bins.method == "rank":
-        return _table_by_rank(score, hit, w, bins, threshold)
-    return _table_by_edges(sort_problem(score, hit, w).above(threshold), bins)
+        return _table_by_rank(score, hit, w, bins)
+    return _table_by_edges(sort_problem(score, hit, w), bins)
 
 
 def _value_at(problem: SortedProblem, cumulative: Float64Array) -> Callable[..., Float64Array]:
@@ -424,14 +408,10 @@ def _table_by_rank(
     hit: NDArray[np.bool_],
     w: Float64Array | None,
     bins: Bins,
-    threshold: float | None,
 ) -> BinTable:
     """Bin ``floor(B i / N)`` for rank i of a stable sort; a row of weight w spans w ranks."""
     n_bins = bins.n_bins
     weights = np.ones(score.size) if w is None else w
-    if threshold is not None:
-        kept = exceeds(score, threshold)
-        score, hit, weights = score[kept], hit[kept], weights[kept]
     order = np.argsort(score, kind="stable")
     values, weights = score[order].astype(np.float64), weights[order]
     cumulative = np.concatenate([[0.0], np.cumsum(weights)])

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._binning import Bins, BinTable, columns_table, flat_table
+from skcalib._binning import Bins, BinTable, columns_table, flat_table, pooled_table
 from skcalib._inputs import (
     Predictions,
     check_count,
@@ -21,7 +21,6 @@ from skcalib._inputs import (
     check_predictions,
     class_column,
 )
-from skcalib._one_vs_rest import is_unit
 from skcalib._reductions import top_label
 from skcalib._simplex import Scores
 
@@ -62,7 +61,7 @@ def bin_predictions(
 ) -> tuple[BinTable, list[Any]]:
     """Reduce predictions to m binary problems and bin them; also return the problems' names."""
     P, code, w, classes = predictions
-    n, n_classes = P.shape
+    n_classes = P.shape[1]
     if pos_label is not None:
         if class_conditional:
             raise ValueError(
@@ -83,18 +82,8 @@ def bin_predictions(
         return columns_table(
             Scores(P, "proba"), code, w, bins, threshold=threshold
         ), classes.tolist()
-    if bins.method == "uniform":
-        table = columns_table(Scores(P, "proba"), code, w, bins, threshold=threshold)
-        return table.pooled(), ["all"]
-    score = P.ravel()
-    hit = np.zeros(n * n_classes, dtype=bool)
-    hit[np.arange(n) * n_classes + code] = True
-    # A broadcast 1 costs nothing; weights are written out only where there are some.
-    weight = np.broadcast_to(1.0, score.shape) if is_unit(w) else np.repeat(w, n_classes)
-    if threshold is not None:
-        kept = score > np.float64(threshold)
-        score, hit, weight = score[kept], hit[kept], weight[kept]
-    return flat_table(score, hit, weight, bins), ["all"]
+    table = pooled_table(Scores(P, "proba"), code, w, bins, threshold=threshold)
+    return table, ["all"]
 
 
 def close_norm(
