@@ -413,6 +413,8 @@ def test_a_class_may_be_missing_from_the_calibration_set(calibrator, kind, missi
     proba = fitted.predict_proba(S)
     assert_simplex(proba, (len(S), 4))
     assert_array_equal(fitted.classes_, names)
+    weightless = clone(calibrator).fit(S, names[code], sample_weight=some.astype(float))
+    assert_array_equal(weightless.predict_proba(S), proba)
     if missing:
         whole = clone(calibrator).fit(S[some], code[some])
         assert_array_equal(whole.classes_, [0, 1, 2, 3])

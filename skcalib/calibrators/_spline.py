@@ -41,6 +41,10 @@ RUNOUT = {
 # the slope at its middle lacks.
 NARROW = 1e-7
 
+# Scores closer than this are tied: copies of a row, scored in different batches, differ by the
+# rounding of a matrix product.
+TIE = 64 * np.finfo(np.float64).eps
+
 # Distinct scores kept by all maps together: with their values, 32 MiB.
 MAX_THRESHOLDS = 1 << 21
 
@@ -99,7 +103,7 @@ class Fractiles(NamedTuple):
 
     weight: Float64Array  # (n + 1,), cumulative
     position: Float64Array  # (n + 1,)
-    value: Float64Array  # (n + 1, n_knots)
+    value: Float64Array  # (n_knots, n + 1)
     moment: Float64Array  # (n + 1, n_knots)
     step: Float64Array  # (n_knots, n), differences of moment
 
@@ -108,8 +112,11 @@ def fractiles(basis: Basis, cumulative_weight: Float64Array) -> Fractiles:
     """Evaluate the basis; rows of weight 1 share one such table for all problems."""
     position = cumulative_weight / cumulative_weight[-1]
     moment = basis.moment(position)
-    step = np.ascontiguousarray(np.diff(moment, axis=0).T)
-    return Fractiles(cumulative_weight, position, basis.value(position), moment, step)
+    # Long rows: products with a column run along them.
+    value, step = (
+        np.ascontiguousarray(a.T) for a in (basis.value(position), np.diff(moment, axis=0))
+    )
+    return Fractiles(cumulative_weight, position, value, moment, step)
 
 
 class SplineMap(NamedTuple):
@@ -125,9 +132,11 @@ def fit_spline(
 ) -> SplineMap:
     """Fit one binary problem and tabulate its map at up to `n_thresholds` distinct scores."""
     score = problem.values.astype(np.float64, copy=False)
-    event, member = np.unique(problem.positives, return_index=True)
-    left = np.searchsorted(problem.values, event, side="left")
-    right = np.searchsorted(problem.values, event, side="right")
+    start = np.flatnonzero(np.append(True, np.diff(score) > TIE))
+    end = np.append(start[1:], score.size)
+    group_of = np.searchsorted(score[start], problem.positives, side="right") - 1
+    event, member = np.unique(group_of, return_index=True)
+    left, right = start[event], end[event]
     if problem.positive_weights is None or event.size == 0:
         hits = np.diff(member, append=problem.positives.size).astype(np.float64)
     else:
@@ -140,14 +149,11 @@ def fit_spline(
         moments -= grid.step @ score
     knot_values = basis.inverse_gram @ moments
 
-    left = np.flatnonzero(score[1:] > score[:-1]) + 1
-    right = np.append(left, score.size)
-    left = np.append(0, left)
-    if left.size > n_thresholds:
-        kept = np.linspace(0, left.size - 1, n_thresholds).astype(np.intp)
-        left, right = left[kept], right[kept]
-    x = score[left]
-    slope = mean_slope(basis, grid, knot_values, left, right)
+    if start.size > n_thresholds:
+        kept = np.linspace(0, start.size - 1, n_thresholds).astype(np.intp)
+        start, end = start[kept], end[kept]
+    x = score[start]
+    slope = mean_slope(basis, grid, knot_values, start, end)
     return SplineMap(knot_values, x, slope + x if target == "residual" else slope)
 
 
@@ -160,7 +166,7 @@ def mean_slope(
 ) -> Float64Array:
     """Mean of the spline's slope over the stretches between two ends of rows."""
     start, width = grid.position[left], grid.position[right] - grid.position[left]
-    f = grid.value @ knot_values
+    f = knot_values @ grid.value
     rise = f[right] - f[left]
     slope = np.divide(rise, width, out=np.zeros_like(rise), where=width >= NARROW)
     narrow = np.flatnonzero(width < NARROW)
