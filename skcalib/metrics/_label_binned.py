@@ -1,0 +1,147 @@
+"""Label-binned error: each score, not the mean of its bin, against the accuracy of the bin."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._binning import Bins, flat_table, rank_cuts
+from skcalib._inputs import check_option, check_predictions
+from skcalib._one_vs_rest import is_whole, stable_order
+from skcalib.metrics._binned import (
+    Average,
+    Closed,
+    Norm,
+    QuantileMethod,
+    Strategy,
+    check_bins,
+)
+from skcalib.metrics._problems import Float64Array, Mode, check_mode, measure_problems
+
+
+def label_binned_error(
+    score: Float64Array, hit: NDArray[np.bool_], w: Float64Array, bins: Bins, norm: str
+) -> float:
+    """Distance of each score from the accuracy of its bin, closed by a norm."""
+    table = flat_table(score, hit, w, bins)
+    if bins.method == "rank":
+        index, row, w = _rank_pieces(score, w, bins.n_bins)
+        score = score[row]
+    elif bins.method == "uniform":
+        index = bins.uniform_index(score)
+    else:
+        opens = "left" if bins.method == "split" else "right"
+        index = np.searchsorted(table.left[0, 1:], score, side=opens)  # type: ignore[call-overload]
+    gap = np.abs(table.accuracy[0, index] - score)
+    if norm == "max":
+        return float(gap.max())
+    if norm == "l1":
+        return float((w * gap).sum() / w.sum())
+    return float(np.sqrt((w * gap * gap).sum() / w.sum()))
+
+
+def _rank_pieces(
+    score: Float64Array, w: Float64Array, n_bins: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Float64Array]:
+    """Bin, row and weight of each piece of a row: a heavy row may lie across bins."""
+    order = stable_order(score)
+    ends = np.cumsum(w[order])
+    cuts = rank_cuts(np.arange(1, n_bins), n_bins, ends[-1], is_whole(w))
+    stops = np.union1d(ends, cuts)
+    starts = np.concatenate([[0.0], stops[:-1]])
+    row = np.searchsorted(ends, starts, side="right")
+    index = np.searchsorted(cuts, starts, side="right")
+    return index, order[row], stops - starts
+
+
+def label_binned_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    mode: Mode = "top",
+    average: Average = "macro",
+    n_bins: int = 15,
+    strategy: Strategy = "quantile",
+    norm: Norm = "l2",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""Label-binned calibration error, :math:`\mathrm{ECE}_{\mathrm{lb},q}`.
+
+    For a binary problem with scores s, weights w of sum W and bins b,
+
+    .. math:: \mathrm{ECE}_{\mathrm{lb},q} =
+              \Big(\frac{1}{W} \sum_i w_i |\mathrm{acc}_{b(i)} - s_i|^q\Big)^{1/q}
+
+    where the binned error has the bin's mean score in the place of :math:`s_i`: by Jensen's
+    inequality it is the smaller of the two with the same bins.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities; one column is the probability of the second class.
+    mode : {"top", "classwise"}, default="top"
+        The top label and whether it is true, or each class against the rest.
+    average : {"macro", None}, default="macro"
+        For "classwise": the mean over classes, of the q-th powers and below one root, or None
+        for the error of each.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="quantile"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"}, default="l2"
+        q = 1, q = 2, or the largest distance of any row.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    See Also
+    --------
+    root_mean_squared_calibration_error : The binned error with these defaults.
+
+    Notes
+    -----
+    A calibrated model keeps an error of the spread of scores within a bin: it tends to 0 only as
+    bins narrow. In return it is smooth in the scores as long as they stay in their bins.
+
+    References
+    ----------
+    Karandikar, Cain, Tran, Lakshminarayanan, Shlens, Mozer, Roelofs (2021). Soft Calibration
+    Objectives for Neural Networks. NeurIPS. Equation (7).
+
+    Examples
+    --------
+    >>> from skcalib.metrics import label_binned_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(label_binned_calibration_error(y, P, n_bins=2), 4)
+    0.1581
+    """
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    check_option("norm", norm, ("l1", "l2", "max"))
+    check_mode(mode, average)
+
+    def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
+        return label_binned_error(score, hit, w, bins, norm)
+
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+    return measure_problems(predictions, error, mode, average, norm)

@@ -1,0 +1,82 @@
+"""Maximum mean calibration error: a kernel norm of the residual."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._inputs import check_predictions
+from skcalib._kernel_mean import kernel_mean_error
+from skcalib.metrics._binned import Average
+from skcalib.metrics._problems import Float64Array, Mode, check_mode, measure_problems
+
+
+def _error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
+    return float(kernel_mean_error(score, hit, w))
+
+
+def maximum_mean_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    mode: Mode = "top",
+    average: Average = "macro",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""Maximum mean calibration error (MMCE).
+
+    For a binary problem with scores s, outcomes t and weights w of sum W,
+
+    .. math:: \mathrm{MMCE} = \Big(\frac{1}{W^2} \sum_{ij} w_i w_j (t_i - s_i)(t_j - s_j)\,
+              e^{-|s_i - s_j| / 0.4}\Big)^{1/2}
+
+    the largest mean of :math:`(t - s) f(s)` over functions f of norm 1 in the kernel's space.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities; one column is the probability of the second class.
+    mode : {"top", "classwise"}, default="top"
+        The top label and whether it is true, or each class against the rest.
+    average : {"macro", None}, default="macro"
+        For "classwise": the mean over classes, or None for the error of each.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best. Not in units of probability, save that residuals at one score give
+        their absolute mean.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    Notes
+    -----
+    The double sum is found exactly by one sort and cumulative sums: no n x n matrix. Of a
+    calibrated model it falls as one over the root of n.
+
+    References
+    ----------
+    Kumar, Sarawagi, Jain (2018). Trainable Calibration Measures For Neural Networks From Kernel
+    Mean Embeddings. ICML.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import maximum_mean_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(maximum_mean_calibration_error(y, P), 4)
+    0.1056
+    """
+    check_mode(mode, average)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+    return measure_problems(predictions, _error, mode, average)

@@ -1,0 +1,127 @@
+r"""Smooth calibration error: the residual, smoothed just as widely as what remains of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from skcalib._inputs import check_predictions
+from skcalib.metrics._binned import Average
+from skcalib.metrics._problems import Float64Array, Mode, check_mode, measure_problems
+from skcalib.metrics._smoothing import (
+    cosine_coefficients,
+    integral,
+    share_to_grid,
+    smoothed_density,
+)
+
+# The first grid finds the neighbourhood of the error, the second the error: to 1e-7 down to errors
+# of 0.001, as its cells of 1.5e-5 are far below the width that goes with them.
+COARSE, FINE = 1 << 12, 1 << 16
+ROUNDING = 1e-12
+
+
+def smooth_error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
+    """Fixed point of the smoothed residual's size as a function of the width."""
+    residual = w / w.sum() * (hit - score)
+    least = abs(float(residual.sum()))
+    # A residual of one sign cannot cancel: its size is the same at every width.
+    if np.abs(residual).sum() - least <= ROUNDING:
+        return least
+    size = smoothed_size(share_to_grid(score, residual, COARSE))
+    width = fixed_point(size, least, size(0.0))
+    size = smoothed_size(share_to_grid(score, residual, FINE))
+    # Size falls as width grows: the error lies between a width and its size.
+    return fixed_point(size, width, size(width))
+
+
+def smoothed_size(nodes: Float64Array) -> Callable[[float], float]:
+    """Size of masses at the nodes of a grid as a function of the width they are smoothed to."""
+    coefficients, cells = cosine_coefficients(nodes), nodes.size - 1
+    # A random walk on the grid: the Gaussian at all but the narrowest widths, and at those too
+    # it is positive and spreads the more the wider it is.
+    rate = cells**2 * (np.cos(np.pi * np.arange(cells + 1) / cells) - 1.0)
+
+    def size(width: float) -> float:
+        return integral(np.abs(smoothed_density(coefficients, np.exp(width**2 * rate))))
+
+    return size
+
+
+def fixed_point(size: Callable[[float], float], one: float, other: float) -> float:
+    """Return the width that equals its size, which falls from one end to the other."""
+    low, high = max(min(one, other) - ROUNDING, 0.0), max(one, other) + ROUNDING
+    return float(brentq(lambda width: size(width) - width, low, high, xtol=1e-10))
+
+
+def smooth_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    mode: Mode = "top",
+    average: Average = "macro",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""Smooth calibration error (smECE): no bins, and a width that chooses itself.
+
+    For a binary problem with scores s, outcomes t and weights w of sum W, let
+
+    .. math:: e(\sigma) = \int_0^1
+              \Big| \frac{1}{W} \sum_i w_i (t_i - s_i) K_\sigma(x, s_i) \Big| \, dx
+
+    with :math:`K_\sigma` the Gaussian kernel of standard deviation :math:`\sigma`, reflected at
+    0 and 1 as often as it takes, so that it integrates to 1 over [0, 1]. The size e falls with
+    the width, and the error is its fixed point :math:`e(\sigma^*) = \sigma^*`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities; one column is the probability of the second class.
+    mode : {"top", "classwise"}, default="top"
+        The top label and whether it is true, or each class against the rest.
+    average : {"macro", None}, default="macro"
+        For "classwise": the mean over classes, or None for the error of each.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best. At least the gap of mean score and share of hits, and equal to it
+        where all residuals have one sign.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    Notes
+    -----
+    A consistent measure: within constant factors of the (square root of the) distance to the
+    nearest calibrated predictor, and continuous in the scores, which no binned error is. Found
+    to within 1e-6 by cosine transforms, in a time that hardly depends on n.
+
+    References
+    ----------
+    Blasiok, Nakkiran (2024). Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing.
+    ICLR.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import smooth_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(smooth_calibration_error(y, P), 4)
+    0.1321
+    """
+    check_mode(mode, average)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+    return measure_problems(predictions, smooth_error, mode, average)

@@ -1,0 +1,111 @@
+"""Soft-binned error: every score belongs to every bin, most to the nearest."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._inputs import check_count, check_option, check_predictions
+from skcalib._soft_binning import Kind, Norm, soft_binned_error
+from skcalib.metrics._binned import Average
+from skcalib.metrics._problems import Float64Array, Mode, check_mode, measure_problems
+
+
+def soft_binned_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    temperature: float = 0.01,
+    kind: Kind = "bin",
+    mode: Mode = "top",
+    average: Average = "macro",
+    n_bins: int = 15,
+    norm: Norm = "l2",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""Soft-binned calibration error (SB-ECE).
+
+    For a binary problem with scores s, outcomes t, weights w of sum 1, and the centres
+    :math:`\xi_b` of B even bins,
+
+    .. math:: u_{ib} = \mathrm{softmax}_b\big(-(s_i - \xi_b)^2 / T\big), \qquad
+              S_b = \sum_i w_i u_{ib}
+
+    are a row's membership in a bin and the bin's weight; acc and conf are the means of t and s
+    under :math:`w_i u_{ib}`. Then
+
+    .. math:: \mathrm{bin} = \Big(\sum_b S_b |\mathrm{acc}_b - \mathrm{conf}_b|^q\Big)^{1/q},
+              \qquad
+              \mathrm{label} = \Big(\sum_{ib} w_i u_{ib} |\mathrm{acc}_b - s_i|^q\Big)^{1/q}.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities; one column is the probability of the second class.
+    temperature : float, default=0.01
+        T > 0, in units of a squared score: the square root of T/2 is the width over which bins
+        blend. As it tends to 0 the bins become even ones with sharp edges.
+    kind : {"bin", "label"}, default="bin"
+        Compare the accuracy of a bin with its confidence, or with each score in it.
+    mode : {"top", "classwise"}, default="top"
+        The top label and whether it is true, or each class against the rest.
+    average : {"macro", None}, default="macro"
+        For "classwise": the mean over classes, of the q-th powers and below one root, or None
+        for the error of each.
+    n_bins : int, default=15
+        Number of bins B.
+    norm : {"l1", "l2"}, default="l2"
+        q = 1 or q = 2.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    Notes
+    -----
+    Smooth in the scores, and so a training objective (`skcalib.losses`) and one for a temperature.
+    The bin form of a calibrated model tends to 0 as n grows; the label form keeps the spread of
+    the scores within a soft bin.
+
+    References
+    ----------
+    Karandikar, Cain, Tran, Lakshminarayanan, Shlens, Mozer, Roelofs (2021). Soft Calibration
+    Objectives for Neural Networks. NeurIPS. Equations (8)-(12).
+
+    Examples
+    --------
+    >>> from skcalib.metrics import soft_binned_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(soft_binned_calibration_error(y, P), 4)
+    0.2373
+    """
+    check_count("n_bins", n_bins, 1)
+    check_option("kind", kind, ("bin", "label"))
+    check_option("norm", norm, ("l1", "l2"))
+    check_mode(mode, average)
+    if not 0 < temperature < np.inf:
+        raise ValueError(f"temperature must be a positive number; got {temperature!r}.")
+
+    def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
+        return float(
+            soft_binned_error(
+                score, hit, w, n_bins=n_bins, temperature=temperature, kind=kind, norm=norm
+            )
+        )
+
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+    return measure_problems(predictions, error, mode, average, norm)

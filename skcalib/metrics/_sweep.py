@@ -1,0 +1,201 @@
+"""Monotone sweep: as many bins as leave the accuracy rising with the score."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._binning import Bins, flat_table, rank_cuts
+from skcalib._inputs import check_option, check_predictions
+from skcalib._one_vs_rest import is_whole, stable_order
+from skcalib.metrics._binned import Average, Closed, Strategy, close_norm
+from skcalib.metrics._problems import (
+    Float64Array,
+    Mode,
+    check_mode,
+    measure_problems,
+    row_count,
+)
+
+Norm = Literal["l1", "l2"]
+
+# Edges of several M are looked up together: enough of them to outweigh the call, not the cache.
+MOST_EDGES = 1 << 16
+
+
+def monotone_bins(
+    score: Float64Array,
+    hit: NDArray[np.bool_],
+    w: Float64Array,
+    method: Literal["uniform", "rank"],
+    closed: Closed,
+) -> int:
+    """Return M - 1 for the first M = 2, ..., n - 1 of whose accuracies one is below the last."""
+    order = stable_order(score)
+    values, hits, weights = score[order], hit[order], w[order]
+    position = np.concatenate([[0.0], np.cumsum(weights)])
+    hit_sum = np.concatenate([[0.0], np.cumsum(weights * hits)])
+    whole, total = is_whole(w), position[-1]
+    most = max(1, round(row_count(w)) - 1)
+    # Bins below the first hit have accuracy 0 and bins above the last miss 1: neither breaks the
+    # order, and where the classes are nearly apart there is little between.
+    first, last = int(hits.argmax()), hits.size - 1 - int(hits[::-1].argmin())
+    if not hits.any() or hits[last] or first > last:
+        return most
+    low, high = values[first], values[last]
+    if method == "rank":
+        low, high = position[first] / total, position[last + 1] / total
+    start, size = 2, 8
+    while start <= most:
+        sweep = np.arange(start, min(start + size, most + 1))
+        M, j = _edges_between(sweep, low, high)
+        if method == "rank":
+            weight_below = rank_cuts(j, M, total, whole)
+            hits_below = np.interp(weight_below, position, hit_sum)
+        else:
+            edge = np.searchsorted(values, j * (1.0 / M), side=closed)
+            weight_below, hits_below = position[edge], hit_sum[edge]
+        failed = _first_fall(M, weight_below, hits_below, total, hit_sum[-1], whole)
+        if failed:
+            return failed - 1
+        start += sweep.size
+        size = min(2 * size, max(8, MOST_EDGES * sweep.size // j.size))
+    return most
+
+
+def _edges_between(
+    sweep: NDArray[np.intp], low: float, high: float
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Each M with the numbers j of its inner edges, from safely below `low` to above `high`."""
+    first = np.maximum(1, (low * sweep).astype(np.intp) - 1)
+    last = np.minimum(sweep - 1, (high * sweep).astype(np.intp) + 2)
+    count = last - first + 1
+    j = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count - first, count)
+    return np.repeat(sweep, count), j
+
+
+def _first_fall(
+    M: NDArray[np.intp],
+    weight_below: Float64Array,
+    hits_below: Float64Array,
+    weight: float,
+    hits: float,
+    whole: bool,
+) -> int:
+    """Return the first M with a fall from one non-empty bin to the next, or 0."""
+    new = np.flatnonzero(np.diff(M, prepend=0))
+    # The bins of one M after the other: the one below each edge, and the one above its last.
+    bin_weight = np.diff(np.insert(weight_below, new[1:], weight), prepend=0.0, append=weight)
+    bin_hits = np.diff(np.insert(hits_below, new[1:], hits), prepend=0.0, append=hits)
+    again = new[1:] + np.arange(1, new.size)
+    bin_weight[again] += weight
+    bin_hits[again] += hits
+    owner = np.insert(np.append(M, M[-1]), new[1:], M[new[1:] - 1])
+    full = bin_weight > 0
+    accuracy, owner = bin_hits[full] / bin_weight[full], owner[full]
+    # Equal accuracies of whole weights are equal numbers; those of others differ by rounding.
+    fall = np.diff(accuracy) < (0.0 if whole else -1e-12)
+    fall &= owner[1:] == owner[:-1]
+    return int(owner[fall.argmax()]) if fall.any() else 0
+
+
+def sweep_error(
+    score: Float64Array,
+    hit: NDArray[np.bool_],
+    w: Float64Array,
+    *,
+    method: Literal["uniform", "rank"],
+    closed: Closed,
+    norm: Norm,
+) -> float:
+    """Binned error with the number of bins that the sweep finds."""
+    bins = Bins(monotone_bins(score, hit, w, method, closed), method, closed)
+    return close_norm(flat_table(score, hit, w, bins), norm)[0]
+
+
+def sweep_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    mode: Mode = "top",
+    average: Average = "macro",
+    strategy: Strategy = "quantile",
+    norm: Norm = "l2",
+    closed: Closed = "right",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""Calibration error with the number of bins found by a monotone sweep (ECE-sweep).
+
+    For each binary problem the number of bins M is raised from 2 until, for the first time, the
+    accuracy of some non-empty bin lies below that of the one before. With the last M that kept
+    the order, or 1, and weight :math:`W_b` of W in bin b,
+
+    .. math:: \Big(\sum_b \frac{W_b}{W} |\mathrm{acc}_b - \mathrm{conf}_b|^q\Big)^{1/q}
+
+    A true calibration curve rises; bins so narrow that it seems to fall show noise. There is no
+    number of bins to choose.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities; one column is the probability of the second class.
+    mode : {"top", "classwise"}, default="top"
+        The top label and whether it is true, or each class against the rest.
+    average : {"macro", None}, default="macro"
+        For "classwise": the mean over classes, of the q-th powers and below one root, or None
+        for the error of each.
+    strategy : {"uniform", "quantile"}, default="quantile"
+        Bins of equal width on [0, 1], or of equal weight: rank i of a stable sort goes to bin
+        floor(M i / n), so that equal scores may lie in two bins, by row order.
+    norm : {"l1", "l2"}, default="l2"
+        q = 1 or q = 2.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    Notes
+    -----
+    The first failure ends the sweep, even where some larger M would rise again; M stays below
+    the number of rows.
+
+    References
+    ----------
+    Roelofs, Cain, Shlens, Mozer (2022). Mitigating Bias in Calibration Error Estimation. AISTATS.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import sweep_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(sweep_calibration_error(y, P), 4)
+    0.1541
+    """
+    check_option("strategy", strategy, ("uniform", "quantile"))
+    check_option("closed", closed, ("right", "left"))
+    check_option("norm", norm, ("l1", "l2"))
+    check_mode(mode, average)
+    method: Literal["uniform", "rank"] = "uniform" if strategy == "uniform" else "rank"
+
+    def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
+        return sweep_error(score, hit, w, method=method, closed=closed, norm=norm)
+
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+    return measure_problems(predictions, error, mode, average, norm)

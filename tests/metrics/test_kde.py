@@ -1,0 +1,91 @@
+"""The kernel density error equals a direct sum over reflected kernels on a fine mesh."""
+
+import numpy as np
+import pytest
+import reference as ref
+
+from skcalib.metrics import kde_calibration_error
+from skcalib.metrics._kde import kernel_width, triweight_transform
+
+
+def slow(score, hit, norm="l1"):
+    """Every row, every image in the mirrors, and the trapezoidal rule."""
+    score, hit = np.asarray(score), np.asarray(hit)
+    if np.ptp(score) == 0:
+        return abs(hit.mean() - score[0])
+    h = 3.15 * score.std() * len(score) ** -0.2
+    x = np.linspace(0, 1, 10_001)
+    density, hits = np.zeros_like(x), np.zeros_like(x)
+    for s, t in zip(score, hit, strict=True):
+        for image in [2 * m + sign * s for m in (-1, 0, 1) for sign in (1, -1)]:
+            u = np.clip((x - image) / h, -1, 1)
+            kernel = 35 / 32 / h * (1 - u * u) ** 3
+            density += kernel / len(score)
+            hits += t * kernel / len(score)
+    near = density > 1e-9
+    curve = np.divide(hits, density, out=np.zeros_like(x), where=near)
+    q = 1 if norm == "l1" else 2
+    cost = np.where(near, np.abs(curve - x) ** q * density, 0.0)
+    return ((cost[1:] + cost[:-1]).sum() / 20_000) ** (1 / q)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("kind", ["plain", "ties", "hard"])
+@pytest.mark.parametrize("n", [2, 45])
+def test_it_equals_the_direct_sum(norm, kind, n):
+    y, P = ref.predictions(3, n, seed=2, kind=kind)
+    for mode in ("top", "classwise"):
+        problems = ref.problems(y, P, mode == "top", mode == "classwise", None)
+        each = [slow(*zip(*pairs, strict=True), norm) for pairs in problems]
+        actual = kde_calibration_error(
+            y, P, mode=mode, average="macro" if mode == "top" else None, norm=norm, labels=range(3)
+        )
+        np.testing.assert_allclose(actual, each if mode == "classwise" else each[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("frequency", [0.0, 1e-3, 0.0099, 0.0101, 1.0, 7.5, 60.0])
+def test_the_transform_is_the_integral_of_kernel_and_cosine(frequency):
+    u = np.linspace(-1, 1, 200_001)
+    values = 35 / 32 * (1 - u * u) ** 3 * np.cos(frequency * u)
+    expected = values.sum() * (u[1] - u[0])
+    assert triweight_transform(np.array([frequency]))[0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_width_is_the_rule_of_thumb_and_copies_count():
+    score = np.array([0.1, 0.4, 0.4, 0.9])
+    expected = 3.15 * score.std() * 4**-0.2
+    assert kernel_width(score, np.ones(4)) == pytest.approx(expected)
+    assert kernel_width(score[[0, 1, 3]], np.array([1.0, 2.0, 1.0])) == pytest.approx(expected)
+    assert kernel_width(np.full(3, 0.3), np.ones(3)) == 0
+
+
+def test_scores_that_differ_by_rounding_are_as_good_as_equal():
+    p = np.full(20, 0.3)
+    p[::2] += 1e-15
+    y = np.repeat([0, 1], [15, 5])
+    error = kde_calibration_error(y, p, mode="classwise")
+    assert error == pytest.approx(0.05, abs=1e-4)
+
+
+@pytest.mark.parametrize(("norm", "truth"), [("l1", 1 / 6), ("l2", 30**-0.5)])
+def test_it_finds_the_true_error_of_even_scores(norm, truth):
+    """Scores even on [0, 1] with hit rate s^2: the mean of s - s^2 is 1/6, of its square 1/30."""
+    rng = np.random.default_rng(0)
+    p = rng.random(50_000)
+    error = kde_calibration_error(
+        rng.random(p.size) < p**2, p, mode="classwise", average=None, norm=norm
+    )[1]
+    assert error == pytest.approx(truth, abs=0.005)
+
+
+def test_the_error_of_a_calibrated_model_tends_to_0():
+    rng = np.random.default_rng(0)
+    p = rng.random(100_000)
+    y = rng.random(p.size) < p
+    few = kde_calibration_error(y[:1000], p[:1000], mode="classwise")
+    assert kde_calibration_error(y, p, mode="classwise") < min(0.01, few / 2)
+
+
+def test_wrong_keywords_are_named_with_the_mend():
+    with pytest.raises(ValueError, match="norm must be one of"):
+        kde_calibration_error([0, 1], [0.2, 0.7], norm="max")

@@ -1,0 +1,86 @@
+"""The label-binned error equals a loop over rows, and is at least the binned error."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import reference as ref
+
+from skcalib import metrics
+
+OPTIONS = [
+    {"strategy": "uniform", "closed": "right"},
+    {"strategy": "uniform", "closed": "left"},
+    {"strategy": "quantile", "quantile_method": "edges"},
+    {"strategy": "quantile", "quantile_method": "rank"},
+    {"strategy": "quantile", "quantile_method": "split"},
+]
+every_option = pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(o.values()))
+
+
+def slow(pairs, n_bins, norm, strategy, closed="right", quantile_method="edges"):
+    """Distance of each score from the share of hits among the rows of its bin."""
+    where = ref.bins_of([s for s, _ in pairs], n_bins, strategy, closed, quantile_method)
+    gaps = []
+    for (score, _), b in zip(pairs, where, strict=True):
+        hits = [t for (_, t), c in zip(pairs, where, strict=True) if c == b]
+        gaps.append(abs(sum(hits) / len(hits) - score))
+    if norm == "max":
+        return max(gaps)
+    q = 1 if norm == "l1" else 2
+    return (math.fsum(gap**q for gap in gaps) / len(gaps)) ** (1 / q)
+
+
+@every_option
+@pytest.mark.parametrize("kind", ["plain", "ties", "hard", "sparse"])
+def test_it_equals_the_loop(options, kind):
+    y, P = ref.predictions(4, 61, seed=3, kind=kind)
+    for norm, n_bins in itertools.product(["l1", "l2", "max"], [1, 4, 15, 80]):
+        keywords = {**options, "norm": norm, "n_bins": n_bins}
+        (pairs,) = ref.problems(y, P, True, False, None)
+        actual = metrics.label_binned_calibration_error(y, P, labels=range(4), **keywords)
+        assert actual == pytest.approx(slow(pairs, **keywords), abs=1e-12), keywords
+        each = [slow(pairs, **keywords) for pairs in ref.problems(y, P, False, True, None)]
+        actual = metrics.label_binned_calibration_error(
+            y, P, mode="classwise", average=None, labels=range(4), **keywords
+        )
+        np.testing.assert_allclose(actual, each, atol=1e-12)
+
+
+@every_option
+@pytest.mark.parametrize("norm", ["l1", "l2", "max"])
+def test_by_jensen_it_is_at_least_the_binned_error(options, norm):
+    for kind in ("plain", "ties", "hard"):
+        y, P = ref.predictions(3, 80, seed=1, kind=kind)
+        keywords = {**options, "norm": norm, "labels": range(3)}
+        binned = metrics.expected_calibration_error(y, P, **keywords)
+        assert metrics.label_binned_calibration_error(y, P, **keywords) >= binned - 1e-12
+        binned = metrics.static_calibration_error(y, P, average=None, **keywords)
+        label = metrics.label_binned_calibration_error(
+            y, P, mode="classwise", average=None, **keywords
+        )
+        assert (label >= binned - 1e-12).all()
+
+
+def test_one_bin_measures_the_spread_about_the_accuracy():
+    p = np.array([0.1, 0.3, 0.5, 0.9])
+    error = metrics.label_binned_calibration_error(
+        [0, 1, 0, 1], p, mode="classwise", average=None, n_bins=1
+    )
+    assert error[1] == pytest.approx(np.sqrt(((p - 0.5) ** 2).mean()))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"n_bins": 0}, "n_bins must be a whole number >= 1"),
+        ({"strategy": "even"}, "strategy must be one of"),
+        ({"norm": "l3"}, "norm must be one of"),
+        ({"closed": "both"}, "closed must be one of"),
+        ({"quantile_method": "floor"}, "quantile_method must be one of"),
+    ],
+)
+def test_wrong_keywords_are_named_with_the_mend(keywords, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.label_binned_calibration_error([0, 1], [0.2, 0.7], **keywords)

@@ -1,0 +1,141 @@
+"""The monotone sweep equals trying one number of bins after the other."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import reference as ref
+
+from skcalib.metrics import sweep_calibration_error
+from skcalib.metrics._sweep import monotone_bins
+
+
+def cells_of(pairs, n_bins, strategy, closed):
+    where = ref.bins_of([s for s, _ in pairs], n_bins, strategy, closed, "rank")
+    cells = [[pair for pair, b in zip(pairs, where, strict=True) if b == c] for c in range(n_bins)]
+    return [cell for cell in cells if cell]
+
+
+def accuracy(cell):
+    return sum(t for _, t in cell) / len(cell)
+
+
+def slow(pairs, strategy, closed):
+    """Last number of bins before the first at which some accuracy falls."""
+    for n_bins in range(2, len(pairs)):
+        cells = cells_of(pairs, n_bins, strategy, closed)
+        if any(accuracy(b) < accuracy(a) for a, b in itertools.pairwise(cells)):
+            return n_bins - 1
+    return max(1, len(pairs) - 1)
+
+
+def slow_error(pairs, norm, strategy, closed):
+    q, total = 1 if norm == "l1" else 2, 0.0
+    for cell in cells_of(pairs, slow(pairs, strategy, closed), strategy, closed):
+        conf = math.fsum(s for s, _ in cell) / len(cell)
+        total += len(cell) / len(pairs) * abs(accuracy(cell) - conf) ** q
+    return total ** (1 / q)
+
+
+OPTIONS = [("quantile", "right"), ("uniform", "right"), ("uniform", "left")]
+
+
+def number_of_bins(score, hit, strategy, closed="right", w=None):
+    w = np.ones(len(score)) if w is None else w
+    method = "rank" if strategy == "quantile" else "uniform"
+    return monotone_bins(np.asarray(score, float), np.asarray(hit, bool), w, method, closed)
+
+
+@pytest.mark.parametrize(("strategy", "closed"), OPTIONS)
+@pytest.mark.parametrize("kind", ["plain", "ties", "hard", "sparse"])
+def test_it_equals_the_loop(strategy, closed, kind):
+    for seed, (K, n) in enumerate([(2, 60), (3, 41), (6, 30), (2, 3), (2, 2), (2, 1)]):
+        y, P = ref.predictions(K, n, seed=seed, kind=kind)
+        for norm, mode in itertools.product(["l1", "l2"], ["top", "classwise"]):
+            each = [
+                slow_error(pairs, norm, strategy, closed)
+                for pairs in ref.problems(y, P, mode == "top", mode == "classwise", None)
+            ]
+            actual = sweep_calibration_error(
+                y,
+                P,
+                mode=mode,
+                average="macro" if mode == "top" else None,
+                norm=norm,
+                strategy=strategy,
+                closed=closed,
+                labels=range(K),
+            )
+            np.testing.assert_allclose(actual, each if mode == "classwise" else each[0], atol=1e-12)
+
+
+@pytest.mark.parametrize(("strategy", "closed"), OPTIONS)
+def test_the_number_of_bins_equals_the_loop_far_into_the_sweep(strategy, closed):
+    """Classes ever nearer to being apart, distinct scores and tied ones."""
+    rng = np.random.default_rng(0)
+    found = set()
+    for slope, trial in itertools.product([3, 10, 40, 200], range(8)):
+        score = rng.random(90).round(6 if trial % 2 else 2)
+        hit = rng.random(90) < 1 / (1 + np.exp(-slope * (score - 0.5)))
+        pairs = list(zip(score.tolist(), hit.astype(int).tolist(), strict=True))
+        expected = slow(pairs, strategy, closed)
+        assert number_of_bins(score, hit, strategy, closed) == expected
+        found.add(expected)
+    assert max(found) > 60
+    assert min(found) <= 3
+
+
+def test_the_default_is_l2_by_rank():
+    y, P = ref.predictions(4, 200, seed=1)
+    (pairs,) = ref.problems(y, P, True, False, None)
+    expected = slow_error(pairs, "l2", "quantile", "right")
+    assert sweep_calibration_error(y, P, labels=range(4)) == pytest.approx(expected)
+
+
+def test_the_first_failure_ends_the_sweep():
+    """Halves fall from 2/3 to 1/3, so that there is one bin, though three pairs are all 1/2."""
+    score = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    assert number_of_bins(score, [0, 1, 1, 0, 0, 1], "quantile") == 1
+    assert number_of_bins(score, [0, 1, 0, 1, 0, 1], "quantile") == 3
+
+
+@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
+@pytest.mark.parametrize("hit", ["never", "always", "apart"])
+def test_accuracies_that_cannot_fall_leave_all_but_one_of_the_rows(strategy, hit):
+    score = np.linspace(0, 1, 50)
+    hits = {"never": score < 0, "always": score >= 0, "apart": score > 0.3}[hit]
+    assert number_of_bins(score, hits, strategy) == 49
+
+
+@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
+def test_a_single_inversion_among_many_rows_is_found_without_a_quadratic_sweep(strategy):
+    """Only bins narrower than two rows see it: some n/2 numbers of bins are tried."""
+    n = 20_000
+    hit = np.arange(n) > n // 2
+    hit[n // 2 - 1] = True
+    found = number_of_bins((np.arange(n) + 0.5) / n, hit, strategy)
+    assert n // 3 < found < n
+
+
+@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
+def test_heavy_rows_are_swept_as_their_copies(strategy):
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        score = rng.random(40)
+        hit, w = rng.random(40) < score**2, rng.integers(1, 5, 40)
+        copies = number_of_bins(np.repeat(score, w), np.repeat(hit, w), strategy)
+        assert number_of_bins(score, hit, strategy, w=w.astype(float)) == copies
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"strategy": "even"}, "strategy must be one of"),
+        ({"norm": "max"}, "norm must be one of"),
+        ({"closed": "both"}, "closed must be one of"),
+    ],
+)
+def test_wrong_keywords_are_named_with_the_mend(keywords, message):
+    with pytest.raises(ValueError, match=message):
+        sweep_calibration_error([0, 1], [0.2, 0.7], **keywords)
