@@ -212,7 +212,8 @@ def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[A
     if y is None:
         raise ValueError(f"{name} is required, but None was passed: give one label for each row.")
     array = np.asarray(y)
-    if array.dtype.kind in "US" and isinstance(y, list | tuple):
+    listed = isinstance(y, list | tuple) and array.ndim == 1
+    if listed and array.dtype.kind == "U" and not all(isinstance(label, str) for label in y):
         # NumPy writes numbers among strings as strings; keep what was given.
         array = np.asarray(y, dtype=object)
     if array.ndim == 2 and array.shape[1] > 1:

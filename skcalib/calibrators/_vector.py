@@ -85,7 +85,7 @@ class VectorScaling(ScoreCalibrator):
     >>> Z = rng.normal(size=(4000, 3))
     >>> y = (Z + [0.0, 1.0, 0.0] + rng.gumbel(size=Z.shape)).argmax(axis=1)
     >>> VectorScaling().fit(2 * Z, y).intercept_.round(1)
-    array([-0.3,  0.7, -0.3])
+    array([-0.4,  0.7, -0.3])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -1,0 +1,1 @@
+"""Measurements of skcalib against numbers that others have published."""

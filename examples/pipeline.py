@@ -1,0 +1,75 @@
+"""
+A calibrated classifier inside a pipeline
+=========================================
+
+A support vector machine gives scores, not probabilities. :class:`~skcalib.CalibratedClassifier`
+turns its out-of-fold scores into probabilities, inside the pipeline that scales the features. The
+second half has a model that is already fitted and costly to run: there
+:class:`~skcalib.ClassifierScores` makes the scores a step of their own, and the pipeline's
+``memory`` keeps them while calibrators are compared.
+"""
+
+from tempfile import TemporaryDirectory
+
+from sklearn.datasets import load_digits
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from skcalib import (
+    CalibratedClassifier,
+    ClassifierScores,
+    IdentityCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+)
+from skcalib.metrics import get_scorer, ks_calibration_error
+
+X, y = load_digits(return_X_y=True)
+X_rest, X_test, y_rest, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
+X_train, X_held_out, y_train, y_held_out = train_test_split(
+    X_rest, y_rest, test_size=0.5, stratify=y_rest, random_state=0
+)
+
+
+def report(name, model):
+    """Print how well the test rows are predicted."""
+    proba = model.predict_proba(X_test)
+    accuracy = (model.classes_[proba.argmax(axis=1)] == y_test).mean()
+    ks, loss = ks_calibration_error(y_test, proba), log_loss(y_test, proba)
+    print(f"{name:<30} accuracy {accuracy:.1%}  KS {ks:6.2%}  log loss {loss:.3f}")
+
+
+# %%
+# Model and calibrator fitted together: five stratified folds give out-of-fold scores, then the
+# machine is fitted again on all the rows.
+
+machine = LinearSVC(random_state=0)
+for calibrator in (IdentityCalibrator(), TemperatureScaling(), VectorScaling()):
+    calibrated = make_pipeline(StandardScaler(), CalibratedClassifier(machine, calibrator, cv=5))
+    calibrated.fit(X_rest, y_rest)
+    report(f"LinearSVC + {type(calibrator).__name__}", calibrated)
+
+# %%
+# The model is there already: freeze it and fit the calibrator on rows that it has not seen. In
+# the grid search each fold's scores are computed once and then read from the cache.
+
+over_fitted = MLPClassifier((64, 64), alpha=0, solver="lbfgs", max_iter=500, random_state=0)
+network = make_pipeline(StandardScaler(), over_fitted).fit(X_train, y_train)
+with TemporaryDirectory() as cache:
+    steps = [
+        ("scores", ClassifierScores(FrozenEstimator(network))),
+        ("calibrator", IdentityCalibrator()),
+    ]
+    search = GridSearchCV(
+        Pipeline(steps, memory=cache),
+        {"calibrator": [IdentityCalibrator(), TemperatureScaling(), VectorScaling()]},
+        scoring=get_scorer("neg_ks_calibration_error"),
+    )
+    search.fit(X_held_out, y_held_out)
+report("network", network)
+report(f"network + {type(search.best_params_['calibrator']).__name__}", search)
