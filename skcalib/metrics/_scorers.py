@@ -13,9 +13,14 @@ from typing import Any
 from sklearn.metrics import get_scorer as get_sklearn_scorer
 from sklearn.metrics._scorer import _BaseScorer
 
+from skcalib.metrics._avuc import avuc_loss, soft_avuc_loss
 from skcalib.metrics._binned import general_calibration_error
 from skcalib.metrics._brier import top_label_brier_score
+from skcalib.metrics._debiased import debiased_calibration_error
+from skcalib.metrics._kde import kde_calibration_error
 from skcalib.metrics._ks import ks_calibration_error
+from skcalib.metrics._label_binned import label_binned_calibration_error
+from skcalib.metrics._mmce import maximum_mean_calibration_error
 from skcalib.metrics._presets import (
     adaptive_calibration_error,
     expected_calibration_error,
@@ -24,6 +29,9 @@ from skcalib.metrics._presets import (
     static_calibration_error,
     thresholded_adaptive_calibration_error,
 )
+from skcalib.metrics._smooth import smooth_calibration_error
+from skcalib.metrics._soft_binned import soft_binned_calibration_error
+from skcalib.metrics._sweep import sweep_calibration_error
 
 # A row a metric.
 _METRICS: dict[str, Callable[..., Any]] = {
@@ -37,6 +45,15 @@ _METRICS: dict[str, Callable[..., Any]] = {
         adaptive_calibration_error,
         thresholded_adaptive_calibration_error,
         ks_calibration_error,
+        label_binned_calibration_error,
+        soft_binned_calibration_error,
+        debiased_calibration_error,
+        sweep_calibration_error,
+        smooth_calibration_error,
+        kde_calibration_error,
+        maximum_mean_calibration_error,
+        avuc_loss,
+        soft_avuc_loss,
         top_label_brier_score,
     )
 }

@@ -1,0 +1,173 @@
+"""Accuracy versus uncertainty: is a model certain where it is right and uncertain where not."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._blocks import row_blocks
+from skcalib._inputs import check_predictions
+from skcalib._reductions import top_label
+from skcalib._simplex import FloatArray, Scores
+from skcalib._uncertainty import avuc, entropy, soft_avuc
+
+
+def entropies(P: FloatArray) -> NDArray[np.float64]:
+    """Entropy of each row in nats."""
+    scores = Scores(P, "proba")
+    h = np.empty(P.shape[0])
+    for rows in row_blocks(*P.shape):
+        h[rows] = entropy(scores.proba(rows))
+    return h
+
+
+def avuc_loss(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    threshold: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Accuracy-versus-uncertainty calibration loss (AvUC).
+
+    .. math:: \mathrm{AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big)
+
+    Rows are accurate (A) or inaccurate (I) and, by their entropy h in nats, certain (C:
+    :math:`h < \kappa`) or uncertain (U). Each adds to its sum n its weight times
+    :math:`\max_k P_{ik}` (A) or one less that (I), times :math:`1 - \tanh h` (C) or
+    :math:`\tanh h` (U).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities; one column is the probability of the second class.
+    threshold : float, default=0.5
+        :math:`\kappa`, in nats: 0 is a hard decision and log K uniform probabilities.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    loss : float
+        In [0, 27.7], where the logarithm is clipped; 0 is best: every right row is certain and
+        every wrong one uncertain.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or `threshold` are invalid.
+
+    See Also
+    --------
+    soft_avuc_loss : The same with a soft threshold.
+
+    Notes
+    -----
+    Not a calibration error: a calibrated model that is often wrong has a large one. It says
+    whether uncertainty can be used to tell right answers from wrong ones.
+
+    References
+    ----------
+    Krishnan, Tickoo (2020). Improving model calibration with accuracy versus uncertainty
+    optimization. NeurIPS.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import avuc_loss
+    >>> P = [[0.95, 0.05], [0.02, 0.98], [0.6, 0.4]]
+    >>> round(avuc_loss([0, 1, 1], P), 4)  # right and certain twice, wrong and uncertain once
+    0.0
+    >>> round(avuc_loss([0, 1, 0], P), 4)
+    0.1937
+    """
+    if not 0 <= threshold < np.inf:
+        raise ValueError(f"threshold must be an entropy >= 0 in nats; got {threshold!r}.")
+    P, code, w, _ = check_predictions(y_true, y_proba, sample_weight, labels)
+    confidence, predicted = top_label(P)
+    return float(
+        avuc(confidence.astype(np.float64), entropies(P), predicted == code, w, threshold=threshold)
+    )
+
+
+def soft_avuc_loss(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    kappa: float = 0.5,
+    temperature: float = 1.0,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Soft accuracy-versus-uncertainty calibration loss (S-AvUC).
+
+    .. math:: \text{S-AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big), \quad
+              t = \mathrm{logistic}\Big(\frac{1}{T}
+                  \log\frac{h^* (1 - \kappa)}{(1 - h^*) \kappa}\Big)
+
+    with h the entropy of a row and :math:`h^* = h / \log K`. An accurate (A) or inaccurate (I)
+    row adds :math:`w\, t \tanh h` to the uncertain (U) and :math:`w (1 - t)(1 - \tanh h)` to the
+    certain (C) sum of its kind: there is no hard threshold.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities; one column is the probability of the second class.
+    kappa : float in (0, 1), default=0.5
+        The normalised entropy that is half uncertain.
+    temperature : float, default=1.0
+        T > 0; the threshold becomes sharp as it tends to 0. With T = 1 and
+        :math:`\kappa = 1/2`, t is the normalised entropy itself.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    loss : float
+        In [0, 27.7], where the logarithm is clipped; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    See Also
+    --------
+    avuc_loss : The same with a hard threshold.
+
+    References
+    ----------
+    Karandikar, Cain, Tran, Lakshminarayanan, Shlens, Mozer, Roelofs (2021). Soft Calibration
+    Objectives for Neural Networks. NeurIPS. Equations (15), (16).
+
+    Examples
+    --------
+    >>> from skcalib.metrics import soft_avuc_loss
+    >>> P = [[0.95, 0.05], [0.02, 0.98], [0.6, 0.4]]
+    >>> round(soft_avuc_loss([0, 1, 1], P), 4), round(soft_avuc_loss([1, 0, 0], P), 4)
+    (0.0418, 3.1951)
+    """
+    if not 0 < kappa < 1:
+        raise ValueError(f"kappa must be a number in (0, 1); got {kappa!r}.")
+    if not 0 < temperature < np.inf:
+        raise ValueError(f"temperature must be a positive number; got {temperature!r}.")
+    P, code, w, _ = check_predictions(y_true, y_proba, sample_weight, labels)
+    _, predicted = top_label(P)
+    return float(
+        soft_avuc(
+            entropies(P),
+            predicted == code,
+            w,
+            n_classes=P.shape[1],
+            kappa=kappa,
+            temperature=temperature,
+        )
+    )

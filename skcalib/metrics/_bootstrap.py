@@ -1,0 +1,210 @@
+"""Confidence interval of any metric, by the bootstrap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
+from sklearn.utils import check_random_state
+
+from skcalib._inputs import Predictions, check_count, check_option
+from skcalib._one_vs_rest import is_whole
+from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, random_chunks
+
+Float64Array = NDArray[np.float64]
+
+# Parts that the jackknife leaves out one by one: every row where there are no more. With 200 the
+# acceleration is known to 0.003, a hundredth of a standard error at the ends of the interval.
+JACKKNIFE_GROUPS = 200
+
+
+class BootstrapInterval(NamedTuple):
+    """What `bootstrap_interval` returns."""
+
+    estimate: float | Float64Array
+    low: float | Float64Array
+    high: float | Float64Array
+    standard_error: float | Float64Array
+
+
+def draw_counts(
+    predictions: Predictions, seed: np.random.SeedSequence, size: int
+) -> Iterator[Predictions]:
+    """Yield bootstrap resamples: how often each row was drawn, times its weight."""
+    P, code, w, classes = predictions
+    random = np.random.default_rng(seed)
+    n = code.size
+    whole = is_whole(w)
+    for _ in range(size):
+        count = np.bincount(random.integers(n, size=n), minlength=n)
+        if whole:
+            yield predictions._replace(w=w * count)
+        else:
+            # Two rows of weight 0.7 are not one of 1.4 to a metric that asks how many rows it has.
+            rows = np.repeat(np.arange(n), count)
+            yield Predictions(P[rows], code[rows], w[rows], classes)
+
+
+def leave_out(
+    predictions: Predictions, group: NDArray[np.intp], start: int, stop: int
+) -> Iterator[Predictions]:
+    """Yield the predictions without the rows of group g, for g from `start` to `stop`."""
+    for g in range(start, stop):
+        yield predictions._replace(w=np.where(group == g, 0.0, predictions.w))
+
+
+def bca_levels(
+    estimate: Any, values: Float64Array, jackknife: Float64Array, level: float
+) -> tuple[float, float]:
+    """Probabilities whose quantiles of the resampled `values` are the ends of a BCa interval.
+
+    With z the normal quantile, z0 that of the share of values below the estimate and a the
+    acceleration, a level alpha becomes Phi(z0 + (z0 + z) / (1 - a (z0 + z))), z = z(alpha).
+    """
+    below = np.mean(values < estimate) / 2 + np.mean(values <= estimate) / 2
+    # Half a resample from either end, where the share is 0 or 1 and z0 would be infinite.
+    z0 = ndtri(np.clip(below, 0.5 / values.size, 1 - 0.5 / values.size))
+    away = jackknife.mean() - jackknife
+    spread = float((away**2).sum())
+    a = float((away**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
+    shifted = z0 + ndtri([(1 - level) / 2, (1 + level) / 2])
+    low, high = ndtr(z0 + shifted / (1 - a * shifted))
+    return float(low), float(high)
+
+
+def bootstrap_interval(
+    metric: Callable[..., Any],
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    method: Literal["percentile", "bca"] = "percentile",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    **keywords: Any,
+) -> BootstrapInterval:
+    r"""Bootstrap confidence interval of any metric.
+
+    Rows are drawn with replacement B times, which leaves each row with a multinomial count
+    :math:`c_i`; the metric is evaluated with weights :math:`c_i w_i` (:math:`c_i` rows of weight
+    :math:`w_i` if weights are fractions), and the interval is
+
+    .. math:: \big[\hat F^{-1}(\alpha_1),\ \hat F^{-1}(\alpha_2)\big]
+
+    with :math:`\hat F` the distribution of the B values. For "percentile" the two levels are
+    :math:`(1 \mp c) / 2`, c the confidence level; "bca" corrects them for bias and
+    acceleration.
+
+    Parameters
+    ----------
+    metric : callable
+        ``metric(y_true, y_proba, ...)``: any metric of this package or of scikit-learn, your
+        own, or one with keywords fixed by `functools.partial`. It is given `labels` if it takes
+        them, and ``sample_weight`` if it takes that, else repeated rows.
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities; one column is the probability of the second class.
+    n_resamples : int, default=1000
+        Number of resamples B.
+    confidence_level : float in (0, 1), default=0.95
+        Share of intervals that hold the true value, in the long run.
+    method : {"percentile", "bca"}, default="percentile"
+        Quantiles of the resampled values as they are, or bias-corrected and accelerated.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; rows are drawn, each with its weight.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws; the same for any `n_jobs`.
+    n_jobs : int, default=None
+        Processes that share the resamples, as in joblib.
+    **keywords : object
+        Passed on to `metric`, such as ``n_bins=10``.
+
+    Returns
+    -------
+    interval : BootstrapInterval
+        Named tuple ``(estimate, low, high, standard_error)``: the metric on the data as they
+        are, the ends of the interval, and the standard deviation of the resampled values. Each
+        is a float, or an array where the metric returns one (``average=None``).
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid, or weights are fractions and
+        the metric takes none.
+    TypeError
+        If `metric` is not callable.
+
+    See Also
+    --------
+    calibration_test : Whether the error is larger than that of a calibrated model.
+
+    Notes
+    -----
+    A calibration error is biased upwards, and its resamples are so once more. Where the error
+    is clearly larger than its bias (the ``mean`` of `calibration_test`), the intervals cover
+    nearly as they should; where it is not, above all for class-wise errors, they may lie above
+    the estimate and above the true value. There, use `calibration_test`, or reflect the interval
+    about the estimate, ``2 * estimate - high`` to ``2 * estimate - low``, which takes the bias
+    off once.
+
+    The acceleration of "bca" comes from a jackknife that leaves out each row in turn, or each
+    of 200 random groups of rows where there are more.
+
+    References
+    ----------
+    Efron (1987). Better Bootstrap Confidence Intervals. Journal of the American Statistical
+    Association 82.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.metrics import bootstrap_interval, static_calibration_error
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = rng.random(1000) < p**2
+    >>> result = bootstrap_interval(static_calibration_error, y, p, random_state=0)
+    >>> round(result.estimate, 2), result.low < result.estimate < result.high
+    (0.15, True)
+    """
+    check_count("n_resamples", n_resamples, 2)
+    check_option("method", method, ("percentile", "bca"))
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must be a number in (0, 1); got {confidence_level!r}.")
+    evaluate, predictions, estimate = prepare(
+        metric, y_true, y_proba, sample_weight, labels, keywords
+    )
+    random = check_random_state(random_state)
+    draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random)]
+    values = evaluate_chunks(evaluate, draw_counts, draws, n_jobs)
+    alpha = np.array([(1 - confidence_level) / 2, (1 + confidence_level) / 2])
+    if method == "percentile" or predictions.code.size == 1:
+        low, high = np.quantile(values, alpha, axis=0)
+    else:
+        n = predictions.code.size
+        n_groups = min(n, JACKKNIFE_GROUPS)
+        group = random.permutation(n) % n_groups
+        parts = [
+            (predictions, group, start, min(start + CHUNK, n_groups))
+            for start in range(0, n_groups, CHUNK)
+        ]
+        jackknife = evaluate_chunks(evaluate, leave_out, parts, n_jobs)
+        low, high = np.empty_like(estimate), np.empty_like(estimate)
+        for j in np.ndindex(estimate.shape):
+            column = (slice(None), *j)
+            ends = bca_levels(estimate[j], values[column], jackknife[column], confidence_level)
+            low[j], high[j] = np.quantile(values[column], ends)
+    return BootstrapInterval(
+        as_result(estimate),
+        as_result(low),
+        as_result(high),
+        as_result(np.asarray(values.std(axis=0, ddof=1))),
+    )

@@ -1,0 +1,143 @@
+"""The classical chi-square test of calibration, on the bin table."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import chdtrc
+
+from skcalib._binning import BinTable
+from skcalib._inputs import check_predictions
+from skcalib.metrics._binned import (
+    Closed,
+    QuantileMethod,
+    Strategy,
+    bin_predictions,
+    check_bins,
+)
+
+# Sums of the same weights in another order differ by rounding: no gap at all.
+ROUNDING = 1e-12
+
+
+class HosmerLemeshowTest(NamedTuple):
+    """What `hosmer_lemeshow_test` returns."""
+
+    statistic: float
+    pvalue: float
+    degrees_of_freedom: int
+
+
+def chi_square(table: BinTable) -> float:
+    """Sum over bins of the squared gap, in units of its binomial variance."""
+    conf, gap = table.confidence, table.gap
+    variance = conf * (1 - conf)
+    # Where every score of a bin is 0 or 1, a gap is impossible, not merely unlikely.
+    certain = np.where(np.abs(gap) > ROUNDING, np.inf, 0.0)
+    terms = np.divide(table.weight * gap**2, variance, out=certain, where=variance > 0)
+    return float(terms.sum())
+
+
+def hosmer_lemeshow_test(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    pos_label: Any = None,
+    fitted: bool = False,
+    n_bins: int = 10,
+    strategy: Strategy = "quantile",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> HosmerLemeshowTest:
+    r"""Hosmer-Lemeshow chi-square test of calibration.
+
+    .. math:: H = \sum_b \frac{W_b (\mathrm{acc}_b - \mathrm{conf}_b)^2}
+                              {\mathrm{conf}_b (1 - \mathrm{conf}_b)}
+
+    is compared with a chi-square distribution; a small p-value speaks against calibration.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities; one column is the probability of the second class.
+    pos_label : label, default=None
+        The class whose probability is tested. None: the second of two classes; the top label
+        where there are more.
+    fitted : bool, default=False
+        Whether the probabilities were fitted on these very rows, by a logistic regression: two
+        degrees of freedom fewer.
+    n_bins : int, default=10
+        Number of bins B ("deciles of risk").
+    strategy : {"uniform", "quantile"}, default="quantile"
+        Bins of equal width on [0, 1], or of equal weight.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; they count rows, so that doubling them doubles the statistic.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    test : HosmerLemeshowTest
+        Named tuple ``(statistic, pvalue, degrees_of_freedom)``. There are as many degrees of
+        freedom as bins with rows, or two fewer if `fitted`. The statistic is infinite where
+        something of probability 0 happened throughout a bin of such scores.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid, or `fitted` leaves no degree
+        of freedom.
+
+    See Also
+    --------
+    calibration_test : Exact for small samples and for any metric, by resampling.
+
+    Notes
+    -----
+    The chi-square distribution holds where each bin expects some five events and as many
+    non-events. Scores that vary within a bin make the test a little conservative.
+
+    References
+    ----------
+    Hosmer, Lemeshow (1980). Goodness of fit tests for the multiple logistic regression model.
+    Communications in Statistics - Theory and Methods 9.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import hosmer_lemeshow_test
+    >>> y = [0, 0, 1, 0, 1, 1, 0, 1]
+    >>> p = [0.25, 0.25, 0.25, 0.25, 0.5, 0.5, 0.5, 0.5]
+    >>> test = hosmer_lemeshow_test(y, p, n_bins=2)
+    >>> test.statistic, round(test.pvalue, 4), test.degrees_of_freedom
+    (1.0, 0.6065, 2)
+    """
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+    if pos_label is None and predictions.classes.size == 2:
+        pos_label = predictions.classes.tolist()[1]
+    table, _ = bin_predictions(
+        predictions,
+        bins,
+        max_prob=True,
+        class_conditional=False,
+        threshold=None,
+        pos_label=pos_label,
+    )
+    degrees = int((table.weight > 0).sum()) - (2 if fitted else 0)
+    if degrees < 1:
+        raise ValueError(
+            f"fitted=True with {degrees + 2} non-empty bins leaves no degree of freedom: raise "
+            "n_bins, or pass scores with more distinct values."
+        )
+    statistic = chi_square(table)
+    return HosmerLemeshowTest(statistic, float(chdtrc(degrees, statistic)), degrees)

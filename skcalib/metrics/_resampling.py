@@ -1,0 +1,128 @@
+"""One metric, many times: predictions are checked once, and a resample is a change of weights.
+
+A metric of this package gets predictions that are already behind the door, with the resample's
+counts as weights: nothing is checked again and no array is rebuilt but for the rows that stay.
+Any other metric is called as its users call it, with ``sample_weight`` if it takes one and with
+repeated rows if not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+
+from skcalib._inputs import Predictions, check_predictions, drop_weightless
+from skcalib._one_vs_rest import is_whole
+
+# Resamples that share a seed and a task: few enough to share out, whatever n_jobs is.
+CHUNK = 50
+
+Draw = Callable[..., Iterator[Predictions]]
+
+
+class Evaluation:
+    """A metric as a function of checked predictions, some of whose weights may be 0."""
+
+    def __init__(self, metric: Callable[..., Any], keywords: dict[str, Any], column: bool) -> None:
+        self.metric = metric
+        self.keywords = keywords
+        self.column = column
+        self.own = _is_own(metric)
+        self.accepted = _accepted(metric)
+
+    def __call__(self, predictions: Predictions) -> NDArray[np.float64]:
+        P, code, w, classes = predictions
+        if self.own:
+            kept = Predictions(*drop_weightless(P, code, w), classes)
+            return np.asarray(self.metric(None, kept, **self.keywords), dtype=np.float64)
+        keywords = dict(self.keywords)
+        if "labels" in self.accepted:
+            keywords["labels"] = classes
+        y_true, y_proba = classes[code], P[:, 1] if self.column else P
+        if "sample_weight" in self.accepted:
+            keywords["sample_weight"] = w
+        else:
+            copies = w.astype(np.intp)
+            y_true, y_proba = np.repeat(y_true, copies), np.repeat(y_proba, copies, axis=0)
+        return np.asarray(self.metric(y_true, y_proba, **keywords), dtype=np.float64)
+
+
+def prepare(
+    metric: Callable[..., Any],
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    sample_weight: ArrayLike | None,
+    labels: ArrayLike | None,
+    keywords: dict[str, Any],
+) -> tuple[Evaluation, Predictions, NDArray[np.float64]]:
+    """Check everything once; also return the metric's value on the predictions as given."""
+    if not callable(metric):
+        raise TypeError(
+            "metric must be a function such as skcalib.metrics.static_calibration_error; got "
+            f"{metric!r}."
+        )
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+    column = np.ndim(y_proba) == 1 or np.shape(y_proba)[1] == 1
+    evaluate = Evaluation(metric, keywords, column)
+    if (
+        not evaluate.own
+        and "sample_weight" not in evaluate.accepted
+        and not is_whole(predictions.w)
+    ):
+        raise ValueError(
+            "sample_weight holds fractions, but metric takes no sample_weight: pass a metric that "
+            "does, or whole weights."
+        )
+    return evaluate, predictions, evaluate(predictions)
+
+
+def random_chunks(n_resamples: int, random_state: Any) -> list[tuple[np.random.SeedSequence, int]]:
+    """Seeds and sizes of the chunks: the same ones however many jobs share them."""
+    entropy = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
+    starts = range(0, n_resamples, CHUNK)
+    seeds = np.random.SeedSequence(entropy.tolist()).spawn(len(starts))
+    return [
+        (seed, min(CHUNK, n_resamples - start)) for seed, start in zip(seeds, starts, strict=True)
+    ]
+
+
+def evaluate_chunks(
+    evaluate: Evaluation, draw: Draw, chunks: list[tuple[Any, ...]], n_jobs: int | None
+) -> NDArray[np.float64]:
+    """Values of the metric, in order, on everything that ``draw(*chunk)`` yields."""
+    parts = Parallel(n_jobs=n_jobs)(delayed(_values)(evaluate, draw, chunk) for chunk in chunks)
+    return np.array([value for part in parts for value in part])
+
+
+def as_result(value: NDArray[np.float64]) -> Any:
+    """Return a float where the metric is one, else the array."""
+    return float(value) if value.ndim == 0 else value
+
+
+def _values(evaluate: Evaluation, draw: Draw, chunk: tuple[Any, ...]) -> list[NDArray[np.float64]]:
+    return [evaluate(predictions) for predictions in draw(*chunk)]
+
+
+def _is_own(metric: Callable[..., Any]) -> bool:
+    """Whether a metric is of this package, and so takes checked predictions."""
+    while isinstance(metric, partial):
+        metric = metric.func
+    module = getattr(metric, "__module__", None) or ""
+    return module.startswith("skcalib.metrics.")
+
+
+def _accepted(metric: Callable[..., Any]) -> set[str]:
+    """Names of the keywords that a metric spells out."""
+    try:
+        parameters = signature(metric).parameters.values()
+    except ValueError:  # some built-in functions do not tell
+        return set()
+    by_name = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return {parameter.name for parameter in parameters if parameter.kind in by_name}

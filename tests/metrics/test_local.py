@@ -1,0 +1,114 @@
+"""Local calibration equals a loop over all rows for every query."""
+
+import math
+
+import numpy as np
+import pytest
+import reference as ref
+
+from skcalib.metrics import local_calibration
+
+GRID = np.linspace(0, 1, 101)
+
+
+def side(pairs, g, decay):
+    """Decaying mean of one side; distances count from the nearest row, which cancels."""
+    if not pairs:
+        return None
+    near = min(abs(g - s) for s, _, _ in pairs)
+    rate = -math.log(decay) / 0.01
+    mass = [(w * math.exp(-rate * (abs(g - s) - near)), t) for s, t, w in pairs]
+    return math.fsum(m * t for m, t in mass) / math.fsum(m for m, _ in mass)
+
+
+def local(scores, hits, w, g, decay):
+    rows = [(float(s), int(t), float(v)) for s, t, v in zip(scores, hits, w, strict=True) if v > 0]
+    below = side([row for row in rows if row[0] <= g], g, decay)
+    above = side([row for row in rows if row[0] >= g], g, decay)
+    if below is None or above is None:
+        return above if below is None else below
+    return (below + above) / 2
+
+
+@pytest.mark.parametrize("kind", ["plain", "ties", "hard", "sparse"])
+@pytest.mark.parametrize("decay", [1e-300, 1e-6, 0.5, 0.9, 0.999999])
+def test_every_query_equals_the_loop(kind, decay):
+    y, P = ref.predictions(4, 80, seed=2, kind=kind)
+    w = np.random.default_rng(0).integers(0, 3, 80) * 0.7
+    scores, hits = ref.top(y, P, 1, within=False)
+    keywords = {"decay": decay, "sample_weight": w, "labels": range(4)}
+    expected = [local(scores, hits, w, g, decay) for g in GRID]
+    np.testing.assert_allclose(local_calibration(y, P, **keywords), expected, atol=1e-9)
+    queries = np.random.default_rng(1).permutation(np.concatenate([P[:, 1], [0.0, 1.0]]))
+    expected = [local(P[:, 1], y == 1, w, g, decay) for g in queries]
+    actual = local_calibration(y, P, at=queries, label=1, **keywords)
+    np.testing.assert_allclose(actual, expected, atol=1e-9)
+
+
+def test_by_hand():
+    """At 0.5: below, a miss at 0.49 weighs d and a hit at 0.5 weighs 1; above, the hit alone."""
+    value = local_calibration([0, 1], [0.49, 0.5], at=0.5, label=1, decay=0.25)
+    assert value == pytest.approx((1 / 1.25 + 1) / 2)
+
+
+def test_far_from_data_it_is_the_nearest_rows_answer():
+    """The weights of rows 0.9 away underflow, but their share does not."""
+    actual = local_calibration(
+        [0, 1, 1, 1], [0.9, 0.9, 0.95, 1.0], at=[0, 0.5], label=1, decay=1e-9
+    )
+    np.testing.assert_allclose(actual, [0.5, 0.5], atol=1e-4)
+
+
+def test_a_row_at_the_query_counts_on_both_sides_and_an_empty_side_not_at_all():
+    for at, expected in ((0.5, 1.0), (0.2, 1.0), (0.9, 1.0)):
+        assert local_calibration([1], [0.5], at=at, label=1, labels=[0, 1]) == expected
+
+
+def test_slow_decay_tends_to_the_mean_of_the_side_means():
+    y, P = ref.predictions(3, 60, seed=4)
+    s, t = P[:, 0], y == 0
+    actual = local_calibration(y, P, at=0.5, label=0, decay=1 - 1e-13, labels=range(3))
+    expected = (t[s <= 0.5].mean() + t[s >= 0.5].mean()) / 2
+    assert actual == pytest.approx(expected, abs=1e-9)
+
+
+def test_calibrated_scores_are_worth_themselves():
+    """Away from the ends, the curve of a large calibrated sample is near the diagonal."""
+    rng = np.random.default_rng(0)
+    s = rng.random(200_000)
+    curve = local_calibration(rng.random(s.size) < s, s, label=True)
+    np.testing.assert_allclose(curve[20:81], GRID[20:81], atol=0.02)
+
+
+def test_weights_are_copies_and_order_and_shape_do_not_matter():
+    y, P = ref.predictions(4, 50, seed=9, kind="ties")
+    w = np.random.default_rng(0).integers(0, 4, 50)
+    keywords = {"labels": range(4), "at": GRID[:100].reshape(10, 10)}
+    weighted = local_calibration(y, P, sample_weight=w, **keywords)
+    repeated = local_calibration(np.repeat(y, w), np.repeat(P, w, axis=0), **keywords)
+    order = np.random.default_rng(1).permutation(50)
+    shuffled = local_calibration(y[order], P[order], sample_weight=w[order], **keywords)
+    assert weighted.shape == (10, 10)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-12)
+    np.testing.assert_allclose(weighted, shuffled, atol=1e-12)
+
+
+def test_labels_of_any_kind_and_one_column():
+    y, p = np.array(["no", "yes", "no", "yes"]), np.array([0.1, 0.4, 0.4, 0.8])
+    expected = local_calibration(y == "yes", np.column_stack([1 - p, p]), label=True)
+    np.testing.assert_array_equal(local_calibration(y, p.astype(np.float64), label="yes"), expected)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"decay": 1.0}, r"decay must be a number in \(0, 1\); got 1.0"),
+        ({"decay": 0}, "decay must be"),
+        ({"at": [0.5, 1.5]}, r"at holds a value outside \[0, 1\]"),
+        ({"at": np.nan}, r"at holds a value outside \[0, 1\]"),
+        ({"label": 7}, r"label=7 is not one of the labels \[0, 1\]"),
+    ],
+)
+def test_wrong_keywords_are_named_with_the_mend(keywords, message):
+    with pytest.raises(ValueError, match=message):
+        local_calibration([0, 1], [0.2, 0.7], **keywords)
