@@ -288,6 +288,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             If the scores are not finite logits or probabilities with one column for each class,
             or do not go with the labels.
         """
+        if isinstance(self.cv, str) and self.cv == "prefit":
+            raise ValueError(
+                "cv='prefit' is written CalibratedClassifier(FrozenEstimator(estimator)): import "
+                "FrozenEstimator from sklearn.frozen."
+            )
         self._validate_params()
         if y is None:
             raise ValueError(

@@ -1059,3 +1059,9 @@ def test_no_warning_is_raised_on_the_way(three):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         CalibratedClassifier(LogisticRegression()).fit(*three).predict_proba(three[0])
+
+
+def test_the_old_word_for_a_fitted_estimator_is_answered_with_the_new_one():
+    model = CalibratedClassifier(GaussianNB(), cv="prefit")
+    with pytest.raises(ValueError, match=r"CalibratedClassifier\(FrozenEstimator\(estimator\)\)"):
+        model.fit(np.eye(4), [0, 1, 0, 1])
