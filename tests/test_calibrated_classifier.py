@@ -870,7 +870,7 @@ def test_a_frozen_estimator_must_be_fitted(three):
         ({"estimator": "svm"}, "'estimator' parameter"),
         ({"estimator": LinearRegression()}, "no decision_function and no predict_proba"),
         ({"calibrator": LinearRegression()}, "'calibrator' parameter"),
-        ({"cv": "prefit"}, "'cv' parameter"),
+        ({"cv": "five"}, "'cv' parameter"),
         ({"ensemble": "yes"}, "'ensemble' parameter"),
         ({"response_method": "predict"}, "'response_method' parameter"),
         (
