@@ -212,10 +212,9 @@ def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[A
     if y is None:
         raise ValueError(f"{name} is required, but None was passed: give one label for each row.")
     array = np.asarray(y)
-    listed = isinstance(y, list | tuple) and array.ndim == 1
-    if listed and array.dtype.kind == "U" and not all(isinstance(label, str) for label in y):
+    if array.dtype.kind == "U" and array.ndim == 1 and isinstance(y, list | tuple):
         # NumPy writes numbers among strings as strings; keep what was given.
-        array = np.asarray(y, dtype=object)
+        array = array if all(isinstance(v, str) for v in y) else np.asarray(y, dtype=object)
     if array.ndim == 2 and array.shape[1] > 1:
         raise ValueError(
             f"{name} should be a 1d array of labels, got an array of shape {array.shape} instead; "
