@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -42,8 +43,9 @@ Intp = NDArray[np.intp]
 
 # ------------------------------------------------------------------------------ temperature
 
-# T lies within exp(+-10) of the spread of the logits; nothing farther away can be told apart
-# from a hard decision or from uniform predictions.
+# T lies within exp(+-10) of the spread of the logits, or of the mean deficit of the true one where
+# that is far less; nothing farther away can be told apart from a hard decision or from uniform
+# predictions.
 LOG_BOUND = 10.0
 # Rows of the sample that finds the neighbourhood of the optimum.
 SAMPLE_ROWS = 2000
@@ -81,9 +83,19 @@ def find_temperature(
     middle = -float(np.log(shifted.spread))
     log_beta, end = middle + LOG_BOUND, "high"
     if shifted.deficit > 0.0:
-        low, high = middle - LOG_BOUND, middle + LOG_BOUND
+        low, high = middle - LOG_BOUND, max(middle, _sharpest(shifted)) + LOG_BOUND
         log_beta, end = SCALE_FITS[objective](shifted, low, high)
     return Temperature(float(np.exp(-log_beta)), end, shifted.spread)
+
+
+def _sharpest(shifted: TopShifted) -> float:
+    """Return a log beta that the NLL's optimum cannot exceed.
+
+    There the NLL is at most log K, and it is at least beta times the mean deficit. The spread of
+    the logits alone would not do: one logit of -1e10 (a constant feature under naive Bayes) puts
+    the optimum far outside any range about it.
+    """
+    return float(np.log(np.log(shifted.scores.shape[1]) / shifted.deficit))
 
 
 _AT_BOUND = {
@@ -111,7 +123,7 @@ def _by_nll(shifted: TopShifted, low: float, high: float) -> tuple[float, str]:
 
     if shifted.deficit >= shifted.spread:
         return low, "low"
-    start = (low + high) / 2 + 1.0
+    start = max(low + LOG_BOUND + 1.0, _sharpest(shifted) - LOG_BOUND / 2)
     few = shifted.thinned(SAMPLE_ROWS)
     if few is not shifted and 0.0 < few.deficit < few.spread:
         guess, end = _rising_root(slope_on(few), start, low, high, 1e-3)
@@ -198,10 +210,11 @@ class AffineFit(NamedTuple):
     n_iter: int
 
 
-# Matrices of up to this many rows are factorised: 64 MiB with their copy.
-LARGEST_FACTOR = 2048
-# Above this many parameters a full W is preconditioned by factors of its Hessian.
+# Up to this many parameters the Hessian itself is the preconditioner.
 LARGEST_EXACT = 256
+# Up to this many, the Hessian in W's diagonal and b is factorised when the blocks within each
+# class prove too poor; with its copy it takes 64 MiB.
+LARGEST_FACTOR = 2048
 # The preconditioner is made anew when conjugate gradients needed more products than this.
 STALE_PRODUCTS = 8
 MAX_PRODUCTS = 250
@@ -238,19 +251,19 @@ def fit_affine(
         Largest number of Newton steps.
     """
     if about_temperature:
-        unit = fit_temperature(scores, code, w)
-        on_diagonal, off_diagonal = penalty.diagonal, penalty.off_diagonal
+        scale = fit_temperature(scores, code, w)
+        by_square = scale * scale
     else:
         found = find_temperature(scores, code, w)
-        unit = found.spread if found.bound else found.value
-        on_diagonal, off_diagonal = penalty.diagonal / unit**2, penalty.off_diagonal / unit**2
+        scale = found.spread if found.bound else found.value
+        by_square = 1.0
     pattern: Pattern = Full() if full else Diagonal()
-    start = pattern.identity(scores.shape[1])
-    ridge = np.full_like(start, off_diagonal)
-    ridge[:-1][start[:-1] == 1.0] = on_diagonal
+    identity = pattern.identity(scores.shape[1])
+    ridge = np.full_like(identity, by_square * penalty.off_diagonal)
+    ridge[identity == 1.0] = by_square * penalty.diagonal
     ridge[-1] = penalty.intercept
-    problem = _Penalised(AffineNLL(scores, code, w, pattern, unit), ridge, start)
-    theta, n_iter, converged = _truncated_newton(problem, tol, max_iter)
+    problem = _Penalised(AffineNLL(scores, code, w, pattern), ridge, identity / scale)
+    theta, n_iter, converged = _truncated_newton(problem, scale, tol, max_iter)
     if not converged:
         warnings.warn(
             f"The fit of softmax(W z + b) did not converge in {n_iter} of at most {max_iter} "
@@ -259,18 +272,20 @@ def fit_affine(
             ConvergenceWarning,
             stacklevel=2,
         )
-    theta[:-1] /= unit
-    _undo_drift(theta, start, ridge)
+    _undo_drift(theta, identity, ridge)
     coef = theta[:-1].T.copy() if full else theta[0]
     return AffineFit(coef, theta[-1], n_iter)
 
 
-def _undo_drift(theta: Float64Array, start: Float64Array, ridge: Float64Array) -> None:
-    """Where nothing is penalised, keep the sums of the start: adding a constant changes nothing."""
-    for j in range(theta.shape[0]):
-        free = not ridge[j].any()
-        if free and (theta.shape[0] > 2 or j == theta.shape[0] - 1):
-            theta[j] += start[j].mean() - theta[j].mean()
+def _undo_drift(theta: Float64Array, identity: Float64Array, ridge: Float64Array) -> None:
+    """Give unpenalised b, and columns of a full W, the sums of b = 0 and W = I.
+
+    A constant added to b, or to a column of W, shifts all logits of a row alike.
+    """
+    first = 0 if theta.shape[0] > 2 else 1
+    for j in range(first, theta.shape[0]):
+        if not ridge[j].any():
+            theta[j] += (identity[j] - theta[j]).mean()
 
 
 class _Penalised:
@@ -280,9 +295,6 @@ class _Penalised:
         self.nll = nll
         self.ridge = ridge
         self.start = start
-        # Logits as given: W = theta / unit, so their gradient is unit times that of theta.
-        self.given = np.ones_like(start)
-        self.given[:-1] = max(1.0, nll.unit)
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
         value, gradient = self.nll.value_and_gradient(theta)
@@ -294,34 +306,34 @@ class _Penalised:
     def hessian_product(self, theta: Float64Array, V: Float64Array) -> Float64Array:
         return self.nll.hessian_product(theta, V) + 2 * self.ridge * V
 
-    def preconditioner(self, theta: Float64Array) -> Linear:
+    def preconditioner(self, theta: Float64Array, thorough: bool) -> Linear:
         """Return an approximate inverse of the Hessian at `theta`, symmetric and positive."""
         if isinstance(self.nll.pattern, Diagonal):
-            return self._by_diagonal(theta, 2 * self.ridge)
+            return self._by_diagonal(theta, 2 * self.ridge, thorough)
         if theta.size <= LARGEST_EXACT:
             H = np.zeros((theta.size, theta.size))
-            for X, Q, share in self.nll.predictions(theta):
-                self.nll.pattern.add_hessian(H, X, Q, share)
+            for Z, Q, share in self.nll.predictions(theta):
+                self.nll.pattern.add_hessian(H, Z, Q, share)
             return _inverse(H, 2 * self.ridge)
-        return self._by_factors(theta)
+        return self._by_factors(theta, thorough)
 
-    def _by_diagonal(self, theta: Float64Array, ridge: Float64Array) -> Linear:
-        """Invert the Hessian in W's diagonal and b; only within each class if K is very large."""
+    def _by_diagonal(self, theta: Float64Array, ridge: Float64Array, thorough: bool) -> Linear:
+        """Invert the Hessian in W's diagonal and b, or only its blocks within each class."""
         n_classes = theta.shape[1]
-        if 2 * n_classes <= LARGEST_FACTOR:
+        if 2 * n_classes <= (LARGEST_FACTOR if thorough else LARGEST_EXACT):
             H = np.zeros((2 * n_classes, 2 * n_classes))
-            for X, Q, share in self.nll.predictions(theta):
-                Diagonal().add_hessian(H, X, Q, share)
+            for Z, Q, share in self.nll.predictions(theta):
+                Diagonal().add_hessian(H, Z, Q, share)
             return _inverse(H, ridge)
         blocks = np.zeros((n_classes, 2, 2))
-        for X, Q, share in self.nll.predictions(theta):
-            Diagonal().add_hessian_by_class(blocks, X, Q, share)
+        for Z, Q, share in self.nll.predictions(theta):
+            Diagonal().add_hessian_by_class(blocks, Z, Q, share)
         own = blocks[:, [0, 1], [0, 1]] + ridge.T
         blocks[:, [0, 1], [0, 1]] = own + _lift(own)
         inverses = np.linalg.inv(blocks)
         return lambda R: np.einsum("kab,bk->ak", inverses, R)
 
-    def _by_factors(self, theta: Float64Array) -> Linear:
+    def _by_factors(self, theta: Float64Array, thorough: bool) -> Linear:
         """Invert (features x features) times (classes x classes), plus the diagonal's own part.
 
         The penalty may hold the rest of W far tighter than its diagonal, so the diagonal and b
@@ -330,8 +342,8 @@ class _Penalised:
         n_classes = theta.shape[1]
         features = np.zeros((n_classes + 1, n_classes + 1))
         classes = np.zeros((n_classes, n_classes))
-        for X, Q, share in self.nll.predictions(theta):
-            F = np.hstack([X, np.ones((X.shape[0], 1))])
+        for Z, Q, share in self.nll.predictions(theta):
+            F = np.hstack([Z, np.ones((Z.shape[0], 1))])
             doubt = share * (1.0 - np.einsum("ij,ij->i", Q, Q))
             features += F.T @ (F * doubt[:, None])
             classes -= Q.T @ (Q * share[:, None])
@@ -343,7 +355,7 @@ class _Penalised:
         c, C = eigh(features, np.diag(held + _lift(own)))
         weight = 1.0 / (np.maximum(c, 0.0)[:, None] * np.maximum(a, 0.0) + 1.0)
         k = np.arange(n_classes)
-        short = self._by_diagonal(theta, np.vstack([ridge[k, k], ridge[-1]]))
+        short = self._by_diagonal(theta, np.vstack([ridge[k, k], ridge[-1]]), thorough)
 
         def inverse(R: Float64Array) -> Float64Array:
             out = C @ (weight * (C.T @ R @ A)) @ A.T
@@ -375,20 +387,35 @@ def _inverse(H: Float64Array, ridge: Float64Array) -> Linear:
 
 
 def _truncated_newton(
-    problem: _Penalised, tol: float, max_iter: int
+    problem: _Penalised, scale: float, tol: float, max_iter: int
 ) -> tuple[Float64Array, int, bool]:
-    """Newton steps by conjugate gradients, each shortened until the objective falls."""
+    """Newton steps by conjugate gradients, each shortened until the objective falls.
+
+    The gradient has to reach `tol` for logits as given and for logits divided by `scale`.
+    """
+    per_scale = np.ones_like(problem.start)
+    per_scale[:-1] = 1.0 / scale
+    measure = np.maximum(1.0, per_scale)
+
+    def largest(gradient: Float64Array) -> float:
+        return float(np.abs(measure * gradient).max())
+
     theta = problem.start.copy()
     value, gradient = problem.value_and_gradient(theta)
-    size = first_size = float(np.abs(problem.given * gradient).max())
+    size = first_size = largest(gradient)
     inverse, products = None, 0
     for n_iter in range(max_iter):
         if size <= tol:
             return theta, n_iter, True
         if inverse is None or products > STALE_PRODUCTS:
-            inverse = problem.preconditioner(theta)
-        goal = max(0.2 * tol, min(0.1, np.sqrt(size / first_size)) * size)
-        step, products = _conjugate_gradients(problem, theta, gradient, inverse, goal)
+            inverse = problem.preconditioner(theta, thorough=products > STALE_PRODUCTS)
+        step, products = _conjugate_gradients(
+            partial(problem.hessian_product, theta),
+            inverse,
+            -gradient,
+            shrink=min(0.1, np.sqrt(size / first_size)),
+            enough=lambda residual: largest(residual) <= 0.2 * tol,
+        )
         slope = float((gradient * step).sum())
         # Below the rounding of the value only the gradient can tell whether a step was good.
         blind = -slope < 1e-14 * max(1.0, abs(value))
@@ -396,35 +423,45 @@ def _truncated_newton(
         while True:
             new = theta + length * step
             new_value, new_gradient = problem.value_and_gradient(new)
-            new_size = float(np.abs(problem.given * new_gradient).max())
+            new_size = largest(new_gradient)
             if (new_size < size) if blind else (new_value <= value + 1e-4 * length * slope):
                 break
             length /= 2
             if blind or length < 1e-9:
-                # The rounding floor of logits of a large scale; enough if small on their scale.
-                return theta, n_iter, bool(np.abs(gradient).max() <= tol)
+                # Rounding of logits of a large scale; enough if small on their own scale.
+                return theta, n_iter, bool(np.abs(per_scale * gradient).max() <= tol)
         theta, value, gradient, size = new, new_value, new_gradient, new_size
     return theta, max_iter, size <= tol
 
 
 def _conjugate_gradients(
-    problem: _Penalised, theta: Float64Array, gradient: Float64Array, inverse: Linear, goal: float
+    product: Linear,
+    inverse: Linear,
+    target: Float64Array,
+    shrink: float,
+    enough: Callable[[Float64Array], bool],
 ) -> tuple[Float64Array, int]:
-    """Solve Hessian times step = -gradient until no entry of the residual exceeds `goal`."""
-    step = np.zeros_like(gradient)
-    residual = -gradient
-    direction = inverse(residual)
-    along = float((residual * direction).sum())
+    """Solve ``product(step) = target`` roughly; return the step and the number of products.
+
+    Ends where the residual has shrunk by the factor `shrink` in the norm of `inverse`, or is
+    `enough`.
+    """
+    step = np.zeros_like(target)
+    residual = target.copy()
+    direction = turned = inverse(residual)
+    first = along = float((residual * turned).sum())
     for products in range(1, MAX_PRODUCTS + 1):
-        curved = problem.hessian_product(theta, direction)
+        curved = product(direction)
         curvature = float((direction * curved).sum())
         if curvature <= 0.0:
-            break
+            return (step if products > 1 else direction), products
         step += (along / curvature) * direction
         residual -= (along / curvature) * curved
-        if np.abs(problem.given * residual).max() <= goal:
+        if enough(residual):
             break
         turned = inverse(residual)
         before, along = along, float((residual * turned).sum())
+        if along <= shrink * shrink * first:
+            break
         direction = turned + (along / before) * direction
-    return (step if products > 1 or curvature > 0.0 else direction), products
+    return step, products

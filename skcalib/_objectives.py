@@ -19,18 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from skcalib._blocks import row_blocks
-from skcalib._simplex import Scores, softmax_inplace
+from skcalib._blocks import ROW_BLOCK_BYTES, row_blocks
+from skcalib._simplex import Scores
 
 Float64Array = NDArray[np.float64]
 Intp = NDArray[np.intp]
 
-# Matrix products want taller blocks than row sums do.
-AFFINE_BLOCK_BYTES = 1 << 21
 # Up to here all pairs of classes enter the Hessian of a diagonal W. Beyond, a row brings only
-# the classes that hold over this share of its doubt 1 - max q: a hundred at most, usually ten.
+# the classes that hold over this share of its doubt 1 - max q: a few dozen at most.
 ALL_PAIRS_CLASSES = 128
-SHARE_OF_DOUBT = 0.01
+SHARE_OF_DOUBT = 0.03
 
 
 # ------------------------------------------------------------------------------- a single scale
@@ -152,20 +150,30 @@ ScaleObjective = Callable[[TopShifted, float], Derivatives]
 # ------------------------------------------------------------------------------- an affine map
 
 
+def _exponentiate(L: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Overwrite `L` by ``exp(L - top)``; return the row maxima ``top`` and the row sums."""
+    top = L.max(axis=1)
+    L -= top[:, None]
+    np.exp(L, out=L)
+    return top, L.sum(axis=1)
+
+
 class Pattern(Protocol):
     """Where W may differ from 0. Parameters `theta` are W in rows, and b in the last row."""
+
+    block_bytes: int
 
     def identity(self, n_classes: int) -> Float64Array:
         """Return the parameters of W = I, b = 0."""
 
-    def apply(self, X: Float64Array, theta: Float64Array) -> Float64Array:
-        """Return ``X W' + b``, ``(n, K)``."""
+    def apply(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
+        """Return ``Z W' + b``, ``(n, K)``."""
 
-    def adjoint(self, X: Float64Array, R: Float64Array) -> Float64Array:
-        """Return the sum over rows of ``R`` times the derivative of `apply`."""
+    def adjoint(self, Z: Float64Array, R: Float64Array, v: Float64Array) -> Float64Array:
+        """Return the sum over rows of ``v R`` times the derivative of `apply`; may spoil `R`."""
 
     def add_hessian(
-        self, H: Float64Array, X: Float64Array, Q: Float64Array, share: Float64Array
+        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
     ) -> None:
         """Add the Hessian of the NLL of these rows to `H`, ``(p, p)`` with p = theta.size."""
 
@@ -173,81 +181,89 @@ class Pattern(Protocol):
 class Diagonal:
     """W = diag(c); ``theta (2, K)`` holds c and b."""
 
+    block_bytes = ROW_BLOCK_BYTES
+
     def identity(self, n_classes: int) -> Float64Array:
         """Return the parameters of W = I, b = 0."""
         return np.vstack([np.ones(n_classes), np.zeros(n_classes)])
 
-    def apply(self, X: Float64Array, theta: Float64Array) -> Float64Array:
-        """Return ``c z + b``, ``(n, K)``."""
-        L = X * theta[0]
+    def apply(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
+        """Return ``c Z + b``, ``(n, K)``."""
+        L = Z * theta[0]
         L += theta[1]
         return L
 
-    def adjoint(self, X: Float64Array, R: Float64Array) -> Float64Array:
-        """Return ``(2, K)``: the column sums of ``R X`` and of ``R``."""
-        return np.vstack([np.einsum("ij,ij->j", R, X), R.sum(axis=0)])
+    def adjoint(self, Z: Float64Array, R: Float64Array, v: Float64Array) -> Float64Array:
+        """Return ``(2, K)``: the sums over rows of ``v R Z`` and of ``v R``; spoils `R`."""
+        intercept = v @ R
+        R *= Z
+        return np.vstack([v @ R, intercept])
 
     def add_hessian(
-        self, H: Float64Array, X: Float64Array, Q: Float64Array, share: Float64Array
+        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
     ) -> None:
         """Add the Hessian of these rows, ``(2 K, 2 K)``; nearly so for many classes."""
-        n_classes = X.shape[1]
+        n_classes = Z.shape[1]
         root = Q * np.sqrt(share)[:, None]
         if n_classes <= ALL_PAIRS_CLASSES:
-            M = np.hstack([root * X, root])
+            M = np.hstack([root * Z, root])
             H -= M.T @ M
         else:
-            doubt = 1.0 - Q.max(axis=1)
+            doubt = np.maximum(1.0 - Q.max(axis=1), 1e-12)
             i, k = np.nonzero(Q > SHARE_OF_DOUBT * doubt[:, None])
             few = root[i, k]
-            entries = np.concatenate([few * X[i, k], few])
+            entries = np.concatenate([few * Z[i, k], few])
             where = np.tile(i, 2), np.concatenate([k, k + n_classes])
-            S = csr_array((entries, where), shape=(X.shape[0], 2 * n_classes))
+            S = csr_array((entries, where), shape=(Z.shape[0], 2 * n_classes))
             pairs = (S.T @ S).tocoo()
             H[pairs.row, pairs.col] -= pairs.data
         k = np.arange(n_classes)
-        H.reshape(2, n_classes, 2, n_classes)[:, k, :, k] += self._second_moments(X, Q, share)
+        H.reshape(2, n_classes, 2, n_classes)[:, k, :, k] += self._second_moments(Z, Q, share)
 
     def add_hessian_by_class(
-        self, H: Float64Array, X: Float64Array, Q: Float64Array, share: Float64Array
+        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
     ) -> None:
         """Add the part within each class, ``(K, 2, 2)``."""
-        H += self._second_moments(X, Q * (1.0 - Q), share)
+        H += self._second_moments(Z, Q * (1.0 - Q), share)
 
     @staticmethod
-    def _second_moments(X: Float64Array, V: Float64Array, share: Float64Array) -> Float64Array:
-        """Return ``sum share V (x, 1)(x, 1)'`` of each class, ``(K, 2, 2)``."""
-        out = np.empty((X.shape[1], 2, 2))
-        VX = V * X
-        out[:, 0, 0] = share @ (VX * X)
-        out[:, 0, 1] = out[:, 1, 0] = share @ VX
+    def _second_moments(Z: Float64Array, V: Float64Array, share: Float64Array) -> Float64Array:
+        """Return ``sum share V (z, 1)(z, 1)'`` of each class, ``(K, 2, 2)``."""
+        out = np.empty((Z.shape[1], 2, 2))
+        VZ = V * Z
+        out[:, 0, 0] = share @ (VZ * Z)
+        out[:, 0, 1] = out[:, 1, 0] = share @ VZ
         out[:, 1, 1] = share @ V
         return out
 
 
 class Full:
-    """W of K x K; ``theta (K + 1, K)`` holds W transposed and b, so logits are ``X theta``."""
+    """W of K x K; ``theta (K + 1, K)`` holds W transposed and b, so logits are ``Z theta``."""
+
+    # Matrix products want taller blocks than row sums do.
+    block_bytes = 4 * ROW_BLOCK_BYTES
 
     def identity(self, n_classes: int) -> Float64Array:
         """Return the parameters of W = I, b = 0."""
         return np.eye(n_classes + 1, n_classes)
 
-    def apply(self, X: Float64Array, theta: Float64Array) -> Float64Array:
-        """Return ``X W' + b``, ``(n, K)``."""
-        L = X @ theta[:-1]
+    def apply(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
+        """Return ``Z W' + b``, ``(n, K)``."""
+        L = Z @ theta[:-1]
         L += theta[-1]
         return L
 
-    def adjoint(self, X: Float64Array, R: Float64Array) -> Float64Array:
-        """Return ``(K + 1, K)``: ``X' R`` and the column sums of ``R``."""
-        return np.vstack([X.T @ R, R.sum(axis=0)])
+    def adjoint(self, Z: Float64Array, R: Float64Array, v: Float64Array) -> Float64Array:
+        """Return ``(K + 1, K)``: ``Z' v R`` and the sum over rows of ``v R``; spoils `R`."""
+        R *= v[:, None]
+        return np.vstack([Z.T @ R, R.sum(axis=0)])
 
     def add_hessian(
-        self, H: Float64Array, X: Float64Array, Q: Float64Array, share: Float64Array
+        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
     ) -> None:
         """Add the Hessian of these rows, ``(K (K + 1), K (K + 1))``."""
-        n, n_classes = X.shape
-        F = np.hstack([X, np.ones((n, 1))])
+        n, n_classes = Z.shape
+        F = np.hstack([Z, np.ones((n, 1))])
         M = (F[:, :, None] * (Q * np.sqrt(share)[:, None])[:, None, :]).reshape(n, -1)
         H -= M.T @ M
         products = (F[:, :, None] * F[:, None, :]).reshape(n, -1)
@@ -258,7 +274,7 @@ class Full:
 
 
 class AffineNLL:
-    """Mean NLL of ``softmax(W z / unit + b)`` for a pattern of W; convex.
+    """Mean NLL of ``softmax(W z + b)`` for a pattern of W; convex.
 
     Parameters
     ----------
@@ -267,57 +283,50 @@ class AffineNLL:
     w : ndarray of shape (n,)
         Positive weights.
     pattern : Pattern
-    unit : float
-        Logits are divided by it, so that parameters of order 1 do the work.
     """
 
-    def __init__(
-        self, scores: Scores, code: Intp, w: Float64Array, pattern: Pattern, unit: float
-    ) -> None:
+    def __init__(self, scores: Scores, code: Intp, w: Float64Array, pattern: Pattern) -> None:
         self.scores = scores
         self.code = code
         self.share = w / w.sum()
         self.pattern = pattern
-        self.unit = unit
 
     def blocks(self) -> Iterator[tuple[slice, Float64Array]]:
-        """Yield ``(rows, scaled logits)``."""
-        for rows in row_blocks(*self.scores.shape, AFFINE_BLOCK_BYTES):
-            X = self.scores.logits(rows)
-            X /= self.unit
-            yield rows, X
+        """Yield ``(rows, logits)`` in blocks as tall as the pattern likes."""
+        for rows in row_blocks(*self.scores.shape, self.pattern.block_bytes):
+            yield rows, self.scores.logits(rows)
 
     def predictions(
         self, theta: Float64Array
     ) -> Iterator[tuple[Float64Array, Float64Array, Float64Array]]:
-        """Yield ``(scaled logits, probabilities at theta, share)`` block by block."""
-        for rows, X in self.blocks():
-            yield X, softmax_inplace(self.pattern.apply(X, theta)), self.share[rows]
+        """Yield ``(logits, probabilities at theta, share)`` block by block."""
+        for rows, Z in self.blocks():
+            Q = self.pattern.apply(Z, theta)
+            _, total = _exponentiate(Q)
+            Q /= total[:, None]
+            yield Z, Q, self.share[rows]
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
         """Return the mean NLL and its gradient, in the shape of `theta`."""
         value, gradient = 0.0, np.zeros_like(theta)
-        for rows, X in self.blocks():
-            share = self.share[rows]
-            L = self.pattern.apply(X, theta)
-            L -= L.max(axis=1)[:, None]
-            i = np.arange(L.shape[0])
-            true = L[i, self.code[rows]]
-            np.exp(L, out=L)
-            total = L.sum(axis=1)
-            value += float(share @ (np.log(total) - true))
-            L *= (share / total)[:, None]
-            L[i, self.code[rows]] -= share
-            gradient += self.pattern.adjoint(X, L)
+        for rows, Z in self.blocks():
+            share, at_true = self.share[rows], (np.arange(Z.shape[0]), self.code[rows])
+            Q = self.pattern.apply(Z, theta)
+            true = Q[at_true]
+            top, total = _exponentiate(Q)
+            value += float(share @ (np.log(total) + top - true))
+            Q[at_true] -= total
+            gradient += self.pattern.adjoint(Z, Q, share / total)
         return value, gradient
 
     def hessian_product(self, theta: Float64Array, V: Float64Array) -> Float64Array:
         """Return the Hessian at `theta` times `V`, in the shape of `theta`."""
         out = np.zeros_like(theta)
-        for X, Q, share in self.predictions(theta):
-            U = self.pattern.apply(X, V)
-            U -= np.einsum("ij,ij->i", Q, U)[:, None]
+        for rows, Z in self.blocks():
+            Q = self.pattern.apply(Z, theta)
+            _, total = _exponentiate(Q)
+            U = self.pattern.apply(Z, V)
+            U -= (np.einsum("ij,ij->i", Q, U) / total)[:, None]
             U *= Q
-            U *= share[:, None]
-            out += self.pattern.adjoint(X, U)
+            out += self.pattern.adjoint(Z, U, self.share[rows] / total)
         return out

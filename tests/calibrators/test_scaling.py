@@ -1,0 +1,322 @@
+"""Temperature, vector and matrix scaling reach the optimum of an objective written out here."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
+
+
+def data(K=4, n=400, seed=0, scale=3.0):
+    """Over-confident logits with an offset, and labels some of which they miss."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, K))
+    y = (Z + np.linspace(0, 1, K) + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    y[:K] = np.arange(K)
+    return scale * Z, y
+
+
+def nll(Z, y, w=None):
+    w = np.ones(len(y)) if w is None else w
+    return -np.average(log_softmax(Z, axis=1)[np.arange(len(y)), y], weights=w)
+
+
+def brier(Z, y, w=None):
+    Q = np.exp(log_softmax(Z, axis=1)) - np.eye(Z.shape[1])[y]
+    return np.average((Q**2).sum(axis=1), weights=w)
+
+
+def best_temperature(loss, Z, y, w=None):
+    """Golden section about the best of a fine grid; refined by the slope's sign."""
+    grid = np.geomspace(1e-3, 1e4, 801)
+    best = int(np.argmin([loss(Z / T, y, w) for T in grid]))
+    low, high = np.log(grid[best - 1]), np.log(grid[best + 1])
+    for _ in range(60):
+        step = 1e-5
+        middle = (low + high) / 2
+        slope = loss(Z / np.exp(middle + step), y, w) - loss(Z / np.exp(middle - step), y, w)
+        low, high = (low, middle) if slope > 0 else (middle, high)
+    return np.exp((low + high) / 2)
+
+
+# ------------------------------------------------------------------------------ temperature
+
+
+@pytest.mark.parametrize(("objective", "loss"), [("nll", nll), ("brier", brier)])
+@pytest.mark.parametrize("K", [2, 3, 10, 100])
+def test_temperature_is_the_minimum_of_its_objective(objective, loss, K):
+    Z, y = data(K)
+    w = np.random.default_rng(1).uniform(0, 2, len(y))
+    for weights in (None, w):
+        fitted = TemperatureScaling(objective=objective).fit(Z, y, weights)
+        assert fitted.temperature_ == pytest.approx(best_temperature(loss, Z, y, weights), rel=1e-6)
+
+
+def test_temperature_makes_the_expected_logit_the_observed_one():
+    """The closed condition of the optimum: mean of sum_k q_k z_k = mean of z_y, to 1e-8 in T."""
+    Z, y = data(10, 9000)
+    fitted = TemperatureScaling().fit(Z, y)
+
+    def excess(T):
+        Q = np.exp(log_softmax(Z / T, axis=1))
+        return ((Q * Z).sum(axis=1) - Z[np.arange(len(y)), y]).mean()
+
+    T = fitted.temperature_
+    assert excess(T * (1 - 1e-8)) * excess(T * (1 + 1e-8)) < 0
+
+
+@pytest.mark.parametrize("factor", [1e-6, 0.1, 7.0, 1e6])
+@pytest.mark.parametrize("objective", ["nll", "brier"])
+def test_temperature_scales_with_the_logits(factor, objective):
+    Z, y = data()
+    T = TemperatureScaling(objective=objective).fit(Z, y).temperature_
+    scaled = TemperatureScaling(objective=objective).fit(factor * Z, y).temperature_
+    assert scaled == pytest.approx(factor * T, rel=1e-8)
+
+
+def test_a_binary_logit_in_one_column_is_divided_by_the_temperature():
+    rng = np.random.default_rng(0)
+    f = rng.normal(size=4000)
+    y = rng.random(4000) < expit(f)
+    fitted = TemperatureScaling().fit(3 * f, y)
+    assert fitted.temperature_ == pytest.approx(3, rel=0.1)
+    np.testing.assert_allclose(
+        fitted.predict_proba(f)[:, 1], expit(f / fitted.temperature_), rtol=1e-13
+    )
+    two = TemperatureScaling().fit(np.column_stack([0 * f, 3 * f]), y)
+    assert two.temperature_ == pytest.approx(fitted.temperature_, rel=1e-12)
+
+
+def test_all_rows_right_is_a_warning_and_the_lower_bound():
+    Z = 5 * np.eye(3)[[0, 1, 2, 0, 1, 2]]
+    with pytest.warns(ConvergenceWarning, match="lower bound of T.*held-out rows"):
+        fitted = TemperatureScaling().fit(Z, [0, 1, 2, 0, 1, 2])
+    assert 0 < fitted.temperature_ < 0.01
+
+
+def test_scores_worse_than_chance_are_a_warning_and_the_upper_bound():
+    Z, y = data()
+    with pytest.warns(ConvergenceWarning, match="upper bound of T.*columns follow the sorted"):
+        fitted = TemperatureScaling().fit(-Z, y)
+    np.testing.assert_allclose(fitted.predict_proba(-Z), 0.25, atol=1e-3)
+
+
+@pytest.mark.parametrize("objective", ["nll", "brier"])
+def test_constant_logits_stay_uniform(objective):
+    fitted = TemperatureScaling(objective=objective).fit(np.full((6, 3), 7.0), [0, 1, 2] * 2)
+    np.testing.assert_allclose(fitted.predict_proba(np.full((2, 3), 7.0)), 1 / 3)
+
+
+def test_a_few_monstrous_logits_do_not_hide_the_optimum():
+    """Naive Bayes with constant features gives log-probabilities down to -1e10."""
+    X, y = load_digits(return_X_y=True)
+    L = GaussianNB().fit(X[:800], y[:800]).predict_log_proba(X[:800])
+    assert L.min() < -1e9
+    fitted = TemperatureScaling().fit(L, y[:800])
+    assert fitted.temperature_ == pytest.approx(best_temperature(nll, L, y[:800]), rel=1e-5)
+    T = TemperatureScaling(objective="brier").fit(L, y[:800]).temperature_
+    assert brier(L / T, y[:800]) <= brier(L / best_temperature(brier, L, y[:800]), y[:800]) + 1e-9
+
+
+def test_the_thinned_start_does_not_show_in_the_result():
+    """Above 4,000 rows a sample finds the neighbourhood; the optimum is that of all rows."""
+    Z, y = data(5, 12000)
+    order = np.random.default_rng(0).permutation(len(y))
+    fitted = TemperatureScaling().fit(Z, y)
+    shuffled = TemperatureScaling().fit(Z[order], y[order])
+    assert shuffled.temperature_ == pytest.approx(fitted.temperature_, rel=1e-9)
+    assert fitted.temperature_ == pytest.approx(best_temperature(nll, Z, y), rel=1e-6)
+
+
+def test_the_two_losses_take_no_parameters():
+    Z, y = data()
+    with pytest.raises(ValueError, match="takes no objective_params"):
+        TemperatureScaling(objective_params={"n_bins": 3}).fit(Z, y)
+
+
+# ------------------------------------------------------------------------ vector and matrix
+
+
+def reference(Z, y, w, full, penalty, reg_lambda=None, reg_mu=None):
+    """Optimum of the penalised objective by a general-purpose method on its full gradient."""
+    n, K = Z.shape
+    w = np.ones(n) if w is None else w
+    N = w.sum()
+    T = best_temperature(nll, Z, y, w) if penalty == "structured" else 1.0
+    on = {"structured": K / N if reg_lambda is None else reg_lambda}.get(penalty, 0.0)
+    off = 0.0
+    if penalty in ("structured", "odir"):
+        off = K * (K - 1) / N if reg_lambda is None else reg_lambda
+    mu = 0.0 if penalty is None else K / N if reg_mu is None else reg_mu
+    X = Z / T
+    eye = np.eye(K)
+
+    def unpack(theta):
+        if full:
+            return theta[: K * K].reshape(K, K), theta[K * K :]
+        return np.diag(theta[:K]), theta[K:]
+
+    def objective(theta):
+        W, b = unpack(theta)
+        L = log_softmax(X @ W.T + b, axis=1)
+        D = W - eye
+        ridge = np.where(eye == 1, on, off)
+        value = -np.average(L[np.arange(n), y], weights=w)
+        value += (ridge * D**2).sum() + mu * (b**2).sum()
+        G = (np.exp(L) - eye[y]) * (w / N)[:, None]
+        gW, gb = G.T @ X + 2 * ridge * D, G.sum(axis=0) + 2 * mu * b
+        return value, np.concatenate([gW.ravel() if full else np.diag(gW), gb])
+
+    start = np.concatenate([eye.ravel() if full else np.ones(K), np.zeros(K)])
+    found = minimize(
+        objective, start, jac=True, method="L-BFGS-B",
+        options={"maxiter": 20000, "maxfun": 40000, "ftol": 1e-16, "gtol": 1e-10, "maxcor": 50},
+    )  # fmt: skip
+    W, b = unpack(found.x)
+    return objective, W / T, b, T
+
+
+CASES = [
+    (VectorScaling, False, "structured"),
+    (VectorScaling, False, None),
+    (MatrixScaling, True, "structured"),
+    (MatrixScaling, True, "odir"),
+    (MatrixScaling, True, None),
+]
+
+
+@pytest.mark.parametrize(("calibrator", "full", "penalty"), CASES)
+@pytest.mark.parametrize("K", [2, 3, 10])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_affine_map_is_the_minimum_of_its_objective(calibrator, full, penalty, K, weighted):
+    Z, y = data(K, 600)
+    w = np.random.default_rng(1).uniform(0.1, 2, len(y)) if weighted else None
+    objective, W, b, T = reference(Z, y, w, full, penalty)
+    fitted = calibrator(penalty=penalty, tol=1e-9).fit(Z, y, w)
+    coef = fitted.coef_ if full else np.diag(fitted.coef_)
+    theta = np.concatenate([(T * coef).ravel() if full else T * fitted.coef_, fitted.intercept_])
+    value, gradient = objective(theta)
+    best, _ = objective(np.concatenate([(T * W).ravel() if full else T * np.diag(W), b]))
+    assert value <= best + 1e-12
+    assert np.abs(gradient).max() < 1e-8
+    expected = np.exp(log_softmax(Z @ W.T + b, axis=1))
+    np.testing.assert_allclose(fitted.predict_proba(Z), expected, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "full", "penalty", "factor"),
+    # Odir penalises W itself: at another scale it is another problem.
+    [
+        (*case, factor)
+        for case in CASES
+        for factor in (1e-3, 1.0, 1e3)
+        if "odir" not in case or factor == 1.0
+    ],
+)
+def test_tol_is_the_largest_entry_of_the_gradient_for_logits_as_given(
+    calibrator, full, penalty, factor
+):
+    Z, y = data(4, 500)
+    fitted = calibrator(penalty=penalty, tol=1e-7).fit(factor * Z, y)
+    K, N = 4, len(y)
+    coef = fitted.coef_ if full else np.diag(fitted.coef_)
+    Q = np.exp(log_softmax(factor * Z @ coef.T + fitted.intercept_, axis=1))
+    G = (Q - np.eye(K)[y]) / N
+    gW, gb = G.T @ (factor * Z), G.sum(axis=0)
+    if penalty == "structured":
+        T = TemperatureScaling().fit(factor * Z, y).temperature_
+        ridge = np.where(np.eye(K) == 1, K / N, K * (K - 1) / N)
+        gW += 2 * T * ridge * (T * coef - np.eye(K))
+    if penalty == "odir":
+        gW += 2 * np.where(np.eye(K) == 1, 0, K * (K - 1) / N) * coef
+    if penalty is not None:
+        gb += 2 * K / N * fitted.intercept_
+    assert np.abs(gW if full else np.diag(gW)).max() < 2e-7
+    assert np.abs(gb).max() < 2e-7
+
+
+def test_free_matrix_scaling_is_multinomial_logistic_regression():
+    Z, y = data(4, 800)
+    peer = LogisticRegression(C=1e12, tol=1e-10, max_iter=10000).fit(Z, y)
+    fitted = MatrixScaling(penalty=None, tol=1e-9).fit(Z, y)
+    np.testing.assert_allclose(fitted.predict_proba(Z), peer.predict_proba(Z), atol=1e-5)
+
+
+@pytest.mark.parametrize(("calibrator", "full", "penalty"), CASES)
+def test_shifts_that_change_nothing_are_left_out(calibrator, full, penalty):
+    Z, y = data(5, 700)
+    fitted = calibrator(penalty=penalty).fit(Z, y)
+    assert fitted.intercept_.sum() == pytest.approx(0, abs=1e-9)
+    if full and penalty is None:
+        np.testing.assert_allclose(fitted.coef_.sum(axis=0), 1, atol=1e-9)
+
+
+@pytest.mark.parametrize("calibrator", [VectorScaling, MatrixScaling])
+def test_structured_tends_to_temperature_scaling_as_the_penalty_grows(calibrator):
+    Z, y = data(4)
+    strong = calibrator(reg_lambda=1e9, reg_mu=1e9).fit(Z, y)
+    np.testing.assert_allclose(
+        strong.predict_proba(Z), TemperatureScaling().fit(Z, y).predict_proba(Z), atol=1e-7
+    )
+
+
+def test_odir_tends_to_diagonal_scaling_without_intercept():
+    Z, y = data(3)
+    strong = MatrixScaling(penalty="odir", reg_lambda=1e8, reg_mu=1e8).fit(Z, y)
+    assert np.abs(strong.coef_ - np.diag(np.diag(strong.coef_))).max() < 1e-6
+    assert np.abs(strong.intercept_).max() < 1e-6
+    assert np.ptp(np.diag(strong.coef_)) > 1e-3
+
+
+@pytest.mark.parametrize(("calibrator", "full", "penalty"), CASES)
+def test_the_same_answer_from_float32_any_order_and_repeated_rows(calibrator, full, penalty):
+    Z, y = data(4, 300)
+    Z = Z.astype(np.float32).astype(float)
+    w = np.random.default_rng(1).integers(0, 4, len(y))
+    order = np.random.default_rng(2).permutation(len(y))
+    fit = calibrator(penalty=penalty, tol=1e-9).fit
+    expected = fit(Z, y, w).predict_proba(Z)
+    for other in (
+        fit(Z.astype(np.float32), y, w),
+        fit(Z[order], y[order], w[order]),
+        fit(np.repeat(Z, w, axis=0), np.repeat(y, w)),
+    ):
+        np.testing.assert_allclose(other.predict_proba(Z), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "penalty"), [(case[0], case[2]) for case in CASES if case[2] is not None]
+)
+def test_impossible_logits_and_hard_probabilities_are_fitted_too(calibrator, penalty):
+    Z, y = data(4, 300)
+    Z[5, 2] = Z[9, 1] = -np.inf
+    P = np.exp(log_softmax(np.where(np.isinf(Z), -1e9, Z), axis=1))
+    P[20:60] = np.eye(4)[y[20:60]]
+    P[20] = np.eye(4)[(y[20] + 1) % 4]
+    for scores in (Z, P):
+        Q = calibrator(penalty=penalty).fit(scores, y).predict_proba(scores)
+        assert np.isfinite(Q).all()
+        np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
+
+
+def test_separable_rows_without_a_penalty_are_a_warning_with_the_mend():
+    Z = np.eye(3)[np.arange(30) % 3] + 0.1 * np.random.default_rng(0).normal(size=(30, 3))
+    Z[0] = [0.4, 0.5, 0.1]
+    with pytest.warns(ConvergenceWarning, match="raise max_iter, or pass penalty='structured'"):
+        MatrixScaling(penalty=None, max_iter=3).fit(Z, np.arange(30) % 3)
+
+
+@pytest.mark.parametrize("calibrator", [VectorScaling, MatrixScaling])
+def test_a_hundred_classes_converge(calibrator):
+    Z, y = data(100, 3000)
+    fitted = calibrator().fit(Z, y)
+    assert fitted.n_iter_ < 30
+    before = TemperatureScaling().fit(Z, y).predict_proba(Z)
+    after = fitted.predict_proba(Z)
+    rows = np.arange(len(y))
+    assert -np.log(after[rows, y]).mean() < -np.log(before[rows, y]).mean()
