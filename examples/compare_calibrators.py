@@ -13,11 +13,12 @@ With a path it does the same for saved predictions::
 
 The file holds ``logits`` or ``probs``, (n, K), and ``labels``, (n,); an optional ``split``, (n,),
 says 0 for calibration rows and 1 for test rows. Without it the rows are halved by a fixed seed.
-Above 100 classes matrix scaling, with its K squared parameters, is left out.
+Above 100 classes matrix and Dirichlet scaling, with their K squared parameters, are left out.
 """
 
 import argparse
 import sys
+import warnings
 import zipfile
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -26,6 +27,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, train_test_split
@@ -34,11 +36,14 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
 
 from skcalib import (
+    BetaCalibrator,
     CalibratedClassifier,
+    DirichletCalibrator,
     HistogramBinning,
     IdentityCalibrator,
     IsotonicCalibrator,
     MatrixScaling,
+    PlattScaling,
     SplineCalibrator,
     TemperatureScaling,
     VectorScaling,
@@ -57,8 +62,12 @@ def make_calibrators(**common: object) -> dict[str, BaseEstimator]:
     return {
         "identity": IdentityCalibrator(**common),
         "temperature": TemperatureScaling(**common),
+        "temperature, SB-ECE": TemperatureScaling(objective="soft_binned", **common),
         "vector": VectorScaling(**common),
         "matrix": MatrixScaling(**common),
+        "Dirichlet": DirichletCalibrator(**common),
+        "Platt": PlattScaling(**common),
+        "beta": BetaCalibrator(**common),
         "spline class-wise": SplineCalibrator(**common),
         "spline top label": SplineCalibrator(mode="top", **common),
         "histogram even": HistogramBinning(**common),
@@ -178,7 +187,7 @@ def file_case(path: str) -> Case:
         input="proba" if kinds[0] == "probs" else "logits", classes=classes
     )
     if n_classes > 100:
-        del calibrators["matrix"]
+        del calibrators["matrix"], calibrators["Dirichlet"]
     calibration, test = (Rows(scores[split == part], labels[split == part]) for part in (0, 1))
     for rows in (calibration, test):
         # What the baseline takes, all the others take.
@@ -206,11 +215,16 @@ def measure(case: Case) -> dict[str, list[str]]:
     """Fit every calibrator on the calibration rows and measure it on the test rows."""
     errors = {}
     for name, calibrator in case.calibrators.items():
-        model = clone(case.candidate).set_params(calibrator=calibrator).fit(*case.calibration)
+        model = clone(case.candidate).set_params(calibrator=calibrator)
+        with warnings.catch_warnings(record=True) as doubts:
+            warnings.simplefilter("always", ConvergenceWarning)
+            model.fit(*case.calibration)
         proba = model.predict_proba(case.test.X)
         if name == "identity":
             print(f"  {describe(proba, case)}\n  fitted", end="", flush=True)
-        print(f" {name};", end="", flush=True)
+        # Few rows are often separated by a class's score: then the best map is a step.
+        doubt = " (without a finite optimum)" if doubts else ""
+        print(f" {name}{doubt};", end="", flush=True)
         errors[name] = [
             f"{factor * metric(case.test.y, proba, labels=case.classes):.{decimals}f}"
             for metric, factor, decimals in METRICS.values()
@@ -237,7 +251,9 @@ def choose(case: Case) -> dict[str, str]:
         refit="SCE",
         cv=KFold(5, shuffle=True, random_state=0),
     )
-    search.fit(*case.calibration)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # told of once, by `measure`
+        search.fit(*case.calibration)
     names = list(case.calibrators)
     return {
         criterion: names[np.argmin(search.cv_results_[f"rank_test_{criterion}"])]

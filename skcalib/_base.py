@@ -104,7 +104,8 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         columns = as_columns(S, kind)
         code, fitted["classes_"] = encode_labels(labels, columns.shape[1], self.classes)
         columns, code, w = drop_weightless(columns, code, w)
-        fitted.update(self._fit(Scores(columns, kind), code, w))
+        scores = Scores(columns, kind, fitted["classes_"])
+        fitted.update(self._fit(scores, code, w))
         validate_data(self, X if hasattr(X, "columns") else S, skip_check_array=True)
         for name, value in fitted.items():
             setattr(self, name, value)
@@ -163,12 +164,16 @@ class ColumnwiseCalibrator(ScoreCalibrator):
 
     With two classes a single map serves: that of the second class; the first gets the
     complement. A subclass gives ``_map_column(j, column)``: map number j of a column of
-    probabilities, in [0, 1].
+    probabilities (or of what ``_columns`` reads in their place), in [0, 1].
     """
 
     def _first_column(self, n_classes: int) -> int:
         """Return the first class that has a map of its own."""
         return 1 if n_classes == 2 else 0
+
+    def _columns(self, scores: Scores, columns: slice) -> FloatArray:
+        """Return what the maps of a block of classes are applied to, ``(k, n)``, fresh."""
+        return scores.proba_columns(columns)
 
     @abstractmethod
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
@@ -180,7 +185,7 @@ class ColumnwiseCalibrator(ScoreCalibrator):
         out = np.empty((n, n_classes), dtype=scores.dtype)
         for block in column_blocks(n, n_classes - first):
             columns = slice(block.start + first, block.stop + first)
-            values = scores.proba_columns(columns)
+            values = self._columns(scores, columns)
             for i, column in enumerate(values):
                 values[i] = self._map_column(block.start + i, column)
             out[:, columns] = values.T

@@ -5,7 +5,7 @@ The only clip, the only softmax and the only row normalisation of the package li
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,14 @@ def normalise_rows(Q: FloatArray) -> FloatArray:
     return Q
 
 
+class TopOdds(NamedTuple):
+    """Column of each row's largest logit, that logit, and the log-sum-exp of the others."""
+
+    best: NDArray[np.intp]
+    top: NDArray[np.float64]
+    rest: NDArray[np.float64]
+
+
 class Scores:
     """Scores ``(n, K)`` of a known kind, read in the space and the pieces a kernel asks for.
 
@@ -61,12 +69,16 @@ class Scores:
     array : ndarray of shape (n, K), float32 or float64, K >= 2
         Checked scores; never copied as a whole and never written to.
     kind : {"logits", "proba"}
+    classes : ndarray of shape (K,), default=None
+        Labels of the columns, for a kernel that has to name them; None means 0..K-1.
     """
 
-    def __init__(self, array: FloatArray, kind: Kind) -> None:
+    def __init__(self, array: FloatArray, kind: Kind, classes: NDArray[Any] | None = None) -> None:
         self.array = array
         self.kind = kind
+        self.classes = np.arange(array.shape[1]) if classes is None else classes
         self._normaliser: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+        self._top_odds: TopOdds | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -114,3 +126,57 @@ class Scores:
         np.exp(P, out=P)
         P /= total
         return P.astype(self.dtype, copy=False)
+
+    def log_odds_columns(self, columns: slice) -> NDArray[np.float64]:
+        """Log-odds ``log p - log(1 - p)`` of a block of classes, ``(k, n)``: fresh, contiguous.
+
+        Exact for logits, however large: they are never rounded to probabilities of 0 and 1.
+        """
+        block = np.array(self.array[:, columns].T, dtype=np.float64, order="C")
+        if self.kind == "proba":
+            lowest = np.exp(LOG_PROBA_MIN)
+            rest = np.log(np.maximum(1.0 - block, lowest))
+            np.maximum(block, lowest, out=block)
+            np.log(block, out=block)
+            block -= rest
+            return block
+        if self._top_odds is None:
+            self._top_odds = self._find_top_odds()
+        best, top, rest = self._top_odds
+        block -= top
+        # Of the mass of a row, measured by its largest entry, what is not of this class: at
+        # least 1 but for the largest entry itself, so that nothing cancels.
+        others = 1.0 + np.exp(rest - top) - np.exp(block)
+        floor = np.log1p(np.exp(rest - top)) + LOG_PROBA_MIN
+        np.copyto(block, np.broadcast_to(floor, block.shape), where=np.isneginf(block))
+        i = np.flatnonzero((best >= columns.start) & (best < columns.stop))
+        others[best[i] - columns.start, i] = 1.0
+        block -= np.log(others)
+        block[best[i] - columns.start, i] = top[i] - rest[i]
+        return block
+
+    def _find_top_odds(self) -> TopOdds:
+        n = self.shape[0]
+        best, top, rest = np.empty(n, dtype=np.intp), np.empty(n), np.empty(n)
+        for rows in row_blocks(*self.shape):
+            Z = self.logits(rows)
+            best[rows] = Z.argmax(axis=1)
+            top[rows] = np.take_along_axis(Z, best[rows, None], axis=1)[:, 0]
+            np.put_along_axis(Z, best[rows, None], -np.inf, axis=1)
+            rest[rows] = log_sum_exp(Z)
+        return TopOdds(best, top, rest)
+
+
+class LogProba(Scores):
+    """Scores whose logits are the logs of their probabilities, clipped at 1e-12."""
+
+    def __init__(self, scores: Scores) -> None:
+        super().__init__(scores.array, scores.kind, scores.classes)
+
+    def logits(self, rows: slice) -> NDArray[np.float64]:
+        """Log-probabilities of a block of rows: fresh float64, free to be overwritten."""
+        block = super().logits(rows)
+        if self.kind == "logits":
+            block -= log_sum_exp(block)[:, None]
+            np.maximum(block, LOG_PROBA_MIN, out=block)
+        return block

@@ -24,7 +24,7 @@ from skcalib import CalibratedClassifier
 
 # Parameters under which a calibrator goes another way than by default.
 VARIANTS = {
-    "TemperatureScaling": [{"objective": "brier"}],
+    "TemperatureScaling": [{"objective": "brier"}, {"objective": "soft_binned"}],
     "VectorScaling": [{"penalty": None}],
     "MatrixScaling": [{"penalty": None}, {"penalty": "odir"}],
     "SplineCalibrator": [{"mode": "top"}, {"target": "cumulative", "runout": "cubic"}],

@@ -1,18 +1,24 @@
 """Post-hoc calibrators: classifiers on scores, one file for each method."""
 
+from skcalib.calibrators._beta import BetaCalibrator
+from skcalib.calibrators._dirichlet import DirichletCalibrator
 from skcalib.calibrators._histogram import HistogramBinning
 from skcalib.calibrators._identity import IdentityCalibrator
 from skcalib.calibrators._isotonic import IsotonicCalibrator
 from skcalib.calibrators._matrix import MatrixScaling
+from skcalib.calibrators._platt import PlattScaling
 from skcalib.calibrators._spline import SplineCalibrator
 from skcalib.calibrators._temperature import TemperatureScaling
 from skcalib.calibrators._vector import VectorScaling
 
 __all__ = [
+    "BetaCalibrator",
+    "DirichletCalibrator",
     "HistogramBinning",
     "IdentityCalibrator",
     "IsotonicCalibrator",
     "MatrixScaling",
+    "PlattScaling",
     "SplineCalibrator",
     "TemperatureScaling",
     "VectorScaling",

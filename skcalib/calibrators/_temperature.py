@@ -2,35 +2,207 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+import inspect
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
-from skcalib._affine import SCALE_FITS, fit_temperature
+from skcalib._affine import SCALE_FITS, find_temperature, fit_temperature
 from skcalib._base import ScoreCalibrator
 from skcalib._blocks import row_blocks
+from skcalib._inputs import check_count, check_option
+from skcalib._objectives import TopShifted
+from skcalib._one_vs_rest import is_unit
 from skcalib._simplex import FloatArray, Scores, softmax_inplace
+from skcalib._soft_binning import Kind, Norm, soft_binned_error
+
+Float64Array = NDArray[np.float64]
+Intp = NDArray[np.intp]
+Metric = Callable[..., float]
+# An objective as a function of T.
+Height = Callable[[float], float]
+
+SOFT_KINDS: dict[str, Kind] = {"soft_binned": "bin", "soft_label_binned": "label"}
+
+# ------------------------------------------------------------------- multi-resolution search
+
+GRID = np.geomspace(0.2, 10.0, 61)
+LOG_STEP = float(np.log(50.0) / 60)
+
+
+class Round(NamedTuple):
+    """A refinement: around the best `n_best` temperatures, `n_parts` of them to one before."""
+
+    n_best: int
+    n_parts: int
+
+
+SMOOTH_ROUNDS = (Round(3, 10), Round(3, 10), Round(3, 10))
+# A binned error jumps at every T where a row changes its bin: its low points are thin.
+ROUGH_ROUNDS = (Round(12, 40), Round(3, 10), Round(3, 10))
+
+
+def search_temperature(height: Height, centre: float, rounds: tuple[Round, ...]) -> float:
+    """Return T of the lowest `height`, of equal ones that closest to 1.
+
+    A grid of 61 temperatures, even in log T, on [0.2, 10], continued by the same grid about
+    `centre` where that reaches further; then each round.
+    """
+    shifted = centre / np.sqrt(2.0) * GRID
+    step = LOG_STEP
+    log_t = np.log(np.concatenate([GRID, [1.0], shifted[(shifted < 0.2) | (shifted > 10.0)]]))
+    low, high = log_t.min(), log_t.max()
+    found = {float(t): height(float(np.exp(t))) for t in log_t}
+    for n_best, n_parts in rounds:
+        step /= n_parts
+        offsets = step * np.arange(1 - n_parts, n_parts)
+        near = np.add.outer(_best_first(found)[:n_best], offsets).ravel()
+        for t in _apart(np.sort(near), np.sort(np.array(list(found))), step / 2):
+            found[t] = height(float(np.exp(t)))
+    best = float(_best_first(found)[0])
+    if not low < best < high:
+        end = "lower" if best <= low else "upper"
+        warnings.warn(
+            f"TemperatureScaling found T={np.exp(best):.4g} at the {end} end of the range "
+            "searched: the objective may fall further beyond it; fit on more held-out rows, or "
+            "take objective='nll'.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return float(np.exp(best))
+
+
+def _best_first(found: dict[float, float]) -> Float64Array:
+    """Order log T by height up to rounding, then by distance from 0, then as numbers."""
+    log_t, height = np.array(list(found)), np.array(list(found.values()))
+    finite = np.abs(height[np.isfinite(height)])
+    level = np.round(height / (finite.max(initial=0.0) or 1.0), 12)
+    return log_t[np.lexsort([log_t, np.round(np.abs(log_t), 12), level])]
+
+
+def _apart(new: Float64Array, old: Float64Array, least: float) -> list[float]:
+    """Return those of the sorted `new` that lie `least` or more from each other and from `old`."""
+    once = new[np.diff(new, prepend=-np.inf) > least]
+    at = np.searchsorted(old, once)
+    after = old[np.minimum(at, old.size - 1)]
+    before = old[np.maximum(at - 1, 0)]
+    return once[np.minimum(np.abs(once - after), np.abs(once - before)) > least].tolist()
+
+
+# ------------------------------------------------------------------- objectives as functions of T
+
+
+def scaled_softmax(scores: Scores, T: float) -> FloatArray:
+    """Return softmax(z / T), in the type of the scores."""
+    out = np.empty(scores.shape, dtype=scores.dtype)
+    for rows in row_blocks(*scores.shape):
+        Z = scores.logits(rows)
+        Z /= T
+        out[rows] = softmax_inplace(Z)
+    return out
+
+
+def soft_binned_height(
+    scores: Scores,
+    code: Intp,
+    w: Float64Array,
+    kind: Kind,
+    *,
+    n_bins: int = 15,
+    temperature: float = 0.01,
+    norm: Norm = "l2",
+) -> Height:
+    """Return the soft-binned error of the top label as a function of T."""
+    check_count("objective_params['n_bins']", n_bins, 1)
+    check_option("objective_params['norm']", norm, ("l1", "l2"))
+    if not 0 < temperature < np.inf:
+        raise ValueError(
+            f"objective_params['temperature'] must be a positive number; got {temperature!r}."
+        )
+    shifted = TopShifted(scores, code, w)
+    hit = np.empty(code.size, dtype=bool)
+    for rows, U in shifted.blocks():
+        hit[rows] = U.argmax(axis=1) == code[rows]
+
+    def height(T: float) -> float:
+        top = np.empty(code.size)
+        for rows, U in shifted.blocks():
+            U /= T
+            np.exp(U, out=U)
+            top[rows] = 1.0 / U.sum(axis=1)
+        return float(
+            soft_binned_error(
+                top, hit, w, n_bins=n_bins, temperature=temperature, kind=kind, norm=norm
+            )
+        )
+
+    return height
+
+
+def metric_height(
+    scores: Scores, code: Intp, w: Float64Array, metric: Metric, params: Mapping[str, Any]
+) -> Height:
+    """Return ``metric(y_true, softmax(z / T), **params)`` as a function of T."""
+    y_true = scores.classes[code]
+    taken = inspect.signature(metric).parameters
+    keywords: dict[str, Any] = {}
+    if "labels" in taken:
+        keywords["labels"] = scores.classes
+    if not is_unit(w):
+        if "sample_weight" not in taken:
+            raise ValueError(
+                "TemperatureScaling was given sample_weight, but its objective has no such "
+                "keyword: pass a metric that takes sample_weight, or leave the weights out."
+            )
+        keywords["sample_weight"] = w
+    keywords.update(params)
+
+    def height(T: float) -> float:
+        value = np.asarray(metric(y_true, scaled_softmax(scores, T), **keywords))
+        if value.ndim:
+            raise ValueError(
+                f"The objective returned an array of shape {value.shape} instead of one number: "
+                "pass a metric that averages over classes."
+            )
+        if np.isnan(value):
+            raise ValueError(
+                f"The objective is NaN at T={T:.4g}: pass a metric that is defined for these "
+                "labels, or fit on rows of every class."
+            )
+        return float(value)
+
+    return height
+
+
+# ------------------------------------------------------------------------------- the calibrator
 
 
 class TemperatureScaling(ScoreCalibrator):
     r"""Divide all logits by one temperature.
 
-    .. math:: Q = \mathrm{softmax}(Z / T), \qquad
-              T = \arg\min_T \frac{1}{\sum_i w_i} \sum_i w_i\, \ell(Q_i, y_i)
+    .. math:: Q = \mathrm{softmax}(Z / T), \qquad T = \arg\min_T \ell(y, Q)
+
+    where :math:`\ell` is a mean loss of the rows or an error of them all.
 
     T above 1 softens over-confident probabilities, T below 1 sharpens under-confident ones. The
     predicted class never changes.
 
     Parameters
     ----------
-    objective : {"nll", "brier"}, default="nll"
-        Loss :math:`\ell`: minus the log of the true class's probability, or the squared distance
-        to the true class's indicator.
+    objective : {"nll", "brier", "soft_binned", "soft_label_binned"} or callable, default="nll"
+        What is least at T: minus the log of the true class's probability; the squared distance
+        to the true class's indicator; the soft-binned calibration error of the top label, in
+        the bin or in the label form; or any ``metric(y_true, y_proba) -> float``, less being
+        better. A metric is told the labels of the columns and, if they are not all 1, the
+        weights, where it has keywords ``labels`` and ``sample_weight``.
     objective_params : dict, default=None
-        Keywords of the objective; these two have none.
+        Keywords of the objective: ``n_bins=15``, ``temperature=0.01`` and ``norm="l2"`` for the
+        soft-binned errors, those of the metric for a callable; the first two have none.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
         certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
@@ -55,19 +227,36 @@ class TemperatureScaling(ScoreCalibrator):
         If T met a bound: no row is misclassified, so that T tends to 0, or the scores say less
         than uniform probabilities would, so that T tends to infinity.
 
+    Raises
+    ------
+    ValueError
+        In ``fit``, if a metric answers NaN or more than one number, or takes no weights where
+        weights are given.
+
     See Also
     --------
     skcalib.VectorScaling : A scale and a shift for each class.
 
     Notes
     -----
-    T is found to 1e-8 by Newton's method on log T within a bracket; it is the same for logits
-    multiplied by a constant, but for that constant.
+    "nll" and "brier": T is found to 1e-8 by Newton's method on log T within a bracket; it is the
+    same for logits multiplied by a constant, but for that constant.
+
+    Any other objective may have many minima, and is searched at several resolutions for the
+    lowest one: 61 temperatures even in log T on [0.2, 10], continued by as many about the
+    temperature of the NLL, divided by and times 7, where these reach further (logits of another
+    scale); then, around the best 3, ten times finer, three times over. For a callable the first
+    of these rounds covers the best 12, 40 times finer, because the low points of a binned
+    error are thin. Of equal temperatures the one closest to 1, in log T, is taken.
 
     References
     ----------
     .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural
        networks", ICML 2017.
+    .. [2] A. Karandikar, N. Cain, D. Tran, B. Lakshminarayanan, J. Shlens, M. C. Mozer and
+       B. Roelofs, "Soft calibration objectives for neural networks", NeurIPS 2021.
+    .. [3] J. Nixon, M. W. Dusenberry, L. Zhang, G. Jerfel and D. Tran, "Measuring calibration in
+       deep learning", CVPR Workshops 2019.
 
     Examples
     --------
@@ -76,20 +265,20 @@ class TemperatureScaling(ScoreCalibrator):
     >>> rng = np.random.default_rng(0)
     >>> Z = rng.normal(size=(2000, 3))
     >>> y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
-    >>> round(TemperatureScaling().fit(5 * Z, y).temperature_, 1)
-    5.0
+    >>> round(TemperatureScaling().fit(5 * Z, y).temperature_)
+    5
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreCalibrator._parameter_constraints,
-        "objective": [StrOptions(set(SCALE_FITS))],
+        "objective": [StrOptions({*SCALE_FITS, *SOFT_KINDS}), callable],
         "objective_params": [dict, None],
     }
 
     def __init__(
         self,
         *,
-        objective: str = "nll",
+        objective: str | Metric = "nll",
         objective_params: Mapping[str, Any] | None = None,
         input: str = "auto",
         classes: ArrayLike | None = None,
@@ -101,17 +290,28 @@ class TemperatureScaling(ScoreCalibrator):
     def _fit(
         self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
     ) -> dict[str, Any]:
-        if self.objective_params:
-            raise ValueError(
-                f"objective={self.objective!r} takes no objective_params; got "
-                f"{dict(self.objective_params)!r}: leave them out."
-            )
-        return {"temperature_": fit_temperature(scores, code, w, self.objective)}
+        params = dict(self.objective_params or {})
+        if self.objective in SCALE_FITS:
+            if params:
+                raise ValueError(
+                    f"objective={self.objective!r} takes no objective_params; got {params!r}: "
+                    "leave them out."
+                )
+            return {"temperature_": fit_temperature(scores, code, w, str(self.objective))}
+        if callable(self.objective):
+            height, rounds = metric_height(scores, code, w, self.objective, params), ROUGH_ROUNDS
+        else:
+            unknown = set(params) - {"n_bins", "temperature", "norm"}
+            if unknown:
+                raise ValueError(
+                    f"objective={self.objective!r} takes objective_params 'n_bins', "
+                    f"'temperature' and 'norm'; got {sorted(unknown)}: leave them out."
+                )
+            kind = SOFT_KINDS[self.objective]
+            height, rounds = soft_binned_height(scores, code, w, kind, **params), SMOOTH_ROUNDS
+        found = find_temperature(scores, code, w)
+        centre = found.spread if found.bound else found.value
+        return {"temperature_": search_temperature(height, centre, rounds)}
 
     def _map(self, scores: Scores) -> FloatArray:
-        out = np.empty(scores.shape, dtype=scores.dtype)
-        for rows in row_blocks(*scores.shape):
-            Z = scores.logits(rows)
-            Z /= self.temperature_
-            out[rows] = softmax_inplace(Z)
-        return out
+        return scaled_softmax(scores, self.temperature_)

@@ -1,0 +1,123 @@
+"""Beta calibration: the likelihood ratio of two beta distributions, for each class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit
+
+from skcalib._base import ColumnwiseCalibrator
+from skcalib._logistic import Logistic, each_log_odds, fit_logistic, separates, warn_separated
+from skcalib._simplex import FloatArray, Scores
+
+Float64Array = NDArray[np.float64]
+
+
+def fit_beta(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:
+    """Fit a, b >= 0 and c of ``expit(a log p - b log(1 - p) + c)`` by their likelihood.
+
+    The loss is convex: if the free optimum has a < 0 or b < 0, the best that is allowed has that
+    one at 0; if both are negative, the better of the two.
+    """
+    F = beta_features(odds)
+    free = fit_logistic(F, hit, w)
+    negative = np.flatnonzero(free.coef < 0)
+    if not negative.size:
+        return free
+    held = []
+    for j in negative:
+        coef = np.zeros(2)
+        other = fit_logistic(F[[1 - j]], hit, w)
+        if other.coef[0] < 0:
+            other = fit_logistic(F[:0], hit, w)
+        else:
+            coef[1 - j] = other.coef[0]
+        held.append(other._replace(coef=coef))
+    return min(held, key=lambda fit: fit.loss)
+
+
+def beta_features(odds: FloatArray) -> Float64Array:
+    """Return ``log p`` and ``-log(1 - p)``, ``(2, n)``."""
+    return np.stack([log_expit(odds), -log_expit(-odds)])
+
+
+class BetaCalibrator(ColumnwiseCalibrator):
+    r"""Map each class against the rest by the ratio of two beta densities.
+
+    For class k,
+
+    .. math:: \log \frac{g_k}{1 - g_k} = a_k \log p_k - b_k \log(1 - p_k) + c_k, \qquad
+              q_k = \frac{g_k}{\sum_j g_j}
+
+    with :math:`a_k, b_k \ge 0` and :math:`c_k` of the largest likelihood; a row of zeros becomes
+    uniform. With two classes the map of the second class serves both. The map never decreases;
+    a = b = 1, c = 0 is the identity and a = b is Platt scaling.
+
+    Parameters
+    ----------
+    input : {"auto", "logits", "proba"}, default="auto"
+        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
+        certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
+        Probabilities are clipped at 1e-12 before a logarithm is taken.
+    classes : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (K, 2), or (1, 2) for two classes
+        :math:`a_k` and :math:`b_k`, at least 0.
+    intercept_ : ndarray of shape (K,), or (1,) for two classes
+        :math:`c_k`; minus infinity for a class without rows, which is answered 0.
+    classes_ : ndarray of shape (K,)
+        Sorted labels of the columns.
+    input_ : {"logits", "proba"}
+        What the scores were.
+    n_features_in_ : int
+        Number of columns of `X`.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the scores of a class separate it from the rest without error.
+
+    See Also
+    --------
+    skcalib.PlattScaling : a = b, of either sign.
+    skcalib.DirichletCalibrator : The same idea for all classes jointly.
+
+    References
+    ----------
+    .. [1] M. Kull, T. Silva Filho and P. Flach, "Beta calibration: a well-founded and easily
+       implemented improvement on logistic calibration for binary classifiers", AISTATS 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import BetaCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(20000)
+    >>> y = rng.random(20000) < p**2 / (p**2 + 1 - p)
+    >>> BetaCalibrator().fit(p, y).coef_.round(0)
+    array([[2., 1.]])
+    """
+
+    def _columns(self, scores: Scores, columns: slice) -> FloatArray:
+        return scores.log_odds_columns(columns)
+
+    def _fit(
+        self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
+    ) -> dict[str, Any]:
+        coef, intercept, separated = [], [], []
+        for k, odds, hit in each_log_odds(scores, code, self._first_column(scores.shape[1])):
+            fitted = fit_beta(odds, hit, w)
+            coef.append(fitted.coef)
+            intercept.append(fitted.intercept)
+            if separates(odds, hit):
+                separated.append(k)
+        warn_separated("BetaCalibrator", separated, len(coef))
+        return {"coef_": np.array(coef), "intercept_": np.array(intercept)}
+
+    def _map_column(self, j: int, column: FloatArray) -> FloatArray:
+        return expit(self.coef_[j] @ beta_features(column) + self.intercept_[j])

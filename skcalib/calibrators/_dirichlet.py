@@ -1,0 +1,119 @@
+"""Dirichlet calibration: matrix scaling of log-probabilities."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._simplex import FloatArray, LogProba, Scores
+from skcalib.calibrators._matrix import MatrixScaling
+
+
+class DirichletCalibrator(MatrixScaling):
+    r"""Make each new logit a linear function of all log-probabilities.
+
+    .. math:: Q = \mathrm{softmax}(\log(P)\, W^\top + b)
+
+    is the calibration map of a model whose probability vectors have a Dirichlet distribution in
+    each class. W and b minimise the weighted mean negative log-likelihood plus a penalty; "odir"
+    (off-diagonal and intercept regularisation) is
+
+    .. math:: \lambda \sum_{j \ne k} W_{jk}^2 + \mu \sum_k b_k^2 .
+
+    Logits are first normalised to log-probabilities, so that, unlike in matrix scaling, a
+    constant added to all logits of a row changes nothing.
+
+    Parameters
+    ----------
+    penalty : {"odir", "structured", None}, default="odir"
+        The penalty above, that of `MatrixScaling` under the same name, or none.
+    reg_lambda : float, default=None
+        :math:`\lambda`, at least 0; None means K (K - 1) / n, n being the sum of the weights
+        ("structured": K / n on the diagonal).
+    reg_mu : float, default=None
+        :math:`\mu`, at least 0; None means K / n.
+    tol : float, default=1e-6
+        Largest absolute entry of the objective's gradient at which the fit ends.
+    max_iter : int, default=100
+        Largest number of Newton steps.
+    input : {"auto", "logits", "proba"}, default="auto"
+        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
+        certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
+        Logs of probabilities are clipped at log 1e-12.
+    classes : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (K, K)
+        W: row k makes the new logit of class k.
+    intercept_ : ndarray of shape (K,)
+        b.
+    n_iter_ : int
+        Newton steps taken.
+    classes_ : ndarray of shape (K,)
+        Sorted labels of the columns.
+    input_ : {"logits", "proba"}
+        What the scores were.
+    n_features_in_ : int
+        Number of columns of `X`.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the gradient does not come down to `tol` within `max_iter` steps, as when the classes
+        can be separated without error and nothing is penalised.
+
+    See Also
+    --------
+    skcalib.MatrixScaling : The same of logits as they are.
+    skcalib.BetaCalibrator : One class at a time.
+
+    References
+    ----------
+    .. [1] M. Kull, M. Perello Nieto, M. Kaengsepp, T. Silva Filho, H. Song and P. Flach, "Beyond
+       temperature scaling: obtaining well-calibrated multi-class probabilities with Dirichlet
+       calibration", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import DirichletCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 4000)
+    >>> P = np.array([rng.dirichlet(np.eye(3)[k] + 1) for k in y])
+    >>> dirichlet = DirichletCalibrator().fit(P, y)
+    >>> dirichlet.coef_.diagonal().round(0)
+    array([1., 1., 1.])
+    """
+
+    def __init__(
+        self,
+        *,
+        penalty: Literal["structured", "odir"] | None = "odir",
+        reg_lambda: float | None = None,
+        reg_mu: float | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        input: str = "auto",
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(
+            penalty=penalty,
+            reg_lambda=reg_lambda,
+            reg_mu=reg_mu,
+            tol=tol,
+            max_iter=max_iter,
+            input=input,
+            classes=classes,
+        )
+
+    def _fit(
+        self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
+    ) -> dict[str, Any]:
+        return super()._fit(LogProba(scores), code, w)
+
+    def _map(self, scores: Scores) -> FloatArray:
+        return super()._map(LogProba(scores))

@@ -1,0 +1,134 @@
+"""Platt scaling against scikit-learn's logistic regression, and where it has no optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit, logsumexp, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from skcalib import PlattScaling
+
+
+def data(n=400, n_classes=4, seed=0, scale=2.0):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, n_classes)) + np.linspace(0, 0.5, n_classes)
+    y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    return scale * Z + rng.normal(size=(n, 1)), y, rng.integers(1, 5, n) * 0.5
+
+
+def regression(f, t, w=None):
+    return LogisticRegression(C=1e12, tol=1e-12, max_iter=10_000, solver="newton-cholesky").fit(
+        f[:, None], t, sample_weight=w
+    )
+
+
+def odds_of_each(Z):
+    """Log-odds of each class, by a loop: the logit against the log-sum-exp of the others."""
+    return np.array([[z[k] - logsumexp(np.delete(z, k)) for k in range(len(z))] for z in Z])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["logits", "proba"])
+@pytest.mark.parametrize("n_classes", [3, 10])
+def test_each_class_is_a_logistic_regression_on_its_log_odds(n_classes, kind, weighted):
+    Z, y, w = data(n_classes=n_classes)
+    w = w if weighted else None
+    X = Z if kind == "logits" else softmax(Z, axis=1)
+    platt = PlattScaling().fit(X, y, w)
+    f = odds_of_each(Z)
+    G = np.empty_like(f)
+    for k in range(n_classes):
+        reference = regression(f[:, k], y == k, w)
+        assert platt.coef_[k] == pytest.approx(reference.coef_[0, 0], abs=1e-6)
+        assert platt.intercept_[k] == pytest.approx(reference.intercept_[0], abs=1e-6)
+        G[:, k] = reference.predict_proba(f[:, [k]])[:, 1]
+    expected = G / G.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(platt.predict_proba(X), expected, atol=1e-7)
+
+
+def test_two_columns_are_their_difference():
+    """Logits of any size enter as they are, not rounded to probabilities of 0 and 1."""
+    Z, y, w = data(n_classes=2, scale=500.0)
+    platt = PlattScaling().fit(Z, y, w)
+    f = Z[:, 1] - Z[:, 0]
+    assert np.abs(f).max() > 1000
+    reference = regression(f / 500, y, w)
+    np.testing.assert_allclose(platt.coef_, reference.coef_[0] / 500, atol=1e-8)
+    np.testing.assert_allclose(platt.intercept_, reference.intercept_, atol=1e-6)
+    expected = reference.predict_proba(f[:, None] / 500)
+    np.testing.assert_allclose(platt.predict_proba(Z), expected, atol=1e-7)
+    one = PlattScaling().fit(f, y, w)
+    np.testing.assert_allclose(one.predict_proba(f), expected, atol=1e-7)
+
+
+def test_two_scores_have_a_closed_form():
+    """A saturated model answers the frequencies themselves."""
+    p = np.repeat([0.3, 0.9], [10, 5])
+    y = np.r_[np.ones(2), np.zeros(8), np.ones(4), np.zeros(1)].astype(int)
+    answer = PlattScaling().fit(p, y).predict_proba([0.3, 0.9])[:, 1]
+    np.testing.assert_allclose(answer, [0.2, 0.8], atol=1e-12)
+
+
+def test_a_constant_score_answers_the_frequency():
+    platt = PlattScaling().fit(np.full(8, 0.7), [1, 0, 0, 0, 1, 0, 0, 0])
+    assert platt.coef_.tolist() == [0]
+    np.testing.assert_allclose(platt.predict_proba([0.7, 0.2])[:, 1], 0.25, atol=1e-12)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_separated_scores_are_warned_of_and_answered_by_a_step(sign):
+    f = np.array([-3.0, -1.0, 2.0, 4.0])
+    with pytest.warns(ConvergenceWarning, match="1 of 1 classes .*fit on more held-out rows"):
+        platt = PlattScaling().fit(sign * f, [0, 0, 1, 1])
+    assert np.isfinite(platt.coef_).all()
+    np.testing.assert_allclose(platt.predict_proba(sign * f)[:, 1], [0, 0, 1, 1], atol=1e-8)
+
+
+def test_scores_that_only_touch_have_no_optimum_either():
+    with pytest.warns(ConvergenceWarning, match="without error"):
+        platt = PlattScaling().fit([-1.0, 2.0, 2.0, 5.0], [0, 0, 1, 1])
+    np.testing.assert_allclose(platt.predict_proba([-1.0, 2.0, 5.0])[:, 1], [0, 0.5, 1], atol=1e-6)
+
+
+def test_a_class_without_rows_is_answered_zero():
+    Z, y, _ = data()
+    y[y == 2] = 0
+    platt = PlattScaling(classes=[0, 1, 2, 3]).fit(Z, y)
+    assert platt.intercept_[2] == -np.inf
+    assert platt.coef_[2] == 0
+    assert (platt.predict_proba(Z)[:, 2] == 0).all()
+
+
+def test_impossible_classes_count_as_probabilities_of_1e_12():
+    """A logit of -inf has the log-odds of the smallest probability, whichever way it is given."""
+    Z, y, _ = data(n_classes=3)
+    Z -= logsumexp(Z, axis=1, keepdims=True)
+    Z[::5, 0] = -np.inf
+    Z[3, 1:] = -np.inf
+    from_logits = PlattScaling().fit(Z, y)
+    P = softmax(Z, axis=1)
+    from_proba = PlattScaling().fit(P, y)
+    np.testing.assert_allclose(from_logits.coef_, from_proba.coef_, rtol=1e-2)
+    np.testing.assert_allclose(from_logits.predict_proba(Z), from_proba.predict_proba(P), atol=1e-2)
+
+
+def test_a_thousand_classes():
+    """Overlapping scores throughout; every class is a regression of its own."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(3000, 1000)).astype(np.float32)
+    y = np.tile(np.arange(1000), 3)
+    Z[np.arange(3000), y] += 0.5
+    platt = PlattScaling().fit(Z, y)
+    Q = platt.predict_proba(Z)
+    assert Q.dtype == np.float32
+    np.testing.assert_allclose(Q.sum(axis=1, dtype=float), 1, atol=1e-5)
+    f = odds_of_each(Z[:, :].astype(float)[:3])
+    G = expit(f * platt.coef_ + platt.intercept_)
+    np.testing.assert_allclose(Q[:3], G / G.sum(axis=1, keepdims=True), rtol=1e-4)
+    k = 17
+    column = Z.astype(float)
+    f = column[:, k] - logsumexp(np.delete(column, k, axis=1), axis=1)
+    reference = regression(f, y == k)
+    assert platt.coef_[k] == pytest.approx(reference.coef_[0, 0], abs=1e-5)
