@@ -27,11 +27,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._objectives import (
     AffineNLL,
-    Derivatives,
     Diagonal,
     Full,
     Pattern,
-    ScaleObjective,
     TopShifted,
     brier_of_scale,
     nll_of_scale,
@@ -185,7 +183,10 @@ def _rising_root(
             target = (left + right) / 2
         size = abs(target - t)
         # Newton's error after this step, from how the last two steps shrank.
-        if target == t + step and size * size * max(1.0, size / last**2 if last else 1.0) < tolerance:
+        if (
+            target == t + step
+            and size * size * max(1.0, size / last**2 if last else 1.0) < tolerance
+        ):
             return target, ""
         t, last = target, size
     return t, ""
@@ -272,20 +273,19 @@ def fit_affine(
             ConvergenceWarning,
             stacklevel=2,
         )
-    _undo_drift(theta, identity, ridge)
+    # What no row can tell: b sums to 0, and the columns of a full W to those of the identity.
+    loose = problem.loose
+    theta[loose] += (identity - theta)[loose].mean(axis=1, keepdims=True)
     coef = theta[:-1].T.copy() if full else theta[0]
     return AffineFit(coef, theta[-1], n_iter)
 
 
-def _undo_drift(theta: Float64Array, identity: Float64Array, ridge: Float64Array) -> None:
-    """Give unpenalised b, and columns of a full W, the sums of b = 0 and W = I.
-
-    A constant added to b, or to a column of W, shifts all logits of a row alike.
-    """
-    first = 0 if theta.shape[0] > 2 else 1
-    for j in range(first, theta.shape[0]):
-        if not ridge[j].any():
-            theta[j] += (identity[j] - theta[j]).mean()
+def _loose_rows(ridge: Float64Array) -> NDArray[np.bool_]:
+    """Rows of `theta` (b, columns of a full W) where adding a constant changes nothing."""
+    loose = np.array([not row.any() for row in ridge])
+    if ridge.shape[0] == 2:  # the scales of a diagonal W
+        loose[0] = False
+    return loose
 
 
 class _Penalised:
@@ -295,16 +295,22 @@ class _Penalised:
         self.nll = nll
         self.ridge = ridge
         self.start = start
+        self.loose = _loose_rows(ridge)
+
+    def _without_drift(self, G: Float64Array) -> Float64Array:
+        """Clear the rounding of what is 0; a preconditioner would blow it up."""
+        G[self.loose] -= G[self.loose].mean(axis=1, keepdims=True)
+        return G
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
         value, gradient = self.nll.value_and_gradient(theta)
         away = theta - self.start
         pull = self.ridge * away
         gradient += 2 * pull
-        return value + float((pull * away).sum()), gradient
+        return value + float((pull * away).sum()), self._without_drift(gradient)
 
     def hessian_product(self, theta: Float64Array, V: Float64Array) -> Float64Array:
-        return self.nll.hessian_product(theta, V) + 2 * self.ridge * V
+        return self._without_drift(self.nll.hessian_product(theta, V)) + 2 * self.ridge * V
 
     def preconditioner(self, theta: Float64Array, thorough: bool) -> Linear:
         """Return an approximate inverse of the Hessian at `theta`, symmetric and positive."""

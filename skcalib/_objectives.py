@@ -12,7 +12,7 @@ Hessian-vector product. Nothing of the size of the scores is ever made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -144,9 +144,6 @@ def brier_of_scale(shifted: TopShifted, beta: float) -> Derivatives:
     return Derivatives(value, first, second)
 
 
-ScaleObjective = Callable[[TopShifted, float], Derivatives]
-
-
 # ------------------------------------------------------------------------------- an affine map
 
 
@@ -210,7 +207,7 @@ class Diagonal:
             H -= M.T @ M
         else:
             doubt = np.maximum(1.0 - Q.max(axis=1), 1e-12)
-            i, k = np.nonzero(Q > SHARE_OF_DOUBT * doubt[:, None])
+            i, k = np.nonzero(Q / doubt[:, None] > SHARE_OF_DOUBT)
             few = root[i, k]
             entries = np.concatenate([few * Z[i, k], few])
             where = np.tile(i, 2), np.concatenate([k, k + n_classes])
