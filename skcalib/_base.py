@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._blocks import column_blocks
+from skcalib._affine import Penalty, fit_affine
+from skcalib._blocks import column_blocks, row_blocks
 from skcalib._inputs import (
     as_columns,
     as_matrix,
@@ -25,7 +27,7 @@ from skcalib._inputs import (
     is_simplex,
     resolve_kind,
 )
-from skcalib._simplex import FloatArray, Kind, Scores, normalise_rows
+from skcalib._simplex import FloatArray, Kind, Scores, normalise_rows, softmax_inplace
 
 Float64Array = NDArray[np.float64]
 
@@ -157,6 +159,75 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         """
         proba = self.predict_proba(X)
         return self.classes_[proba.argmax(axis=1)]
+
+
+class AffineCalibrator(ScoreCalibrator):
+    """A calibrator that is softmax(W z + b): a pattern of W over one affine fit.
+
+    A subclass says whether W is full, and which penalties and parameters it has.
+    """
+
+    _full: ClassVar[bool]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ScoreCalibrator._parameter_constraints,
+        "reg_lambda": [Interval(Real, 0, None, closed="left"), None],
+        "reg_mu": [Interval(Real, 0, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        penalty: str | None,
+        reg_lambda: float | None,
+        reg_mu: float | None,
+        tol: float,
+        max_iter: int,
+        input: str,
+        classes: ArrayLike | None,
+    ) -> None:
+        super().__init__(input=input, classes=classes)
+        self.penalty = penalty
+        self.reg_lambda = reg_lambda
+        self.reg_mu = reg_mu
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _penalty(self, n_classes: int, n: float) -> Penalty:
+        if self.penalty is None:
+            return Penalty(0.0, 0.0, 0.0)
+        on_diagonal, off_diagonal = n_classes / n, n_classes * (n_classes - 1) / n
+        if self.reg_lambda is not None:
+            on_diagonal = off_diagonal = self.reg_lambda
+        return Penalty(
+            0.0 if self.penalty == "odir" else on_diagonal,
+            off_diagonal,
+            n_classes / n if self.reg_mu is None else self.reg_mu,
+        )
+
+    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+        fitted = fit_affine(
+            scores,
+            code,
+            w,
+            full=self._full,
+            penalty=self._penalty(scores.shape[1], float(w.sum())),
+            about_temperature=self.penalty == "structured",
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+        return {"coef_": fitted.coef, "intercept_": fitted.intercept, "n_iter_": fitted.n_iter}
+
+    def _map(self, scores: Scores) -> FloatArray:
+        out = np.empty(scores.shape, dtype=scores.dtype)
+        for rows in row_blocks(*scores.shape):
+            Z = scores.logits(rows)
+            Z = Z @ self.coef_.T if self._full else Z * self.coef_
+            Z += self.intercept_
+            out[rows] = softmax_inplace(Z)
+        return out
 
 
 class ColumnwiseCalibrator(ScoreCalibrator):

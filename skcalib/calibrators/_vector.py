@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import StrOptions
 
-from skcalib._affine import Penalty, fit_affine
-from skcalib._base import ScoreCalibrator
-from skcalib._blocks import row_blocks
-from skcalib._simplex import FloatArray, Scores, softmax_inplace
+from skcalib._base import AffineCalibrator
 
 
-class VectorScaling(ScoreCalibrator):
+class VectorScaling(AffineCalibrator):
     r"""Scale and shift the logit of each class.
 
     .. math:: Q = \mathrm{softmax}(a \odot Z + b)
@@ -88,13 +83,11 @@ class VectorScaling(ScoreCalibrator):
     array([-0.4,  0.7, -0.3])
     """
 
+    _full = False
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ScoreCalibrator._parameter_constraints,
+        **AffineCalibrator._parameter_constraints,
         "penalty": [StrOptions({"structured"}), None],
-        "reg_lambda": [Interval(Real, 0, None, closed="left"), None],
-        "reg_mu": [Interval(Real, 0, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -108,47 +101,12 @@ class VectorScaling(ScoreCalibrator):
         input: str = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
-        super().__init__(input=input, classes=classes)
-        self.penalty = penalty
-        self.reg_lambda = reg_lambda
-        self.reg_mu = reg_mu
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _penalty(self, n_classes: int, n: float) -> Penalty:
-        if self.penalty is None:
-            return Penalty(0.0, 0.0, 0.0)
-        chosen = n_classes / n
-        return Penalty(
-            chosen if self.reg_lambda is None else self.reg_lambda,
-            0.0,
-            chosen if self.reg_mu is None else self.reg_mu,
+        super().__init__(
+            penalty=penalty,
+            reg_lambda=reg_lambda,
+            reg_mu=reg_mu,
+            tol=tol,
+            max_iter=max_iter,
+            input=input,
+            classes=classes,
         )
-
-    def _fit(
-        self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
-    ) -> dict[str, Any]:
-        fitted = fit_affine(
-            scores,
-            code,
-            w,
-            full=False,
-            penalty=self._penalty(scores.shape[1], float(w.sum())),
-            about_temperature=self.penalty is not None,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
-        return {
-            "coef_": fitted.coef,
-            "intercept_": fitted.intercept,
-            "n_iter_": fitted.n_iter,
-        }
-
-    def _map(self, scores: Scores) -> FloatArray:
-        out = np.empty(scores.shape, dtype=scores.dtype)
-        for rows in row_blocks(*scores.shape):
-            Z = scores.logits(rows)
-            Z *= self.coef_
-            Z += self.intercept_
-            out[rows] = softmax_inplace(Z)
-        return out
