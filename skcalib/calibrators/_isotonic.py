@@ -15,6 +15,10 @@ from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
 
+# Between two scores below 1e-308 the slope of a straight line overflows. A power of two lifts them
+# out of there and changes no other answer.
+LIFT = 2.0**60
+
 
 def isotonic_thresholds(problem: SortedProblem) -> tuple[Float64Array, Float64Array]:
     """Return scores and values at both ends of each constant block of the isotonic fit.
@@ -132,5 +136,5 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         x, y = self.X_thresholds_[j], self.y_thresholds_[j]
         if self.interpolation == "linear":
-            return np.interp(column, x, y)
+            return np.interp(column * LIFT, x * LIFT, y)
         return y[np.maximum(np.searchsorted(x, column, side="right") - 1, 0)]

@@ -184,7 +184,8 @@ def spread_rest(P: Float64Array, top: NDArray[np.intp], score: FloatArray) -> No
     if alone.any():
         P[alone] = 1.0
         others[alone] = P.shape[1] - 1
-    P *= ((1.0 - score) / others)[:, None]
+    P /= others[:, None]  # first: the rest over others too small would overflow
+    P *= (1.0 - score)[:, None]
     P[row, top] = score
 
 

@@ -262,3 +262,20 @@ def test_a_parameter_out_of_range_is_named(estimator, match):
     P, y, _ = problem()
     with pytest.raises(ValueError, match=match):
         estimator.fit(P, y)
+
+
+def test_scores_too_small_for_a_straight_line_are_interpolated_all_the_same():
+    """The slope between 0 and 1e-311 is beyond any float."""
+    p = np.array([0.0, 0.0, 0.0, 2e-311, 2e-311, 1.0])
+    y = np.array([0, 0, 1, 1, 0, 1])
+    isotonic = IsotonicCalibrator().fit(p, y)
+    Q = isotonic.predict_proba(np.array([0.0, 1e-311, 2e-311]))
+    np.testing.assert_allclose(Q[:, 1], [1 / 3, (1 / 3 + 1 / 2) / 2, 1 / 2], rtol=1e-9)
+
+
+def test_others_too_small_to_divide_by_share_the_rest_of_the_top_all_the_same():
+    P = np.array([[1.0, 1e-310, 0.0]] * 8)
+    spline = SplineCalibrator(mode="top", input="proba").fit(P, [0, 1, 0, 2, 0, 1, 0, 0])
+    Q = spline.predict_proba(P)
+    assert Q[0, 1] == pytest.approx(1 - Q[0, 0])
+    assert Q[0, 2] == 0.0
