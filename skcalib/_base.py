@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -180,13 +180,13 @@ class AffineCalibrator(ScoreCalibrator):
     def __init__(
         self,
         *,
-        penalty: str | None,
-        reg_lambda: float | None,
-        reg_mu: float | None,
-        tol: float,
-        max_iter: int,
-        input: str,
-        classes: ArrayLike | None,
+        penalty: Literal["structured", "odir"] | None = "structured",
+        reg_lambda: float | None = None,
+        reg_mu: float | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        input: str = "auto",
+        classes: ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, classes=classes)
         self.penalty = penalty

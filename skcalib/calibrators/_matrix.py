@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 
 from skcalib._base import AffineCalibrator
@@ -99,24 +98,3 @@ class MatrixScaling(AffineCalibrator):
         **AffineCalibrator._parameter_constraints,
         "penalty": [StrOptions({"structured", "odir"}), None],
     }
-
-    def __init__(
-        self,
-        *,
-        penalty: Literal["structured", "odir"] | None = "structured",
-        reg_lambda: float | None = None,
-        reg_mu: float | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        input: str = "auto",
-        classes: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(
-            penalty=penalty,
-            reg_lambda=reg_lambda,
-            reg_mu=reg_mu,
-            tol=tol,
-            max_iter=max_iter,
-            input=input,
-            classes=classes,
-        )
