@@ -78,7 +78,7 @@ class MatrixScaling(AffineCalibrator):
     .. [2] M. Kull, M. Perello Nieto, M. Kaengsepp, T. Silva Filho, H. Song and P. Flach, "Beyond
        temperature scaling", NeurIPS 2019.
     .. [3] E. Berta, D. Holzmueller, M. I. Jordan and F. Bach, "Structured matrix scaling for
-       multi-class calibration", AISTATS 2026.
+       multi-class calibration", arXiv:2511.03685v2, 2026.
 
     Examples
     --------

@@ -69,7 +69,7 @@ class VectorScaling(AffineCalibrator):
     .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural
        networks", ICML 2017.
     .. [2] E. Berta, D. Holzmueller, M. I. Jordan and F. Bach, "Structured matrix scaling for
-       multi-class calibration", AISTATS 2026.
+       multi-class calibration", arXiv:2511.03685v2, 2026.
 
     Examples
     --------
