@@ -166,7 +166,7 @@ def test_cumulative_curves_part_by_the_ks_error():
 @pytest.mark.parametrize("name", ["pathology", "histogram", "per_class", "ks_graphs"])
 def test_figures_are_saved(name, saved, tmp_path, capsys):
     """``--figure`` writes a picture."""
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="figures need the extra plot")
     file = tmp_path / "figure.png"
     options = {"histogram": ["--repeats", "1"], "per_class": ["--resamples", "5"]}
     path = [] if name == "pathology" else [saved]
