@@ -13,7 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._affine import Penalty, fit_affine
-from skcalib._blocks import column_blocks, row_blocks
+from skcalib._blocks import column_blocks, each_block, transpose_into
+from skcalib._fitted import check_number, check_numbers
 from skcalib._inputs import (
     as_columns,
     as_matrix,
@@ -24,7 +25,6 @@ from skcalib._inputs import (
     check_weight,
     drop_weightless,
     encode_labels,
-    is_simplex,
     resolve_kind,
 )
 from skcalib._simplex import FloatArray, Kind, Scores, normalise_rows, softmax_inplace
@@ -65,6 +65,9 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
     def _map(self, scores: Scores) -> FloatArray:
         """Return the calibrated probabilities ``(n, K)``."""
 
+    def _check_fitted(self) -> None:
+        """Raise ValueError if the attributes of `_fit`, read from a file, cannot be a fit's."""
+
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the calibrator on held-out scores.
 
@@ -95,15 +98,15 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         S = as_matrix(X)
-        check_possible(S)
-        kind = resolve_kind(S, self.input)
+        found = check_possible(S)
+        kind = resolve_kind(S, found, self.input)
         labels = check_labels(y, warn=True)
         check_lengths(labels, S, "y", "X")
         w = check_weight(sample_weight, S.shape[0])
         fitted: dict[str, Any] = {"input_": kind}
         # Whoever says "logits" of rows that lie on the simplex is believed at prediction too.
-        fitted["_refuses_simplex"] = kind == "logits" and not is_simplex(S)
-        columns = as_columns(S, kind)
+        fitted["_refuses_simplex"] = kind == "logits" and not found.is_simplex
+        columns = as_columns(S, found, kind)
         code, fitted["classes_"] = encode_labels(labels, columns.shape[1], self.classes)
         columns, code, w = drop_weightless(columns, code, w)
         scores = Scores(columns, kind, fitted["classes_"])
@@ -140,10 +143,10 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
                 "a single row."
             )
         validate_data(self, X if hasattr(X, "columns") else S, reset=False, skip_check_array=True)
-        check_possible(S)
+        found = check_possible(S)
         kind: Kind = self.input_
-        check_kind(S, kind, self._refuses_simplex)
-        return self._map(Scores(as_columns(S, kind), kind))
+        check_kind(S, found, kind, self._refuses_simplex)
+        return self._map(Scores(as_columns(S, found, kind), kind))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the label of the largest calibrated probability, the lowest column on ties.
@@ -220,14 +223,20 @@ class AffineCalibrator(ScoreCalibrator):
         )
         return {"coef_": fitted.coef, "intercept_": fitted.intercept, "n_iter_": fitted.n_iter}
 
+    def _check_fitted(self) -> None:
+        n_classes = self.classes_.size
+        check_numbers(self, "coef_", (n_classes,) * (2 if self._full else 1))
+        check_numbers(self, "intercept_", (n_classes,))
+        check_number(self, "n_iter_", low=0)
+
     def _map(self, scores: Scores) -> FloatArray:
-        out = np.empty(scores.shape, dtype=scores.dtype)
-        for rows in row_blocks(*scores.shape):
+        def softmax_of(rows: slice) -> Float64Array:
             Z = scores.logits(rows)
             Z = Z @ self.coef_.T if self._full else Z * self.coef_
             Z += self.intercept_
-            out[rows] = softmax_inplace(Z)
-        return out
+            return softmax_inplace(Z)
+
+        return scores.map_rows(softmax_of)
 
 
 class ColumnwiseCalibrator(ScoreCalibrator):
@@ -242,6 +251,10 @@ class ColumnwiseCalibrator(ScoreCalibrator):
         """Return the first class that has a map of its own."""
         return 1 if n_classes == 2 else 0
 
+    def _map_count(self) -> int:
+        """Return the number of maps of a fitted calibrator."""
+        return self.classes_.size - self._first_column(self.classes_.size)
+
     def _columns(self, scores: Scores, columns: slice) -> FloatArray:
         """Return what the maps of a block of classes are applied to, ``(k, n)``, fresh."""
         return scores.proba_columns(columns)
@@ -254,12 +267,15 @@ class ColumnwiseCalibrator(ScoreCalibrator):
         n, n_classes = scores.shape
         first = self._first_column(n_classes)
         out = np.empty((n, n_classes), dtype=scores.dtype)
-        for block in column_blocks(n, n_classes - first):
+
+        def map_block(block: slice) -> None:
             columns = slice(block.start + first, block.stop + first)
             values = self._columns(scores, columns)
             for i, column in enumerate(values):
                 values[i] = self._map_column(block.start + i, column)
-            out[:, columns] = values.T
+            transpose_into(values, out[:, columns])
+
+        each_block(map_block, column_blocks(n, n_classes - first), at_a_time=1)
         if first:
             np.subtract(1, out[:, 1], out=out[:, 0])
             return out

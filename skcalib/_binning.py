@@ -15,13 +15,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._blocks import row_blocks
-from skcalib._one_vs_rest import SortedProblem, is_unit, is_whole, sort_problem, sorted_columns
+from skcalib._blocks import each_block, map_blocks, row_blocks
+from skcalib._one_vs_rest import (
+    SortedProblem,
+    is_unit,
+    is_whole,
+    map_columns,
+    map_sorted,
+    sort_problem,
+)
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
@@ -186,20 +193,16 @@ def columns_table(
     if bins.method == "uniform":
         return _columns_uniform(scores, code, w, bins, threshold, first)
     if bins.method == "rank":
-        _, n_classes = scores.shape
-        columns = (scores.proba_columns(slice(k, k + 1))[0] for k in range(first, n_classes))
-        return _stack(
-            [
-                flat_table(column, code == k, w, bins, threshold=threshold)
-                for k, column in enumerate(columns, start=first)
-            ]
-        )
-    return _stack(
-        [
-            _table_by_edges(problem.above(threshold), bins)
-            for _, problem in sorted_columns(scores, code, w, first)
-        ]
-    )
+
+        def by_rank(k: int, column: FloatArray) -> BinTable:
+            return flat_table(column, code == k, w, bins, threshold=threshold)
+
+        return _stack(list(map_columns(by_rank, scores, first)))
+
+    def by_edges(_: int, problem: SortedProblem) -> BinTable:
+        return _table_by_edges(problem.above(threshold), bins)
+
+    return _stack(list(map_sorted(by_edges, scores, code, w, first)))
 
 
 def pooled_table(
@@ -215,13 +218,25 @@ def pooled_table(
         return columns_table(scores, code, w, bins, threshold=threshold).pooled()
     n, n_classes = scores.shape
     entries = np.empty((n, n_classes), dtype=scores.dtype)
-    for rows in row_blocks(n, n_classes):
+
+    def fill(rows: slice) -> None:
         entries[rows] = _row_block(scores, rows)
+
+    each_block(fill, row_blocks(n, n_classes))
     hit = np.zeros((n, n_classes), dtype=bool)
     hit[np.arange(n), code] = True
     # A broadcast 1 costs nothing; weights are written out only where there are some.
     weight = np.broadcast_to(1.0, entries.size) if is_unit(w) else np.repeat(w, n_classes)
     return flat_table(entries.ravel(), hit.ravel(), weight, bins, threshold=threshold)
+
+
+class _Kept(NamedTuple):
+    """Entries of a block of rows that lie above the first bin, or above the threshold."""
+
+    cell: NDArray[np.intp]
+    entry: FloatArray
+    hit: NDArray[np.bool_]
+    weight: Float64Array
 
 
 def _columns_uniform(
@@ -238,30 +253,29 @@ def _columns_uniform(
     # of the scores a cut may round up, so it is taken a step lower and the few left are sifted.
     exact = bins.uniform_edges()[1] if threshold is None else np.float64(threshold)
     cut = np.nextafter(scores.dtype.type(exact), scores.dtype.type(-1))
-    column_sum = np.zeros(m)
-    cells, entries, hits, weights = [], [], [], []
-    for rows in row_blocks(n, n_classes):
+    unit = is_unit(w)
+
+    def sift(rows: slice) -> tuple[Float64Array | None, _Kept]:
         block = _row_block(scores, rows)[:, first:]
+        total = None
         if threshold is None:
-            column_sum += w[rows] @ block
-        candidates = np.flatnonzero(block > cut)
-        row, column = np.divmod(candidates, m)
+            total = block.sum(axis=0, dtype=np.float64) if unit else w[rows] @ block
+        row, column = np.divmod(np.flatnonzero(block > cut), m)
         value = block[row, column]
         index = bins.uniform_index(value)
         kept = index > 0 if threshold is None else exceeds(value, threshold)
         row, column, value, index = row[kept], column[kept], value[kept], index[kept]
-        cells.append(column * bins.n_bins + index)
-        entries.append(value)
-        hits.append(code[rows][row] == column + first)
-        weights.append(w[rows][row])
-    table = _from_cells(
-        np.concatenate(cells),
-        np.concatenate(entries),
-        np.concatenate(hits),
-        np.concatenate(weights),
-        bins,
-        m,
-    )
+        hit = code[rows][row] == column + first
+        return total, _Kept(column * bins.n_bins + index, value, hit, w[rows][row])
+
+    column_sum = np.zeros(m)
+    parts = []
+    for total, kept in map_blocks(sift, row_blocks(n, n_classes)):
+        parts.append(kept)
+        if total is not None:
+            column_sum += total
+    cells, entries, hits, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+    table = _from_cells(cells, entries, hits, weights, bins, m)
     if threshold is None:
         _fill_first_bin(table, scores, code, w, bins, column_sum, first)
     return table

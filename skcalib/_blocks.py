@@ -1,19 +1,37 @@
-"""Floor 0: row blocks and class blocks of bounded memory.
+"""Floor 0: row blocks and class blocks of bounded memory, computed in threads.
 
 A pass over an ``(n, K)`` array is a loop over pieces that fit a core's cache, so that no
-temporary of the array's own size is ever made and a memory-mapped array is read once.
+temporary of the array's own size is ever made and a memory-mapped array is read once. NumPy
+releases the interpreter's lock in these pieces, so a long loop uses the cores there are. What a
+piece is does not depend on the number of threads, and results come back in order: neither do they.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from itertools import chain, islice
+from typing import Any, TypeVar
+
+import joblib
+from joblib.parallel import get_active_backend
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+T = TypeVar("T")
 
 # Half a mebibyte of float64 leaves room in a 1-2 MiB second-level cache for the two or three
 # temporaries that a kernel makes of its block.
 ROW_BLOCK_BYTES = 1 << 19
 # A block of columns is sorted or searched column by column: it need not fit the cache, only
-# bound the memory.
-COLUMN_BLOCK_BYTES = 1 << 23
+# bound the memory, of which each thread holds a few blocks.
+COLUMN_BLOCK_BYTES = 1 << 22
+# Rows of a tile of a transposition.
+TILE = 512
+# Row blocks that a thread takes at a time: handing over one takes as long as summing it.
+AT_A_TIME = 8
 
 
 def row_blocks(n_rows: int, n_columns: int, block_bytes: int = ROW_BLOCK_BYTES) -> Iterator[slice]:
@@ -30,3 +48,73 @@ def column_blocks(
     step = max(1, block_bytes // (8 * max(1, n_rows)))
     for start in range(0, n_columns, step):
         yield slice(start, min(start + step, n_columns))
+
+
+def transpose_into(A: NDArray[Any], out: NDArray[Any]) -> None:
+    """Write ``A.T`` to `out` in tiles of a few hundred rows (or columns, if A is wider than long).
+
+    Written whole, a few columns of a wide array would miss the cache at every entry.
+    """
+    if A.shape[0] < A.shape[1]:
+        A, out = A.T, out.T
+    for start in range(0, A.shape[0], TILE):
+        out[:, start : start + TILE] = A[start : start + TILE].T
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through the loaded libraries: milliseconds
+
+
+def thread_count() -> int:
+    """Threads that a loop may use.
+
+    ``n_jobs`` of an enclosing `joblib.parallel_config`; else 1 within a worker of joblib (whoever
+    works in parallel already has taken the cores); else the cores there are, or fewer if
+    threadpoolctl or ``OMP_NUM_THREADS`` say so.
+    """
+    backend, n_jobs = get_active_backend()
+    if n_jobs is None:
+        if backend.nesting_level:
+            return 1
+        limits = [pool["num_threads"] for pool in _thread_pools().info()]
+        return min([joblib.cpu_count(), *limits])
+    return n_jobs if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + n_jobs)
+
+
+def each_block(
+    function: Callable[[slice], None], blocks: Iterable[slice], at_a_time: int = AT_A_TIME
+) -> None:
+    """Call ``function(block)`` of each block, which writes its result where it belongs."""
+    deque(map_blocks(function, blocks, at_a_time), maxlen=0)
+
+
+def map_blocks(
+    function: Callable[[slice], T], blocks: Iterable[slice], at_a_time: int = AT_A_TIME
+) -> Iterator[T]:
+    """Yield ``function(block)`` of each block, in order, computed in threads if there are many.
+
+    Each thread takes `at_a_time` blocks, and only a few results wait to be taken, so that memory
+    stays bounded. A loop that two threads could not share stays in the caller's.
+    """
+    blocks = iter(blocks)
+    first, second = list(islice(blocks, at_a_time)), list(islice(blocks, at_a_time))
+    if not second or (threads := thread_count()) == 1:
+        yield from map(function, chain(first, second, blocks))
+        return
+
+    def compute(several: list[slice]) -> list[T]:
+        return [function(block) for block in several]
+
+    waiting: deque[Future[list[T]]] = deque()
+    pool = ThreadPoolExecutor(threads)
+    try:
+        waiting.extend(pool.submit(compute, several) for several in (first, second))
+        while several := list(islice(blocks, at_a_time)):
+            waiting.append(pool.submit(compute, several))
+            if len(waiting) > threads + 1:
+                yield from waiting.popleft().result()
+        while waiting:
+            yield from waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
 
-from skcalib._blocks import row_blocks
+from skcalib._blocks import map_blocks, row_blocks
 from skcalib._simplex import FloatArray, Kind
 
 # Rows of float16 probabilities, summed exactly, stay within 5e-4 of 1.
@@ -54,63 +54,83 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
     return array[:, None] if array.ndim == 1 else array
 
 
-def check_possible(S: FloatArray, name: str = "X") -> None:
-    """Refuse NaN, +inf, and rows whose every logit is -inf."""
-    for rows in row_blocks(*S.shape):
+class Survey(NamedTuple):
+    """What one pass over scores finds: their range, and the first rows off the simplex."""
+
+    low: float
+    high: float
+    flawed: slice | None
+
+    @property
+    def in_unit_interval(self) -> bool:
+        """Whether all values lie in [0, 1], up to rounding."""
+        return self.low >= -RANGE_TOLERANCE and self.high <= 1 + RANGE_TOLERANCE
+
+    @property
+    def is_simplex(self) -> bool:
+        """Whether every row is a probability vector (one column: every value in [0, 1])."""
+        return self.flawed is None
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether rounding left a value outside [0, 1]."""
+        return self.low < 0 or self.high > 1
+
+
+def check_possible(S: FloatArray, name: str = "X") -> Survey:
+    """Refuse NaN, +inf, and rows whose every logit is -inf; return what the pass found."""
+    single = S.shape[1] == 1
+
+    def look(rows: slice) -> Survey:
         block = S[rows]
-        low, high = block.min(), block.max()
-        if not (high < np.inf):  # also true of NaN
-            i, j = np.argwhere(np.isnan(block) | np.isposinf(block))[0]
-            what = "NaN" if np.isnan(block[i, j]) else "infinity"
-            raise ValueError(
-                f"{name} contains {what} (first at row {rows.start + i}, column {j}); "
-                "drop or repair such rows."
-            )
-        if low == -np.inf and S.shape[1] > 1:
+        low, high = float(block.min()), float(block.max())
+        if not high < np.inf:  # also true of NaN
+            raise ValueError(_not_a_number(block, rows.start, name))
+        if low == -np.inf and not single:
             dead = np.flatnonzero(np.isneginf(block).all(axis=1))
             if dead.size:
                 raise ValueError(
                     f"{name}: every logit of row {rows.start + dead[0]} is -inf; a row needs at "
                     "least one class that is possible."
                 )
+        found = Survey(low, high, None)
+        if found.in_unit_interval and (single or not (_excess(block) > ROW_SUM_TOLERANCE).any()):
+            return found
+        return found._replace(flawed=rows)
+
+    each = list(map_blocks(look, row_blocks(*S.shape)))
+    flawed = next((part.flawed for part in each if part.flawed is not None), None)
+    return Survey(min(part.low for part in each), max(part.high for part in each), flawed)
 
 
-class _Simplex(NamedTuple):
-    """What one pass finds: the first row off the simplex and why, and whether rounding left it."""
-
-    row: int = -1
-    why: str = ""
-    rounded: bool = False
-
-
-def _check_simplex(S: FloatArray) -> _Simplex:
-    single = S.shape[1] == 1
-    ones = np.ones(S.shape[1], dtype=S.dtype)
-    rounded = False
-    for rows in row_blocks(*S.shape):
-        block = S[rows]
-        low, high = block.min(), block.max()
-        if not (low >= -RANGE_TOLERANCE and high <= 1 + RANGE_TOLERANCE):
-            outside = ~((block >= -RANGE_TOLERANCE) & (block <= 1 + RANGE_TOLERANCE))
-            i, j = np.argwhere(outside)[0]
-            return _Simplex(rows.start + int(i), f"holds {block[i, j]:.6g}, outside [0, 1]")
-        rounded = rounded or bool(low < 0 or high > 1)
-        if not single:
-            off = np.flatnonzero(~(np.abs(block @ ones - 1.0) <= ROW_SUM_TOLERANCE))
-            if off.size:
-                total = block[off[0]].sum(dtype=np.float64)
-                return _Simplex(rows.start + int(off[0]), f"sums to {total:.6g}, not 1")
-    return _Simplex(rounded=rounded)
-
-
-def _in_unit_interval(S: FloatArray) -> bool:
-    return all(
-        S[rows].min() >= -RANGE_TOLERANCE and S[rows].max() <= 1 + RANGE_TOLERANCE
-        for rows in row_blocks(*S.shape)
+def _not_a_number(block: FloatArray, start: int, name: str) -> str:
+    i, j = np.argwhere(np.isnan(block) | np.isposinf(block))[0]
+    what = "NaN" if np.isnan(block[i, j]) else "infinity"
+    return (
+        f"{name} contains {what} (first at row {start + i}, column {j}); drop or repair such rows."
     )
 
 
-def resolve_kind(S: FloatArray, input: str, name: str = "X") -> Kind:
+def _excess(block: FloatArray) -> FloatArray:
+    return np.abs(np.einsum("ij->i", block) - 1.0)
+
+
+def _first_flaw(S: FloatArray, flawed: slice) -> str:
+    """Say which row of a flawed block is the first off the simplex, and why."""
+    block = S[flawed]
+    outside = ~((block >= -RANGE_TOLERANCE) & (block <= 1 + RANGE_TOLERANCE))
+    off = outside.any(axis=1)
+    if S.shape[1] > 1:
+        off |= _excess(block) > ROW_SUM_TOLERANCE
+    i = int(np.flatnonzero(off)[0])
+    if outside[i].any():
+        why = f"holds {block[i, outside[i]][0]:.6g}, outside [0, 1]"
+    else:
+        why = f"sums to {block[i].sum(dtype=np.float64):.6g}, not 1"
+    return f"row {flawed.start + i} {why}"
+
+
+def resolve_kind(S: FloatArray, found: Survey, input: str, name: str = "X") -> Kind:
     """Decide, once, whether checked scores are logits or probabilities.
 
     Raises
@@ -121,24 +141,23 @@ def resolve_kind(S: FloatArray, input: str, name: str = "X") -> Kind:
     """
     if input == "logits":
         return "logits"
-    row, why, _ = _check_simplex(S)
-    if row < 0:
+    if found.flawed is None:
         return "proba"
     if input == "proba":
         raise ValueError(
-            f"{name}: row {row} {why}, but input='proba' was given; pass probabilities whose "
-            "rows sum to 1, or input='logits'."
+            f"{name}: {_first_flaw(S, found.flawed)}, but input='proba' was given; pass "
+            "probabilities whose rows sum to 1, or input='logits'."
         )
-    if not _in_unit_interval(S):
+    if not found.in_unit_interval:
         return "logits"
     raise ValueError(
-        f"{name}: all values lie in [0, 1] but row {row} {why}: logits or probabilities? Pass "
-        "input='logits' if these are logits; divide each row by its sum if these are "
-        "probabilities."
+        f"{name}: all values lie in [0, 1] but {_first_flaw(S, found.flawed)}: logits or "
+        "probabilities? Pass input='logits' if these are logits; divide each row by its sum if "
+        "these are probabilities."
     )
 
 
-def check_kind(S: FloatArray, kind: Kind, certain: bool, name: str = "X") -> None:
+def check_kind(S: FloatArray, found: Survey, kind: Kind, certain: bool, name: str = "X") -> None:
     """Refuse scores of another kind than the one decided in fit.
 
     A single row, or one column, of logits may lie on the simplex by chance: only a batch of
@@ -146,23 +165,17 @@ def check_kind(S: FloatArray, kind: Kind, certain: bool, name: str = "X") -> Non
     (`certain`).
     """
     if kind == "proba":
-        row, why, _ = _check_simplex(S)
-        if row >= 0:
+        if found.flawed is not None:
             raise ValueError(
-                f"{name}: row {row} {why}, but this calibrator was fitted on "
+                f"{name}: {_first_flaw(S, found.flawed)}, but this calibrator was fitted on "
                 "probabilities (input_='proba'); pass probabilities, or fit it again on logits."
             )
-    elif certain and S.shape[0] > 1 and S.shape[1] > 1 and is_simplex(S):
+    elif certain and S.shape[0] > 1 and S.shape[1] > 1 and found.is_simplex:
         raise ValueError(
             f"{name}: all rows are probability vectors (row 0 sums to 1), but this calibrator "
             "was fitted on logits (input_='logits'); pass logits, or fit it again on "
             "probabilities."
         )
-
-
-def is_simplex(S: FloatArray) -> bool:
-    """Whether every row is a probability vector (one column: every value in [0, 1])."""
-    return _check_simplex(S).row < 0
 
 
 def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
@@ -173,11 +186,9 @@ def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
     return np.hstack([first, S])
 
 
-def as_columns(S: FloatArray, kind: Kind) -> FloatArray:
+def as_columns(S: FloatArray, found: Survey, kind: Kind) -> FloatArray:
     """One column for each class; probabilities that rounding left outside [0, 1] are mended."""
-    if kind == "proba" and _check_simplex(S).rounded:
-        S = np.clip(S, 0, 1)
-    return two_columns(S, kind)
+    return two_columns(np.clip(S, 0, 1) if kind == "proba" and found.is_rounded else S, kind)
 
 
 def check_weight(
@@ -351,14 +362,13 @@ def check_predictions(
     if isinstance(y_proba, Predictions):
         return y_proba
     P = as_matrix(y_proba, "y_proba")
-    row, why, rounded = _check_simplex(P)
-    if row >= 0:
-        check_possible(P, "y_proba")
+    found = check_possible(P, "y_proba")
+    if found.flawed is not None:
         raise ValueError(
-            f"y_proba: row {row} {why}; pass class probabilities (the softmax of logits, or rows "
-            "divided by their sum)."
+            f"y_proba: {_first_flaw(P, found.flawed)}; pass class probabilities (the softmax of "
+            "logits, or rows divided by their sum)."
         )
-    P = two_columns(np.clip(P, 0, 1) if rounded else P, "proba")
+    P = as_columns(P, found, "proba")
     y = check_labels(y_true, "y_true")
     check_lengths(y, P, "y_true", "y_proba")
     w = check_weight(sample_weight, P.shape[0])

@@ -11,17 +11,18 @@ feature separates it) the answer is the limit, or as near to it as the gradient 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from skcalib._blocks import column_blocks
+from skcalib._blocks import column_blocks, map_blocks
 from skcalib._simplex import Scores
 
 Float64Array = NDArray[np.float64]
+T = TypeVar("T")
 
 # Largest entry of the gradient, in standardised features and a total weight of 1. An error of
 # this size in a probability is beyond any sample.
@@ -102,15 +103,22 @@ def separates(score: Float64Array, hit: NDArray[np.bool_]) -> bool:
     return bool(both and score[~hit].max() <= score[hit].min())
 
 
-def each_log_odds(
-    scores: Scores, code: NDArray[np.intp], first: int
-) -> Iterator[tuple[int, Float64Array, NDArray[np.bool_]]]:
-    """Yield ``(k, log-odds of class k, rows of class k)`` from class `first` on."""
+def map_log_odds(
+    function: Callable[[int, Float64Array, NDArray[np.bool_]], T],
+    scores: Scores,
+    code: NDArray[np.intp],
+    first: int,
+) -> Iterator[T]:
+    """Yield ``function(k, log-odds of class k, rows of class k)`` from class `first` on."""
     n, n_classes = scores.shape
-    for block in column_blocks(n, n_classes - first):
+
+    def compute(block: slice) -> list[T]:
         columns = slice(block.start + first, block.stop + first)
-        for k, column in enumerate(scores.log_odds_columns(columns), start=columns.start):
-            yield k, column, code == k
+        odds = scores.log_odds_columns(columns)
+        return [function(k, column, code == k) for k, column in enumerate(odds, columns.start)]
+
+    for several in map_blocks(compute, column_blocks(n, n_classes - first), at_a_time=1):
+        yield from several
 
 
 def warn_separated(name: str, separated: list[int], n_maps: int) -> None:

@@ -7,16 +7,17 @@ need just the ranks of its positives: `numpy.searchsorted` of a few values in ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._blocks import column_blocks
+from skcalib._blocks import column_blocks, map_blocks
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
+T = TypeVar("T")
 
 
 class SortedProblem(NamedTuple):
@@ -113,19 +114,36 @@ def class_members(code: NDArray[np.intp], n_classes: int) -> list[NDArray[np.int
     return np.split(order, np.searchsorted(code[order], np.arange(1, n_classes)))
 
 
-def each_column(scores: Scores, first: int = 0) -> Iterator[tuple[int, FloatArray]]:
-    """Yield ``(k, probabilities of class k)`` from class `first` on, made block by block."""
+def map_columns(
+    function: Callable[[int, FloatArray], T], scores: Scores, first: int = 0
+) -> Iterator[T]:
+    """Yield ``function(k, probabilities of class k)`` from class `first` on, in order.
+
+    Columns are fresh, made block by block, and mapped in threads if there are many.
+    """
     n, n_classes = scores.shape
-    for block in column_blocks(n, n_classes - first):
+
+    def compute(block: slice) -> list[T]:
         columns = slice(block.start + first, block.stop + first)
-        yield from enumerate(scores.proba_columns(columns), start=columns.start)
+        made = scores.proba_columns(columns)
+        return [function(k, column) for k, column in enumerate(made, start=columns.start)]
+
+    for several in map_blocks(compute, column_blocks(n, n_classes - first), at_a_time=1):
+        yield from several
 
 
-def sorted_columns(
-    scores: Scores, code: NDArray[np.intp], w: Float64Array, first: int = 0
-) -> Iterator[tuple[int, SortedProblem]]:
-    """Yield ``(k, sorted problem of class k against the rest)`` from class `first` on."""
+def map_sorted(
+    function: Callable[[int, SortedProblem], T],
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    first: int = 0,
+) -> Iterator[T]:
+    """Yield ``function(k, sorted problem of class k against the rest)`` as `map_columns` does."""
     members = class_members(code, scores.shape[1])
     weights = None if is_unit(w) else w
-    for k, column in each_column(scores, first):
-        yield k, sort_problem(column, members[k], weights)
+
+    def compute(k: int, column: FloatArray) -> T:
+        return function(k, sort_problem(column, members[k], weights))
+
+    return map_columns(compute, scores, first)

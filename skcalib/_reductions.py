@@ -5,14 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._blocks import row_blocks
+from skcalib._blocks import each_block, row_blocks
 from skcalib._simplex import FloatArray
 
 
 def top_label(P: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return the largest probability of each row and its column, the lowest one on ties."""
-    predicted = P.argmax(axis=1)
-    return np.take_along_axis(P, predicted[:, None], axis=1)[:, 0], predicted
+    score = np.empty(P.shape[0], dtype=P.dtype)
+    predicted = np.empty(P.shape[0], dtype=np.intp)
+
+    def reduce(rows: slice) -> None:
+        block = P[rows]
+        predicted[rows] = block.argmax(axis=1)
+        score[rows] = np.take_along_axis(block, predicted[rows, None], axis=1)[:, 0]
+
+    each_block(reduce, row_blocks(*P.shape))
+    return score, predicted
 
 
 def top_r(P: FloatArray, code: NDArray[np.intp], r: int) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -23,10 +31,13 @@ def top_r(P: FloatArray, code: NDArray[np.intp], r: int) -> tuple[FloatArray, ND
     n, n_classes = P.shape
     score = np.empty(n, dtype=P.dtype)
     hit = np.empty(n, dtype=bool)
-    for rows in row_blocks(n, n_classes):
+
+    def reduce(rows: slice) -> None:
         block = P[rows]
         score[rows] = np.partition(block, n_classes - r, axis=1)[:, n_classes - r]
         hit[rows] = _rank_of_true(block, code[rows]) == r
+
+    each_block(reduce, row_blocks(n, n_classes))
     return score, hit
 
 
@@ -40,11 +51,14 @@ def within_top_r(
     if r == n_classes:
         # Sums of whole rows are 1 up to rounding; their order would be noise.
         return score, hit
-    for rows in row_blocks(n, n_classes):
+
+    def reduce(rows: slice) -> None:
         block = P[rows]
         largest = np.sort(np.partition(block, n_classes - r, axis=1)[:, n_classes - r :], axis=1)
         score[rows] = np.minimum(largest[:, ::-1].sum(axis=1, dtype=np.float64), 1.0)
         hit[rows] = _rank_of_true(block, code[rows]) <= r
+
+    each_block(reduce, row_blocks(n, n_classes))
     return score, hit
 
 

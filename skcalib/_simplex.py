@@ -5,23 +5,26 @@ The only clip, the only softmax and the only row normalisation of the package li
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from skcalib._blocks import row_blocks
+from skcalib._blocks import each_block, map_blocks, row_blocks, transpose_into
 
 Kind = Literal["logits", "proba"]
 FloatArray = NDArray[np.floating]
+# Largest logit of each row, and the sum of the exponentials of what lies below it.
+Normaliser = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 # The smallest probability whose logarithm is taken: an exact 0 (or a logit of -inf) keeps a
 # finite log of -27.6 and cannot outweigh every other row of a fit.
 LOG_PROBA_MIN = float(np.log(1e-12))
 
 
-def _top_and_total(Z: FloatArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Largest entry of each row, and the sum of the exponentials of what lies below it."""
+def _top_and_total(Z: FloatArray) -> Normaliser:
     top = Z.max(axis=1).astype(np.float64)
     return top, np.exp(Z - top[:, None]).sum(axis=1)
 
@@ -42,7 +45,8 @@ def softmax_inplace(Z: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def normalise_rows(Q: FloatArray) -> FloatArray:
     """Divide each row of non-negative `Q` by its sum, in place; an all-zero row becomes uniform."""
-    for rows in row_blocks(*Q.shape):
+
+    def normalise(rows: slice) -> None:
         block = Q[rows]
         total = block.sum(axis=1, dtype=np.float64)
         empty = total <= 0.0
@@ -50,6 +54,8 @@ def normalise_rows(Q: FloatArray) -> FloatArray:
             block[empty] = 1.0
             total[empty] = block.shape[1]
         np.divide(block, total[:, None], out=block, casting="same_kind")
+
+    each_block(normalise, row_blocks(*Q.shape))
     return Q
 
 
@@ -77,7 +83,10 @@ class Scores:
         self.array = array
         self.kind = kind
         self.classes = np.arange(array.shape[1]) if classes is None else classes
-        self._normaliser: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+        # What the columns of logits need of their rows is found once, by whichever thread asks
+        # first.
+        self._once = Lock()
+        self._normaliser: Normaliser | None = None
         self._top_odds: TopOdds | None = None
 
     @property
@@ -108,21 +117,12 @@ class Scores:
 
     def proba_columns(self, columns: slice) -> FloatArray:
         """Probabilities of a block of classes, ``(k, n)``: fresh, contiguous, in `dtype`."""
-        block = self.array[:, columns]
         if self.kind == "proba":
-            return np.array(block.T, order="C")
-        if self._normaliser is None:
-            blocks = [
-                _top_and_total(self.array[rows].astype(np.float64, order="C"))
-                for rows in row_blocks(*self.shape)
-            ]
-            self._normaliser = (
-                np.concatenate([top for top, _ in blocks]),
-                np.concatenate([total for _, total in blocks]),
-            )
+            return self._transposed(columns, self.dtype)
         # The operations of `proba`, so that an entry is the same number whichever way it is read.
-        top, total = self._normaliser
-        P = np.subtract(block.T, top, dtype=np.float64, order="C")
+        top, total = self._row_normaliser()
+        P = self._transposed(columns, np.float64)
+        P -= top
         np.exp(P, out=P)
         P /= total
         return P.astype(self.dtype, copy=False)
@@ -132,7 +132,7 @@ class Scores:
 
         Exact for logits, however large: they are never rounded to probabilities of 0 and 1.
         """
-        block = np.array(self.array[:, columns].T, dtype=np.float64, order="C")
+        block = self._transposed(columns, np.float64)
         if self.kind == "proba":
             lowest = np.exp(LOG_PROBA_MIN)
             rest = np.log(np.maximum(1.0 - block, lowest))
@@ -140,9 +140,7 @@ class Scores:
             np.log(block, out=block)
             block -= rest
             return block
-        if self._top_odds is None:
-            self._top_odds = self._find_top_odds()
-        best, top, rest = self._top_odds
+        best, top, rest = self._row_odds()
         block -= top
         # Of the mass of a row, measured by its largest entry, what is not of this class: at
         # least 1 but for the largest entry itself, so that nothing cancels.
@@ -155,16 +153,54 @@ class Scores:
         block[best[i] - columns.start, i] = top[i] - rest[i]
         return block
 
-    def _find_top_odds(self) -> TopOdds:
-        n = self.shape[0]
-        best, top, rest = np.empty(n, dtype=np.intp), np.empty(n), np.empty(n)
-        for rows in row_blocks(*self.shape):
-            Z = self.logits(rows)
-            best[rows] = Z.argmax(axis=1)
-            top[rows] = np.take_along_axis(Z, best[rows, None], axis=1)[:, 0]
-            np.put_along_axis(Z, best[rows, None], -np.inf, axis=1)
-            rest[rows] = log_sum_exp(Z)
-        return TopOdds(best, top, rest)
+    def _transposed(self, columns: slice, dtype: DTypeLike) -> FloatArray:
+        block = self.array[:, columns]
+        out = np.empty(block.shape[::-1], dtype=dtype)
+        transpose_into(block, out)
+        return out
+
+    def _row_normaliser(self) -> Normaliser:
+        with self._once:
+            if self._normaliser is None:
+                each = list(
+                    map_blocks(
+                        lambda rows: _top_and_total(self.array[rows].astype(np.float64, order="C")),
+                        row_blocks(*self.shape),
+                    )
+                )
+                self._normaliser = (
+                    np.concatenate([top for top, _ in each]),
+                    np.concatenate([total for _, total in each]),
+                )
+        return self._normaliser
+
+    def _row_odds(self) -> TopOdds:
+        with self._once:
+            if self._top_odds is None:
+                n = self.shape[0]
+                found = TopOdds(np.empty(n, dtype=np.intp), np.empty(n), np.empty(n))
+
+                def find(rows: slice) -> None:
+                    Z = self.logits(rows)
+                    best = Z.argmax(axis=1)
+                    found.best[rows] = best
+                    found.top[rows] = np.take_along_axis(Z, best[:, None], axis=1)[:, 0]
+                    np.put_along_axis(Z, best[:, None], -np.inf, axis=1)
+                    found.rest[rows] = log_sum_exp(Z)
+
+                each_block(find, row_blocks(*self.shape))
+                self._top_odds = found
+        return self._top_odds
+
+    def map_rows(self, function: Callable[[slice], NDArray[np.float64]]) -> FloatArray:
+        """Return ``function(rows)`` of all blocks of rows, ``(n, K)``, in `dtype`."""
+        out = np.empty(self.shape, dtype=self.dtype)
+
+        def fill(rows: slice) -> None:
+            out[rows] = function(rows)
+
+        each_block(fill, row_blocks(*self.shape))
+        return out
 
 
 class LogProba(Scores):

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import joblib
 import numpy as np
 import pytest
 
+from skcalib._blocks import column_blocks
 from skcalib._one_vs_rest import (
     class_members,
-    each_column,
     is_unit,
     is_whole,
+    map_columns,
+    map_sorted,
     sort_problem,
-    sorted_columns,
 )
 from skcalib._simplex import Scores
+
+
+def both(k, found):
+    return k, found
 
 
 def tied_scores(n, n_classes, seed=0, dtype=np.float64):
@@ -27,7 +35,7 @@ def tied_scores(n, n_classes, seed=0, dtype=np.float64):
 
 def test_the_view_holds_each_column_in_order_with_its_weights_and_positives():
     P, code, w = tied_scores(40, 3)
-    for k, problem in sorted_columns(Scores(P, "proba"), code, w):
+    for k, problem in map_sorted(both, Scores(P, "proba"), code, w):
         rows = sorted(range(40), key=lambda i: P[i, k])
         assert problem.values.tolist() == [P[i, k] for i in rows]
         assert problem.weights.tolist() == [w[i] for i in rows]
@@ -41,7 +49,7 @@ def test_the_view_holds_each_column_in_order_with_its_weights_and_positives():
 
 def test_weights_of_one_are_not_carried():
     P, code, _ = tied_scores(40, 3)
-    for k, problem in sorted_columns(Scores(P, "proba"), code, np.ones(40)):
+    for k, problem in map_sorted(both, Scores(P, "proba"), code, np.ones(40)):
         assert problem.weights is None
         assert problem.positive_weights is None
         assert problem.values.tolist() == sorted(P[:, k])
@@ -73,14 +81,17 @@ def test_members_are_row_numbers_of_each_class_and_empty_for_a_missing_one():
     assert [rows.tolist() for rows in members] == [[1, 4], [], [0, 2], [3]]
 
 
-def test_columns_come_in_order_across_blocks_from_the_first_asked_for(monkeypatch):
-    monkeypatch.setattr("skcalib._blocks.COLUMN_BLOCK_BYTES", 1)
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_columns_come_in_order_across_blocks_from_the_first_asked_for(monkeypatch, n_jobs):
+    one_at_a_time = partial(column_blocks, block_bytes=1)
+    monkeypatch.setattr("skcalib._one_vs_rest.column_blocks", one_at_a_time)
     P, code, w = tied_scores(10, 7)
-    columns = list(each_column(Scores(P, "proba"), first=2))
+    with joblib.parallel_config(n_jobs=n_jobs):
+        columns = list(map_columns(both, Scores(P, "proba"), first=2))
+        problems = list(map_sorted(both, Scores(P, "proba"), code, w, first=1))
     assert [k for k, _ in columns] == [2, 3, 4, 5, 6]
     for k, column in columns:
         assert column.tolist() == P[:, k].tolist()
-    problems = sorted_columns(Scores(P, "proba"), code, w, first=1)
     assert [k for k, _ in problems] == [1, 2, 3, 4, 5, 6]
 
 
@@ -93,15 +104,15 @@ def test_a_column_of_logits_is_the_same_number_as_in_its_row(dtype):
     Z[10:20, 2] = -np.inf
     scores = Scores(Z, "logits")
     rows = scores.proba(slice(0, 500)).astype(dtype)
-    for k, column in each_column(scores):
+    for k, column in map_columns(both, scores):
         assert column.dtype == dtype
         assert column.tolist() == rows[:, k].tolist()
 
 
 def test_a_memory_layout_changes_no_column():
     Z = np.random.default_rng(1).normal(size=(300, 9))
-    c_order = np.stack([column for _, column in each_column(Scores(Z, "logits"))])
-    f_order = np.stack([c for _, c in each_column(Scores(np.asfortranarray(Z), "logits"))])
+    c_order = np.stack([column for _, column in map_columns(both, Scores(Z, "logits"))])
+    f_order = np.stack([c for _, c in map_columns(both, Scores(np.asfortranarray(Z), "logits"))])
     assert c_order.tolist() == f_order.tolist()
 
 

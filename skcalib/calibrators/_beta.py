@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
 from skcalib._base import ColumnwiseCalibrator
-from skcalib._logistic import Logistic, each_log_odds, fit_logistic, separates, warn_separated
+from skcalib._fitted import check_numbers
+from skcalib._logistic import Logistic, fit_logistic, map_log_odds, separates, warn_separated
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
@@ -109,15 +110,21 @@ class BetaCalibrator(ColumnwiseCalibrator):
     def _fit(
         self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
     ) -> dict[str, Any]:
-        coef, intercept, separated = [], [], []
-        for k, odds, hit in each_log_odds(scores, code, self._first_column(scores.shape[1])):
+        def fit_one(
+            k: int, odds: Float64Array, hit: NDArray[np.bool_]
+        ) -> tuple[Float64Array, float, int | None]:
             fitted = fit_beta(odds, hit, w)
-            coef.append(fitted.coef)
-            intercept.append(fitted.intercept)
-            if separates(odds, hit):
-                separated.append(k)
+            return fitted.coef, fitted.intercept, k if separates(odds, hit) else None
+
+        maps = map_log_odds(fit_one, scores, code, self._first_column(scores.shape[1]))
+        coef, intercept, apart = zip(*maps, strict=True)
+        separated = [k for k in apart if k is not None]
         warn_separated("BetaCalibrator", separated, len(coef))
         return {"coef_": np.array(coef), "intercept_": np.array(intercept)}
+
+    def _check_fitted(self) -> None:
+        check_numbers(self, "coef_", (self._map_count(), 2), low=0.0)
+        check_numbers(self, "intercept_", (self._map_count(),), never=True)
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         return expit(self.coef_[j] @ beta_features(column) + self.intercept_[j])

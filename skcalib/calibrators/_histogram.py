@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._base import ColumnwiseCalibrator
 from skcalib._binning import Bins, BinTable, Side, columns_table, pooled_table
+from skcalib._fitted import check_numbers
 from skcalib._one_vs_rest import is_whole
 from skcalib._simplex import FloatArray, Scores
 
@@ -192,6 +193,12 @@ class HistogramBinning(ColumnwiseCalibrator):
             table = pooled_table(scores, code, w, bins)
             prior = np.array([1 / n_classes])
         return bin_shares(table, prior if self.empty == "prior" else None)
+
+    def _check_fitted(self) -> None:
+        n_maps = self._map_count() if self.class_conditional else 1
+        check_numbers(self, "bin_edges_", (n_maps, None), low=0.0, high=1.0, order="weak")
+        n_bins = self.bin_edges_.shape[1] - 1
+        check_numbers(self, "bin_values_", (n_maps, n_bins), low=0.0, high=1.0)
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         row = j if self.class_conditional else 0

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._base import ScoreCalibrator
-from skcalib._blocks import row_blocks
 from skcalib._simplex import FloatArray, Scores
 
 
@@ -55,7 +54,4 @@ class IdentityCalibrator(ScoreCalibrator):
     def _map(self, scores: Scores) -> FloatArray:
         if scores.kind == "proba":
             return scores.array.copy()
-        out = np.empty(scores.shape, dtype=scores.dtype)
-        for rows in row_blocks(*scores.shape):
-            out[rows] = scores.proba(rows)
-        return out
+        return scores.map_rows(scores.proba)

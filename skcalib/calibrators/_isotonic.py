@@ -10,7 +10,8 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils._param_validation import StrOptions
 
 from skcalib._base import ColumnwiseCalibrator
-from skcalib._one_vs_rest import SortedProblem, sorted_columns
+from skcalib._fitted import check_curves
+from skcalib._one_vs_rest import SortedProblem, map_sorted
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
@@ -128,10 +129,13 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
 
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])
-        maps = [
-            isotonic_thresholds(problem) for _, problem in sorted_columns(scores, code, w, first)
-        ]
+        maps = list(
+            map_sorted(lambda _, problem: isotonic_thresholds(problem), scores, code, w, first)
+        )
         return {"X_thresholds_": [x for x, _ in maps], "y_thresholds_": [y for _, y in maps]}
+
+    def _check_fitted(self) -> None:
+        check_curves(self, self._map_count(), low=0.0, high=1.0, order="weak")
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         x, y = self.X_thresholds_[j], self.y_thresholds_[j]

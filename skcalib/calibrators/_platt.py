@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from skcalib._base import ColumnwiseCalibrator
-from skcalib._logistic import each_log_odds, fit_logistic, separates, warn_separated
+from skcalib._fitted import check_numbers
+from skcalib._logistic import fit_logistic, map_log_odds, separates, warn_separated
 from skcalib._simplex import FloatArray, Scores
 
 
@@ -86,15 +87,22 @@ class PlattScaling(ColumnwiseCalibrator):
     def _fit(
         self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
     ) -> dict[str, Any]:
-        coef, intercept, separated = [], [], []
-        for k, odds, hit in each_log_odds(scores, code, self._first_column(scores.shape[1])):
+        def fit_one(
+            k: int, odds: NDArray[np.float64], hit: NDArray[np.bool_]
+        ) -> tuple[float, float, int | None]:
             fitted = fit_logistic(odds[None, :], hit, w)
-            coef.append(fitted.coef[0])
-            intercept.append(fitted.intercept)
-            if separates(odds, hit) or separates(-odds, hit):
-                separated.append(k)
+            apart = separates(odds, hit) or separates(-odds, hit)
+            return fitted.coef[0], fitted.intercept, k if apart else None
+
+        maps = map_log_odds(fit_one, scores, code, self._first_column(scores.shape[1]))
+        coef, intercept, apart = zip(*maps, strict=True)
+        separated = [k for k in apart if k is not None]
         warn_separated("PlattScaling", separated, len(coef))
         return {"coef_": np.array(coef), "intercept_": np.array(intercept)}
+
+    def _check_fitted(self) -> None:
+        check_numbers(self, "coef_", (self._map_count(),))
+        check_numbers(self, "intercept_", (self._map_count(),), never=True)
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         return expit(self.coef_[j] * column + self.intercept_[j])

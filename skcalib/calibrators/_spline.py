@@ -23,8 +23,9 @@ from scipy.interpolate import PPoly
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._base import ColumnwiseCalibrator
-from skcalib._blocks import row_blocks
-from skcalib._one_vs_rest import SortedProblem, is_unit, sort_problem, sorted_columns
+from skcalib._blocks import each_block, row_blocks
+from skcalib._fitted import LARGEST, check_curves, check_numbers
+from skcalib._one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
 from skcalib._reductions import top_label
 from skcalib._simplex import FloatArray, Scores
 
@@ -298,23 +299,25 @@ class SplineCalibrator(ColumnwiseCalibrator):
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         n, n_classes = scores.shape
         basis = spline_basis(self.n_knots, self.runout)
+        first = self._first_column(n_classes)
+        n_thresholds = MAX_THRESHOLDS // (1 if self.mode == "top" else n_classes - first)
+        shared = fractiles(basis, np.arange(n + 1.0)) if is_unit(w) else None
+
+        def fit_one(_: int, problem: SortedProblem) -> SplineMap:
+            grid = fractiles(basis, problem.cumulative_weight()) if shared is None else shared
+            return fit_spline(problem, basis, grid, self.target, n_thresholds)
+
         if self.mode == "top":
             score, hit = np.empty(n), np.empty(n, dtype=bool)
-            for rows in row_blocks(n, n_classes):
+
+            def reduce(rows: slice) -> None:
                 score[rows], predicted = top_label(scores.proba(rows))
                 hit[rows] = predicted == code[rows]
-            n_maps = 1
-            problems = iter([sort_problem(score, hit, None if is_unit(w) else w)])
+
+            each_block(reduce, row_blocks(n, n_classes))
+            maps = [fit_one(0, sort_problem(score, hit, None if is_unit(w) else w))]
         else:
-            first = self._first_column(n_classes)
-            n_maps = n_classes - first
-            problems = (problem for _, problem in sorted_columns(scores, code, w, first))
-        maps, grid = [], None
-        n_thresholds = MAX_THRESHOLDS // n_maps
-        for problem in problems:
-            if grid is None or problem.weights is not None:
-                grid = fractiles(basis, problem.cumulative_weight())
-            maps.append(fit_spline(problem, basis, grid, self.target, n_thresholds))
+            maps = list(map_sorted(fit_one, scores, code, w, first))
         return {
             "knots_": basis.value.x,
             "knot_values_": np.stack([fitted.knot_values for fitted in maps]),
@@ -322,16 +325,23 @@ class SplineCalibrator(ColumnwiseCalibrator):
             "y_thresholds_": [fitted.y for fitted in maps],
         }
 
+    def _check_fitted(self) -> None:
+        n_maps = 1 if self.mode == "top" else self._map_count()
+        check_numbers(self, "knots_", (self.n_knots,), low=0.0, high=1.0, order="strict")
+        check_numbers(self, "knot_values_", (n_maps, self.n_knots))
+        check_curves(self, n_maps, low=-LARGEST, high=LARGEST)
+
     def _map(self, scores: Scores) -> FloatArray:
         if self.mode == "classwise":
             return super()._map(scores)
-        out = np.empty(scores.shape, dtype=scores.dtype)
-        for rows in row_blocks(*scores.shape):
+
+        def map_top(rows: slice) -> Float64Array:
             P = scores.proba(rows)
             score, predicted = top_label(P)
             spread_rest(P, predicted, self._map_column(0, score))
-            out[rows] = P
-        return out
+            return P
+
+        return scores.map_rows(map_top)
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         # In order of the score each look-up starts where the last one ended.

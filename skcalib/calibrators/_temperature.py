@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from skcalib._affine import SCALE_FITS, find_temperature, fit_temperature
 from skcalib._base import ScoreCalibrator
-from skcalib._blocks import row_blocks
+from skcalib._fitted import LARGEST, check_number
 from skcalib._inputs import check_count, check_option
 from skcalib._objectives import TopShifted
 from skcalib._one_vs_rest import is_unit
@@ -99,12 +99,13 @@ def _apart(new: Float64Array, old: Float64Array, least: float) -> list[float]:
 
 def scaled_softmax(scores: Scores, T: float) -> FloatArray:
     """Return softmax(z / T), in the type of the scores."""
-    out = np.empty(scores.shape, dtype=scores.dtype)
-    for rows in row_blocks(*scores.shape):
+
+    def softmax_of(rows: slice) -> Float64Array:
         Z = scores.logits(rows)
         Z /= T
-        out[rows] = softmax_inplace(Z)
-    return out
+        return softmax_inplace(Z)
+
+    return scores.map_rows(softmax_of)
 
 
 def soft_binned_height(
@@ -312,6 +313,9 @@ class TemperatureScaling(ScoreCalibrator):
         found = find_temperature(scores, code, w)
         centre = found.spread if found.bound else found.value
         return {"temperature_": search_temperature(height, centre, rounds)}
+
+    def _check_fitted(self) -> None:
+        check_number(self, "temperature_", low=1 / LARGEST)
 
     def _map(self, scores: Scores) -> FloatArray:
         return scaled_softmax(scores, self.temperature_)

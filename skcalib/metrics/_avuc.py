@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._blocks import row_blocks
+from skcalib._blocks import each_block, row_blocks
 from skcalib._inputs import check_predictions
 from skcalib._reductions import top_label
 from skcalib._simplex import FloatArray, Scores
@@ -16,8 +16,11 @@ def entropies(P: FloatArray) -> NDArray[np.float64]:
     """Entropy of each row in nats."""
     scores = Scores(P, "proba")
     h = np.empty(P.shape[0])
-    for rows in row_blocks(*P.shape):
+
+    def fill(rows: slice) -> None:
         h[rows] = entropy(scores.proba(rows))
+
+    each_block(fill, row_blocks(*P.shape))
     return h
 
 

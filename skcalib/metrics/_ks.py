@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._inputs import Predictions, check_count, check_option, check_predictions
-from skcalib._one_vs_rest import SortedProblem, is_unit, sort_problem, sorted_columns
+from skcalib._one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
 from skcalib._reductions import top_label, top_r, within_top_r
 from skcalib._simplex import FloatArray, Scores
 from skcalib.metrics._binned import Average
@@ -119,6 +119,6 @@ def ks_calibration_error(
     if mode != "classwise":
         score, hit = reduce_top(predictions, mode, r)
         return ks_error(sort_problem(score, hit, None if is_unit(w) else w))
-    problems = sorted_columns(Scores(P, "proba"), code, w)
-    each = np.array([ks_error(problem) for _, problem in problems])
+    errors = map_sorted(lambda _, problem: ks_error(problem), Scores(P, "proba"), code, w)
+    each = np.array(list(errors))
     return each if average is None else float(each.mean())

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._inputs import Predictions, check_option
-from skcalib._one_vs_rest import each_column, is_whole
+from skcalib._one_vs_rest import is_whole, map_columns
 from skcalib._reductions import top_label
-from skcalib._simplex import Scores
+from skcalib._simplex import FloatArray, Scores
 
 Mode = Literal["top", "classwise"]
 Float64Array = NDArray[np.float64]
@@ -50,12 +50,11 @@ def measure_problems(
     if mode == "top":
         score, predicted = top_label(P)
         return float(error(score.astype(np.float64), predicted == code, w))
-    each = np.array(
-        [
-            error(column.astype(np.float64, copy=False), code == k, w)
-            for k, column in each_column(Scores(P, "proba"))
-        ]
-    )
+
+    def measure(k: int, column: FloatArray) -> float:
+        return float(error(column.astype(np.float64, copy=False), code == k, w))
+
+    each = np.array(list(map_columns(measure, Scores(P, "proba"))))
     return mean_of_classes(each, average, norm)
 
 

@@ -1,0 +1,192 @@
+"""Loops over blocks: order, threads, memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import joblib
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from skcalib import (
+    BetaCalibrator,
+    DirichletCalibrator,
+    HistogramBinning,
+    IdentityCalibrator,
+    IsotonicCalibrator,
+    PlattScaling,
+    SplineCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+    _blocks,
+    metrics,
+)
+from skcalib._blocks import (
+    column_blocks,
+    each_block,
+    map_blocks,
+    row_blocks,
+    thread_count,
+    transpose_into,
+)
+
+
+def test_blocks_cover_every_row_and_every_column_once():
+    for n, k in [(1, 1), (7, 3), (100_000, 10), (3, 200_000)]:
+        for blocks, length in ((row_blocks(n, k), n), (column_blocks(n, k), k)):
+            covered = [i for block in blocks for i in range(block.start, block.stop)]
+            assert covered == list(range(length))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2000), (1500, 4), (512, 512), (1024, 1)])
+def test_a_transposition_by_tiles_is_the_transposition(shape):
+    A = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for given in (A, np.asfortranarray(A)):
+        out = np.empty(shape[::-1])
+        transpose_into(given, out)
+        assert np.array_equal(out, A.T)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+@pytest.mark.parametrize("n_blocks", [0, 1, 3, 4, 8, 9, 100])
+def test_results_come_in_the_order_of_the_blocks(n_jobs, n_blocks):
+    def late_if_even(block):
+        time.sleep(0.001 * (block.start % 2 == 0))
+        return block.start
+
+    blocks = [slice(i, i + 1) for i in range(n_blocks)]
+    with joblib.parallel_config(n_jobs=n_jobs):
+        assert list(map_blocks(late_if_even, blocks, at_a_time=4)) == list(range(n_blocks))
+
+
+def test_a_long_loop_uses_the_threads_it_is_given_and_a_short_one_none():
+    def who(_):
+        time.sleep(0.002)
+        return threading.get_ident()
+
+    here = threading.get_ident()
+    with joblib.parallel_config(n_jobs=3):
+        long = set(map_blocks(who, map(slice, range(40)), at_a_time=2))
+        short = set(map_blocks(who, map(slice, range(2)), at_a_time=2))
+    assert len(long) == 3
+    assert here not in long
+    assert short == {here}
+    with joblib.parallel_config(n_jobs=1):
+        assert set(map_blocks(who, map(slice, range(40)), at_a_time=2)) == {here}
+
+
+def test_n_jobs_decides_then_a_worker_stands_alone_then_threadpoolctl():
+    with joblib.parallel_config(n_jobs=7):
+        assert thread_count() == 7
+    with joblib.parallel_config(n_jobs=-1):
+        assert thread_count() == joblib.cpu_count()
+    inside = joblib.Parallel(n_jobs=2, backend="threading")(
+        joblib.delayed(thread_count)() for _ in range(2)
+    )
+    assert inside == [1, 1]
+    with threadpool_limits(1):
+        assert thread_count() == 1
+        with joblib.parallel_config(n_jobs=2):
+            assert thread_count() == 2
+
+
+def test_waiting_results_are_few_and_an_abandoned_loop_stops():
+    started = []
+
+    def note(block):
+        started.append(block)
+
+    with joblib.parallel_config(n_jobs=2):
+        loop = map_blocks(note, map(slice, range(1000)), at_a_time=1)
+        next(loop)
+        time.sleep(0.02)
+        loop.close()
+    assert len(started) <= 5
+
+
+def test_an_error_in_a_thread_is_raised_and_its_first_block_wins():
+    def fail(block):
+        if block.start in (5, 30):
+            raise ValueError(f"block {block.start}")
+
+    with joblib.parallel_config(n_jobs=3), pytest.raises(ValueError, match="block 5"):
+        each_block(fail, (slice(i, i + 1) for i in range(40)), at_a_time=2)
+
+
+CALIBRATORS = [
+    BetaCalibrator(),
+    DirichletCalibrator(),
+    HistogramBinning(),
+    HistogramBinning(strategy="quantile"),
+    HistogramBinning(class_conditional=False),
+    IdentityCalibrator(),
+    IsotonicCalibrator(),
+    PlattScaling(),
+    SplineCalibrator(),
+    SplineCalibrator(mode="top"),
+    TemperatureScaling(),
+    TemperatureScaling(objective="brier"),
+    TemperatureScaling(objective="soft_binned"),
+    VectorScaling(),
+]
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of a few rows or one column, so that small arrays make long loops."""
+    shrink = {"row_blocks": 1 << 12, "column_blocks": 1}
+    for name in ("_inputs", "_simplex", "_reductions", "_binning", "_one_vs_rest", "_logistic",
+                 "_base", "_objectives", "calibrators._spline", "metrics._avuc"):  # fmt: skip
+        module = f"skcalib.{name}"
+        for function, size in shrink.items():
+            original = getattr(_blocks, function)
+
+            def shrunk(n_rows, n_columns, block_bytes=size, original=original):
+                return original(n_rows, n_columns, block_bytes)
+
+            monkeypatch.setattr(f"{module}.{function}", shrunk, raising=False)
+
+
+def sample(dtype):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(scale=2, size=(900, 6)).astype(dtype)
+    code = np.array([rng.choice(6, p=np.exp(z) / np.exp(z).sum()) for z in Z.astype(float) / 1.5])
+    return Z, code
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
+def test_the_number_of_threads_changes_no_bit_of_a_calibrator(calibrator, dtype, small_blocks):
+    Z, code = sample(dtype)
+    found = []
+    for n_jobs in (1, 2, 5):
+        with joblib.parallel_config(n_jobs=n_jobs):
+            found.append(calibrator.fit(Z, code).predict_proba(Z))
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])
+
+
+METRICS = {
+    "ece": metrics.expected_calibration_error,
+    "sce": metrics.static_calibration_error,
+    "ace": metrics.adaptive_calibration_error,
+    "tace": metrics.thresholded_adaptive_calibration_error,
+    "ks": metrics.ks_calibration_error,
+    "ks classwise": lambda y, P: metrics.ks_calibration_error(y, P, mode="classwise"),
+    "smooth classwise": lambda y, P: metrics.smooth_calibration_error(y, P, mode="classwise"),
+    "avuc": metrics.avuc_loss,
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_number_of_threads_changes_no_bit_of_a_metric(name, small_blocks):
+    Z, code = sample(np.float64)
+    P = np.exp(Z)
+    P /= P.sum(axis=1, keepdims=True)
+    found = []
+    for n_jobs in (1, 2, 5):
+        with joblib.parallel_config(n_jobs=n_jobs):
+            found.append(METRICS[name](code, P))
+    assert found[0] == found[1] == found[2]
