@@ -153,7 +153,7 @@ class Scores:
         block[best[i] - columns.start, i] = top[i] - rest[i]
         return block
 
-    def _transposed(self, columns: slice, dtype: DTypeLike) -> FloatArray:
+    def _transposed(self, columns: slice, dtype: DTypeLike) -> NDArray[Any]:
         block = self.array[:, columns]
         out = np.empty(block.shape[::-1], dtype=dtype)
         transpose_into(block, out)

@@ -1,0 +1,313 @@
+"""What each peer runs for each job: a few lines each, that import it when they are asked to.
+
+What a peer wants its data turned into is made before its clock starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from benchmarks._data import Data
+from benchmarks._jobs import N_BINS, Steps, about_identity
+
+LIBRARIES = (
+    "scikit-learn",
+    "netcal",
+    "probmetrics",
+    "uncertainty-calibration",
+    "relplot",
+    "torchmetrics",
+    "betacal",
+    "venn-abers",
+)
+
+
+def version(library: str) -> str | None:
+    """Return the installed version of a library, None if there is none."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What a library runs for a job; see `Job` for `answer` and `penalty`.
+
+    `note` says why its answer may be another, and `same_problem` whether it sets out to solve the
+    problem at all; `tolerance` is what its answer is good to by its own documentation.
+    """
+
+    library: str
+    steps: Callable[[Data], Steps]
+    note: str = ""
+    same_problem: bool = True
+    tolerance: float = 1e-6
+    answer: Callable[[Any], Any] = lambda result: result
+    penalty: Callable[[Any, Data], float] | None = None
+
+
+# --- top-label errors -----------------------------------------------------------------------
+
+
+def torchmetrics_error(norm: str) -> Callable[[Data], Steps]:
+    """Top-label error of `norm` "l1" or "max"."""
+
+    def steps(data: Data) -> Steps:
+        import torch
+        from torchmetrics.functional.classification import multiclass_calibration_error
+
+        P, y = torch.from_numpy(data.P), torch.from_numpy(data.y)
+        K = P.shape[1]
+        return (lambda: float(multiclass_calibration_error(P, y, K, n_bins=N_BINS, norm=norm)),)
+
+    return steps
+
+
+def netcal_error(name: str) -> Callable[[Data], Steps]:
+    """Top-label "ECE" or "MCE"."""
+
+    def steps(data: Data) -> Steps:
+        import netcal.metrics
+
+        return (lambda: getattr(netcal.metrics, name)(N_BINS).measure(data.P, data.y),)
+
+    return steps
+
+
+def kumar_error(power: int, debias: bool, mode: str, bins: str) -> Callable[[Data], Steps]:
+    """uncertainty-calibration's binned errors."""
+
+    def steps(data: Data) -> Steps:
+        from calibration import utils
+
+        keywords = {"num_bins": N_BINS, "mode": mode, "binning_scheme": getattr(utils, bins)}
+        error = utils.lower_bound_scaling_ce
+        return (lambda: error(data.P, data.y, p=power, debias=debias, **keywords),)
+
+    return steps
+
+
+def relplot_smooth(data: Data) -> Steps:
+    """Smooth error of the top label."""
+    import relplot
+
+    def error() -> float:
+        return relplot.smECE(*relplot.multiclass_logits_to_confidences(data.P, data.y, probs=True))
+
+    return (error,)
+
+
+def probmetrics_ks(data: Data) -> Steps:
+    """Kolmogorov-Smirnov error of the top label, which it is given as a binary problem."""
+    import torch
+    from probmetrics.metrics import KolmogorovSmirnovCalibrationMetric
+
+    def error() -> float:
+        top = data.P.max(1)
+        P = torch.from_numpy(np.column_stack([1 - top, top]))
+        hit = torch.from_numpy((data.P.argmax(1) == data.y).astype(np.int64))
+        return float(KolmogorovSmirnovCalibrationMetric().compute_from_labels_probs(hit, P))
+
+    return (error,)
+
+
+def sklearn_curves(data: Data) -> Steps:
+    """Reliability of each class, one call a class."""
+    from sklearn.calibration import calibration_curve
+
+    def curves() -> NDArray[np.float64]:
+        found = [
+            calibration_curve(data.y == k, column, n_bins=N_BINS)
+            for k, column in enumerate(data.P.T)
+        ]
+        return np.hstack(found).T
+
+    return (curves,)
+
+
+# --- calibrators ----------------------------------------------------------------------------
+
+
+class Scores(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose features are its scores, to be frozen."""
+
+    def fit(self, X: Any, y: Any) -> Scores:
+        """Learn the labels."""
+        self.classes_ = np.unique(y)
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return the label of the largest score."""
+        return self.classes_[np.asarray(X).argmax(axis=1)]
+
+
+class Logits(Scores):
+    """Scores that are logits."""
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the logits; of two classes, as scikit-learn has it, their difference."""
+        return X[:, 1] - X[:, 0] if X.shape[1] == 2 else X
+
+
+class Probabilities(Scores):
+    """Scores that are probabilities."""
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities."""
+        return X
+
+
+def sklearn_calibrated(scores: type[Scores], method: str) -> Callable[[Data], Steps]:
+    """CalibratedClassifierCV of a frozen classifier."""
+
+    def steps(data: Data) -> Steps:
+        from sklearn.calibration import CalibratedClassifierCV
+        from sklearn.frozen import FrozenEstimator
+
+        X = data.Z if scores is Logits else data.P
+        frozen = FrozenEstimator(scores().fit(X, data.y))
+        return (
+            lambda: CalibratedClassifierCV(frozen, method=method).fit(X, data.y),
+            lambda model: model.predict_proba(X),
+        )
+
+    return steps
+
+
+def sklearn_logistic(ridge: float, logs: bool = False) -> Callable[[Data], Steps]:
+    """Multinomial regression on logits or the logs of probabilities."""
+
+    def steps(data: Data) -> Steps:
+        from sklearn.linear_model import LogisticRegression
+
+        X = np.log(data.P) if logs else data.Z
+        C = 1 / (2 * ridge * len(X)) if ridge else np.inf
+        return (
+            lambda: LogisticRegression(C=C, tol=1e-5, max_iter=10_000).fit(X, data.y),
+            lambda model: model.predict_proba(X),
+        )
+
+    return steps
+
+
+def netcal_calibrator(path: str, *arguments: Any) -> Callable[[Data], Steps]:
+    """Run a calibrator of netcal by its name below the package."""
+
+    def steps(data: Data) -> Steps:
+        from importlib import import_module
+
+        module, name = path.rsplit(".", 1)
+        make = getattr(import_module(f"netcal.{module}"), name)
+
+        def fit() -> Any:
+            model = make(*arguments)
+            model.fit(data.P, data.y)
+            return model
+
+        return (fit, lambda model: model.transform(data.P))
+
+    return steps
+
+
+def probmetrics_calibrator(
+    name: str, one_vs_rest: bool = False, **keywords: Any
+) -> Callable[[Data], Steps]:
+    """Run a calibrator of probmetrics by its name."""
+
+    def steps(data: Data) -> Steps:
+        from probmetrics import calibrators
+
+        model = getattr(calibrators, name)(**keywords)
+        if one_vs_rest:
+            model = calibrators.MulticlassOneVsRestCalibrator(model)
+        return (lambda: model.fit(data.P, data.y), lambda fitted: fitted.predict_proba(data.P))
+
+    return steps
+
+
+def probmetrics_of_logits(name: str) -> Callable[[Data], Steps]:
+    """Run a calibrator of probmetrics that takes logits, as tensors."""
+
+    def steps(data: Data) -> Steps:
+        import torch
+        from probmetrics import calibrators
+        from probmetrics.distributions import CategoricalLogits
+
+        logits, y = CategoricalLogits(torch.from_numpy(data.Z)), torch.from_numpy(data.y)
+        return (
+            lambda: getattr(calibrators, name)().fit_torch(logits, y),
+            lambda model: model.predict_proba_torch(logits).get_probs().numpy(),
+        )
+
+    return steps
+
+
+def svs_penalty(model: Any, data: Data) -> float:
+    """Penalty of structured vector scaling."""
+    return about_identity(np.asarray(model.v_), np.asarray(model.b_), len(data.y))
+
+
+def sms_penalty(model: Any, data: Data) -> float:
+    """Penalty of structured matrix scaling."""
+    W = np.asarray(model.W_)
+    return about_identity(W[:, :-1], W[:, -1], len(data.y))
+
+
+def kumar_columns(name: str) -> Callable[[Data], Steps]:
+    """uncertainty-calibration's calibrator of a binary score, one for each class."""
+
+    def steps(data: Data) -> Steps:
+        from calibration import calibrators
+
+        def train(k: int) -> Any:
+            model = getattr(calibrators, name)(1, N_BINS)
+            model.train_calibration(data.P[:, k], (data.y == k).astype(float))
+            return model
+
+        return columns(data, train, lambda model, p: model.calibrate(p))
+
+    return steps
+
+
+def betacal_columns(data: Data) -> Steps:
+    """Betacal's calibrator, one for each class."""
+    from betacal import BetaCalibration
+
+    return columns(
+        data,
+        lambda k: BetaCalibration("abm").fit(data.P[:, k], data.y == k),
+        lambda model, p: model.predict(p),
+    )
+
+
+def venn_abers_columns(data: Data) -> Steps:
+    """Inductive Venn-Abers predictors, one for each class."""
+    from venn_abers import VennAbers
+
+    def fit(k: int) -> Any:
+        p = data.P[:, k]
+        return VennAbers().fit(p_cal=np.column_stack([1 - p, p]), y_cal=(data.y == k).astype(int))
+
+    return columns(
+        data, fit, lambda model, p: model.predict_proba(np.column_stack([1 - p, p]))[0][:, 1]
+    )
+
+
+def columns(data: Data, fit: Callable[[int], Any], predict: Callable[[Any, Any], Any]) -> Steps:
+    """Return steps that fit a binary calibrator to each class and share out its answers."""
+
+    def proba(models: list[Any]) -> NDArray[np.float64]:
+        Q = np.column_stack([predict(model, p) for model, p in zip(models, data.P.T, strict=True)])
+        Q /= Q.sum(axis=1, keepdims=True)
+        return Q
+
+    return (lambda: [fit(k) for k in range(data.P.shape[1])], proba)

@@ -1,0 +1,200 @@
+"""The clock: runs interleaved in rounds, ratios within a round, and whether answers agree."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks._data import FLOORS, Data
+from benchmarks._jobs import Job, Steps
+from benchmarks._peers import Peer
+
+OURS = "skcalib"
+# Rounds of a cell that takes less than this many seconds in all cost nothing: there are more of
+# them, up to so many times as many.
+QUICK, MOST = 0.3, 7
+# Seconds before each run: threads of the one before it may wait a while for work, and take turns.
+REST = 0.005
+
+
+class OutOfTimeError(BaseException):
+    """A call took longer than it was given; no `Exception`, so that nothing it ran catches it."""
+
+
+class Patience(NamedTuple):
+    """Rounds; seconds above which a library runs once; seconds after which it is given up."""
+
+    repeats: int
+    budget: float
+    limit: float
+
+
+@contextlib.contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Interrupt what runs for longer, where the system has an alarm clock."""
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def ring(*_: Any) -> None:
+        raise OutOfTimeError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Swallow warnings and what is printed."""
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def run(steps: Steps) -> tuple[list[float], list[Any]]:
+    """Return the seconds and the result of each step."""
+    seconds: list[float] = []
+    results: list[Any] = []
+    for step in steps:
+        arguments = results[-1:]
+        start = time.perf_counter()
+        results.append(step(*arguments))
+        seconds.append(time.perf_counter() - start)
+    return seconds, results
+
+
+@dataclass
+class Entry:
+    """A library in a cell: its seconds by round and step, its answer, or why there is none."""
+
+    seconds: list[list[float]] = field(default_factory=list)
+    answer: Any = None
+    failure: str = ""
+    gave_up: bool = False
+
+    def of_step(self, step: int) -> np.ndarray:
+        """Seconds of a step in each round."""
+        return np.array([row[step] for row in self.seconds])
+
+    def totals(self) -> np.ndarray:
+        """Seconds of all steps together in each round."""
+        return np.array(self.seconds).sum(axis=1)
+
+
+@dataclass
+class Cell:
+    """All entries of a job on one data set."""
+
+    entries: dict[str, Entry]
+    floors: list[np.ndarray]
+
+
+def measure(
+    job: Job, peers: tuple[Peer, ...], data: Data, patience: Patience, hopeless: set[Peer]
+) -> Cell:
+    """Run everything once for its answer, then all that is quick enough in rounds.
+
+    A peer that has to be given up joins the `hopeless`, which are not tried again.
+    """
+    entries: dict[str, Entry] = {}
+    steps: dict[str, Steps] = {}
+    for name, contestant in [(OURS, job), *((peer.library, peer) for peer in peers)]:
+        entry = entries[name] = Entry()
+        if contestant in hopeless:
+            entry.failure = "given up at a smaller size"
+            continue
+        try:
+            with quiet():
+                chain = contestant.steps(data)
+            with quiet(), at_most(patience.limit):
+                seconds, results = run(chain)
+                entry.answer = judged(job, contestant, data, results)
+        except OutOfTimeError:
+            entry.failure = f"given up after {patience.limit:g} s"
+            entry.gave_up = True
+        except Exception as error:  # a peer may fail in any way, and the others are still timed
+            entry.failure = f"{type(error).__name__}: {error}".splitlines()[0][:120]
+        else:
+            entry.seconds.append(seconds)
+            if sum(seconds) <= patience.budget:
+                steps[name] = chain
+            del results
+    hopeless.update(peer for peer in peers if entries[peer.library].gave_up)
+    floors = [budget.floor for budget in job.budgets]
+    for floor in floors:
+        steps[floor] = (partial(FLOORS[floor], data),)
+    found = rounds(steps, patience)
+    for name in entries.keys() & found.keys():
+        entries[name].seconds = found[name]
+    return Cell(entries, [np.array(found[floor])[:, 0] for floor in floors])
+
+
+def rounds(steps: dict[str, Steps], patience: Patience) -> dict[str, list[list[float]]]:
+    """Return the seconds of each contestant in each round; every other round runs backwards."""
+    found: dict[str, list[list[float]]] = {name: [] for name in steps}
+    order = list(steps)
+    gc.collect()
+    start = time.perf_counter()
+    for i in range(MOST * patience.repeats):
+        elapsed = time.perf_counter() - start
+        if i >= patience.repeats and elapsed * (i + 1) / i > QUICK:
+            break
+        # What is slow but not too slow gets three rounds at least.
+        if i >= min(3, patience.repeats) and elapsed > 4 * patience.budget:
+            break
+        for name in order:
+            time.sleep(REST)
+            with quiet():
+                found[name].append(run(steps[name])[0])
+        order.reverse()
+    return found
+
+
+def judged(job: Job, contestant: Job | Peer, data: Data, results: list[Any]) -> Any:
+    """Return what an answer is compared by."""
+    if job.compares == "value":
+        return np.asarray(contestant.answer(results[-1]), dtype=np.float64)
+    model, Q = results[0], np.asarray(results[-1])
+    chosen = Q[np.arange(len(Q)), data.y].astype(np.float64)
+    if job.compares == "nll":
+        loss = -np.log(np.maximum(chosen, 1e-12)).mean()
+    else:
+        loss = np.vdot(Q, Q) / len(Q) - 2 * chosen.mean() + 1
+    return float(loss + (contestant.penalty(model, data) if contestant.penalty else 0.0))
+
+
+def verdict(job: Job, peer: Peer, ours: Any, theirs: Any) -> str:
+    """Say "same", "lower" (ours is the better objective), "other problem" or "differs"."""
+    if not peer.same_problem:
+        return "other problem"
+    if np.shape(ours) == np.shape(theirs) and np.allclose(
+        ours, theirs, rtol=0, atol=peer.tolerance
+    ):
+        return "same"
+    return "lower" if job.compares != "value" and ours < theirs else "differs"
+
+
+def ratios(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """Quartiles of the ratio within rounds; of medians, where one of them ran only once."""
+    if len(numerator) == len(denominator):
+        return np.quantile(numerator / denominator, [0.25, 0.5, 0.75])
+    return np.full(3, np.median(numerator) / np.median(denominator))

@@ -1,0 +1,223 @@
+"""Weigh the memory that skcalib and its peers take beyond their input.
+
+``python -m benchmarks.memory`` prints a table; [the page](speed.md) says what is counted. Each
+weighing is a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks._data import Data, make_data
+from benchmarks._jobs import JOBS, LARGE, Steps
+from benchmarks._pairings import PEERS
+from benchmarks._peers import version
+from benchmarks._report import absent, fill, machine, markdown, number, write_csv
+from benchmarks._timing import OURS, quiet
+from benchmarks.speed import CALIBRATOR_STEPS, names, own_sizes, sizes, wanted
+
+MIB = 2**20
+Row = dict[str, Any]
+
+
+def load(folder: Path, mapped: bool) -> Data:
+    """Read the arrays, or map them into memory unread."""
+    mode = "r" if mapped else None
+    return Data(*(np.load(folder / f"{name}.npy", mmap_mode=mode) for name in Data._fields))
+
+
+def steps_of(name: str, contestant: str, data: Data) -> Steps:
+    """Return what skcalib or a peer runs for a job."""
+    if contestant == OURS:
+        return JOBS[name].steps(data)
+    return next(p for p in PEERS[name] if p.library == contestant).steps(data)
+
+
+def resident(key: str) -> int:
+    """Return bytes of memory that the process holds ("VmRSS"), or most held ("VmHWM")."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{key}:"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"no {key}")
+
+
+def resident_peak(step: Any, arguments: list[Any]) -> tuple[Any, float]:
+    """Return the result and how much memory the process took on, in MiB; NaN without /proc."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")  # the most held starts again from here
+        before = resident("VmRSS")
+    except OSError:
+        return step(*arguments), float("nan")
+    result = step(*arguments)
+    return result, (resident("VmHWM") - before) / MIB
+
+
+def traced_peak(step: Any, arguments: list[Any]) -> tuple[Any, float]:
+    """Return the result and what Python and NumPy allocated at most, in MiB."""
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    result = step(*arguments)
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    return result, peak / MIB
+
+
+def weigh(name: str, contestant: str, folder: Path, how: str) -> list[float]:
+    """Return the peak of each step in MiB; `how` is "resident", "traced" or "mapped"."""
+    with quiet():
+        warm = make_data(200, 3)
+        results: list[Any] = []
+        for step in steps_of(name, contestant, warm):  # what is imported or compiled at first use
+            results = [step(*results)]
+        peak = resident_peak if how == "resident" else traced_peak
+        results, peaks = [], []
+        for step in steps_of(name, contestant, load(folder, how == "mapped")):
+            result, mebibytes = peak(step, results)
+            results = [result]
+            peaks.append(mebibytes)
+    return peaks
+
+
+def weigh_apart(
+    name: str, contestant: str, folder: Path, how: str, limit: float
+) -> list[float] | str:
+    """Weigh in a process of its own; a string says why there is no answer."""
+    command = [sys.executable, "-m", "benchmarks.memory", "--weigh", name, contestant]
+    command += [str(folder), how]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=False,
+            cwd=Path(__file__).parents[1],
+        )
+    except subprocess.TimeoutExpired:
+        return f"given up after {limit:g} s"
+    if done.returncode:
+        return (done.stderr.strip().splitlines() or ["failed"])[-1][:120]
+    found: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def rows_of(name: str, size: tuple[int, int], folder: Path, limit: float) -> list[Row]:
+    """Return a row for skcalib and for each peer, for each step."""
+    job = JOBS[name]
+    peers = [p.library for p in PEERS.get(name, ()) if version(p.library) is not None]
+    ways = [(OURS, "traced"), (OURS, "mapped"), (OURS, "resident")]
+    ways += [(peer, "resident") for peer in peers]
+    found = {way: weigh_apart(name, *way[:1], folder, way[1], limit) for way in ways}
+    item = np.load(folder / "P.npy", mmap_mode="r").itemsize
+    rows = []
+    for step, budget in enumerate(job.budgets):
+        output = size[0] * size[1] * item / MIB if step == 1 else 0.0
+        for contestant, how in ways:
+            value = found[contestant, how]
+            row = {
+                "job": name,
+                "step": CALIBRATOR_STEPS[step] if len(job.budgets) == 2 else "",
+                "n": size[0],
+                "classes": size[1],
+                "library": contestant,
+                "counted": how,
+                "mebibytes": "" if isinstance(value, str) else round(value[step], 3),
+                "output": round(output, 1),
+                "budget": budget.mebibytes or "",
+                "met": "",
+                "note": value if isinstance(value, str) else "",
+            }
+            if budget.mebibytes and contestant == OURS and how != "resident" and not row["note"]:
+                met = row["mebibytes"] <= budget.mebibytes + output
+                row["met"] = "met" if met else "not met"
+            rows.append(row)
+    return rows
+
+
+def report(rows: list[Row]) -> list[str]:
+    """Return the Markdown of all rows: a table for each size."""
+    lines: list[str] = []
+    header = ["job", "step", "traced", "memory-mapped", "budget", "resident", "peers, resident"]
+    for size in dict.fromkeys((row["n"], row["classes"]) for row in rows):
+        here = [row for row in rows if (row["n"], row["classes"]) == size]
+        body = []
+        for key in dict.fromkeys((row["job"], row["step"]) for row in here):
+            mine = [row for row in here if (row["job"], row["step"]) == key]
+            traced, mapped, held, *peers = mine
+            budget = ""
+            if traced["budget"]:
+                output = f"{traced['output']:.0f} + " if traced["output"] else ""
+                met = {traced["met"], mapped["met"]} == {"met"}
+                budget = f"{output}{traced['budget']}: {'met' if met else 'not met'}"
+            body.append(
+                [
+                    JOBS[key[0]].title,
+                    key[1],
+                    *map(words, (traced, mapped)),
+                    budget,
+                    words(held),
+                    "; ".join(f"{row['library']} {words(row)}" for row in peers),
+                ]
+            )
+        lines += [f"### MiB at N = {size[0]:,}, K = {size[1]:,}", "", *markdown(header, body), ""]
+    return lines[:-1]
+
+
+def words(row: Row) -> str:
+    """Return mebibytes, or why there are none."""
+    return str(row["note"]) or number(row["mebibytes"])
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Row]:
+    """Weigh, print and store; return the rows."""
+    parser = argparse.ArgumentParser(prog="benchmarks.memory", description=__doc__)
+    parser.add_argument("--sizes", type=sizes, help="such as 25000x1000; each job's largest")
+    parser.add_argument("--jobs", type=names, default=list(JOBS), help=", ".join(JOBS))
+    parser.add_argument("--limit", type=float, default=40, help="seconds of a process")
+    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
+    parser.add_argument("--out", type=Path, help="folder of speed.md and results/")
+    parser.add_argument("--weigh", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.weigh:
+        name, contestant, folder, how = options.weigh
+        print(json.dumps(weigh(name, contestant, Path(folder), how)))
+        return []
+    head = machine()
+    print(*head, sep="\n")
+    if absent():
+        print(f"not installed, and left out: {', '.join(absent())}")
+    rows: list[Row] = []
+    for size in options.sizes or own_sizes(options.jobs):
+        with tempfile.TemporaryDirectory() as folder:
+            data = make_data(*size, options.dtype)
+            for field, values in data._asdict().items():
+                np.save(Path(folder) / f"{field}.npy", values)
+            del data
+            for name in options.jobs:
+                largest = size in (JOBS[name].sizes[-1], LARGE) and size in JOBS[name].sizes
+                if wanted(name, size, chosen=True) if options.sizes else largest:
+                    new = rows_of(name, size, Path(folder), options.limit)
+                    rows += new
+                    for row in new:
+                        print(name, row["step"], row["library"], row["counted"], words(row))
+    lines = report(rows)
+    print("", *lines, sep="\n", flush=True)
+    if options.out:
+        write_csv(options.out / "results" / f"memory_{options.dtype}.csv", rows)
+        title = "memory" if options.dtype == "float64" else f"memory {options.dtype}"
+        fill(options.out / "speed.md", title, ["\n".join(head), "", *lines])
+    return rows
+
+
+if __name__ == "__main__":
+    main()

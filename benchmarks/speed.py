@@ -1,0 +1,267 @@
+"""Time skcalib beside its peers and beside what NumPy needs to touch the data once.
+
+``python -m benchmarks.speed`` prints a table for each size; [the page](speed.md) says how it is
+measured. ``--out benchmarks`` stores the tables, ``--growth`` adds time against N and K.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks._data import Data, make_data
+from benchmarks._jobs import JOBS, LARGE, SMALL, SMALL_FIT, Budget, Job
+from benchmarks._pairings import PEERS
+from benchmarks._peers import Peer, version
+from benchmarks._report import absent, fill, machine, markdown, number, spread, write_csv
+from benchmarks._timing import OURS, Cell, Patience, measure, ratios, verdict
+
+Row = dict[str, Any]
+CALIBRATOR_STEPS = ("fit", "predict_proba")
+
+
+def within(budget: Budget, step: int, job: Job, data: Data, rows: list[Row]) -> tuple[str, str]:
+    """Return the budget that holds for a step at this size, in words, and whether it is met."""
+    ours = rows[0]
+    met, words = None, ""
+    if data.P.shape == LARGE and budget.times:
+        words, met = f"{budget.times:g} x", ours["ratio"] <= budget.times
+    elif data.P.shape == SMALL and len(job.budgets) == 2 and step == 0:
+        words, met = f"{1e3 * SMALL_FIT:g} ms", ours["seconds"] <= SMALL_FIT
+    elif budget.ahead_of and data.P.shape == (5_000, 100):
+        words = f"ahead of {budget.ahead_of}"
+        ahead = [row["ratio"] > 1 for row in rows[1:] if row["library"] == budget.ahead_of]
+        met = ahead[0] if ahead else None
+    return words, "" if met is None else "met" if met else "not met"
+
+
+def rows_of(
+    name: str, data: Data, peers: tuple[Peer, ...], cell: Cell, patience: Patience
+) -> list[Row]:
+    """Return a row for skcalib and for each peer, for each step."""
+    job, rows = JOBS[name], []
+    ours = cell.entries[OURS]
+    for step, budget in enumerate(job.budgets):
+        base = {
+            "job": name,
+            "step": CALIBRATOR_STEPS[step] if len(job.budgets) == 2 else "",
+            "n": len(data.P),
+            "classes": data.P.shape[1],
+            "dtype": str(data.P.dtype),
+        }
+        if ours.failure:
+            rows.append(row(base, OURS, budget.floor) | {"note": ours.failure})
+            continue
+        mine = ours.of_step(step)
+        of_step = [
+            row(base, OURS, budget.floor, mine, ratios(mine, cell.floors[step]))
+            | {"ours": f"{np.mean(ours.answer):.8g}"}
+        ]
+        for peer in peers:
+            entry = cell.entries[peer.library]
+            if entry.failure:
+                note = entry.failure
+                if entry.gave_up and step == 0:
+                    note += f", {number(patience.limit / np.median(ours.totals()))} x"
+                of_step.append(row(base, peer.library, OURS) | {"note": note})
+                continue
+            theirs = entry.of_step(step)
+            answer = verdict(job, peer, ours.answer, entry.answer)
+            of_step.append(
+                row(base, peer.library, OURS, theirs, ratios(theirs, mine))
+                | {
+                    "answer": answer,
+                    "ours": f"{np.mean(ours.answer):.8g}",
+                    "theirs": f"{np.mean(entry.answer):.8g}",
+                    "note": "" if answer == "same" and peer.tolerance < 1e-5 else peer.note,
+                }
+            )
+        words, met = within(budget, step, job, data, of_step)
+        of_step[0] |= {"budget": words, "met": met}
+        rows += of_step
+    return rows
+
+
+def row(
+    base: Row,
+    library: str,
+    against: str,
+    seconds: np.ndarray | None = None,
+    quartiles: np.ndarray | None = None,
+) -> Row:
+    """Return a row with every column there is."""
+    low, middle, high = ["", "", ""] if quartiles is None else map(float, quartiles)
+    return {
+        **base,
+        "library": library,
+        "against": against,
+        "seconds": "" if seconds is None else float(np.median(seconds)),
+        "ratio_low": low,
+        "ratio": middle,
+        "ratio_high": high,
+        "rounds": 0 if seconds is None else len(seconds),
+        **dict.fromkeys(("budget", "met", "answer", "ours", "theirs", "note"), ""),
+    }
+
+
+def peer_words(found: Row) -> str:
+    """Say how many times as long a peer takes; in brackets where it does not count."""
+    if found["ratio"] == "":
+        return f"[{found['library']}: {found['note']}]"
+    words = f"{found['library']} {spread(found['ratio_low'], found['ratio'], found['ratio_high'])}"
+    words += " once" if found["rounds"] == 1 else ""
+    return words if found["answer"] in ("same", "lower") else f"[{words}]"
+
+
+def report(rows: list[Row]) -> list[str]:
+    """Return the Markdown of all rows: a table for each size, and the answers that differ."""
+    lines: list[str] = []
+    header = ["job", "step", "ms", "x floor", "floor", "budget", "peer takes x as long"]
+    for size in dict.fromkeys((found["n"], found["classes"]) for found in rows):
+        here = [found for found in rows if (found["n"], found["classes"]) == size]
+        body = []
+        for mine in (found for found in here if found["library"] == OURS):
+            key = (mine["job"], mine["step"])
+            peers = [
+                peer_words(found)
+                for found in here
+                if (found["job"], found["step"]) == key and found["library"] != OURS
+            ]
+            budget = f"{mine['budget']}: {mine['met']}" if mine["met"] else ""
+            if mine["note"]:
+                body.append([JOBS[mine["job"]].title, mine["step"], mine["note"], *[""] * 4])
+                continue
+            body.append(
+                [
+                    JOBS[mine["job"]].title,
+                    mine["step"],
+                    number(1e3 * mine["seconds"]),
+                    spread(mine["ratio_low"], mine["ratio"], mine["ratio_high"]),
+                    f"`{mine['against']}`",
+                    budget,
+                    "; ".join(peers),
+                ]
+            )
+        lines += [f"### N = {size[0]:,}, K = {size[1]:,}, {here[0]['dtype']}", ""]
+        lines += [*markdown(header, body), ""]
+    return lines + answers(rows)
+
+
+def answers(rows: list[Row]) -> list[str]:
+    """Return the Markdown of the answers that are not the same."""
+    # The answer belongs to all steps together: one line for each job and peer.
+    last = {
+        (found["n"], found["classes"], found["job"], found["library"]): found
+        for found in rows
+        if found["answer"] not in ("", "same") or (found["answer"] == "same" and found["note"])
+    }
+    body = [
+        [
+            JOBS[found["job"]].title,
+            found["library"],
+            f"{found['n']:,} x {found['classes']:,}",
+            found["answer"],
+            found["ours"],
+            found["theirs"],
+            found["note"],
+        ]
+        for found in last.values()
+    ]
+    if not body:
+        return []
+    header = ["job", "peer", "size", "answer", "skcalib", "peer", "why"]
+    return ["### Answers that are not the same to rounding", "", *markdown(header, body)]
+
+
+def sizes(text: str) -> list[tuple[int, int]]:
+    """Read sizes such as 500x3,5000x10."""
+    pairs = re.findall(r"(\d+)x(\d+)", text)
+    if ",".join("x".join(pair) for pair in pairs) != text:
+        raise argparse.ArgumentTypeError("sizes are written as 5000x10,10000x100")
+    return [(int(n), int(k)) for n, k in pairs]
+
+
+def names(text: str) -> list[str]:
+    """Read names of jobs."""
+    unknown = [name for name in text.split(",") if name not in JOBS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no job {unknown[0]}; there are {', '.join(JOBS)}")
+    return text.split(",")
+
+
+def own_sizes(jobs: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the sizes that jobs are measured at, the smallest first."""
+    found = {size for name in jobs for size in JOBS[name].sizes}
+    return sorted(found, key=lambda size: size[0] * size[1])
+
+
+def wanted(name: str, size: tuple[int, int], *, chosen: bool) -> bool:
+    """Say whether a job runs at a size: its own or, if sizes were chosen, no more classes."""
+    own = JOBS[name].sizes
+    return size in own or (chosen and size[1] <= max(n_classes for _, n_classes in own))
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Row]:
+    """Measure, print and store; return the rows."""
+    parser = argparse.ArgumentParser(prog="benchmarks.speed", description=__doc__)
+    parser.add_argument("--sizes", type=sizes, help="such as 5000x10,10000x100; each job's own")
+    parser.add_argument("--jobs", type=names, default=list(JOBS), help=", ".join(JOBS))
+    parser.add_argument("--repeats", type=int, default=7, help="rounds of a cell")
+    parser.add_argument("--budget", type=float, default=2, help="seconds: slower runs once")
+    parser.add_argument("--limit", type=float, default=15, help="seconds: slower is given up")
+    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
+    parser.add_argument("--out", type=Path, help="folder of speed.md and results/")
+    parser.add_argument("--growth", action="store_true", help="time against N and K, and a plot")
+    options = parser.parse_args(arguments)
+    patience = Patience(options.repeats, options.budget, options.limit)
+    started = time.perf_counter()
+    head = machine()
+    print(*head, sep="\n")
+    if absent():
+        print(f"not installed, and left out: {', '.join(absent())}")
+    rows: list[Row] = []
+    hopeless: set[Peer] = set()
+    for size in options.sizes or own_sizes(options.jobs):
+        data = make_data(*size, options.dtype)
+        for name in options.jobs:
+            if not wanted(name, size, chosen=bool(options.sizes)):
+                continue
+            peers = tuple(p for p in PEERS.get(name, ()) if version(p.library) is not None)
+            cell = measure(JOBS[name], peers, data, patience, hopeless)
+            new = rows_of(name, data, peers, cell, patience)
+            rows += new
+            print(f"{size[0]}x{size[1]} {name}:", *map(line, new), sep="\n  ", flush=True)
+    lines = report(rows)
+    print("", *lines, sep="\n")
+    print(f"\n{(time.perf_counter() - started) / 60:.1f} minutes")
+    if options.out:
+        write_csv(options.out / "results" / f"speed_{options.dtype}.csv", rows)
+        fill(options.out / "speed.md", options.dtype, ["\n".join(head), "", *lines])
+    if options.growth:
+        from benchmarks import _growth
+
+        _growth.main(options.out)
+    return rows
+
+
+def line(found: Row) -> str:
+    """Return a row as a line of progress."""
+    if found["library"] == OURS and not found["note"]:
+        words = (
+            f"{1e3 * found['seconds']:.4g} ms, "
+            f"{spread(found['ratio_low'], found['ratio'], found['ratio_high'])} x "
+            f"{found['against']}; {found['budget']} {found['met']}"
+        )
+    else:
+        words = f"{peer_words(found)} {found['answer']} {found['theirs']} {found['note']}"
+    return f"{found['step']} {words}".strip()
+
+
+if __name__ == "__main__":
+    main()

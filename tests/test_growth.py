@@ -1,0 +1,91 @@
+"""Time grows in proportion to the data: the exponent is asserted, never seconds."""
+
+from __future__ import annotations
+
+import time
+
+import joblib
+import numpy as np
+import pytest
+
+from skcalib import (
+    BetaCalibrator,
+    HistogramBinning,
+    IsotonicCalibrator,
+    PlattScaling,
+    SplineCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+    metrics,
+)
+
+FITS = [
+    TemperatureScaling(),
+    VectorScaling(),
+    PlattScaling(),
+    BetaCalibrator(),
+    HistogramBinning(),
+    IsotonicCalibrator(),
+    SplineCalibrator(),
+]
+ERRORS = {
+    "ece": metrics.expected_calibration_error,
+    "sce": metrics.static_calibration_error,
+    "ace": metrics.adaptive_calibration_error,
+    "ks": metrics.ks_calibration_error,
+    "ks classwise": lambda y, P: metrics.ks_calibration_error(y, P, mode="classwise"),
+    "smooth": metrics.smooth_calibration_error,
+    "kde": metrics.kde_calibration_error,
+    "sweep": metrics.sweep_calibration_error,
+    "mmce": metrics.maximum_mean_calibration_error,
+}
+JOBS = {type(fit).__name__: fit for fit in FITS} | ERRORS
+# A sort adds a logarithm, caches a little; a quadratic step would show as 2.
+LINEAR = 1.35
+
+
+def sample(n, n_classes):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(n, n_classes))
+    code = rng.integers(n_classes, size=n)
+    Z[np.arange(n), code] += 0.5
+    # Half of the labels are drawn afresh, so that a best temperature exists.
+    code[::2] = rng.integers(n_classes, size=code[::2].size)
+    P = np.exp(Z)
+    P /= P.sum(axis=1, keepdims=True)
+    return Z, P, code, np.arange(n_classes)
+
+
+def seconds(name, data):
+    """Least processor time of two runs, in one thread: what others run is not counted."""
+    Z, P, code, classes = data
+    job = JOBS[name]
+
+    def run():
+        if name in ERRORS:
+            job(code, P)
+        else:
+            job.set_params(classes=classes).fit(Z, code)
+
+    times = []
+    with joblib.parallel_config(n_jobs=1):
+        for _ in range(2):
+            start = time.process_time()
+            run()
+            times.append(time.process_time() - start)
+    return min(times)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_time_is_linear_in_the_number_of_rows(name):
+    sizes = np.array([2_000, 20_000, 200_000])
+    times = [seconds(name, sample(n, 10)) for n in sizes]
+    slopes = np.diff(np.log(times)) / np.diff(np.log(sizes))
+    assert slopes.max() < LINEAR, times
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_time_does_not_grow_with_classes_where_the_array_stays_as_large(name):
+    """From 2 classes to 1,000 in arrays of 2,000,000 scores: the cost of a class stays small."""
+    few, many = (seconds(name, sample(2_000_000 // k, k)) for k in (2, 1000))
+    assert np.log(many / few) / np.log(500) < LINEAR - 1, (few, many)
