@@ -2,7 +2,11 @@
 
 from skcalib._calibrated_classifier import CalibratedClassifier
 from skcalib._classifier_scores import ClassifierScores
+from skcalib._compare import compare_calibrators
+from skcalib._comparison_frame import metric_rank_correlation
+from skcalib._storage import from_dict, load_json, save_json, to_dict
 from skcalib.calibrators import (
+    AutoCalibrator,
     BetaCalibrator,
     DirichletCalibrator,
     HistogramBinning,
@@ -15,23 +19,42 @@ from skcalib.calibrators import (
     VectorScaling,
 )
 from skcalib.metrics import get_scorer, make_calibration_scorer
+from skcalib.plotting import (
+    CalibrationMapDisplay,
+    ClasswiseDisplay,
+    ComparisonDisplay,
+    KSDisplay,
+    ReliabilityDisplay,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AutoCalibrator",
     "BetaCalibrator",
     "CalibratedClassifier",
+    "CalibrationMapDisplay",
     "ClassifierScores",
+    "ClasswiseDisplay",
+    "ComparisonDisplay",
     "DirichletCalibrator",
     "HistogramBinning",
     "IdentityCalibrator",
     "IsotonicCalibrator",
+    "KSDisplay",
     "MatrixScaling",
     "PlattScaling",
+    "ReliabilityDisplay",
     "SplineCalibrator",
     "TemperatureScaling",
     "VectorScaling",
     "__version__",
+    "compare_calibrators",
+    "from_dict",
     "get_scorer",
+    "load_json",
     "make_calibration_scorer",
+    "metric_rank_correlation",
+    "save_json",
+    "to_dict",
 ]

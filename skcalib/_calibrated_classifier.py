@@ -180,9 +180,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         False: one calibrator, fitted on the out-of-fold scores of all folds, for an estimator
         refitted on all rows. True: an estimator and a calibrator for each fold, and the mean of
         their probabilities. Not used with a frozen estimator.
-    response_method : {"auto", "decision_function", "predict_proba", "predict_log_proba"}, \
-            default="auto"
-        What to ask the estimator; "auto" is `decision_function` if there is one, else
+    response_method : str, default="auto"
+        "decision_function", "predict_proba", "predict_log_proba" or "auto": what to ask
+        the estimator; "auto" is `decision_function` if there is one, else
         `predict_proba`. All but `predict_proba` are taken as logits.
     n_jobs : int, default=None
         Folds fitted at the same time, as in joblib.

@@ -29,9 +29,9 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator : estimator
         A classifier. ``FrozenEstimator(fitted)`` is used as it is; any other is cloned and fitted.
-    response_method : {"auto", "decision_function", "predict_proba", "predict_log_proba"}, \
-            default="auto"
-        What to ask the classifier; "auto" is `decision_function` if there is one, else
+    response_method : str, default="auto"
+        "decision_function", "predict_proba", "predict_log_proba" or "auto": what to ask
+        the classifier; "auto" is `decision_function` if there is one, else
         `predict_proba`.
 
     Attributes

@@ -25,7 +25,7 @@ Order = Literal["strict", "weak"] | None
 
 def check_number(calibrator: object, name: str, *, low: float, high: float = LARGEST) -> None:
     """Refuse an attribute that is not a number in ``[low, high]``."""
-    value = getattr(calibrator, name, None)
+    value: Any = getattr(calibrator, name, None)
     is_number = isinstance(value, int | float | np.integer | np.floating)
     if not is_number or isinstance(value, bool) or not low <= value <= high:
         raise _wrong(calibrator, name, f"a number from {low:g} to {high:g}", value)

@@ -18,6 +18,7 @@ FLOORS = {
     "_inputs": 0,
     "_simplex": 0,
     "_blocks": 0,
+    "_plain": 0,
     "_binning": 1,
     "_one_vs_rest": 1,
     "_reductions": 1,
@@ -27,6 +28,7 @@ FLOORS = {
     "_soft_binning": 1,
     "_uncertainty": 1,
     "_kernel_mean": 1,
+    "_fitted": 1,
     "_base": 2,
     "calibrators": 3,
     "metrics": 3,
@@ -35,10 +37,14 @@ FLOORS = {
     "_classifier_scores": 4,
     "_compare": 4,
     "plotting": 4,
+    "_storage": 4,
+    "_stored": 4,
+    "extending": 4,
+    "testing": 4,
     "__main__": 5,
     "__init__": 5,
 }
-PACKAGES = {"calibrators", "metrics", "plotting"}
+PACKAGES = {"calibrators", "metrics", "plotting", "testing"}
 LATE_ONLY = {"matplotlib", "torch", "array_api_compat", "polars"}
 
 

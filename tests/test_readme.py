@@ -6,8 +6,10 @@ right after a python block is what that block prints.
 
 import ast
 import re
+import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -41,7 +43,10 @@ def anchors(path):
 def test_blocks_run_and_print_what_is_shown(path, tmp_path, monkeypatch, capsys):
     """Python blocks run without a warning; the text block after one is its output."""
     monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "__main__"}
+    # The main module, as in a script, so that its functions and classes can be pickled.
+    main = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    namespace = vars(main)
     printed = None
     for language, source, line, between in blocks(path):
         if language == "python":

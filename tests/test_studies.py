@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from skcalib.metrics import expected_calibration_error, ks_calibration_error
+from skcalib.metrics import expected_calibration_error
 
 # The benchmarks are not installed; last, so that it is the installed package that is tested.
 sys.path.append(str(Path(__file__).parents[1]))
 
 from benchmarks.studies._data import load_scores
 from benchmarks.studies._nixon import mean_rank_correlation
-from benchmarks.studies.ks_graphs import cumulative
 
 
 def run(name, *arguments):
@@ -151,16 +150,6 @@ def test_spline_closes_the_ks_graphs(file, saved, capsys):
     for part in ("calibration", "test"):
         assert table.KS[f"{part}, after"] < 0.5 * table.KS[f"{part}, before"]
         assert table.accuracy[f"{part}, after"] == table.accuracy[f"{part}, before"]
-
-
-def test_cumulative_curves_part_by_the_ks_error():
-    """The greatest distance between the graph's two curves is the KS error (no ties)."""
-    rng = np.random.default_rng(0)
-    score = rng.random(200)
-    hit = rng.random(200) < score**2
-    _, h_score, h_hit = cumulative(score, hit)
-    expected = ks_calibration_error(hit, score, mode="classwise", average=None)[1]
-    assert np.abs(h_score - h_hit).max() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", ["pathology", "histogram", "per_class", "ks_graphs"])

@@ -13,23 +13,13 @@ accuracy (a spline's derivative, as in the paper's section 4) against percentile
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from benchmarks.studies._arguments import study_parser
 from benchmarks.studies._data import load_scores
-from skcalib import IdentityCalibrator, SplineCalibrator
+from skcalib import IdentityCalibrator, KSDisplay, SplineCalibrator
 from skcalib.metrics import binary_view, ks_calibration_error
-
-
-def cumulative(score: NDArray[Any], hit: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Sorted score, cumulative score and cumulative accuracy, (3, n)."""
-    order = np.argsort(score, kind="stable")
-    s, t = score[order], hit[order]
-    return np.array([s, np.cumsum(s) / len(s), np.cumsum(t) / len(s)])
 
 
 def main(argv: Sequence[str] | None = None) -> pd.DataFrame:
@@ -71,21 +61,9 @@ def main(argv: Sequence[str] | None = None) -> pd.DataFrame:
         figure = Figure(figsize=(14, 10), layout="constrained")
         for row, name in zip(figure.subplots(len(shown), 4), shown, strict=True):
             score, hit = graphs[name]
-            s, h_score, h_hit = cumulative(score, hit)
-            percentile = 100 * np.arange(1, len(s) + 1) / len(s)
-            smooth = SplineCalibrator(n_knots=args.knots, input="proba").fit(score, hit)
-            accuracy = smooth.predict_proba(s)[:, 1]
-            for ax, x, pair, labels in (
-                (row[0], percentile, (h_score, h_hit), ("percentile", "cumulative")),
-                (row[1], h_score, (h_score, h_hit), ("cumulative score", "cumulative")),
-                (row[2], percentile, (s, accuracy), ("percentile", "score / accuracy")),
-                (row[3], s, (s, accuracy), ("score", "score / accuracy")),
-            ):
-                ax.plot(x, pair[0], label="score")
-                ax.plot(x, pair[1], label="accuracy")
-                ax.set(xlabel=labels[0], ylabel=labels[1])
-            row[0].set_title(f"{name}: KS {table.KS[name]:.2%}")
-            row[0].legend()
+            KSDisplay.from_predictions(
+                hit, score, pos_label=True, n_knots=args.knots, name=name, ax=row
+            )
         figure.savefig(args.figure, dpi=120)
     return table
 

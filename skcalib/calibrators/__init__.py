@@ -1,5 +1,6 @@
 """Post-hoc calibrators: classifiers on scores, one file for each method."""
 
+from skcalib.calibrators._auto import AutoCalibrator
 from skcalib.calibrators._beta import BetaCalibrator
 from skcalib.calibrators._dirichlet import DirichletCalibrator
 from skcalib.calibrators._histogram import HistogramBinning
@@ -12,6 +13,7 @@ from skcalib.calibrators._temperature import TemperatureScaling
 from skcalib.calibrators._vector import VectorScaling
 
 __all__ = [
+    "AutoCalibrator",
     "BetaCalibrator",
     "DirichletCalibrator",
     "HistogramBinning",

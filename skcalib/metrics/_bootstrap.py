@@ -31,15 +31,22 @@ class BootstrapInterval(NamedTuple):
 
 
 def draw_counts(
-    predictions: Predictions, seed: np.random.SeedSequence, size: int
+    predictions: Predictions,
+    seed: np.random.SeedSequence,
+    size: int,
+    row: NDArray[np.intp] | None = None,
 ) -> Iterator[Predictions]:
-    """Yield bootstrap resamples: how often each row was drawn, times its weight."""
+    """Yield bootstrap resamples: how often each row was drawn, times its weight.
+
+    ``row (n,)``, from 0, numbers what is drawn where several predictions are of one row.
+    """
     P, code, w, classes = predictions
     random = np.random.default_rng(seed)
-    n = code.size
+    n = code.size if row is None else int(row.max()) + 1
     whole = is_whole(w)
     for _ in range(size):
         count = np.bincount(random.integers(n, size=n), minlength=n)
+        count = count if row is None else count[row]
         if whole:
             yield predictions._replace(w=w * count)
         else:

@@ -1,0 +1,198 @@
+"""Floor 4: probabilities of a calibrator for rows that it was not fitted on."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils.metaestimators import available_if
+
+from skcalib._calibrated_classifier import CalibratedClassifier
+from skcalib._inputs import (
+    Predictions,
+    Survey,
+    as_columns,
+    as_matrix,
+    check_kind,
+    check_labels,
+    check_lengths,
+    check_possible,
+    check_predictions,
+    check_weight,
+    drop_weightless,
+    encode_labels,
+    resolve_kind,
+)
+from skcalib._simplex import FloatArray, Kind
+
+
+class HeldOutRows(NamedTuple):
+    """Scores and labels behind the door, and which rows are fitted on and which measured.
+
+    ``scores (n, K)``; ``code (n,)`` columns of the true classes; ``w (n,)`` weights, all above 0,
+    None if none were given; ``splits``, pairs of row numbers (fitted on, measured).
+    """
+
+    scores: FloatArray
+    kind: Kind
+    code: NDArray[np.intp]
+    classes: NDArray[Any]
+    w: NDArray[np.float64] | None
+    splits: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+
+    def measured(self) -> NDArray[np.intp]:
+        """Return the measured rows of all splits, one after the other."""
+        return np.concatenate([test for _, test in self.splits])
+
+
+class HeldOutFit(NamedTuple):
+    """Predictions for the measured rows of each split, and the seconds that each fit took."""
+
+    folds: list[Predictions]
+    seconds: list[float]
+
+    def pooled(self) -> Predictions:
+        """Return the predictions of all splits as one."""
+        if len(self.folds) == 1:
+            return self.folds[0]
+        P, code, w, classes = zip(*self.folds, strict=True)
+        return Predictions(np.concatenate(P), np.concatenate(code), np.concatenate(w), classes[0])
+
+
+class ScoresAsGiven(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose answer is its input: scores ``(n, K)`` of a given kind.
+
+    It lets whatever asks a classifier for its scores have those that are there already.
+    """
+
+    def __init__(self, classes: NDArray[Any], kind: Kind) -> None:
+        self.classes = classes
+        self.kind = kind
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Sorted labels of the columns."""
+        return self.classes
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: ARG002
+        """Do nothing."""
+        return self
+
+    @available_if(lambda self: self.kind == "logits")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: FloatArray) -> FloatArray:
+        """Return the logits."""
+        return X
+
+    @available_if(lambda self: self.kind == "proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: FloatArray) -> FloatArray:
+        """Return the probabilities."""
+        return X
+
+    def predict(self, X: FloatArray) -> NDArray[Any]:
+        """Return the label of the largest score, the lowest column on ties."""
+        return self.classes[X.argmax(axis=1)]
+
+
+def open_rows(
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    *,
+    cv: Any,
+    test: tuple[Any, ...] | None,
+    input: str,
+    classes: ArrayLike | None,
+) -> HeldOutRows:
+    """Check everything once; rows of weight 0 are left out before the folds are made."""
+    S, found, labels, w = _open(X, y, sample_weight, "X", "y")
+    kind = resolve_kind(S, found, input)
+    columns = as_columns(S, found, kind)
+    n_fit = int((w > 0).sum())
+    weighted = sample_weight is not None
+    if test is not None:
+        if not isinstance(test, tuple | list) or len(test) not in (2, 3):
+            raise ValueError("test must be (X, y) or (X, y, sample_weight) of rows to measure on.")
+        X_test, y_test, given = (*test, None)[:3]
+        S_test, found_test, labels_test, w_test = _open(X_test, y_test, given, "test X", "test y")
+        certain = kind == "logits" and not found.is_simplex
+        check_kind(S_test, found_test, kind, certain, "test X")
+        columns_test = as_columns(S_test, found_test, kind)
+        if columns_test.shape[1] != columns.shape[1]:
+            raise ValueError(
+                f"test X has scores of {columns_test.shape[1]} classes but X of "
+                f"{columns.shape[1]}: they must be of the same."
+            )
+        columns = np.concatenate([columns, columns_test])
+        labels = check_labels([*labels.tolist(), *labels_test.tolist()])
+        w = np.concatenate([w, w_test])
+        weighted = weighted or given is not None
+    code, known = encode_labels(labels, columns.shape[1], classes)
+    columns, code, w = drop_weightless(columns, code, w)
+    if test is not None:
+        splits = [(np.arange(n_fit), np.arange(n_fit, code.size))]
+    else:
+        splits = _folds(cv, columns, known[code])
+    return HeldOutRows(columns, kind, code, known, w if weighted else None, splits)
+
+
+def _open(
+    X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, X_name: str, y_name: str
+) -> tuple[FloatArray, Survey, NDArray[Any], NDArray[np.float64]]:
+    S = as_matrix(X, X_name)
+    found = check_possible(S, X_name)
+    labels = check_labels(y, y_name)
+    check_lengths(labels, S, y_name, X_name)
+    return S, found, labels, check_weight(sample_weight, S.shape[0])
+
+
+def _folds(
+    cv: Any, S: FloatArray, labels: NDArray[Any]
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    with warnings.catch_warnings():
+        # A class with fewer rows than folds is missing from some: every calibrator knows that.
+        warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
+        checked = check_cv(cv, labels, classifier=True)
+        most = np.unique(labels, return_counts=True)[1].max()
+        if isinstance(cv, int) and most < cv:
+            raise ValueError(
+                f"cv={cv} but no class has more than {most} rows: pass fewer folds, a splitter "
+                "such as KFold(5, shuffle=True), or test rows."
+            )
+        rows = np.arange(labels.size)
+        return [(rows[train], rows[test]) for train, test in checked.split(S, labels)]
+
+
+def fit_calibrator(calibrator: Any, data: HeldOutRows, rows: Any = slice(None)) -> Any:
+    """Fit a clone of a calibrator, or of any classifier, on some of the rows."""
+    scores = FrozenEstimator(ScoresAsGiven(data.classes, data.kind))
+    response = "decision_function" if data.kind == "logits" else "predict_proba"
+    joined = CalibratedClassifier(scores, calibrator, response_method=response)
+    with config_context(enable_metadata_routing=False):  # weights go to whatever takes them
+        return joined.fit(
+            data.scores[rows],
+            data.classes[data.code[rows]],
+            sample_weight=None if data.w is None else data.w[rows],
+        )
+
+
+def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
+    """Fit on the one part of each split and predict the other."""
+    folds, seconds = [], []
+    for train, test in data.splits:
+        start = time.perf_counter()
+        fitted = fit_calibrator(calibrator, data, train)
+        seconds.append(time.perf_counter() - start)
+        P = fitted.predict_proba(data.scores[test])
+        weight = None if data.w is None else data.w[test]
+        folds.append(check_predictions(data.classes[data.code[test]], P, weight, data.classes))
+    return HeldOutFit(folds, seconds)

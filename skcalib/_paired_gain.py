@@ -1,0 +1,218 @@
+"""Floor 4: what a comparison measures, and by how much one set of predictions is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+from sklearn.metrics import get_scorer_names
+
+from skcalib._held_out import ScoresAsGiven
+from skcalib._inputs import Predictions
+from skcalib._simplex import LOG_PROBA_MIN
+from skcalib.metrics import SCORERS, get_scorer
+from skcalib.metrics._bootstrap import draw_counts
+from skcalib.metrics._resampling import Evaluation, evaluate_chunks
+from skcalib.metrics._scorers import CalibrationScorer
+
+Float64Array = NDArray[np.float64]
+
+# Entries of P that the resamples of one metric and calibrator may read, and how many resamples
+# there are at least and at most.
+RESAMPLED_ENTRIES = 100_000_000
+FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
+
+
+def row_log_loss(predictions: Predictions) -> Float64Array:
+    """Return ``-log P_iy`` of each row; a probability counts as at least 1e-12."""
+    true = np.take_along_axis(predictions.P, predictions.code[:, None], axis=1)[:, 0]
+    return -np.log(np.maximum(true.astype(np.float64), np.exp(LOG_PROBA_MIN)))
+
+
+def row_brier_score(predictions: Predictions) -> Float64Array:
+    """Return ``sum_k (P_ik - [k = y_i])^2`` of each row: in [0, 2] for any K."""
+    true = np.take_along_axis(predictions.P, predictions.code[:, None], axis=1)[:, 0]
+    squares = np.einsum("ik,ik->i", predictions.P, predictions.P, dtype=np.float64)
+    return squares - 2 * true.astype(np.float64) + 1
+
+
+def row_error_rate(predictions: Predictions) -> Float64Array:
+    """Return whether the largest probability of each row is that of a wrong class."""
+    return (predictions.P.argmax(axis=1) != predictions.code).astype(np.float64)
+
+
+# Proper scores and the like that are means over rows: their intervals need no resampling.
+ROW_LOSSES: dict[str, Callable[[Predictions], Float64Array]] = {
+    "log_loss": row_log_loss,
+    "brier_score": row_brier_score,
+    "error_rate": row_error_rate,
+}
+
+
+class Measure(NamedTuple):
+    """A metric of a comparison: the mean of ``rows(predictions)``, or ``evaluate(predictions)``.
+
+    ``sign`` is 1 where small is good, -1 where large is.
+    """
+
+    name: str
+    sign: int
+    rows: Callable[[Predictions], Float64Array] | None
+    evaluate: Evaluation | None
+
+    def value(self, predictions: Predictions) -> float:
+        """Return the metric of checked predictions."""
+        if self.rows is not None:
+            return float(np.average(self.rows(predictions), weights=predictions.w))
+        assert self.evaluate is not None
+        return float(self.evaluate(predictions))
+
+
+class Scored:
+    """A scikit-learn scorer, times `sign`, as a metric of labels and probabilities."""
+
+    def __init__(self, scorer: Callable[..., Any], sign: int) -> None:
+        self.scorer = scorer
+        self.sign = sign
+
+    def __call__(
+        self, y_true: NDArray[Any], y_proba: NDArray[Any], *, labels: Any, sample_weight: Any
+    ) -> float:
+        answers = ScoresAsGiven(labels, "proba")
+        return self.sign * float(self.scorer(answers, y_proba, y_true, sample_weight=sample_weight))
+
+
+def as_measures(metrics: Any) -> list[Measure]:
+    """Return the metrics given by name, function or scorer, in a list or by name in a dict."""
+    if isinstance(metrics, str) or callable(metrics):
+        metrics = [metrics]
+    if isinstance(metrics, Mapping):
+        measures = [_as_measure(metric, name) for name, metric in metrics.items()]
+    else:
+        measures = [_as_measure(metric, None) for metric in metrics]
+    names = [measure.name for measure in measures]
+    if not names:
+        raise ValueError("metrics is empty: give at least one.")
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"metrics has {name!r} twice: pass a dict that names each.")
+    return measures
+
+
+def _as_measure(metric: Any, name: str | None) -> Measure:
+    if isinstance(metric, str):
+        bare = metric.removeprefix("neg_")
+        name = name or bare
+        if bare in ROW_LOSSES:
+            return Measure(name, 1, ROW_LOSSES[bare], None)
+        if f"neg_{bare}" in SCORERS:
+            metric = SCORERS[f"neg_{bare}"]
+        elif metric in get_scorer_names():
+            # What scikit-learn negates is a loss, and is shown as one.
+            sign = 1 if metric.startswith("neg_") else -1
+            return Measure(
+                name, sign, None, Evaluation(Scored(get_scorer(metric), -sign), {}, False)
+            )
+        else:
+            known = [*ROW_LOSSES, *(scorer.removeprefix("neg_") for scorer in SCORERS)]
+            raise ValueError(
+                f"{metric!r} is not the name of a metric: use one of {', '.join(known)}, a scorer "
+                "of scikit-learn, or a function metric(y_true, y_proba)."
+            )
+    if not callable(metric):
+        raise TypeError(
+            f"a metric is a name or a function metric(y_true, y_proba); got {metric!r}."
+        )
+    if isinstance(metric, CalibrationScorer):
+        function, keywords = metric._score_func, metric._kwargs
+        return Measure(name or _name(function), 1, None, Evaluation(function, keywords, False))
+    if hasattr(metric, "_score_func"):
+        name = name or _name(metric._score_func)
+        return Measure(name, -1, None, Evaluation(Scored(metric, 1), {}, False))
+    return Measure(name or _name(metric), 1, None, Evaluation(metric, {}, False))
+
+
+def _name(metric: Any) -> str:
+    while hasattr(metric, "func"):  # functools.partial
+        metric = metric.func
+    return str(getattr(metric, "__name__", type(metric).__name__))
+
+
+def affordable_resamples(n: int, n_classes: int) -> int:
+    """Return how many resamples of a metric take seconds, not minutes."""
+    affordable = RESAMPLED_ENTRIES // (n * n_classes)
+    return min(max(affordable, FEWEST_RESAMPLES), MOST_RESAMPLES)
+
+
+class Measured(NamedTuple):
+    """What an interval is made of: a metric, and its part in each row or in each resample."""
+
+    value: float
+    parts: Float64Array
+
+
+def measure_resampled(
+    measure: Measure,
+    predictions: Predictions,
+    row: NDArray[np.intp],
+    chunks: list[tuple[np.random.SeedSequence, int]],
+) -> Measured:
+    """Return the losses of all rows, or the metric in resamples that the seeds fix.
+
+    ``row (n,)`` says which row of the data each prediction is for: where folds overlap, a row
+    is drawn with all its predictions.
+    """
+    if measure.rows is not None:
+        losses = measure.rows(predictions)
+        return Measured(float(np.average(losses, weights=predictions.w)), losses)
+    assert measure.evaluate is not None
+    draws = [(predictions, *chunk, row) for chunk in chunks]
+    values = evaluate_chunks(measure.evaluate, draw_counts, draws, None)
+    return Measured(measure.value(predictions), values)
+
+
+class PairedGain(NamedTuple):
+    """By how much a metric is better after than before, and the ends of an interval."""
+
+    gain: float
+    low: float
+    high: float
+
+
+def paired_gain(
+    measure: Measure,
+    before: Measured,
+    after: Measured,
+    row: NDArray[np.intp],
+    w: Float64Array,
+    level: float,
+) -> PairedGain:
+    r"""Interval of a gain, from measures of the same rows and the same resamples.
+
+    Of a mean of row losses, with d the difference of a row's losses:
+
+    .. math:: g = \frac{\sum_i w_i d_i}{\sum_i w_i}, \qquad
+              s^2 = \frac{n}{n - 1} \frac{\sum_i w_i^2 (d_i - g)^2}{(\sum_i w_i)^2}
+
+    and of any other metric, with :math:`d_b` the difference in resample b and d that of the
+    data: :math:`g = 2 d - \bar d_b`, which takes the bootstrap's estimate of the bias off, and s
+    the standard deviation of the :math:`d_b`. The interval is :math:`g \mp t s`.
+    """
+    parts = before.parts - after.parts
+    if measure.rows is not None:
+        gain = before.value - after.value
+        n = int(row.max()) + 1
+        away = np.bincount(row, w * (parts - gain))
+        error = np.sqrt(away @ away * n / max(n - 1, 1)) / w.sum()
+    else:
+        n = parts.size
+        if n < 2:
+            return PairedGain(measure.sign * (before.value - after.value), np.nan, np.nan)
+        gain = 2 * (before.value - after.value) - parts.mean()
+        error = parts.std(ddof=1)
+    half = stdtrit(max(n - 1, 1), (1 + level) / 2) * error
+    gain = measure.sign * gain
+    return PairedGain(float(gain), float(gain - half), float(gain + half))

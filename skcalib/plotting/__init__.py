@@ -1,0 +1,15 @@
+"""Displays: pictures of calibration in scikit-learn's manner. They need the extra ``plot``."""
+
+from skcalib.plotting._calibration_map import CalibrationMapDisplay
+from skcalib.plotting._classwise import ClasswiseDisplay
+from skcalib.plotting._comparison import ComparisonDisplay
+from skcalib.plotting._ks import KSDisplay
+from skcalib.plotting._reliability import ReliabilityDisplay
+
+__all__ = [
+    "CalibrationMapDisplay",
+    "ClasswiseDisplay",
+    "ComparisonDisplay",
+    "KSDisplay",
+    "ReliabilityDisplay",
+]

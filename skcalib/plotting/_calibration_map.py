@@ -1,0 +1,435 @@
+"""The calibration map: what a fitted calibrator makes of a score."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._base import AffineCalibrator
+from skcalib._binning import Bins
+from skcalib._inputs import check_labels, class_column
+from skcalib._reductions import top_label
+from skcalib.plotting._display import (
+    MODEL,
+    check_matplotlib,
+    count_models,
+    draw_diagonal,
+    draw_histogram,
+    draw_legend,
+    free_corner,
+    label_of,
+    merge_style,
+    model_style,
+    new_axes,
+    percent,
+    unit_square,
+)
+from skcalib.plotting._heat_map import draw_matrix
+from skcalib.plotting._score_pairs import ScorePairs, read_scores, score_pairs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Float64Array = NDArray[np.float64]
+
+GRID = np.linspace(0, 1, 1001)
+# At most so many rows are drawn as points, evenly by rank.
+MAX_POINTS = 2000
+# Rows that a quantile is taken of, at least.
+LEAST_ROWS = 12
+HISTOGRAM_BINS = Bins(20)
+
+
+class CalibrationMapDisplay:
+    r"""What a calibrator makes of a score: probability before against probability after.
+
+    With two classes the score is the probability of the second. If what comes out depends on it
+    alone, the curve is the map itself, on the whole of [0, 1].
+
+    With more classes what becomes of a probability depends on the others of its row. Each point is
+    then a row: the probability of its top label before, and of the same class after (or of one
+    class, `pos_label`). The curve is the median of the rows with about that score, the shade holds
+    90 % of them, and the legend says how many rows flip: have another top label after.
+
+    A curve below the dotted diagonal makes a model less confident. The strip below has the
+    scores before, grey and dotted, and after.
+
+    Make it with `from_estimator` or `from_predictions`.
+
+    Parameters
+    ----------
+    before, after : ndarray of shape (n,)
+        Probability of the event in each row.
+    curve : tuple of two ndarray of shape (m,)
+        Scores and what they become: the map, or the medians.
+    band : tuple of two ndarray of shape (m,), or None
+        Lower and upper end of the shade; None where the curve is the map.
+    flipped : float
+        Share of rows whose top label changes.
+    coef : ndarray of shape (K, K), default=None
+        Matrix of coefficients of `MatrixScaling` or `DirichletCalibrator`.
+    classes : ndarray of shape (K,), default=None
+        Labels of the columns.
+    event : str, default="top label"
+        What the probability is of.
+    name : str, default=None
+        Name in the legend.
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D
+        The curve.
+    points_ : matplotlib PathCollection or None
+        Rows: all of them, or 2,000 evenly by rank.
+    band_ : matplotlib PolyCollection or None
+        The shade.
+    histogram_ : matplotlib StepPatch or None
+        Outline of the scores after.
+    image_ : matplotlib AxesImage
+        The matrix, once `plot_coef` has drawn it.
+    ax_ : matplotlib Axes
+        Axes drawn last.
+    figure_ : matplotlib Figure
+        Its figure.
+
+    See Also
+    --------
+    ReliabilityDisplay : Whether what comes out is right.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import TemperatureScaling
+    >>> from skcalib.plotting import CalibrationMapDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> f = rng.normal(size=500) * 4
+    >>> y = rng.random(500) < 1 / (1 + np.exp(-f / 2))
+    >>> calibrator = TemperatureScaling().fit(f, y)
+    >>> display = CalibrationMapDisplay.from_estimator(calibrator, f)
+    >>> score, becomes = display.curve
+    >>> bool(becomes[score == 0.9] < 0.8)
+    True
+    """
+
+    def __init__(
+        self,
+        before: Float64Array,
+        after: Float64Array,
+        curve: tuple[Float64Array, Float64Array],
+        band: tuple[Float64Array, Float64Array] | None,
+        flipped: float,
+        *,
+        coef: Float64Array | None = None,
+        classes: NDArray[Any] | None = None,
+        event: str = "top label",
+        name: str | None = None,
+    ) -> None:
+        self.before = before
+        self.after = after
+        self.curve = curve
+        self.band = band
+        self.flipped = flipped
+        self.coef = coef
+        self.classes = classes
+        self.event = event
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        pos_label: Any = None,
+        ax: Axes | None = None,
+        name: str | None = None,
+        ref_line: bool = True,
+        points: bool = True,
+        band: bool = True,
+        histogram: bool = True,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw what a fitted calibrator makes of `X`.
+
+        Parameters
+        ----------
+        estimator : classifier
+            A fitted calibrator, of this package or not, a fitted `CalibratedClassifier`, or a
+            pipeline that ends with one of them.
+        X : array-like of shape (n, K), (n, 1) or (n,), or whatever the estimator takes
+            Scores; data for a `CalibratedClassifier` or a pipeline.
+        pos_label : label, default=None
+            Show the probability of this class; None shows that of the second of two classes, or
+            of the top label.
+        ax, name, ref_line, points, band, histogram, **kwargs
+            See `plot`; `name` is the class of the calibrator if not given.
+
+        Returns
+        -------
+        display : CalibrationMapDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If the scores are invalid, or there is no class `pos_label`.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        pairs = score_pairs(estimator, X)
+        shown = estimator if pairs.calibrator is None else pairs.calibrator
+        display = cls._from_pairs(pairs, pos_label, type(shown).__name__ if name is None else name)
+        return display.plot(
+            ax, ref_line=ref_line, points=points, band=band, histogram=histogram, **kwargs
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        proba_before: ArrayLike,
+        proba_after: ArrayLike,
+        *,
+        pos_label: Any = None,
+        labels: ArrayLike | None = None,
+        ax: Axes | None = None,
+        name: str | None = None,
+        ref_line: bool = True,
+        points: bool = True,
+        band: bool = True,
+        histogram: bool = True,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw probabilities before against probabilities after.
+
+        Parameters
+        ----------
+        proba_before, proba_after : array-like of shape (n, K), (n,) or (n, 1)
+            Class probabilities of the same rows; one column is the probability of the second
+            class.
+        pos_label : label, default=None
+            Show the probability of this class; None shows that of the second of two classes, or
+            of the top label.
+        labels : array-like of shape (K,), default=None
+            Labels of the columns; None means 0 to K - 1.
+        ax, name, ref_line, points, band, histogram, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        display : CalibrationMapDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If the probabilities are invalid or of different shapes.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_matplotlib(f"{cls.__name__}.from_predictions")
+        given = {"proba_before": proba_before, "proba_after": proba_after}
+        before, after = (read_scores(P, "proba", argument)[0] for argument, P in given.items())
+        if before.shape != after.shape:
+            raise ValueError(
+                f"proba_before has shape {before.shape}, proba_after {after.shape}: pass the same "
+                "rows and classes."
+            )
+        K = before.shape[1]
+        classes = np.arange(K) if labels is None else np.unique(check_labels(labels, "labels"))
+        if classes.size != K:
+            raise ValueError(f"labels has {classes.size} labels but there are {K} columns.")
+        display = cls._from_pairs(ScorePairs(before, after, classes, None, None), pos_label, name)
+        return display.plot(
+            ax, ref_line=ref_line, points=points, band=band, histogram=histogram, **kwargs
+        )
+
+    @classmethod
+    def _from_pairs(cls, pairs: ScorePairs, pos_label: Any, name: str | None) -> Self:
+        P, Q, classes, calibrator, binary_map = pairs
+        top, predicted = top_label(P)
+        flipped = float((Q.argmax(axis=1) != predicted).mean())
+        if pos_label is None and classes.size > 2:
+            event = "top label"
+            before = top
+            after = np.take_along_axis(Q, predicted[:, None], axis=1)[:, 0]
+        else:
+            k = 1 if pos_label is None else class_column(pos_label, classes, "pos_label")
+            event = f"class {classes[k]}"
+            before, after = P[:, k], Q[:, k]
+        order = np.lexsort((after, before))
+        x, y = before[order].astype(np.float64), after[order].astype(np.float64)
+        band: tuple[Float64Array, Float64Array] | None
+        curve, band = median_and_band(x, y)
+        if binary_map is not None:
+            second = binary_map(GRID)
+            # The map of the first class is that of the second seen from the other end.
+            curve = (GRID, second) if event == f"class {classes[1]}" else (GRID, 1 - second[::-1])
+            band = None
+        full = isinstance(calibrator, AffineCalibrator) and calibrator.coef_.ndim == 2
+        return cls(
+            x,
+            y,
+            curve,
+            band,
+            flipped,
+            coef=calibrator.coef_ if full else None,
+            classes=classes,
+            event=event,
+            name=name,
+        )
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        name: str | None = None,
+        ref_line: bool = True,
+        points: bool = True,
+        band: bool = True,
+        histogram: bool = True,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the map.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on, such as the ``ax_`` of another display; None makes a figure.
+        name : str, default=None
+            Name in the legend; None takes that of the display.
+        ref_line : bool, default=True
+            Whether to draw the diagonal of scores that stay as they are.
+        points : bool, default=True
+            Whether to draw the rows.
+        band : bool, default=True
+            Whether to shade where 90 % of the rows lie.
+        histogram : bool, default=True
+            Whether to draw the scores before and after below.
+        **kwargs : object
+            Style of the curve, passed to matplotlib's ``plot``.
+
+        Returns
+        -------
+        display : CalibrationMapDisplay
+            Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot")
+        ax = new_axes(4.2, 4.6) if ax is None else ax
+        first = not count_models(ax)
+        style = merge_style({**model_style(ax), "marker": "", "linewidth": 1.6}, kwargs)
+        if first:
+            unit_square(ax)
+            what = f"Probability of {self.event}"
+            ax.set(xlabel=f"{what}, before", ylabel="After")
+        if ref_line:
+            draw_diagonal(ax, "as before")
+        self.band_ = self.points_ = self.histogram_ = None
+        x, y = self.curve
+        if band and self.band is not None:
+            self.band_ = ax.fill_between(
+                x, *self.band, color=style["color"], alpha=0.2, lw=0, zorder=1.4
+            )
+        if points:
+            kept = np.linspace(0, self.before.size - 1, min(self.before.size, MAX_POINTS))
+            kept = kept.astype(np.intp)
+            self.points_ = ax.scatter(
+                self.before[kept],
+                self.after[kept],
+                s=4,
+                color=style["color"],
+                alpha=0.3,
+                lw=0,
+                zorder=1.3,
+                rasterized=True,
+            )
+        name = self.name if name is None else name
+        label = label_of(name, f"{percent(self.flipped)} flip")
+        (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
+        if histogram:
+            edges = HISTOGRAM_BINS.uniform_edges()
+            if first:
+                grey = {"color": "0.35", "linestyle": ":"}
+                draw_histogram(ax, edges, shares(self.before), grey)
+            self.histogram_ = draw_histogram(ax, edges, shares(self.after), style)
+        draw_legend(ax, free_corner(float((self.after - self.before).mean())))
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def plot_coef(self, ax: Axes | None = None) -> Self:
+        """Draw the matrix of coefficients as a heat map.
+
+        Row k makes the new logit of class k. The colours span the largest entry off the diagonal
+        to either side of 0, so that it can be seen beside the diagonal, which may lie beyond them.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a figure.
+
+        Returns
+        -------
+        display : CalibrationMapDisplay
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If the calibrator has no matrix of coefficients.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot_coef")
+        if self.coef is None or self.classes is None:
+            raise ValueError(
+                f"{self.name or 'the display'} has no matrix of coefficients: draw a "
+                "MatrixScaling or DirichletCalibrator by from_estimator."
+            )
+        ax = new_axes(4.4, 3.8) if ax is None else ax
+        self.image_ = draw_matrix(ax, self.coef, self.classes)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def median_and_band(
+    before: Float64Array, after: Float64Array
+) -> tuple[tuple[Float64Array, Float64Array], tuple[Float64Array, Float64Array]]:
+    """Median score, and 5 %, 50 % and 95 % quantiles of what becomes of it, group by group.
+
+    The quantiles are those of the change, after - before: how far the scores of a group lie apart
+    is not to look like the calibrator's doing.
+    """
+    cuts = stretches(before)
+    x = np.array([np.median(group) for group in np.split(before, cuts)])
+    changes = np.split(after - before, cuts)
+    low, middle, high = np.array([np.quantile(group, (0.05, 0.5, 0.95)) for group in changes]).T
+    return (x, x + middle), (x + low, x + high)
+
+
+def stretches(score: Float64Array) -> NDArray[np.intp]:
+    """Cut sorted scores where a histogram bar or a part of the rows ends, if far enough apart.
+
+    The parts are half the root of n: more of them, and more rows in each, as n grows. Bars alone
+    would lump the many rows near 1 together, parts alone the few rows far from it.
+    """
+    n = score.size
+    part = np.arange(n) * (1 + int(np.sqrt(n) / 2)) // n
+    bar = HISTOGRAM_BINS.uniform_index(score)
+    kept = [0]
+    for cut in np.flatnonzero((np.diff(part) > 0) | (np.diff(bar) > 0)) + 1:
+        if min(cut - kept[-1], n - cut) >= LEAST_ROWS:
+            kept.append(int(cut))
+    return np.array(kept[1:], dtype=np.intp)
+
+
+def shares(score: Float64Array) -> Float64Array:
+    """Share of the rows in each bar of the histogram."""
+    counts = np.bincount(HISTOGRAM_BINS.uniform_index(score), minlength=HISTOGRAM_BINS.n_bins)
+    return counts / score.size

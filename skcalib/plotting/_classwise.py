@@ -1,0 +1,413 @@
+"""The error of every class, and the reliability of those that one wants to see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._inputs import check_count, check_option, check_predictions, class_column
+from skcalib.metrics import reliability_table
+from skcalib.metrics._problems import row_count
+from skcalib.plotting._display import (
+    MODEL,
+    PredictionDisplay,
+    check_axes,
+    check_matplotlib,
+    count_models,
+    draw_diagonal,
+    draw_legend,
+    label_of,
+    model_style,
+    percent,
+)
+from skcalib.plotting._intervals import expected_deviation, wilson_interval
+from skcalib.plotting._reliability import Strategy, check_level
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.patches import StepPatch
+
+Float64Array = NDArray[np.float64]
+Kind = Literal["both", "bars", "curves"]
+
+# As many names as stand beside one another at half a column.
+NAMED_BARS = 12
+COLUMNS = 3
+
+
+class ClasswiseDisplay(PredictionDisplay):
+    r"""Calibration error of every class, and reliability curves of chosen ones.
+
+    The bars are the class-wise errors, worst first,
+
+    .. math:: e_k = \sum_b \frac{W_{kb}}{W} |\mathrm{acc}_{kb} - \mathrm{conf}_{kb}| ,
+
+    whose mean is the static calibration error (SCE). The grey line is what each would be on
+    average if the model were calibrated: where a bar does not rise above it, the error is what so
+    few rows show in any case. Below, the reliability curves of the worst classes, or of those
+    that are asked for; their bars in the first picture are darker.
+
+    Make it with `from_estimator` or `from_predictions`.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        A row for each class and bin: the columns of `reliability_table`, and ``accuracy_low``,
+        ``accuracy_high``.
+    classes : ndarray of shape (K,)
+        Labels, sorted.
+    errors : ndarray of shape (K,)
+        Error of each class.
+    expected : ndarray of shape (K,)
+        Mean error of each class if the model were calibrated; at most so much where the scores
+        of a bin are not equal.
+    name : str, default=None
+        Name of the model in the legend.
+
+    Attributes
+    ----------
+    order_ : ndarray of shape (K,)
+        Labels in the order of the bars.
+    shown_ : ndarray of shape (n_curves,)
+        Labels of the classes whose curves are drawn.
+    bars_ : matplotlib StepPatch or None
+        The outline of the bars.
+    expected_line_ : matplotlib StepPatch or None
+        The errors of a calibrated model.
+    lines_ : list of matplotlib Line2D
+        The curves.
+    axes_ : list of matplotlib Axes
+        The axes: of the bars first, then of the curves.
+    ax_ : matplotlib Axes
+        The first of them.
+    figure_ : matplotlib Figure
+        Their figure.
+
+    See Also
+    --------
+    skcalib.metrics.static_calibration_error : The mean of the bars.
+    ReliabilityDisplay : One class, or the top label, in full.
+
+    References
+    ----------
+    Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
+    Learning. arXiv:1904.01685v2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.plotting import ClasswiseDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet(np.ones(4), size=1000)
+    >>> y = rng.integers(4, size=1000)
+    >>> y[P[:, 2] > 0.3] = 2
+    >>> display = ClasswiseDisplay.from_predictions(y, P, n_curves=3)
+    >>> int(display.order_[0]), display.errors.round(1).tolist()
+    (2, [0.2, 0.2, 0.2, 0.1])
+    """
+
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        classes: NDArray[Any],
+        errors: Float64Array,
+        expected: Float64Array,
+        *,
+        name: str | None = None,
+    ) -> None:
+        self.table = table
+        self.classes = classes
+        self.errors = errors
+        self.expected = expected
+        self.name = name
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
+        *,
+        n_bins: int = 15,
+        strategy: Strategy = "uniform",
+        confidence_level: float = 0.95,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        ax: Axes | Sequence[Axes] | None = None,
+        name: str | None = None,
+        kind: Kind = "both",
+        n_curves: int = 6,
+        classes: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+        ref_line: bool = True,
+    ) -> Self:
+        """Draw labels and probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels.
+        y_proba : array-like of shape (n, K), (n,) or (n, 1)
+            Class probabilities; one column is the probability of the second class.
+        n_bins : int, default=15
+            Number of bins.
+        strategy : {"uniform", "quantile"}, default="uniform"
+            Bins of equal width, or of equal weight within each class.
+        confidence_level : float in (0, 1), default=0.95
+            Level of the intervals on the curves.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        labels : array-like of shape (K,), default=None
+            Labels of the columns; needed where they cannot be told from `y_true`.
+        ax, name, kind, n_curves, classes, order, ref_line
+            See `plot`.
+
+        Returns
+        -------
+        display : ClasswiseDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If probabilities, labels, weights or keywords are invalid.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_matplotlib(f"{cls.__name__}.from_predictions")
+        check_level(confidence_level)
+        predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+        table = reliability_table(
+            y_true,
+            predictions,
+            max_prob=False,
+            class_conditional=True,
+            n_bins=n_bins,
+            strategy=strategy,
+        )
+        shape = (predictions.classes.size, n_bins)
+        weight, confidence, accuracy, gap = (
+            table[column].to_numpy().reshape(shape)
+            for column in ("weight", "confidence", "accuracy", "gap")
+        )
+        total = predictions.w.sum()
+        n = weight * (row_count(predictions.w) / total)
+        low, high = wilson_interval(accuracy, n, confidence_level)
+        table["accuracy_low"], table["accuracy_high"] = low.ravel(), high.ravel()
+        display = cls(
+            table,
+            predictions.classes,
+            (weight / total * np.nan_to_num(np.abs(gap))).sum(axis=1),
+            (weight / total * expected_deviation(confidence, n)).sum(axis=1),
+            name=name,
+        )
+        return display.plot(
+            ax, kind=kind, n_curves=n_curves, classes=classes, order=order, ref_line=ref_line
+        )
+
+    def plot(
+        self,
+        ax: Axes | Sequence[Axes] | None = None,
+        *,
+        name: str | None = None,
+        kind: Kind = "both",
+        n_curves: int = 6,
+        classes: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+        ref_line: bool = True,
+    ) -> Self:
+        """Draw bars and curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or sequence of them, default=None
+            Axes to draw on, such as the ``axes_`` of another display: one for the bars, then one
+            for each curve. None makes a figure.
+        name : str, default=None
+            Name in the legend; None takes that of the display.
+        kind : {"both", "bars", "curves"}, default="both"
+            What to draw.
+        n_curves : int, default=6
+            Number of classes with a curve, at most K; of the worst ones.
+        classes : array-like of labels, default=None
+            The classes whose curves are drawn, instead of the worst.
+        order : array-like of shape (K,), default=None
+            Labels in the order of the bars, such as the ``order_`` of another display; None puts
+            the worst first.
+        ref_line : bool, default=True
+            Whether to draw the errors of a calibrated model and the diagonals.
+
+        Returns
+        -------
+        display : ClasswiseDisplay
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If there are no such classes or not as many axes, or if the axes show other classes.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot")
+        check_option("kind", kind, ("both", "bars", "curves"))
+        ranked = self._columns(order, np.argsort(-self.errors, kind="stable"), "order")
+        if np.unique(ranked).size != self.classes.size:
+            raise ValueError(f"order must name each of the {self.classes.size} labels once.")
+        shown = self._columns(classes, ranked[:n_curves], "classes")
+        if classes is None:
+            check_count("n_curves", n_curves, 1)
+        n_panels = 0 if kind == "bars" else shown.size
+        n_wanted = n_panels + (kind != "curves")
+        self.axes_ = (
+            _grid(kind != "curves", n_panels)
+            if ax is None
+            else check_axes(ax, n_wanted, f"kind={kind!r}, {n_panels} curves")
+        )
+        self.order_, self.shown_ = self.classes[ranked], self.classes[shown][:n_panels]
+        self.bars_: StepPatch | None = None
+        self.expected_line_: StepPatch | None = None
+        name = self.name if name is None else name
+        panels = self.axes_
+        if kind != "curves":
+            self._draw_bars(panels[0], ranked, shown[:n_panels], name, ref_line)
+            panels = panels[1:]
+        self.lines_ = [
+            self._draw_curve(panel, k, ref_line)
+            for panel, k in zip(panels, shown[:n_panels], strict=True)
+        ]
+        for i, panel in enumerate(panels):
+            # In a grid of its own the outer panels are labelled; a user's axes all are, once.
+            alone = ax is not None and count_models(panel) == 1
+            if alone or (ax is None and i % COLUMNS == 0):
+                panel.set_ylabel("Frequency", fontsize="small")
+            if alone or (ax is None and i + COLUMNS >= n_panels):
+                panel.set_xlabel("Probability", fontsize="small")
+        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        return self
+
+    def _columns(
+        self, labels: ArrayLike | None, default: NDArray[np.intp], argument: str
+    ) -> NDArray[np.intp]:
+        if labels is None:
+            return default
+        wanted = np.asarray(labels).ravel().tolist()
+        return np.array([class_column(label, self.classes, argument) for label in wanted], np.intp)
+
+    def _draw_bars(
+        self,
+        ax: Axes,
+        ranked: NDArray[np.intp],
+        shown: NDArray[np.intp],
+        name: str | None,
+        ref_line: bool,
+    ) -> None:
+        from matplotlib.ticker import PercentFormatter
+
+        n_classes = ranked.size
+        errors, first = self.errors[ranked], not count_models(ax)
+        edges = np.arange(n_classes + 1) + 0.5
+        style = model_style(ax)
+        named = n_classes <= NAMED_BARS
+        names = [str(label) for label in self.classes[ranked]]
+        if named and not first and [t.get_text() for t in ax.get_xticklabels()] != names:
+            raise ValueError(
+                "the axes show the classes in another order: pass order= with the order_ of the "
+                "display that drew them."
+            )
+        if first:
+            ax.stairs(errors, edges, fill=True, color=style["color"], alpha=0.25, lw=0)
+            chosen = np.where(np.isin(ranked, shown), errors, 0.0)
+            ax.stairs(chosen, edges, fill=True, color=style["color"], alpha=0.5, lw=0)
+        label = label_of(name, f"SCE {percent(float(self.errors.mean()))}")
+        self.bars_ = ax.stairs(
+            errors,
+            edges,
+            color=style["color"],
+            ls=style["linestyle"],
+            lw=1.2,
+            label=label,
+            gid=MODEL,
+        )
+        if ref_line:
+            self.expected_line_ = ax.stairs(
+                self.expected[ranked],
+                edges,
+                baseline=None,
+                color="0.2" if first else style["color"],
+                ls=":" if named else "-",
+                lw=1.3 if named else 0.6,
+                label="if calibrated" if first else None,
+            )
+        if named:
+            long = max(map(len, names)) > 5
+            ax.set_xticks(
+                np.arange(n_classes) + 1,
+                names,
+                rotation=40 if long else 0,
+                ha="right" if long else "center",
+                rotation_mode="anchor",
+            )
+        ax.set(
+            xlim=(0.5, n_classes + 0.5),
+            xlabel="Class" if named else "Rank of the class",
+            ylabel="Error",
+        )
+        drawn: list[Any] = list(ax.patches)
+        highest = max(float(patch.get_data().values.max()) for patch in drawn)
+        # Room for the legend: an entry takes about a sixth of a small height.
+        room = 1.05 + 0.16 * (count_models(ax) + ref_line)
+        ax.set_ylim(0, room * max(highest, 1e-6))
+        ax.yaxis.set_major_formatter(PercentFormatter(1))
+        draw_legend(ax, "upper right")
+
+    def _draw_curve(self, ax: Axes, k: int, ref_line: bool) -> Any:
+        first, style = not count_models(ax), model_style(ax)
+        n_bins = len(self.table) // self.classes.size
+        table = self.table.iloc[k * n_bins : (k + 1) * n_bins]
+        table = table[table["weight"] > 0]
+        title = f"{self.classes[k]}: {percent(float(self.errors[k]))}"
+        if first:
+            ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
+            ax.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
+            ax.set_yticks([0, 0.5, 1], ["0", ".5", "1"])
+            ax.tick_params(labelsize="small")
+            ax.set_title(title, fontsize="small", pad=3)
+        elif not ax.get_title().startswith(f"{self.classes[k]}: "):
+            raise ValueError(
+                f"the axes show {ax.get_title().split(':')[0]}, not {self.classes[k]}: pass "
+                "classes= with the shown_ of the display that drew them."
+            )
+        if ref_line:
+            draw_diagonal(ax, "calibrated")
+        x = table["confidence"].to_numpy()
+        ax.vlines(
+            x,
+            table["accuracy_low"].to_numpy(),
+            table["accuracy_high"].to_numpy(),
+            color=style["color"],
+            lw=0.8,
+            alpha=0.6,
+            zorder=1.8,
+        )
+        (line,) = ax.plot(x, table["accuracy"].to_numpy(), **style, markersize=3, lw=1.2, gid=MODEL)
+        return line
+
+
+def _grid(bars: bool, n_panels: int) -> list[Axes]:
+    import matplotlib.pyplot as plt
+
+    columns = min(COLUMNS, max(n_panels, 1))
+    rows = -(-n_panels // columns)
+    height = 2.2 * bars + 1.6 * rows
+    width = 5.0 if bars else 1.7 * columns + 0.3
+    figure = plt.figure(figsize=(width, height), layout="constrained")
+    ratios = [1.4] * bars + [1.0] * rows
+    grid = figure.add_gridspec(bars + rows, columns, height_ratios=ratios)
+    axes = [figure.add_subplot(grid[0, :])] if bars else []
+    return axes + [
+        figure.add_subplot(grid[bars + i // columns, i % columns]) for i in range(n_panels)
+    ]

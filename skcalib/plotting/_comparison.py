@@ -1,0 +1,205 @@
+"""A comparison as a picture: every calibrator by every metric, beside the identity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from skcalib._comparison_frame import metric_names
+from skcalib.plotting._display import COLORS, check_axes, check_matplotlib
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What the marker of a calibrator says of its gain over the identity.
+MARKS: dict[str, dict[str, Any]] = {
+    "better": {"marker": "o", "color": COLORS[0], "label": "better than the identity"},
+    "unclear": {"marker": "D", "color": "0.45", "label": "no more than chance"},
+    "worse": {"marker": "X", "color": COLORS[1], "label": "worse than the identity"},
+}
+
+
+class ComparisonDisplay:
+    """What `skcalib.compare_calibrators` found, as a panel for each metric.
+
+    Calibrators stand below one another, the best by the first metric on top. A mark is the mean
+    over the folds, its line one standard deviation to either side; the dotted line is the identity.
+    Shape and colour of a mark say whether the interval of the gain over the identity lies above 0,
+    holds 0, or lies below.
+
+    Make one with `from_frame`.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        What `skcalib.compare_calibrators` returned; rows without numbers are not drawn.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        The frame, the best calibrator by the first metric first.
+    axes_ : list of Axes
+        A panel for each metric drawn.
+    marks_ : dict
+        For each metric, the verdict on each calibrator: "better", "unclear" or "worse".
+    figure_ : Figure
+        Their figure.
+
+    See Also
+    --------
+    skcalib.compare_calibrators : Makes the frame.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import compare_calibrators
+    >>> from skcalib.plotting import ComparisonDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(3, size=600)
+    >>> Z = 4 * (rng.normal(size=(600, 3)) + 1.5 * np.eye(3)[y])
+    >>> frame = compare_calibrators(Z, y, ["temperature", "vector"], random_state=0)
+    >>> display = ComparisonDisplay.from_frame(frame)
+    >>> display.marks_["log_loss"]["temperature"]
+    'better'
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        names = metric_names(frame)
+        if not names:
+            raise ValueError("frame must be what compare_calibrators returns.")
+        self._identity = frame.index[0]
+        kept = frame[(frame["error"] == "").to_numpy()]
+        order = np.argsort(kept[names[0], "rank"].to_numpy(), kind="stable")
+        self.frame = kept.iloc[order]
+
+    @classmethod
+    def from_frame(
+        cls, frame: pd.DataFrame, *, metrics: Sequence[str] | None = None, ax: Any = None
+    ) -> Self:
+        """Draw a comparison.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            What `skcalib.compare_calibrators` returned.
+        metrics, ax
+            See `plot`.
+
+        Returns
+        -------
+        display : ComparisonDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If the frame is of another kind, or has no such metric.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_matplotlib(f"{cls.__name__}.from_frame")
+        return cls(frame).plot(metrics=metrics, ax=ax)
+
+    def plot(self, *, metrics: Sequence[str] | None = None, ax: Any = None) -> Self:
+        """Draw a panel for each metric.
+
+        Parameters
+        ----------
+        metrics : list of str, default=None
+            Metrics of the frame; None means all.
+        ax : sequence of Axes, default=None
+            As many as there are metrics; None makes a figure.
+
+        Returns
+        -------
+        display : ComparisonDisplay
+
+        Raises
+        ------
+        ValueError
+            If the frame has no such metric, or there are too few or too many axes.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot")
+        from matplotlib.lines import Line2D
+
+        known = metric_names(self.frame)
+        names = known if metrics is None else list(metrics)
+        unknown = [name for name in names if name not in known]
+        if unknown or not names:
+            raise ValueError(f"metrics must be some of {known}; got {names}.")
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            size = (1.6 + 2.1 * len(names), 1.3 + 0.27 * len(self.frame))
+            _, ax = plt.subplots(1, len(names), figsize=size, sharey=True, layout="constrained")
+        self.axes_ = check_axes(ax, len(names), f"one for each of {len(names)} metrics")
+        self.figure_ = self.axes_[0].figure
+        self.marks_ = {
+            name: self._draw(axes, name) for axes, name in zip(self.axes_, names, strict=True)
+        }
+        used = {mark for marks in self.marks_.values() for mark in marks.values()}
+        handles = [
+            Line2D([], [], ls="-", lw=1.4, **style) for mark, style in MARKS.items() if mark in used
+        ]
+        handles.append(Line2D([], [], color="0.2", ls=":", label="identity"))
+        self.figure_.legend(
+            handles=handles,
+            loc="outside lower center",
+            ncols=2 if len(names) < 3 else 4,
+            fontsize="small",
+            frameon=False,
+        )
+        return self
+
+    def _draw(self, ax: Any, name: str) -> dict[str, str]:
+        """Draw the panel of a metric and return what its marks say."""
+        from matplotlib.ticker import MaxNLocator
+
+        marks = {}
+        places = np.arange(len(self.frame))
+        for place, calibrator in zip(places, self.frame.index, strict=True):
+            mean, std, low, high = (
+                float(self.frame.loc[calibrator, (name, part)])
+                for part in ("mean", "std", "low", "high")
+            )
+            if calibrator == self._identity:
+                ax.axvline(mean, color="0.2", ls=":", lw=1.2, zorder=1)
+                ax.errorbar(mean, place, xerr=_drawn(std), fmt="|", color="0.2", ms=9, lw=1.4)
+                continue
+            marks[str(calibrator)] = "better" if low > 0 else "worse" if high < 0 else "unclear"
+            style = MARKS[marks[str(calibrator)]]
+            ax.errorbar(
+                mean,
+                place,
+                xerr=_drawn(std),
+                marker=style["marker"],
+                color=style["color"],
+                ms=6,
+                lw=1.4,
+            )
+        ax.set_yticks(places, [str(calibrator) for calibrator in self.frame.index])
+        ax.set_ylim(len(self.frame) - 0.5, -0.5)
+        ax.grid(axis="y", color="0.9", zorder=0)
+        ax.set_axisbelow(True)
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+        ax.set_title(_in_lines(name), fontsize="medium")
+        ax.spines[["top", "right"]].set_visible(False)
+        return marks
+
+
+def _drawn(std: float) -> float | None:
+    return None if np.isnan(std) else std
+
+
+def _in_lines(name: str) -> str:
+    """Write a metric's name in words, in lines that fit above a panel."""
+    lines = [""]
+    for word in name.replace("_", " ").split():
+        if lines[-1] and len(lines[-1]) + len(word) > 16:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return "\n".join(lines)

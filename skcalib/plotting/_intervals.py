@@ -1,0 +1,62 @@
+r"""What a bin of n rows can say: an interval about what it shows, a band of what it should show.
+
+A share of hits a in n rows with confidence level :math:`1 - \alpha`, z the normal quantile of
+:math:`1 - \alpha / 2`, has Wilson's interval
+
+.. math:: \frac{1}{1 + z^2/n} \Big( a + \frac{z^2}{2n}
+          \pm z \sqrt{\frac{a (1 - a)}{n} + \frac{z^2}{4 n^2}} \Big) .
+
+Of a calibrated model whose n scores have the mean p, the number of hits is binomial(n, p) if the
+scores are equal, and a little less scattered if they are not. Its quantiles make the band, and its
+mean deviation, with :math:`m = \lfloor n p \rfloor + 1` (De Moivre),
+
+.. math:: \frac{1}{n} E |X - n p| = \frac{2 m (1 - p)}{n} P(X = m) ,
+
+is what calibration errors do not fall below in so many rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom, norm
+
+Float64Array = NDArray[np.float64]
+
+
+def wilson_interval(
+    share: Float64Array, n: Float64Array, confidence_level: float
+) -> tuple[Float64Array, Float64Array]:
+    """Return both ends of Wilson's interval of a share of hits; NaN where there are no rows."""
+    z = norm.ppf((1 + confidence_level) / 2)
+    rows = np.where(n > 0, n, np.nan)
+    centre = share + z * z / (2 * rows)
+    half = z * np.sqrt(share * (1 - share) / rows + (z / (2 * rows)) ** 2)
+    scale = 1 + z * z / rows
+    # Rounding may leave the end at a share of 0 or 1 just short of it.
+    low, high = (centre - half) / scale, (centre + half) / scale
+    return np.where(share == 0, 0.0 * rows, low), np.where(share == 1, 1.0 + 0.0 * rows, high)
+
+
+def consistency_band(
+    confidence: Float64Array, n: Float64Array, confidence_level: float
+) -> tuple[Float64Array, Float64Array]:
+    """Return quantiles of the share of hits of a calibrated bin; NaN where there are no rows."""
+    copies = _copies(n)
+    tail = (1 - confidence_level) / 2
+    p = np.clip(confidence, 0.0, 1.0)
+    low, high = (binom.ppf(q, copies, p) / copies for q in (tail, 1 - tail))
+    return np.where(n > 0, low, np.nan), np.where(n > 0, high, np.nan)
+
+
+def expected_deviation(confidence: Float64Array, n: Float64Array) -> Float64Array:
+    """Mean distance of the share of hits of a calibrated bin from its confidence; 0 if empty."""
+    copies = _copies(n)
+    p = np.clip(np.where(n > 0, confidence, 0.0), 0.0, 1.0)
+    m = np.floor(copies * p) + 1
+    return np.asarray(2 * m * (1 - p) * binom.pmf(m, copies, p) / copies)
+
+
+def _copies(n: Float64Array) -> Float64Array:
+    """Return a whole number of rows, at least one: weights may stand for a part of one."""
+    return np.maximum(np.round(n), 1.0)

@@ -1,0 +1,332 @@
+r"""The KS graphs: cumulative score and accuracy, and their slopes, without bins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._one_vs_rest import stable_order
+from skcalib.calibrators import SplineCalibrator
+from skcalib.metrics import ks_calibration_error
+from skcalib.plotting._display import (
+    MODEL,
+    PredictionDisplay,
+    check_axes,
+    check_matplotlib,
+    draw_legend,
+    label_of,
+    merge_style,
+    model_style,
+    percent,
+)
+from skcalib.plotting._reliability import Mode, event_view
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+Float64Array = NDArray[np.float64]
+View = Literal["cumulative_percentile", "cumulative_score", "percentile", "score"]
+VIEWS: tuple[View, ...] = ("cumulative_percentile", "cumulative_score", "percentile", "score")
+
+# The mark of a legend above the panels.
+LEGEND = "skcalib-legend"
+
+
+class KSDisplay(PredictionDisplay):
+    r"""KS graphs: score and accuracy, cumulative and not, with the KS error where it occurs.
+
+    With the rows in order of their score :math:`s_1 \le s_2 \le \dots`, outcomes t and weights w
+    of sum W, the cumulative score and the cumulative accuracy are
+
+    .. math:: g(\sigma) = \frac{1}{W} \sum_{s_i \le \sigma} w_i s_i, \qquad
+              h(\sigma) = \frac{1}{W} \sum_{s_i \le \sigma} w_i t_i,
+              \qquad \mathrm{KS} = \max_\sigma |g(\sigma) - h(\sigma)| .
+
+    Of a calibrated model the two lie on each other. The four views: both against the percentile
+    of the score; both against the cumulative score, which makes g the diagonal; the score and the
+    accuracy themselves, the slopes of the first, against percentile; and against score.
+
+    Make it with `from_estimator` or `from_predictions`.
+
+    Parameters
+    ----------
+    percentile, score, cumulative_score, cumulative_accuracy : ndarray of shape (m,)
+        At each distinct score, ascending: the percentage of the weight up to it, the score,
+        g and h.
+    accuracy : ndarray of shape (m,)
+        The accuracy at that score: the slope of a cubic spline through h.
+    error : float
+        The KS error.
+    axis_names : (str, str)
+        What score and accuracy are called.
+    name : str, default=None
+        Name of the model in the legend.
+
+    Attributes
+    ----------
+    place : int
+        Where, among the distinct scores, the KS error occurs.
+    score_lines_, accuracy_lines_ : list of matplotlib Line2D
+        The two curves of each view.
+    ks_marks_ : list of matplotlib Line2D
+        The distance in a cumulative view; in the others the place where it occurs.
+    axes_ : list of matplotlib Axes
+        The axes of each view.
+    ax_ : matplotlib Axes
+        The first of them.
+    figure_ : matplotlib Figure
+        Their figure.
+
+    See Also
+    --------
+    skcalib.metrics.ks_calibration_error : The number without the picture.
+    skcalib.SplineCalibrator : The spline as a calibrator.
+
+    References
+    ----------
+    Gupta, Rahimi, Ajanthan, Mensink, Sminchisescu, Hartley (2021). Calibration of Neural
+    Networks using Splines. ICLR. Figure 1.
+
+    Examples
+    --------
+    >>> from skcalib.plotting import KSDisplay
+    >>> y = [0, 0, 1, 0, 1, 1]
+    >>> p = [0.2, 0.4, 0.4, 0.8, 0.9, 1.0]
+    >>> display = KSDisplay.from_predictions(y, p, pos_label=1)
+    >>> round(display.error, 3), float(display.score[display.place])
+    (0.133, 0.8)
+    """
+
+    def __init__(
+        self,
+        percentile: Float64Array,
+        score: Float64Array,
+        cumulative_score: Float64Array,
+        cumulative_accuracy: Float64Array,
+        accuracy: Float64Array,
+        error: float,
+        *,
+        axis_names: tuple[str, str] = ("Confidence (top label)", "Accuracy"),
+        name: str | None = None,
+    ) -> None:
+        self.percentile = percentile
+        self.score = score
+        self.cumulative_score = cumulative_score
+        self.cumulative_accuracy = cumulative_accuracy
+        self.accuracy = accuracy
+        self.error = error
+        self.axis_names = axis_names
+        self.name = name
+        self.place = int(np.abs(cumulative_score - cumulative_accuracy).argmax())
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
+        *,
+        mode: Mode = "top",
+        r: int = 1,
+        pos_label: Any = None,
+        n_knots: int = 6,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        ax: Axes | Sequence[Axes] | None = None,
+        name: str | None = None,
+        views: View | Sequence[View] = VIEWS,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw labels and probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels.
+        y_proba : array-like of shape (n, K), (n,) or (n, 1)
+            Class probabilities; one column is the probability of the second class.
+        mode : {"top", "within_top"}, default="top"
+            The r-th largest probability and whether that class is true; or the sum of the r
+            largest and whether the true class is among them.
+        r : int in [1, K], default=1
+            Rank.
+        pos_label : label, default=None
+            Show the probability of this class instead.
+        n_knots : int, default=6
+            Knots of the spline whose slope is the accuracy, at least 4.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        labels : array-like of shape (K,), default=None
+            Labels of the columns; needed where they cannot be told from `y_true`.
+        ax, name, views, **kwargs
+            See `plot`.
+
+        Returns
+        -------
+        display : KSDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If probabilities, labels, weights or keywords are invalid.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_matplotlib(f"{cls.__name__}.from_predictions")
+        score, hit, w, names = event_view(
+            y_true,
+            y_proba,
+            mode=mode,
+            r=r,
+            pos_label=pos_label,
+            sample_weight=sample_weight,
+            labels=labels,
+        )
+        spline = SplineCalibrator(n_knots=n_knots, input="proba", classes=[False, True])
+        spline.fit(score, hit, sample_weight=w)
+        order = stable_order(score)
+        s, t, weight = score[order].astype(np.float64), hit[order], w[order] / w.sum()
+        last = np.flatnonzero(np.append(score[order][1:] != score[order][:-1], True))
+        errors = ks_calibration_error(
+            hit, score, mode="classwise", average=None, sample_weight=w, labels=[False, True]
+        )
+        display = cls(
+            100 * np.cumsum(weight)[last],
+            s[last],
+            np.cumsum(weight * s)[last],
+            np.cumsum(weight * t)[last],
+            spline.predict_proba(s[last])[:, 1].astype(np.float64),
+            float(np.asarray(errors)[1]),
+            axis_names=names,
+            name=name,
+        )
+        return display.plot(ax, views=views, **kwargs)
+
+    def plot(
+        self,
+        ax: Axes | Sequence[Axes] | None = None,
+        *,
+        name: str | None = None,
+        views: View | Sequence[View] = VIEWS,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the views.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or sequence of them, default=None
+            One axes for each view, such as the ``axes_`` of another display; None makes a figure.
+        name : str, default=None
+            Name in the legend; None takes that of the display.
+        views : str or sequence of str
+            One or some of "cumulative_percentile", "cumulative_score", "percentile", "score".
+        **kwargs : object
+            Style of the accuracy curves, passed to matplotlib's ``plot``.
+
+        Returns
+        -------
+        display : KSDisplay
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If there is no such view, or not an axes for each.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot")
+        views = (views,) if isinstance(views, str) else tuple(views)
+        if not views or not set(views) <= set(VIEWS):
+            raise ValueError(f"views must be some of {list(VIEWS)}; got {list(views)}.")
+        self.axes_ = (
+            _grid(len(views)) if ax is None else check_axes(ax, len(views), f"{list(views)}")
+        )
+        self.score_lines_: list[Line2D] = []
+        self.accuracy_lines_: list[Line2D] = []
+        self.ks_marks_: list[Line2D] = []
+        name = self.name if name is None else name
+        label = label_of(name or "accuracy", f"KS {percent(self.error)}")
+        for view, panel in zip(views, self.axes_, strict=True):
+            self._draw(panel, view, label, kwargs)
+            if len(views) > 1:
+                panel.tick_params(labelsize="small")
+                panel.xaxis.label.set_fontsize("small")
+                panel.yaxis.label.set_fontsize("small")
+        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        if (ax is None and len(views) > 1) or _legend_above(self.figure_):
+            _draw_legend_above(self.ax_)
+        else:
+            draw_legend(self.ax_, "upper left")
+        return self
+
+    def _draw(self, ax: Axes, view: View, label: str, kwargs: dict[str, Any]) -> None:
+        own = model_style(ax)
+        style = merge_style({**own, "linestyle": "-", "markersize": 4, "linewidth": 1.4}, kwargs)
+        style.setdefault("markevery", (0.05, 0.1))
+        cumulative = view.startswith("cumulative")
+        x, xlabel = {
+            "cumulative_percentile": (self.percentile, "Percentile of rows"),
+            "cumulative_score": (self.cumulative_score, "Cumulative score"),
+            "percentile": (self.percentile, "Percentile of rows"),
+            "score": (self.score, "Score"),
+        }[view]
+        if cumulative:
+            score, accuracy = self.cumulative_score, self.cumulative_accuracy
+            x, score, accuracy = (np.append(0.0, values) for values in (x, score, accuracy))
+            at = [x[self.place + 1]] * 2, [score[self.place + 1], accuracy[self.place + 1]]
+        else:
+            score, accuracy = self.score, self.accuracy
+            at = [x[self.place]] * 2, [0.0, score[self.place]]
+        dashed = {"color": style["color"], "ls": (0, (4, 2)), "lw": 1.1}
+        first = not any(line.get_gid() == MODEL for line in ax.lines)
+        what = self.axis_names[0] if first else None
+        self.score_lines_ += ax.plot(x, score, **dashed, label=what)
+        self.accuracy_lines_ += ax.plot(x, accuracy, **{"label": label, **style}, gid=MODEL)
+        self.ks_marks_ += ax.plot(
+            *at,
+            color=style["color"] if not first else "0.1",
+            lw=2.2 if cumulative else 0.9,
+            ls="-" if cumulative else ":",
+            solid_capstyle="butt",
+            zorder=2.5,
+        )
+        ax.set(xlabel=xlabel, ylabel="Cumulative" if cumulative else "Score, accuracy")
+        if view.endswith("percentile"):
+            ax.set(xlim=(-2, 102), xticks=(0, 50, 100))
+
+
+def _legend_above(figure: Any) -> list[Any]:
+    return [legend for legend in figure.legends if legend.get_gid() == LEGEND]
+
+
+def _draw_legend_above(ax: Axes) -> None:
+    """Put the legend of all panels above them; a narrow panel has no room for it."""
+    figure: Any = ax.figure
+    for legend in _legend_above(figure):
+        legend.remove()
+    legend = figure.legend(
+        *ax.get_legend_handles_labels(),
+        loc="outside upper left",
+        fontsize="small",
+        frameon=False,
+        borderaxespad=0.2,
+    )
+    legend.set_gid(LEGEND)
+
+
+def _grid(n: int) -> list[Axes]:
+    import matplotlib.pyplot as plt
+
+    rows = 2 if n > 2 else 1
+    columns = -(-n // rows)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(3.3 * columns, 2.8 * rows), layout="constrained", squeeze=False
+    )
+    for spare in axes.ravel()[n:]:
+        figure.delaxes(spare)
+    return list(axes.ravel()[:n])

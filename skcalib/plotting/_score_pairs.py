@@ -1,0 +1,95 @@
+"""Probabilities before and after a fitted calibrator, wherever it sits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from skcalib._inputs import as_columns, as_matrix, check_possible, resolve_kind
+from skcalib._responses import class_scores, response_kind
+from skcalib._simplex import FloatArray, Kind, Scores
+
+Float64Array = NDArray[np.float64]
+
+# Probabilities of the grid stay this far from 0 and 1, where a logit would be infinite.
+MARGIN = 1e-9
+# Two answers are the same map if all but a hundredth of the rows agree: at the edge of a step a
+# rounding error decides.
+TOLERANCE, AGREEING = 1e-3, 0.99
+
+
+class ScorePairs(NamedTuple):
+    """Probabilities ``(n, K)`` before and after, and the map of P(second) if K is 2.
+
+    ``binary_map`` takes P(second) to P(second); None where what comes out is no function of it.
+    """
+
+    before: FloatArray
+    after: FloatArray
+    classes: NDArray[Any]
+    calibrator: Any
+    binary_map: Callable[[Float64Array], Float64Array] | None
+
+
+def score_pairs(estimator: Any, X: Any) -> ScorePairs:
+    """Read a fitted calibrator, a `CalibratedClassifier`, or a pipeline that ends with either."""
+    check_is_fitted(estimator)
+    if isinstance(estimator, Pipeline):
+        return score_pairs(estimator[-1], estimator[:-1].transform(X) if estimator[:-1] else X)
+    classes = np.asarray(estimator.classes_)
+    after = as_matrix(estimator.predict_proba(X), "predict_proba")
+    if hasattr(estimator, "response_method_"):
+        response = estimator.response_method_
+        ensemble = hasattr(estimator, "pairs_")
+        pairs = estimator.pairs_ if ensemble else [(estimator.estimator_, estimator.calibrator_)]
+        kind = response_kind(response)
+        each = [_proba(class_scores(model, X, response, classes), kind) for model, _ in pairs]
+        before = np.mean(each, axis=0)
+        calibrator = pairs[0][1] if len(pairs) == 1 else None
+        n_columns = classes.size
+    else:
+        before, kind, n_columns = read_scores(X, getattr(estimator, "input_", "auto"), "X")
+        calibrator = estimator
+    if classes.size != 2 or calibrator is None:
+        return ScorePairs(before, after, classes, calibrator, None)
+
+    def binary_map(p: Float64Array) -> Float64Array:
+        return np.asarray(calibrator.predict_proba(_rows(p, kind, n_columns, calibrator))[:, 1])
+
+    same = np.abs(binary_map(before[:, 1]) - after[:, 1]) <= TOLERANCE
+    return ScorePairs(
+        before, after, classes, calibrator, binary_map if same.mean() >= AGREEING else None
+    )
+
+
+def read_scores(X: Any, input: str, name: str) -> tuple[FloatArray, Kind, int]:
+    """Check scores: their probabilities ``(n, K)``, their kind and their number of columns."""
+    S = as_matrix(X, name)
+    found = check_possible(S, name)
+    kind = resolve_kind(S, found, input, name)
+    return _proba(as_columns(S, found, kind), kind), kind, S.shape[1]
+
+
+def _proba(S: FloatArray, kind: Kind) -> FloatArray:
+    return Scores(S, kind).proba(slice(None)).astype(S.dtype, copy=False)
+
+
+def _rows(p: Float64Array, kind: Kind, n_columns: int, calibrator: Any) -> Any:
+    """Write probabilities of the second class as scores of a kind."""
+    if kind == "logits":
+        inner = np.clip(p, MARGIN, 1 - MARGIN)
+        second = np.log(inner) - np.log1p(-inner)
+        rows = np.column_stack([np.zeros_like(second), second])
+    else:
+        rows = np.column_stack([1 - p, p])
+    rows = rows[:, -n_columns:]
+    if hasattr(calibrator, "feature_names_in_"):
+        import pandas as pd  # late: only who fitted on a frame needs one
+
+        return pd.DataFrame(rows, columns=calibrator.feature_names_in_)
+    return rows

@@ -1,0 +1,6 @@
+"""The promises that every calibrator and metric keeps, to be run on your own."""
+
+from skcalib.testing._calibrators import check_calibrator
+from skcalib.testing._metrics import check_calibration_metric
+
+__all__ = ["check_calibration_metric", "check_calibrator"]

@@ -1,0 +1,74 @@
+"""The promises of a calibrator, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import skcalib.testing._calibrator_answers as answers
+import skcalib.testing._calibrator_inputs as inputs
+from skcalib.testing._promises import Check, run_checks
+
+# What others rest on comes first, so that the promise that is named is the one that is broken.
+CALIBRATOR_CHECKS: tuple[Check, ...] = (
+    answers.check_parameters,
+    answers.check_unfitted,
+    inputs.check_inputs_unchanged,
+    answers.check_attributes,
+    answers.check_probabilities,
+    answers.check_certain_scores,
+    answers.check_batch,
+    answers.check_predict,
+    answers.check_label_names,
+    answers.check_refit,
+    answers.check_row_order,
+    answers.check_class_order,
+    answers.check_weights_are_copies,
+    answers.check_weight_zero_is_absence,
+    answers.check_missing_class,
+    answers.check_one_column,
+    answers.check_float32,
+    inputs.check_memory_layout,
+    inputs.check_frames,
+    inputs.check_bad_fit,
+    inputs.check_bad_question,
+    answers.check_pickle,
+    answers.check_metadata,
+)
+
+
+def check_calibrator(
+    calibrator: Any, *, expected_failed_checks: Mapping[str, str] | None = None
+) -> None:
+    """Check that a calibrator keeps the promises of this package.
+
+    They are tried on logits and on probabilities of two and of four classes; if the parameter
+    `input` says which of both it takes, on these only.
+
+    Parameters
+    ----------
+    calibrator : estimator
+        An instance; clones of it are fitted.
+    expected_failed_checks : dict of str to str, default=None
+        Names of checks that are left out, and why.
+
+    Raises
+    ------
+    AssertionError
+        At the first broken promise, with one line that says which it is and how it is broken.
+    ValueError
+        If `expected_failed_checks` names a check that does not exist.
+
+    See Also
+    --------
+    check_calibration_metric : The same for a metric.
+    sklearn.utils.estimator_checks.check_estimator : What scikit-learn asks of any estimator.
+
+    Examples
+    --------
+    >>> from skcalib import TemperatureScaling
+    >>> from skcalib.testing import check_calibrator
+    >>> check_calibrator(TemperatureScaling())
+    """
+    name = " ".join(str(calibrator).split())
+    run_checks(calibrator, name, CALIBRATOR_CHECKS, expected_failed_checks)

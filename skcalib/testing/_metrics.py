@@ -1,0 +1,310 @@
+"""The promises of a calibration metric."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skcalib.testing._promises import (
+    NAMES,
+    Check,
+    Sample,
+    make_sample,
+    require,
+    require_close,
+    require_refusal,
+    run_checks,
+)
+
+Metric = Callable[..., Any]
+KEYWORDS = ("sample_weight", "labels")
+# What a sum may owe to its order, on errors of at most about 1.
+ROUNDING = 1e-9
+# float32 probabilities lie within 6e-8 of those of float64, which binned errors may feel at an
+# edge: the same float32 numbers, widened, are what is compared.
+SINGLE = 1e-9
+
+
+def check_calibration_metric(
+    metric: Metric, *, expected_failed_checks: Mapping[str, str] | None = None
+) -> None:
+    """Check that a calibration metric keeps the promises of this package.
+
+    Parameters
+    ----------
+    metric : callable
+        ``metric(y_true, y_proba, *, sample_weight=None, labels=None) -> float``, less being
+        better; other keywords can be set by `functools.partial`.
+    expected_failed_checks : dict of str to str, default=None
+        Names of checks that are left out, and why.
+
+    Raises
+    ------
+    AssertionError
+        At the first broken promise, with one line that says which it is and how it is broken.
+    ValueError
+        If `expected_failed_checks` names a check that does not exist.
+
+    See Also
+    --------
+    check_calibrator : The same for a calibrator.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import ks_calibration_error
+    >>> from skcalib.testing import check_calibration_metric
+    >>> check_calibration_metric(ks_calibration_error)
+    """
+    bare = metric.func if isinstance(metric, partial) else metric
+    name = getattr(bare, "__name__", type(bare).__name__)
+    run_checks(metric, name, METRIC_CHECKS, expected_failed_checks)
+
+
+def _samples(sizes: tuple[int, ...] = (2, 4), n: int = 120) -> Iterator[Sample]:
+    """Yield probabilities without ties, probabilities with ties, and some of exactly 0 and 1."""
+    for n_classes in sizes:
+        S, code, name = make_sample("proba", n_classes, n=n)
+        yield Sample(S, code, f"{name}, with ties")
+        yield _without_ties(n_classes, n)
+        hard = make_sample("proba", n_classes, n=n).S
+        hard[::3] = np.eye(n_classes)[hard[::3].argmax(axis=1)]
+        yield Sample(hard, code, f"{name}, some 0 and 1")
+
+
+def _without_ties(n_classes: int, n: int = 120) -> Sample:
+    # The rows in between those that were copied.
+    S, code, name = make_sample("proba", n_classes, n=3 * n)
+    keep = np.arange(3 * n) % 3 != 0
+    return Sample(S[keep][:n], code[keep][:n], f"{name}, all different")
+
+
+def _takes(metric: Metric, keyword: str) -> bool:
+    taken = signature(metric).parameters
+    return keyword in taken or any(p.kind is Parameter.VAR_KEYWORD for p in taken.values())
+
+
+def _value(metric: Metric, y: Any, P: Any, labels: Any = None, **keywords: Any) -> float:
+    """Call the metric; a keyword that it does not take is left out: its own check says so."""
+    given = {"labels": labels, **keywords}
+    given = {k: v for k, v in given.items() if v is not None and _takes(metric, k)}
+    value = metric(y, P, **given)
+    require(isinstance(value, float | np.floating), f"a {type(value).__name__}, not a float")
+    return float(value)
+
+
+def check_keywords(metric: Metric) -> None:
+    """The metric takes sample_weight and labels, and works without them."""
+    for keyword in KEYWORDS:
+        require(_takes(metric, keyword), f"it does not take {keyword}")
+    for S, code, _ in _samples():
+        metric(code, S)
+
+
+def check_value(metric: Metric) -> None:
+    """The value is one finite number, at least 0, also for a single row."""
+    for S, code, name in _samples((2, 5)):
+        for rows in (slice(None), slice(1)):
+            if rows == slice(1) and not _takes(metric, "labels"):
+                continue
+            value = _value(metric, code[rows], S[rows], np.arange(S.shape[1]))
+            how = f"{value!r} for {len(S[rows])} rows of {name}"
+            require(np.isfinite(value) and value >= 0, how)
+
+
+def check_perfect_is_zero(metric: Metric) -> None:
+    """Predictions that are certain and right have error 0."""
+    for n_classes in (2, 4):
+        code = np.arange(40) % n_classes
+        value = _value(metric, code, np.eye(n_classes)[code])
+        require_close(value, 0.0, f"{n_classes} classes", atol=1e-12)
+
+
+def check_label_names(metric: Metric) -> None:
+    """The names of the labels mean nothing."""
+    for S, code, name in _samples():
+        expected = _value(metric, code, S)
+        kinds = [NAMES, NAMES.astype(object), np.array([-7, -1, 3, 8]), np.arange(1, 5)]
+        if S.shape[1] == 2:
+            kinds.append(np.array([False, True]))
+        for labels in kinds:
+            how = f"{name}, labels such as {labels.tolist()[0]!r}"
+            require_close(_value(metric, labels[code], S), expected, how, ROUNDING)
+
+
+def check_class_order(metric: Metric) -> None:
+    """Naming the classes otherwise moves columns and nothing else."""
+    for n_classes in (2, 4):
+        S, code, name = _without_ties(n_classes)
+        order = np.roll(np.arange(n_classes), 1)
+        moved = _value(metric, np.argsort(order)[code], S[:, order])
+        require_close(moved, _value(metric, code, S), name, ROUNDING)
+
+
+def check_missing_class(metric: Metric) -> None:
+    """With `labels`, in any order, a class may be missing; a weight of 0 is as good as that."""
+    for S, code, name in _samples((4,)):
+        labels = NAMES[:4]
+        some = code != 2
+        y = labels[code]
+        value = _value(metric, y[some], S[some], labels)
+        require(np.isfinite(value), f"{value} for {name}")
+        turned = _value(metric, y[some], S[some], labels[::-1])
+        require_close(turned, value, f"{name}, labels in another order", atol=0.0)
+        if _takes(metric, "sample_weight"):
+            weightless = _value(metric, y, S, labels, sample_weight=some.astype(float))
+            require_close(weightless, value, f"{name}, by weights of 0", ROUNDING)
+
+
+def check_one_column(metric: Metric) -> None:
+    """One column is the probability of the second class."""
+    for S, code, name in _samples((2,)):
+        p = S[:, 1]
+        expected = _value(metric, code, np.c_[1 - p, p])
+        for narrow in (p, p[:, None]):
+            how = f"{name} of shape {narrow.shape}"
+            require_close(_value(metric, code, narrow), expected, how, ROUNDING)
+
+
+def check_weights_are_copies(metric: Metric) -> None:
+    """Weight 2 is two copies of the row, weight 0 its absence."""
+    if not _takes(metric, "sample_weight"):
+        return
+    for S, code, name in _samples():
+        labels = np.arange(S.shape[1])
+        w = np.random.default_rng(2).integers(0, 4, code.size)
+        copies = np.repeat(np.arange(code.size), w)
+        weighted = _value(metric, code, S, labels, sample_weight=w)
+        require_close(weighted, _value(metric, code[copies], S[copies], labels), name, ROUNDING)
+
+
+def check_weights_count(metric: Metric) -> None:
+    """Another weighting is another value."""
+    if not _takes(metric, "sample_weight"):
+        return
+    S, code, name = _without_ties(4)
+    w = np.where(code == S.argmax(axis=1), 9.0, 0.1)
+    gap = abs(_value(metric, code, S, sample_weight=w) - _value(metric, code, S))
+    require(gap > 1e-6, f"{name}: weights that favour right rows change the value by {gap:.3g}")
+
+
+def check_row_order(metric: Metric) -> None:
+    """The order of rows that all differ means nothing."""
+    for n_classes in (2, 4):
+        S, code, name = _without_ties(n_classes)
+        order = np.random.default_rng(3).permutation(code.size)
+        require_close(
+            _value(metric, code[order], S[order]), _value(metric, code, S), name, ROUNDING
+        )
+
+
+def check_order_of_ties(metric: Metric) -> None:
+    """The order of rows with equal probabilities means nothing."""
+    for S, code, name in _samples():
+        order = np.random.default_rng(3).permutation(code.size)
+        require_close(
+            _value(metric, code[order], S[order]), _value(metric, code, S), name, ROUNDING
+        )
+
+
+def check_float32(metric: Metric) -> None:
+    """float32 probabilities give the value of the same numbers in float64."""
+    for S, code, name in _samples():
+        single = S.astype(np.float32)
+        expected = _value(metric, code, single.astype(np.float64))
+        require_close(_value(metric, code, single), expected, name, SINGLE)
+
+
+def check_inputs_unchanged(metric: Metric) -> None:
+    """What is passed in is not written to, and the same call gives the same value."""
+    for S, code, name in _samples():
+        w = np.linspace(0.5, 2.0, code.size)
+        passed = (code, S, w)
+        before = [array.copy() for array in passed]
+        value = _value(metric, code, S, sample_weight=w)
+        for what, array, kept in zip(("y_true", "y_proba", "sample_weight"), passed, before,
+                                     strict=True):  # fmt: skip
+            require(np.array_equal(array, kept), f"{name}: {what} is changed")
+            array.flags.writeable = False
+        again = _value(metric, code, S, sample_weight=w)  # of arrays that are read-only
+        require_close(again, value, f"{name}, called again", atol=0.0)
+
+
+def check_memory_layout(metric: Metric) -> None:
+    """Lists, frames and arrays of any layout are the same probabilities."""
+    for S, code, name in _samples():
+        expected = _value(metric, code, S)
+        index = np.arange(code.size)[::-1] + 3
+        layouts = {
+            "Fortran order": (code, np.asfortranarray(S)),
+            "every second column": (code, np.repeat(S, 2, axis=1)[:, ::2]),
+            "a frame": (pd.Series(code, index=index), pd.DataFrame(S, index=index)),
+            "a list": (code.tolist(), S.tolist()),
+        }
+        for layout, (y, P) in layouts.items():
+            require_close(_value(metric, y, P), expected, f"{name}, {layout}", ROUNDING)
+
+
+def check_pickle(metric: Metric) -> None:
+    """The metric can be sent to another process."""
+    S, code, name = _without_ties(2)
+    again = pickle.loads(pickle.dumps(metric))
+    require_close(_value(again, code, S), _value(metric, code, S), name, atol=0.0)
+
+
+def _spoilt(P: NDArray[Any], at: Any, value: Any) -> NDArray[Any]:
+    P = P.copy()
+    P[at] = value
+    return P
+
+
+def check_bad_inputs(metric: Metric) -> None:
+    """What cannot be measured ends in a ValueError of one line."""
+    S, code, _ = _without_ties(4)
+    w = np.ones(code.size)
+    bad: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+        "NaN in y_proba": (code, _spoilt(S, (7, 1), np.nan), {}),
+        "infinity in y_proba": (code, _spoilt(S, (7, 1), np.inf), {}),
+        "a negative probability": (code, _spoilt(S, 7, [1.2, -0.2, 0.0, 0.0]), {}),
+        "a row that sums to 1.3": (code, _spoilt(S, 7, [0.5, 0.5, 0.3, 0.0]), {}),
+        "logits": (code, np.log(S), {}),
+        "an empty y_proba": (code[:0], S[:0], {}),
+        "y_true of another length": (code[1:], S, {}),
+        "more labels than columns": (np.arange(code.size) % 5, S, {}),
+        "an unknown label": (code, S, {"labels": [1, 2, 3, 4]}),
+        "labels of another number": (code, S, {"labels": [0, 1, 2]}),
+        "a negative weight": (code, S, {"sample_weight": _spoilt(w, 7, -1.0)}),
+        "a weight of NaN": (code, S, {"sample_weight": _spoilt(w, 7, np.nan)}),
+        "weights that are all 0": (code, S, {"sample_weight": 0 * w}),
+        "weights of another length": (code, S, {"sample_weight": w[1:]}),
+    }
+    for what, (y, P, keywords) in bad.items():
+        if all(_takes(metric, keyword) for keyword in keywords):
+            require_refusal(partial(metric, y, P, **keywords), what)
+
+
+# What others rest on comes first, so that the promise that is named is the one that is broken.
+METRIC_CHECKS: tuple[Check, ...] = (
+    check_inputs_unchanged,
+    check_keywords,
+    check_value,
+    check_perfect_is_zero,
+    check_label_names,
+    check_class_order,
+    check_weights_are_copies,
+    check_weights_count,
+    check_missing_class,
+    check_one_column,
+    check_row_order,
+    check_order_of_ties,
+    check_float32,
+    check_memory_layout,
+    check_pickle,
+    check_bad_inputs,
+)

@@ -1,0 +1,97 @@
+"""What both suites share: data to try, and how a broken promise is told.
+
+A check is a function whose docstring says the promise in one line and which raises AssertionError
+with how it is broken. ``assert`` is not used: it is gone under ``python -O``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+
+Check = Callable[[Any], None]
+Float64Array = NDArray[np.float64]
+
+NAMES = np.array(["ant", "bee", "cat", "dog", "eel"])
+
+
+class Sample(NamedTuple):
+    """Scores ``S (n, K)``, the columns ``code (n,)`` of the true classes, and a name."""
+
+    S: Float64Array
+    code: NDArray[np.intp]
+    name: str
+
+
+def make_sample(
+    kind: str, n_classes: int, n: int = 240, seed: int = 0, scale: float = 2.5
+) -> Sample:
+    """Scores of an over-confident model and labels drawn from what it should have said.
+
+    A third of the rows has the scores of another row: ties.
+    """
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, n_classes)) * 1.5 + np.linspace(0, 0.5, n_classes)
+    Z[::3] = Z[1::3]
+    code = (softmax(Z, axis=1).cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    S = scale * Z if kind == "logits" else softmax(scale * Z, axis=1)
+    return Sample(S, np.minimum(code, n_classes - 1), f"{kind} of {n_classes} classes")
+
+
+def require(condition: bool | np.bool_, how: str) -> None:
+    """Raise AssertionError with `how` unless the condition holds."""
+    if not condition:
+        raise AssertionError(how)
+
+
+def require_close(found: ArrayLike, expected: ArrayLike, how: str, atol: float) -> None:
+    """Raise AssertionError, with the largest difference, unless all numbers are close."""
+    a, b = np.asarray(found, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    require(a.shape == b.shape, f"{how}: shape {a.shape} instead of {b.shape}")
+    gap = float(np.abs(a - b).max(initial=0.0))
+    require(gap <= atol, f"{how}: differs by {gap:.3g}")
+
+
+def require_refusal(call: Callable[[], Any], what: str, lines: int | None = 1) -> None:
+    """Raise AssertionError unless the call ends in a ValueError of so many lines (None: any)."""
+    try:
+        call()
+    except ValueError as error:
+        found = len(str(error).strip().splitlines())
+        require(
+            lines in (None, found), f"the error for {what} has {found} lines instead of {lines}"
+        )
+    except Exception as error:
+        raise AssertionError(
+            f"{what} raised {type(error).__name__} instead of a ValueError that says the mend"
+        ) from error
+    else:
+        raise AssertionError(f"{what} was taken without an error")
+
+
+def run_checks(
+    subject: Any, name: str, checks: Sequence[Check], expected: Mapping[str, str] | None
+) -> None:
+    """Run all checks but those expected to fail; name the first promise that is broken."""
+    left_out = dict(expected or {})
+    unknown = sorted(set(left_out) - {check.__name__ for check in checks})
+    if unknown:
+        raise ValueError(
+            f"expected_failed_checks has {unknown[0]!r}, which is none of "
+            f"{', '.join(check.__name__ for check in checks)}."
+        )
+    for check in checks:
+        if check.__name__ in left_out:
+            continue
+        try:
+            check(subject)
+        except Exception as error:
+            how = " ".join(str(error).split())
+            if not isinstance(error, AssertionError):
+                how = f"raised {type(error).__name__}: {how}"
+            promise = (check.__doc__ or "").strip().splitlines()[0].rstrip(".")
+            raise AssertionError(f"{name} breaks {check.__name__} ({promise}): {how}") from error

@@ -1,0 +1,28 @@
+"""Predictions to draw, and slow and obvious numbers to compare drawings with."""
+
+import numpy as np
+
+
+def predictions(n=400, n_classes=4, factor=2.0, seed=0):
+    """Labels, probabilities and logits that are `factor` times too large."""
+    rng = np.random.default_rng(seed)
+    Z = 1.5 * rng.normal(size=(n, n_classes))
+    y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    P = np.exp(factor * Z)
+    return y, P / P.sum(axis=1, keepdims=True), factor * Z
+
+
+def bins(score, hit, weight, n_bins):
+    """Mean score, share of hits and weight of each even bin that has rows, by loops."""
+    found = []
+    for b in range(n_bins):
+        w = s = t = 0.0
+        for i in range(len(score)):
+            low, high = b / n_bins, (b + 1) / n_bins
+            if low < score[i] <= high or (b == 0 and score[i] == 0):
+                w += weight[i]
+                s += weight[i] * score[i]
+                t += weight[i] * hit[i]
+        if w:
+            found.append((s / w, t / w, w))
+    return np.array(found).T

@@ -1,0 +1,186 @@
+"""The calibration map shows what the calibrator returns, and nothing that it does not."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from drawings import predictions
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+
+import skcalib
+from skcalib import CalibratedClassifier, CalibrationMapDisplay, ClassifierScores
+from skcalib._base import ScoreCalibrator
+
+plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
+
+CALIBRATORS = [
+    name
+    for name in skcalib.__all__
+    if isinstance(thing := getattr(skcalib, name), type) and issubclass(thing, ScoreCalibrator)
+]
+
+
+def points(display):
+    return np.array(display.points_.get_offsets())
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+@pytest.mark.parametrize("kind", ["column of logits", "column of proba", "two of proba"])
+def test_binary_curve_is_the_map(name, kind):
+    """With two classes the curve is the calibrator's own answer at every score."""
+    y, P, _ = predictions(300, 2)
+    p = P[:, 1]
+    X = {"column of logits": np.log(p / (1 - p)), "column of proba": p, "two of proba": P}[kind]
+    calibrator = getattr(skcalib, name)().fit(X, y)
+    display = CalibrationMapDisplay.from_estimator(calibrator, X)
+    x, curve = np.array(display.line_.get_data())
+    inside = (x > 0) & (x < 1)
+    x, curve = x[inside], curve[inside]
+    rows = {"column of logits": np.log(x / (1 - x)), "column of proba": x}.get(
+        kind, np.column_stack([1 - x, x])
+    )
+    np.testing.assert_allclose(curve, calibrator.predict_proba(rows)[:, 1], atol=1e-9)
+    assert display.band_ is None
+    expected = np.column_stack([p, calibrator.predict_proba(X)[:, 1]])
+    np.testing.assert_allclose(np.sort(points(display), axis=0), np.sort(expected, axis=0))
+    first = CalibrationMapDisplay.from_estimator(calibrator, X, pos_label=0)
+    np.testing.assert_allclose(
+        first.curve[1], 1 - display.curve[1][::-1], err_msg="the first class is the complement"
+    )
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_points_are_rows(name):
+    """With more classes a point is the top label's probability before, and that class's after."""
+    y, _, Z = predictions(300, 3)
+    calibrator = getattr(skcalib, name)().fit(Z, y)
+    display = CalibrationMapDisplay.from_estimator(calibrator, Z)
+    P, Q = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True), calibrator.predict_proba(Z)
+    top = P.argmax(axis=1)
+    expected = np.column_stack([P.max(axis=1), Q[np.arange(300), top]])
+    order = np.argsort(expected[:, 0])
+    np.testing.assert_allclose(points(display), expected[order], atol=1e-9)
+    flip = 100 * (Q.argmax(axis=1) != top).mean()
+    shown = display.line_.get_label().removeprefix(f"{name} (").removesuffix("% flip)")
+    assert float(shown) == pytest.approx(flip, abs=0.06)
+
+
+def test_a_map_of_two_logits_is_no_curve():
+    """Vector scaling reads both logits: rows of one probability differ, and a band says so."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(500, 2)) * 3
+    y = rng.random(500) < 1 / (1 + np.exp(Z[:, 0] - 0.3 * Z[:, 1]))
+    calibrator = skcalib.VectorScaling(penalty=None).fit(Z, y)
+    display = CalibrationMapDisplay.from_estimator(calibrator, Z)
+    assert display.band_ is not None
+    temperature = skcalib.TemperatureScaling().fit(Z, y)
+    assert CalibrationMapDisplay.from_estimator(temperature, Z).band_ is None
+
+
+def test_median_and_band_of_rows():
+    """The curve halves the rows of each stretch of scores; nine in ten lie in the band."""
+    rng = np.random.default_rng(0)
+    before = rng.random(4000)
+    after = before * rng.random(4000)
+    display = CalibrationMapDisplay.from_predictions(before, after)
+    x, y = display.curve
+    low, high = display.band
+    np.testing.assert_allclose(y, x / 2, atol=0.1)
+    inside = (after >= np.interp(before, x, low)) & (after <= np.interp(before, x, high))
+    assert inside.mean() == pytest.approx(0.9, abs=0.03)
+
+
+def test_no_change_has_no_band_however_few_the_rows():
+    """Unchanged probabilities lie on the diagonal, and the band about them has no width."""
+    _, P, _ = predictions(30, 5)
+    display = CalibrationMapDisplay.from_predictions(P, P)
+    np.testing.assert_allclose(display.line_.get_xdata(), display.line_.get_ydata())
+    np.testing.assert_allclose(*display.band)
+    assert display.line_.get_label() == "0% flip"
+
+
+def test_many_rows_are_thinned_and_the_histogram_has_all():
+    """2,000 points are drawn; the bars below count every row."""
+    y, _, Z = predictions(5000, 3)
+    display = CalibrationMapDisplay.from_estimator(skcalib.TemperatureScaling().fit(Z, y), Z)
+    assert len(points(display)) == 2000
+    heights = display.histogram_.get_data().values
+    assert heights.sum() == pytest.approx(1)
+    assert heights[-1] == pytest.approx((display.after > 0.95).mean())
+
+
+def test_wherever_the_calibrator_sits():
+    """Alone, in a `CalibratedClassifier` or at the end of a pipeline: the same rows."""
+    y, _, X = predictions(400, 3)
+    model = GaussianNB().fit(X[:100], y[:100])
+    X, y = X[100:], y[100:]
+    alone = skcalib.VectorScaling().fit(model.predict_proba(X), y)
+    joined = CalibratedClassifier(FrozenEstimator(model), skcalib.VectorScaling()).fit(X, y)
+    piped = make_pipeline(ClassifierScores(FrozenEstimator(model)), skcalib.VectorScaling())
+    expected = points(CalibrationMapDisplay.from_estimator(alone, model.predict_proba(X)))
+    for estimator in (joined, piped.fit(X, y)):
+        display = CalibrationMapDisplay.from_estimator(estimator, X)
+        np.testing.assert_allclose(points(display), expected)
+        assert display.name == "VectorScaling"
+    ensemble = CalibratedClassifier(GaussianNB(), skcalib.VectorScaling(), cv=3, ensemble=True)
+    display = CalibrationMapDisplay.from_estimator(ensemble.fit(X, y), X)
+    before = np.mean([model.predict_proba(X) for model, _ in ensemble.pairs_], axis=0)
+    np.testing.assert_allclose(display.before, np.sort(before.max(axis=1)))
+
+
+def test_a_classifier_of_scikit_learn_and_named_columns():
+    """Any classifier on scores is drawn, from a frame too, without a warning."""
+    y, P, _ = predictions(200, 2)
+    frame = pd.DataFrame(P, columns=["no", "yes"])
+    display = CalibrationMapDisplay.from_estimator(LogisticRegression().fit(frame, y), frame)
+    assert display.band_ is None
+    CalibrationMapDisplay.from_estimator(skcalib.IsotonicCalibrator().fit(frame, y), frame)
+
+
+def test_several_calibrators_share_an_axes():
+    """One diagonal, one strip with the scores before drawn once, lines that differ."""
+    y, _, Z = predictions()
+    first = CalibrationMapDisplay.from_estimator(skcalib.TemperatureScaling().fit(Z, y), Z)
+    second = CalibrationMapDisplay.from_estimator(
+        skcalib.IsotonicCalibrator().fit(Z, y), Z, ax=first.ax_
+    )
+    assert first.line_.get_linestyle() != second.line_.get_linestyle()
+    (strip,) = first.ax_.child_axes
+    assert len(strip.patches) == 2 * 3  # a fill and an outline of: before, first, second
+    assert len(first.ax_.get_legend().get_texts()) == 3
+
+
+@pytest.mark.parametrize(("n_classes", "written"), [(3, 9), (12, 0)])
+def test_heat_map_is_the_matrix(n_classes, written):
+    """The picture holds the coefficients, its colours end at the largest off the diagonal."""
+    y, _, Z = predictions(500, n_classes)
+    for calibrator in (skcalib.MatrixScaling(), skcalib.DirichletCalibrator()):
+        display = CalibrationMapDisplay.from_estimator(calibrator.fit(Z, y), Z).plot_coef()
+        np.testing.assert_array_equal(display.image_.get_array(), calibrator.coef_)
+        off = calibrator.coef_ - np.diag(np.diag(calibrator.coef_))
+        assert display.image_.get_clim() == (-np.abs(off).max(), np.abs(off).max())
+        assert len(display.ax_.texts) == written
+        display.figure_.canvas.draw()
+
+
+def test_no_matrix_no_heat_map():
+    """A calibrator without a matrix says which ones have one."""
+    y, _, Z = predictions(100)
+    display = CalibrationMapDisplay.from_estimator(skcalib.VectorScaling().fit(Z, y), Z)
+    with pytest.raises(ValueError, match="VectorScaling has no matrix of coefficients"):
+        display.plot_coef()
+
+
+def test_wrong_arguments_are_refused():
+    """Shapes, labels and classes are checked."""
+    _, P, _ = predictions(50)
+    with pytest.raises(ValueError, match="proba_before has shape"):
+        CalibrationMapDisplay.from_predictions(P, P[:-1])
+    with pytest.raises(ValueError, match="proba_after: row 0 sums to 2"):
+        CalibrationMapDisplay.from_predictions(P, np.full_like(P, 0.5))
+    with pytest.raises(ValueError, match="labels has 2 labels"):
+        CalibrationMapDisplay.from_predictions(P, P, labels=[0, 1])
+    with pytest.raises(ValueError, match="pos_label='x' is not one of"):
+        CalibrationMapDisplay.from_predictions(P, P, labels=list("abcd"), pos_label="x")

@@ -1,0 +1,142 @@
+"""Bars and small curves show the errors of the classes."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from drawings import bins, predictions
+from sklearn.naive_bayes import GaussianNB
+
+from skcalib import ClasswiseDisplay
+from skcalib.metrics import static_calibration_error
+
+plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
+
+
+def heights(patch):
+    return patch.get_data().values
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_bars_are_the_errors_of_the_classes_worst_first(weighted, strategy):
+    """They fall, and are those of the metric, whose mean is in the legend."""
+    y, P, _ = predictions(500, 6)
+    w = np.random.default_rng(0).integers(3, size=500) if weighted else None
+    display = ClasswiseDisplay.from_predictions(y, P, strategy=strategy, sample_weight=w)
+    keywords = {"strategy": strategy, "sample_weight": w}
+    expected = static_calibration_error(y, P, average=None, **keywords)
+    np.testing.assert_allclose(heights(display.bars_), np.sort(expected)[::-1])
+    np.testing.assert_allclose(display.errors[display.order_], heights(display.bars_))
+    assert display.bars_.get_label() == f"SCE {100 * expected.mean():.1f}%"
+
+
+def test_curves_are_the_bins_of_the_worst_classes():
+    """Each small curve has the points of its class's bins, by loops; its title the error."""
+    y, P, _ = predictions(300, 8)
+    display = ClasswiseDisplay.from_predictions(y, P, n_bins=5, n_curves=3)
+    np.testing.assert_array_equal(display.shown_, np.argsort(-display.errors)[:3])
+    for k, line, ax in zip(display.shown_, display.lines_, display.axes_[1:], strict=True):
+        confidence, accuracy, weight = bins(P[:, k], y == k, np.ones(300), 5)
+        np.testing.assert_allclose(line.get_data(), [confidence, accuracy])
+        error = (weight * np.abs(accuracy - confidence)).sum() / 300
+        assert ax.get_title() == f"{k}: {100 * error:.1f}%"
+
+
+def test_the_reference_is_what_a_calibrated_model_shows():
+    """Labels drawn from the probabilities have the expected errors on average."""
+    _, P, _ = predictions(400, 5)
+    rng, errors = np.random.default_rng(0), []
+    for _ in range(200):
+        y = (rng.random((400, 1)) > np.cumsum(P, axis=1)[:, :-1]).sum(axis=1)
+        errors.append(static_calibration_error(y, P, average=None, labels=np.arange(5)))
+    display = ClasswiseDisplay.from_predictions(y, P, labels=np.arange(5))
+    drawn = heights(display.expected_line_)
+    np.testing.assert_array_equal(drawn, display.expected[display.order_])
+    mean, error = np.mean(errors, axis=0), np.std(errors, axis=0) / np.sqrt(200)
+    # At most so much: the scores of a bin are not quite equal.
+    assert (display.expected > mean - 4 * error).all()
+    assert (display.expected < 1.05 * mean + 4 * error).all()
+
+
+def test_weights_are_copies():
+    """Whole weights give bars, reference and intervals of the repeated rows."""
+    y, P, _ = predictions(200)
+    w = np.random.default_rng(0).integers(3, size=200)
+    one = ClasswiseDisplay.from_predictions(y, P, sample_weight=w)
+    two = ClasswiseDisplay.from_predictions(np.repeat(y, w), np.repeat(P, w, axis=0))
+    for attribute in ("errors", "expected"):
+        np.testing.assert_allclose(getattr(one, attribute), getattr(two, attribute))
+    np.testing.assert_allclose(one.table["accuracy_low"], two.table["accuracy_low"])
+
+
+def test_chosen_classes_and_kinds():
+    """Bars alone, curves alone, and curves of the classes that one names."""
+    y, P, _ = predictions()
+    words = np.array(["ant", "bee", "cat", "dog"])[y]
+    bars = ClasswiseDisplay.from_predictions(words, P, kind="bars")
+    assert len(bars.axes_) == 1
+    assert [t.get_text() for t in bars.ax_.get_xticklabels()] == bars.order_.tolist()
+    curves = ClasswiseDisplay.from_predictions(words, P, kind="curves", classes=["dog", "ant"])
+    assert curves.bars_ is None
+    assert [ax.get_title().split(":")[0] for ax in curves.axes_] == ["dog", "ant"]
+
+
+def test_two_models_share_axes_in_one_order():
+    """The second takes order and classes of the first; without them it is refused."""
+    y, P, Z = predictions(n_classes=5)
+    first = ClasswiseDisplay.from_predictions(y, P, n_curves=2, name="a")
+    model = GaussianNB().fit(Z, y)
+    second = ClasswiseDisplay.from_estimator(
+        model, Z, y, ax=first.axes_, order=first.order_, classes=first.shown_
+    )
+    np.testing.assert_allclose(heights(second.bars_), second.errors[first.order_])
+    assert second.lines_[0].axes is first.lines_[0].axes
+    assert first.ax_.get_ylim()[1] > heights(first.bars_).max()
+    with pytest.raises(ValueError, match="in another order: pass order="):
+        ClasswiseDisplay.from_predictions(
+            y, P, ax=first.axes_, order=first.order_[::-1], classes=first.shown_
+        )
+    with pytest.raises(ValueError, match="pass classes="):
+        ClasswiseDisplay.from_predictions(
+            y, P, ax=first.axes_, order=first.order_, classes=first.shown_[::-1]
+        )
+
+
+@pytest.mark.parametrize(("n", "n_classes"), [(50, 2), (30, 100), (60, 1000)])
+def test_many_classes_most_without_rows(n, n_classes):
+    """Few rows and many classes are drawn without a warning, and no tick labels overlap."""
+    y, P, _ = predictions(n, n_classes)
+    display = ClasswiseDisplay.from_predictions(y, P, labels=np.arange(n_classes))
+    display.figure_.canvas.draw()
+    for ax in display.axes_:
+        boxes = [t.get_window_extent() for t in ax.get_xticklabels() if t.get_text()]
+        low, high = ax.get_window_extent().x0 - 1, ax.get_window_extent().x1 + 1
+        boxes = [box for box in boxes if low <= (box.x0 + box.x1) / 2 <= high]
+        assert all(a.x1 <= b.x0 for a, b in pairwise(boxes))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"kind": "all"}, "kind must be one of"),
+        ({"n_curves": 0}, "n_curves must be"),
+        ({"classes": [9]}, "classes=9 is not one of"),
+        ({"order": [0, 1]}, "order must name each of the 4 labels once"),
+        ({"confidence_level": 0}, "confidence_level must be"),
+    ],
+)
+def test_wrong_arguments_are_refused(keywords, message):
+    """Before anything is drawn."""
+    y, P, _ = predictions(50)
+    with pytest.raises(ValueError, match=message):
+        ClasswiseDisplay.from_predictions(y, P, **keywords)
+    assert not plt.get_fignums()
+
+
+def test_as_many_axes_as_panels():
+    """Axes for the bars and for each curve are asked for."""
+    y, P, _ = predictions(50)
+    _, axes = plt.subplots(1, 3)
+    with pytest.raises(ValueError, match="ax holds 3 axes but 5 are drawn"):
+        ClasswiseDisplay.from_predictions(y, P, ax=axes)

@@ -1,0 +1,385 @@
+"""The command line: from saved predictions to a report, a table and a saved calibrator."""
+
+import base64
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import log_loss
+
+import skcalib
+from skcalib import TemperatureScaling
+from skcalib.__main__ import COMPARE_EXAMPLE, main
+from skcalib._saved_predictions import read_predictions
+from skcalib.metrics import bootstrap_interval, expected_calibration_error
+
+FEW = ["--calibrators", "temperature", "--metrics", "log_loss"]
+
+
+def scores(n=300, n_classes=3, seed=0):
+    """Labels and logits twice too large."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n)
+    return y, 3 * (rng.normal(size=(n, n_classes)) + 1.5 * np.eye(n_classes)[y])
+
+
+def softmax(Z):
+    e = np.exp(Z - Z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+Y, Z = scores()
+P = softmax(Z)
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def run(capsys, *arguments):
+    """Run a command that works and return what it prints."""
+    assert main([str(a) for a in arguments]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def fails(capsys, *arguments):
+    """Run a command that fails and return the only line it prints."""
+    try:
+        code = main([str(a) for a in arguments])
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    return err
+
+
+def mean_log_loss(printed, name):
+    (line,) = re.findall(rf"^{name} .*\(\d\).*$", printed, re.MULTILINE)
+    return float(line.split()[1])
+
+
+def test_the_example_of_the_help_works(tmp_path):
+    """As typed into a shell: predictions, a report and a calibrator."""
+    command = COMPARE_EXAMPLE.split("example:\n")[1].replace("python ", f"{sys.executable} ")
+    command = command.replace("--report", "--calibrators temperature --report")
+    env = os.environ | {"PYTHONPATH": str(Path(skcalib.__file__).parents[1])}
+    subprocess.run(["bash", "-ec", command], check=True, capture_output=True, cwd=tmp_path, env=env)
+    assert (tmp_path / "report.html").exists()
+    assert skcalib.load_json(tmp_path / "best.json").temperature_ > 1
+
+
+def test_compare_measures_the_test_split(capsys):
+    """Fitted on rows of split 0, measured on those of split 1, and saved as measured."""
+    split = np.arange(300) % 3 // 2
+    np.savez("p.npz", logits=Z, labels=Y, split=split)
+    printed = run(capsys, "compare", "p.npz", *FEW, "--save", "t.json")
+    assert "100 rows measured, those of the test split" in printed
+    fit, test = split == 0, split == 1
+    model = TemperatureScaling().fit(Z[fit], Y[fit])
+    loss = log_loss(Y[test], model.predict_proba(Z[test]))
+    assert mean_log_loss(printed, "temperature") == pytest.approx(loss, abs=5e-5)
+    saved = skcalib.load_json("t.json")
+    assert saved.temperature_ == pytest.approx(model.temperature_)
+    assert printed.splitlines()[-2].startswith("Calibrate by temperature: log_loss goes from")
+    assert printed.splitlines()[-1] == "calibrator (temperature): t.json"
+
+
+def test_compare_in_folds_saves_a_fit_of_all_rows(capsys):
+    """Without a split; a .joblib this time."""
+    np.savez("p.npz", probs=P, labels=Y)
+    printed = run(capsys, "compare", "p.npz", *FEW, "--cv", 3, "--save", "t.joblib")
+    assert "300 rows measured, each in one of 3 folds" in printed
+    expected = TemperatureScaling().fit(P, Y).temperature_
+    assert joblib.load("t.joblib").temperature_ == pytest.approx(expected)
+
+
+def test_all_calibrators_by_default(capsys):
+    np.savez("p.npz", logits=Z, labels=Y)
+    printed = run(capsys, "compare", "p.npz", "--cv", 2, "--metrics", "log_loss")
+    for name in skcalib._compare.calibrators_by_name():
+        assert re.search(rf"^{name} ", printed, re.MULTILINE)
+
+
+def test_identity_is_saved_where_nothing_is_needed(capsys):
+    """Half the logits are right: then the calibrator to apply is the softmax."""
+    np.savez("p.npz", logits=Z / 2, labels=Y)
+    printed = run(capsys, "compare", "p.npz", *FEW, "--save", "i.json")
+    assert "No calibration needed" in printed
+    run(capsys, "apply", "i.json", "p.npz", "-o", "q.npz")
+    np.testing.assert_allclose(np.load("q.npz")["probs"], softmax(Z / 2), rtol=1e-9)
+
+
+NAMES = np.array(["owl", "cat", "dog"])[Y]
+FRAME = pd.DataFrame(P, columns=["p_owl", "p_cat", "p_dog"]).assign(labels=NAMES)
+
+
+@pytest.mark.parametrize(
+    ("frame", "options"),
+    [
+        (FRAME, []),
+        (FRAME[["p_dog", "labels", "p_owl", "p_cat"]], []),
+        (FRAME.rename(columns=lambda name: name.removeprefix("p_")), []),
+        (FRAME.rename(columns={"labels": "animal"}), ["--labels", "animal"]),
+        (FRAME.assign(note="x"), ["--scores", "p_cat", "p_dog", "p_owl"]),
+        (FRAME.assign(split=np.where(np.arange(300) % 2, "Test", "cal")), []),
+        (FRAME.assign(part=np.arange(300) % 2 == 1), ["--split", "part"]),
+    ],
+)
+@pytest.mark.parametrize("index", [True, False])
+def test_a_table_is_read_by_the_names_of_its_columns(capsys, frame, options, index):
+    """Columns in any order, an unnamed index or none: the same numbers as sorted arrays."""
+    frame.to_csv("p.csv", index=index)
+    printed = run(capsys, "compare", "p.csv", *options, *FEW)
+    test = np.arange(300) % 2 == 1 if "split" in printed else slice(None)
+    loss = log_loss(Y[test], P[test])
+    assert mean_log_loss(printed, "identity") == pytest.approx(loss, abs=2e-4)
+
+
+def test_columns_named_by_numbers_are_in_their_order():
+    """p_2 before p_10, and a class that no row has keeps its column."""
+    y, logits = scores(200, n_classes=11)
+    y[y == 4] = 5
+    frame = pd.DataFrame(logits, columns=[f"p_{k}" for k in range(11)]).assign(labels=y)
+    frame[sorted(frame.columns)].to_csv("p.csv", index=False)
+    found = read_predictions("p.csv")
+    np.testing.assert_array_equal(found.classes, np.arange(11))
+    np.testing.assert_allclose(found.scores, logits, rtol=1e-12)
+
+
+def test_parquet_says_what_it_needs(capsys, monkeypatch):
+    """A table where pyarrow is installed, one line where it is not."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        open("p.parquet", "w").close()
+        assert "pip install pyarrow" in fails(capsys, "compare", "p.parquet")
+        np.savez("p.npz", logits=Z, labels=Y)
+        skcalib.save_json(TemperatureScaling().fit(Z, Y), "t.json")
+        said = fails(capsys, "apply", "t.json", "p.npz", "-o", "q.parquet")
+        assert "pip install pyarrow" in said
+    else:
+        FRAME.to_parquet("p.parquet")
+        printed = run(capsys, "compare", "p.parquet", *FEW)
+        assert mean_log_loss(printed, "identity") == pytest.approx(log_loss(Y, P), abs=2e-4)
+
+
+@pytest.mark.parametrize("ending", [".json", ".joblib"])
+@pytest.mark.parametrize("out", ["q.npz", "q.csv"])
+def test_apply_writes_what_the_calibrator_says(capsys, ending, out):
+    """To columns in another order as well; labels and split go along; the output reads again."""
+    skcalib_file = f"t{ending}"
+    model = TemperatureScaling().fit(P[:, [1, 2, 0]], NAMES)
+    skcalib.save_json(model, "t.json")
+    joblib.dump(model, "t.joblib")
+    FRAME.assign(split=np.arange(300) % 2).to_csv("p.csv", index=False)
+    printed = run(capsys, "apply", skcalib_file, "p.csv", "-o", out)
+    assert printed == f"{out}: 300 rows, 3 classes, calibrated probabilities\n"
+    found = read_predictions(out)
+    np.testing.assert_allclose(found.scores, model.predict_proba(P[:, [1, 2, 0]]), rtol=1e-9)
+    assert found.labels.tolist() == NAMES.tolist()
+    assert found.classes.tolist() == ["cat", "dog", "owl"]
+    np.testing.assert_array_equal(found.test, np.arange(300) % 2 == 1)
+
+
+def test_apply_needs_no_labels(capsys):
+    skcalib.save_json(TemperatureScaling().fit(Z, Y), "t.json")
+    np.savez("p.npz", logits=Z)
+    run(capsys, "apply", "t.json", "p.npz", "-o", "q.npz")
+    assert "labels" not in np.load("q.npz")
+
+
+def test_apply_says_that_joblib_executes_code(capsys):
+    with pytest.raises(SystemExit):
+        main(["apply", "--help"])
+    assert "EXECUTES CODE" in capsys.readouterr().out
+
+
+def test_measure_gives_every_error_and_its_interval(capsys):
+    """ECE as the library's own functions give it, and a row for each other scorer."""
+    np.savez("p.npz", probs=P, labels=Y)
+    printed = run(capsys, "measure", "p.npz", "--seed", 3, "--resamples", 20)
+    rows = dict(re.findall(r"^(\w+) +(\d\.\d{4} +\[.*\].*)$", printed, re.MULTILINE))
+    assert set(rows) == {
+        "log_loss", "brier_score", "error_rate",
+        *(name.removeprefix("neg_") for name in skcalib.metrics.SCORERS),
+    } - {"general_calibration_error"}  # fmt: skip
+    interval = bootstrap_interval(expected_calibration_error, Y, P, n_resamples=20, random_state=3)
+    ece = rows["expected_calibration_error"]
+    assert ece.startswith(f"{interval.estimate:.4f}  [{interval.low:.4f}, {interval.high:.4f}]")
+    assert float(rows["log_loss"].split()[0]) == pytest.approx(log_loss(Y, P), abs=5e-5)
+
+
+def test_measure_of_a_split_is_that_of_its_test_rows(capsys):
+    split = np.arange(300) % 2
+    np.savez("p.npz", logits=Z, labels=Y, split=split)
+    np.savez("test.npz", logits=Z[split == 1], labels=Y[split == 1])
+    whole, part = (run(capsys, "measure", path, "--resamples", 5) for path in ("p.npz", "test.npz"))
+    assert whole.splitlines()[1:] == part.splitlines()[1:]
+    assert whole.startswith("p.npz: 150 rows of the test split")
+
+
+class Page(HTMLParser):
+    """What a page refers to, its text, and whether its tags close."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.sources, self.text, self.open = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.sources += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def report(capsys, *options):
+    np.savez("<p>.npz", logits=Z, labels=Y)
+    metrics = ["--metrics", "log_loss", "ks_calibration_error"]
+    calibrators = ["--calibrators", "temperature", "vector", "--cv", "3"]
+    printed = run(
+        capsys, "compare", "<p>.npz", *calibrators, *metrics, "--report", "r.html", *options
+    )
+    with open("r.html", encoding="utf-8") as file:
+        return printed, file.read()
+
+
+def test_report_is_one_page_that_needs_nothing_else(capsys):
+    """Verdict, tables, pictures, settings, versions; names from outside are escaped."""
+    pytest.importorskip("matplotlib")
+    printed, text = report(capsys)
+    page = Page(text)
+    assert page.open == []
+    assert len(page.sources) == 2
+    for source in page.sources:
+        assert source.startswith("data:image/svg+xml;base64,")
+        assert b"<svg" in base64.b64decode(source.split(",")[1])
+    said = " ".join(" ".join(page.text).split())
+    assert printed.splitlines()[-2] in said
+    assert "Calibration of <p>.npz" in said
+    for expected in ("3 stratified folds", "rank correlation", "scikit-learn", skcalib.__version__):
+        assert expected in said
+
+
+def test_report_without_matplotlib_says_so(capsys, monkeypatch):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    _, text = report(capsys)
+    assert "matplotlib is not installed" in text
+    assert Page(text).sources == []
+
+
+GOOD = {"logits": Z, "labels": Y}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "complaint"),
+    [
+        ({"logits": Z}, "has no 'labels'; it holds logits"),
+        ({"labels": Y}, "needs 'logits' or 'probs'"),
+        (GOOD | {"probs": P}, "one of them"),
+        ({"Z": Z, "y": Y}, "holds Z, y"),
+        (GOOD | {"labels": Y[1:]}, "labels has shape (299,)"),
+        (GOOD | {"labels": np.eye(3)[Y]}, "labels has shape (300, 3)"),
+        (GOOD | {"logits": np.where(Z > 5, np.nan, Z)}, "NaN (first at row"),
+        (GOOD | {"labels": Y + 0.5}, "continuous"),
+        (GOOD | {"labels": Y + 7 * (Y == 2)}, "9"),
+        (GOOD | {"logits": Z[:, 0]}, "3 distinct labels"),
+        (GOOD | {"labels": Y.astype(object)}, "pickled objects"),
+        (GOOD | {"logits": Z.astype(object)}, "pickled objects"),
+        (GOOD | {"logits": Z.astype(str)}, "must be numbers"),
+        ({"probs": Z, "labels": Y}, "outside [0, 1]"),
+        ({"logits": Z[:0], "labels": Y[:0]}, "0 sample"),
+        ({"logits": Z[:3], "labels": [0, 1, 2]}, "cv=5"),
+        (GOOD | {"split": np.zeros(300)}, "calibration rows only"),
+        (GOOD | {"split": np.arange(300) % 3}, "'2'"),
+        (GOOD | {"split": np.where(Y, "train", "test")}, "'train'"),
+        (GOOD | {"split": np.arange(299) % 2}, "split has shape (299,)"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
+    if complaint == "9":
+        arrays = arrays | {"logits": Z[:, :2]}
+    np.savez("p.npz", **arrays)
+    said = fails(capsys, "compare", "p.npz")
+    assert said.startswith("python -m skcalib compare: error: p.npz: ")
+    assert complaint in said
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "No columns"),
+        ("0.1,0.9,1\n0.2,0.8,0\n", "write a header"),
+        ("a;b;labels\n0.1;0.9;1\n", "has no 'labels'; it holds a;b;labels"),
+        ("a,b,y\n0.1,0.9,1\n", "pass --labels NAME"),
+        ("labels\n1\n0\n", "no column of scores"),
+        ("a,b,labels\nx,0.9,1\n", "'a' is not of numbers"),
+        ("id,p,labels\n0,0.9,1\n1,0.2,0\n2,0.3,0\n", "'id' numbers the rows"),
+        ("a,b,labels\n,0.9,1\n0.2,0.8,0\n", "NaN (first at row 0"),
+        ("a,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "missing label"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and " " in value else "",
+)
+def test_a_broken_csv_is_one_line(capsys, text, complaint):
+    with open("p.csv", "w") as file:
+        file.write(text)
+    assert complaint in fails(capsys, "compare", "p.csv")
+
+
+def test_no_file_and_no_archive(capsys, tmp_path):
+    open("text.npz", "w").close()
+    (tmp_path / "folder.npz").mkdir()
+    for path, complaint in (
+        ("absent.npz", "No such file"),
+        ("absent.csv", "No such file"),
+        ("text.npz", "not an .npz file"),
+        ("folder.npz", "directory"),
+        ("p.txt", "its ending is '.txt'"),
+    ):
+        assert complaint in fails(capsys, "compare", path)
+
+
+def test_wrong_options_are_one_line(capsys):
+    """Found before any work is done."""
+    np.savez("p.npz", **GOOD)
+    for options, complaint in (
+        (["--save", "best.pkl"], ".json or .joblib"),
+        (["--report", "r.pdf"], ".html"),
+        (["--report", "no/such/r.html"], "no such directory"),
+        (["--metrics", "ece"], "'ece' is not the name of a metric"),
+        (["--calibrators", "platts"], "'platts' is not the name of a calibrator"),
+        (["--labels", "y"], "has no 'y'"),
+        (["--cv", "1"], "n_splits=1"),
+        (["--cv", "x"], "invalid int value"),
+        (["--resamples", "-1"], "n_resamples"),
+        (["--what"], "unrecognized"),
+    ):
+        assert complaint in fails(capsys, "compare", "p.npz", *options)
+    assert "required" in fails(capsys)
+    assert "no-such.json" in fails(capsys, "apply", "no-such.json", "p.npz", "-o", "q.npz")
+    assert "ending" in fails(capsys, "apply", "t.pkl", "p.npz", "-o", "q.npz")
+
+
+def test_a_pickle_that_is_no_calibrator_is_refused(capsys):
+    np.savez("p.npz", **GOOD)
+    joblib.dump([1], "list.joblib")
+    assert "holds a list" in fails(capsys, "apply", "list.joblib", "p.npz", "-o", "q.npz")
