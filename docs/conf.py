@@ -51,6 +51,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
+    "write_computation_times": False,
 }
 
 # ------------------------------------------------------------------- pages and links

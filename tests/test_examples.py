@@ -106,9 +106,9 @@ def test_a_file_goes_to_the_command_line(compare, saved, capsys):
     "name", ["pipeline", "calibration_scorer", "plot_reliability", "plot_calibration_map"]
 )
 def test_short_example_runs(name, capsys):
-    """The two shorter examples run without a warning and print their results."""
+    """The shorter examples run without a warning and print their results."""
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
-    assert capsys.readouterr().out.count("\n") >= 5
+    assert capsys.readouterr().out.count("\n") >= 3
 
 
 def test_published_table_runs(saved, capsys):
