@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._blocks import each_block, map_blocks, row_blocks
+from skcalib._blocks import each_block, row_blocks
 from skcalib._one_vs_rest import (
     SortedProblem,
     is_unit,
@@ -270,7 +270,8 @@ def _columns_uniform(
 
     column_sum = np.zeros(m)
     parts = []
-    for total, kept in map_blocks(sift, row_blocks(n, n_classes)):
+    # One thread: so little is done with a block that handing it over would cost more.
+    for total, kept in map(sift, row_blocks(n, n_classes)):
         parts.append(kept)
         if total is not None:
             column_sum += total

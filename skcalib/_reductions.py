@@ -13,13 +13,10 @@ def top_label(P: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return the largest probability of each row and its column, the lowest one on ties."""
     score = np.empty(P.shape[0], dtype=P.dtype)
     predicted = np.empty(P.shape[0], dtype=np.intp)
-
-    def reduce(rows: slice) -> None:
+    for rows in row_blocks(*P.shape):
         block = P[rows]
         predicted[rows] = block.argmax(axis=1)
         score[rows] = np.take_along_axis(block, predicted[rows, None], axis=1)[:, 0]
-
-    each_block(reduce, row_blocks(*P.shape))
     return score, predicted
 
 
