@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._affine import Penalty, fit_affine
+from skcalib._affine import fit_affine
 from skcalib._blocks import column_blocks, each_block, transpose_into
 from skcalib._fitted import check_number, check_numbers
 from skcalib._inputs import (
@@ -27,6 +27,7 @@ from skcalib._inputs import (
     encode_labels,
     resolve_kind,
 )
+from skcalib._newton import Penalty
 from skcalib._simplex import FloatArray, Kind, Scores, normalise_rows, softmax_inplace
 
 Float64Array = NDArray[np.float64]
@@ -178,6 +179,7 @@ class AffineCalibrator(ScoreCalibrator):
         "reg_mu": [Interval(Real, 0, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -188,6 +190,7 @@ class AffineCalibrator(ScoreCalibrator):
         reg_mu: float | None = None,
         tol: float = 1e-6,
         max_iter: int = 100,
+        verbose: int = 0,
         input: str = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
@@ -197,6 +200,7 @@ class AffineCalibrator(ScoreCalibrator):
         self.reg_mu = reg_mu
         self.tol = tol
         self.max_iter = max_iter
+        self.verbose = verbose
 
     def _penalty(self, n_classes: int, n: float) -> Penalty:
         if self.penalty is None:
@@ -220,6 +224,7 @@ class AffineCalibrator(ScoreCalibrator):
             about_temperature=self.penalty == "structured",
             tol=self.tol,
             max_iter=self.max_iter,
+            verbose=self.verbose,
         )
         return {"coef_": fitted.coef, "intercept_": fitted.intercept, "n_iter_": fitted.n_iter}
 

@@ -1,37 +1,46 @@
-r"""Floor 1: proper losses of scaled and of affine logits, summed over row blocks.
+r"""Floor 1: proper losses of logits times one scale, summed over row blocks.
 
-With weights normalised to :math:`\sum_i w_i = 1` and :math:`q = \mathrm{softmax}`,
+With weights normalised to :math:`\sum_i w_i = 1` and :math:`q_i = \mathrm{softmax}(\beta z_i)`,
 
 .. math:: \mathrm{NLL} = -\sum_i w_i \log q_{i y_i}, \qquad
-          \mathrm{Brier} = \sum_i w_i \sum_k (q_{ik} - 1[y_i = k])^2 .
+          \mathrm{Brier} = \sum_i w_i \sum_k (q_{ik} - 1[y_i = k])^2,
 
-For a single scale, :math:`q_i = \mathrm{softmax}(\beta z_i)`, value, first and second derivative
-in :math:`\beta`; for :math:`q_i = \mathrm{softmax}(W z_i + b)` value, gradient and
-Hessian-vector product. Nothing of the size of the scores is ever made.
+value, first and second derivative in :math:`\beta`. Nothing of the size of the scores is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
-from skcalib._blocks import ROW_BLOCK_BYTES, row_blocks
-from skcalib._simplex import Scores
+from skcalib._blocks import each_block, map_blocks, row_blocks
+from skcalib._simplex import Scores, row_max
 
 Float64Array = NDArray[np.float64]
 Intp = NDArray[np.intp]
-
-# Up to here all pairs of classes enter the Hessian of a diagonal W. Beyond, a row brings only
-# the classes that hold over this share of its doubt 1 - max q: a few dozen at most.
-ALL_PAIRS_CLASSES = 128
-SHARE_OF_DOUBT = 0.03
+T = TypeVar("T")
 
 
-# ------------------------------------------------------------------------------- a single scale
+# Sums of a block, in the thread that holds it: a product would hand it to the threads of the
+# linear algebra, which are as many again, and add it up in another order for each number of them.
+
+
+def row_sums(A: Float64Array) -> Float64Array:
+    """Return the sum of each row, ``(n,)``."""
+    return np.einsum("ij->i", A)
+
+
+def weighted_sum(share: Float64Array, v: Float64Array) -> float:
+    """Return the sum of ``share v``."""
+    return float(np.einsum("i,i->", share, v))
+
+
+def weighted_columns(share: Float64Array, A: Float64Array) -> Float64Array:
+    """Return the sum over rows of ``share A``, ``(K,)``."""
+    return np.einsum("i,ij->j", share, A)
 
 
 class Derivatives(NamedTuple):
@@ -73,16 +82,18 @@ class TopShifted:
         self.share = w / w.sum()
         self._top = np.empty(n)
         self.true = np.empty(n)
-        mean = np.empty(n)
-        to_mean = np.full(n_classes, 1.0 / n_classes)
-        for rows in row_blocks(n, n_classes):
+        total = np.empty(n)
+
+        def read(rows: slice) -> None:
             Z = scores.logits(rows)
-            self._top[rows] = Z.max(axis=1)
+            self._top[rows] = row_max(Z)
             Z -= self._top[rows, None]
             self.true[rows] = np.take_along_axis(Z, code[rows, None], axis=1)[:, 0]
-            mean[rows] = Z @ to_mean
-        self.deficit = -float(self.share @ self.true)
-        self.spread = -float(self.share @ mean)
+            total[rows] = row_sums(Z)
+
+        each_block(read, row_blocks(n, n_classes))
+        self.deficit = -weighted_sum(self.share, self.true)
+        self.spread = -weighted_sum(self.share, total) / n_classes
 
     def thinned(self, n_rows: int) -> TopShifted:
         """Return evenly spaced rows, `n_rows` or up to twice as many; itself if not longer."""
@@ -92,40 +103,49 @@ class TopShifted:
         few = Scores(self.scores.array[::step], self.scores.kind)
         return TopShifted(few, self.code[::step], self.share[::step])
 
-    def blocks(self) -> Iterator[tuple[slice, Float64Array]]:
-        """Yield ``(rows, U of these rows)``; the block is fresh and may be overwritten."""
-        for rows in row_blocks(*self.scores.shape):
+    def map_blocks(self, function: Callable[[slice, Float64Array], T]) -> Iterator[T]:
+        """Yield ``function(rows, U of these rows)`` in order; it may overwrite its block."""
+
+        def of_rows(rows: slice) -> T:
             U = self.scores.logits(rows)
             U -= self._top[rows, None]
-            yield rows, U
+            return function(rows, U)
+
+        return map_blocks(of_rows, row_blocks(*self.scores.shape))
+
+    def total(self, function: Callable[[slice, Float64Array], Derivatives]) -> Derivatives:
+        """Return the sum of ``function(rows, U of these rows)``."""
+        return Derivatives(*np.sum(list(self.map_blocks(function)), axis=0).tolist())
 
 
 def nll_of_scale(shifted: TopShifted, beta: float) -> Derivatives:
     """NLL of ``softmax(beta * Z)`` and its derivatives in `beta`; convex."""
-    value = first = second = 0.0
-    ones = np.ones(shifted.scores.shape[1])
-    for rows, U in shifted.blocks():
+
+    def of_rows(rows: slice, U: Float64Array) -> Derivatives:
         share, true = shifted.share[rows], shifted.true[rows]
         Q = beta * U
         np.exp(Q, out=Q)
-        total = Q @ ones
+        total = row_sums(Q)
         Q *= U
-        mean = (Q @ ones) / total
+        mean = row_sums(Q) / total
         square = np.einsum("ij,ij->i", Q, U) / total
-        value += float(share @ (np.log(total) - beta * true))
-        first += float(share @ (mean - true))
-        second += float(share @ (square - mean * mean))
-    return Derivatives(value, first, second)
+        return Derivatives(
+            weighted_sum(share, np.log(total) - beta * true),
+            weighted_sum(share, mean - true),
+            weighted_sum(share, square - mean * mean),
+        )
+
+    return shifted.total(of_rows)
 
 
 def brier_of_scale(shifted: TopShifted, beta: float) -> Derivatives:
     """Brier score of ``softmax(beta * Z)`` and its derivatives in `beta`; not convex."""
-    value = first = second = 0.0
-    for rows, U in shifted.blocks():
+
+    def of_rows(rows: slice, U: Float64Array) -> Derivatives:
         share, true = shifted.share[rows], shifted.true[rows]
         Q = beta * U
         np.exp(Q, out=Q)
-        total = Q.sum(axis=1)
+        total = row_sums(Q)
         q_true = np.exp(beta * true) / total
         Q /= total[:, None]
         mean = np.einsum("ij,ij->i", Q, U)
@@ -136,194 +156,12 @@ def brier_of_scale(shifted: TopShifted, beta: float) -> Derivatives:
         slope = np.einsum("ij,ij->i", Q, dQ)
         curve = np.einsum("ij,ij->i", dQ, dQ)
         variance = np.einsum("ij,ij->i", dQ, U)
-        value += float(share @ (norm - 2 * q_true + 1))
-        first += float(share @ (2 * slope - 2 * q_true * true))
-        second += float(
-            share @ (4 * curve - 2 * variance * norm - 2 * q_true * (true * true - variance))
+        return Derivatives(
+            weighted_sum(share, norm - 2 * q_true + 1),
+            weighted_sum(share, 2 * slope - 2 * q_true * true),
+            weighted_sum(
+                share, 4 * curve - 2 * variance * norm - 2 * q_true * (true**2 - variance)
+            ),
         )
-    return Derivatives(value, first, second)
 
-
-# ------------------------------------------------------------------------------- an affine map
-
-
-def _exponentiate(L: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Overwrite `L` by ``exp(L - top)``; return the row maxima ``top`` and the row sums."""
-    top = L.max(axis=1)
-    L -= top[:, None]
-    np.exp(L, out=L)
-    return top, L.sum(axis=1)
-
-
-class Pattern(Protocol):
-    """Where W may differ from 0. Parameters `theta` are W in rows, and b in the last row."""
-
-    block_bytes: int
-
-    def identity(self, n_classes: int) -> Float64Array:
-        """Return the parameters of W = I, b = 0."""
-
-    def apply(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
-        """Return ``Z W' + b``, ``(n, K)``."""
-
-    def adjoint(self, Z: Float64Array, R: Float64Array, v: Float64Array) -> Float64Array:
-        """Return the sum over rows of ``v R`` times the derivative of `apply`; may spoil `R`."""
-
-    def add_hessian(
-        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
-    ) -> None:
-        """Add the Hessian of the NLL of these rows to `H`, ``(p, p)`` with p = theta.size."""
-
-
-class Diagonal:
-    """W = diag(c); ``theta (2, K)`` holds c and b."""
-
-    block_bytes = ROW_BLOCK_BYTES
-
-    def identity(self, n_classes: int) -> Float64Array:
-        """Return the parameters of W = I, b = 0."""
-        return np.vstack([np.ones(n_classes), np.zeros(n_classes)])
-
-    def apply(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
-        """Return ``c Z + b``, ``(n, K)``."""
-        L = Z * theta[0]
-        L += theta[1]
-        return L
-
-    def adjoint(self, Z: Float64Array, R: Float64Array, v: Float64Array) -> Float64Array:
-        """Return ``(2, K)``: the sums over rows of ``v R Z`` and of ``v R``; spoils `R`."""
-        intercept = v @ R
-        R *= Z
-        return np.vstack([v @ R, intercept])
-
-    def add_hessian(
-        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
-    ) -> None:
-        """Add the Hessian of these rows, ``(2 K, 2 K)``; nearly so for many classes."""
-        n_classes = Z.shape[1]
-        root = Q * np.sqrt(share)[:, None]
-        if n_classes <= ALL_PAIRS_CLASSES:
-            M = np.hstack([root * Z, root])
-            H -= M.T @ M
-        else:
-            doubt = np.maximum(1.0 - Q.max(axis=1), 1e-12)
-            i, k = np.nonzero(Q / doubt[:, None] > SHARE_OF_DOUBT)
-            few = root[i, k]
-            entries = np.concatenate([few * Z[i, k], few])
-            where = np.tile(i, 2), np.concatenate([k, k + n_classes])
-            S = csr_array((entries, where), shape=(Z.shape[0], 2 * n_classes))
-            pairs = (S.T @ S).tocoo()
-            H[pairs.row, pairs.col] -= pairs.data
-        k = np.arange(n_classes)
-        H.reshape(2, n_classes, 2, n_classes)[:, k, :, k] += self._second_moments(Z, Q, share)
-
-    def add_hessian_by_class(
-        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
-    ) -> None:
-        """Add the part within each class, ``(K, 2, 2)``."""
-        H += self._second_moments(Z, Q * (1.0 - Q), share)
-
-    @staticmethod
-    def _second_moments(Z: Float64Array, V: Float64Array, share: Float64Array) -> Float64Array:
-        """Return ``sum share V (z, 1)(z, 1)'`` of each class, ``(K, 2, 2)``."""
-        out = np.empty((Z.shape[1], 2, 2))
-        VZ = V * Z
-        out[:, 0, 0] = share @ (VZ * Z)
-        out[:, 0, 1] = out[:, 1, 0] = share @ VZ
-        out[:, 1, 1] = share @ V
-        return out
-
-
-class Full:
-    """W of K x K; ``theta (K + 1, K)`` holds W transposed and b, so logits are ``Z theta``."""
-
-    # Matrix products want taller blocks than row sums do.
-    block_bytes = 4 * ROW_BLOCK_BYTES
-
-    def identity(self, n_classes: int) -> Float64Array:
-        """Return the parameters of W = I, b = 0."""
-        return np.eye(n_classes + 1, n_classes)
-
-    def apply(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
-        """Return ``Z W' + b``, ``(n, K)``."""
-        L = Z @ theta[:-1]
-        L += theta[-1]
-        return L
-
-    def adjoint(self, Z: Float64Array, R: Float64Array, v: Float64Array) -> Float64Array:
-        """Return ``(K + 1, K)``: ``Z' v R`` and the sum over rows of ``v R``; spoils `R`."""
-        R *= v[:, None]
-        return np.vstack([Z.T @ R, R.sum(axis=0)])
-
-    def add_hessian(
-        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
-    ) -> None:
-        """Add the Hessian of these rows, ``(K (K + 1), K (K + 1))``."""
-        n, n_classes = Z.shape
-        F = np.hstack([Z, np.ones((n, 1))])
-        M = (F[:, :, None] * (Q * np.sqrt(share)[:, None])[:, None, :]).reshape(n, -1)
-        H -= M.T @ M
-        products = (F[:, :, None] * F[:, None, :]).reshape(n, -1)
-        own = (products.T @ (Q * share[:, None])).reshape(n_classes + 1, n_classes + 1, n_classes)
-        k = np.arange(n_classes)
-        blocks = H.reshape(n_classes + 1, n_classes, n_classes + 1, n_classes)
-        blocks[:, k, :, k] += np.moveaxis(own, 2, 0)
-
-
-class AffineNLL:
-    """Mean NLL of ``softmax(W z + b)`` for a pattern of W; convex.
-
-    Parameters
-    ----------
-    scores : Scores of shape (n, K)
-    code : ndarray of shape (n,)
-    w : ndarray of shape (n,)
-        Positive weights.
-    pattern : Pattern
-    """
-
-    def __init__(self, scores: Scores, code: Intp, w: Float64Array, pattern: Pattern) -> None:
-        self.scores = scores
-        self.code = code
-        self.share = w / w.sum()
-        self.pattern = pattern
-
-    def blocks(self) -> Iterator[tuple[slice, Float64Array]]:
-        """Yield ``(rows, logits)`` in blocks as tall as the pattern likes."""
-        for rows in row_blocks(*self.scores.shape, self.pattern.block_bytes):
-            yield rows, self.scores.logits(rows)
-
-    def predictions(
-        self, theta: Float64Array
-    ) -> Iterator[tuple[Float64Array, Float64Array, Float64Array]]:
-        """Yield ``(logits, probabilities at theta, share)`` block by block."""
-        for rows, Z in self.blocks():
-            Q = self.pattern.apply(Z, theta)
-            _, total = _exponentiate(Q)
-            Q /= total[:, None]
-            yield Z, Q, self.share[rows]
-
-    def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
-        """Return the mean NLL and its gradient, in the shape of `theta`."""
-        value, gradient = 0.0, np.zeros_like(theta)
-        for rows, Z in self.blocks():
-            share, at_true = self.share[rows], (np.arange(Z.shape[0]), self.code[rows])
-            Q = self.pattern.apply(Z, theta)
-            true = Q[at_true]
-            top, total = _exponentiate(Q)
-            value += float(share @ (np.log(total) + top - true))
-            Q[at_true] -= total
-            gradient += self.pattern.adjoint(Z, Q, share / total)
-        return value, gradient
-
-    def hessian_product(self, theta: Float64Array, V: Float64Array) -> Float64Array:
-        """Return the Hessian at `theta` times `V`, in the shape of `theta`."""
-        out = np.zeros_like(theta)
-        for rows, Z in self.blocks():
-            Q = self.pattern.apply(Z, theta)
-            _, total = _exponentiate(Q)
-            U = self.pattern.apply(Z, V)
-            U -= (np.einsum("ij,ij->i", Q, U) / total)[:, None]
-            U *= Q
-            out += self.pattern.adjoint(Z, U, self.share[rows] / total)
-        return out
+    return shifted.total(of_rows)

@@ -1,15 +1,21 @@
 """The solver of temperature, vector and matrix scaling, at sizes and scales that strain it."""
 
+import re
+import tracemalloc
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 from scipy.special import log_softmax
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-import skcalib._affine as affine
-from skcalib._affine import Penalty, find_temperature, fit_affine
-from skcalib._objectives import AffineNLL
+import skcalib._newton as newton
+from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
+from skcalib._affine import AffineFit, find_temperature, fit_affine
+from skcalib._affine_nll import AffineNLL
+from skcalib._newton import Penalty
 from skcalib._simplex import Scores
 
 
@@ -87,7 +93,7 @@ def test_the_preconditioner_by_factors_serves_any_strength_of_penalty(monkeypatc
     )
     Z, y = data(1200, 30)
     penalty = (0.0, off, 0.01)
-    assert affine.LARGEST_EXACT < 31 * 30
+    assert newton.LARGEST_EXACT < 31 * 30
     fitted = fit(Z, y, full=True, penalty=penalty)
     assert fitted.n_iter < 15
     assert len(taken) < products
@@ -98,7 +104,7 @@ def test_both_preconditioners_of_a_matrix_lead_to_one_optimum(monkeypatch):
     Z, y = data(500, 6)
     penalty = (0.0, 0.01, 0.01)
     exact = fit(Z, y, full=True, penalty=penalty, tol=1e-10)
-    monkeypatch.setattr(affine, "LARGEST_EXACT", 1)
+    monkeypatch.setattr(newton, "LARGEST_EXACT", 1)
     by_factors = fit(Z, y, full=True, penalty=penalty, tol=1e-10)
     np.testing.assert_allclose(by_factors.coef, exact.coef, atol=1e-7)
     np.testing.assert_allclose(by_factors.intercept, exact.intercept, atol=1e-7)
@@ -107,9 +113,9 @@ def test_both_preconditioners_of_a_matrix_lead_to_one_optimum(monkeypatch):
 @pytest.mark.parametrize("factor", [0, 2048])
 def test_vector_scaling_of_many_classes_by_blocks_and_by_a_factor(monkeypatch, factor):
     """Both preconditioners for many classes reach the optimum, whichever the fit settles on."""
-    monkeypatch.setattr(affine, "LARGEST_FACTOR", factor)
+    monkeypatch.setattr(newton, "LARGEST_FACTOR", factor)
     Z, y = data(4000, 150)
-    assert affine.LARGEST_EXACT < 300
+    assert newton.LARGEST_EXACT < 300
     fitted = fit(Z, y, full=False, penalty=(0.0, 0.0, 0.0))
     assert largest_gradient(Z, y, fitted, (0.0, 0.0, 0.0)) < 1.5e-8
 
@@ -129,18 +135,157 @@ def test_steps_that_run_out_are_a_warning():
         fit(Z, y, full=True, penalty=(0.0, 0.0, 0.0), max_iter=1)
 
 
+# ------------------------------------------------------------------------- passes over the data
+
+
+class CountedScores(Scores):
+    """Scores that count the rows read."""
+
+    rows_read = 0
+
+    def logits(self, rows):
+        block = super().logits(rows)
+        self.rows_read += len(block)
+        return block
+
+
+def strained(kind, n, K):
+    """Logits and labels: as usual, of a far scale, with monstrous entries, all but separated."""
+    rng = np.random.default_rng(K)
+    if kind == "heavy tails":
+        Z = rng.standard_t(1.2, size=(n, K))
+        return Z, (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    if kind == "nearly separable":
+        Z = rng.normal(size=(n, K))
+        y = Z.argmax(axis=1)
+        y[:: n // 6] = (y[:: n // 6] + 1) % K
+        return Z, y
+    return data(n, K, scale={"usual": 2.0, "tiny": 1e-4, "huge": 1e4}[kind])
+
+
+KINDS = ["usual", "tiny", "huge", "heavy tails", "nearly separable"]
+
+
 @pytest.mark.parametrize("K", [2, 10, 100])
-@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
-def test_temperature_takes_at_most_eight_passes_over_all_rows(monkeypatch, K, scale):
-    """A sample finds the neighbourhood; all rows are read to finish, and once for their maxima."""
-    Z, y = data(9000, K, scale=scale)
-    rows = []
-    of_scale = affine.nll_of_scale
-    monkeypatch.setattr(
-        affine,
-        "nll_of_scale",
-        lambda shifted, beta: (rows.append(shifted.share.size), of_scale(shifted, beta))[1],
-    )
-    found = find_temperature(Scores(Z, "logits"), y, np.ones(len(y)))
+@pytest.mark.parametrize("kind", KINDS)
+def test_temperature_by_nll_takes_at_most_eight_passes_over_all_rows(K, kind):
+    """The pass for the rows' maxima counts; a sample has found the neighbourhood before."""
+    Z, y = strained(kind, 9000, K)
+    scores = CountedScores(Z, "logits")
+    found = find_temperature(scores, y, np.ones(len(y)))
     assert found.bound == ""
-    assert 1 <= rows.count(len(y)) <= 7
+    assert 2 <= scores.rows_read / len(y) <= 8
+
+
+@pytest.mark.parametrize("K", [2, 10, 100])
+@pytest.mark.parametrize("kind", KINDS[:-1])
+def test_temperature_by_brier_takes_a_few_passes_for_each_low_of_the_sample(K, kind):
+    """The Brier score may have several minima: each is refined on all rows, in 3 passes or 4."""
+    Z, y = strained(kind, 9000, K)
+    scores = CountedScores(Z, "logits")
+    find_temperature(scores, y, np.ones(len(y)), "brier")
+    assert 2 <= scores.rows_read / len(y) <= 20
+
+
+def of_noisy_classes(n, K):
+    """Peaked logits of a class that is the label in three rows of four; uneven columns."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, K, n)
+    Z = rng.normal(size=(n, K))
+    Z[np.arange(n), np.where(rng.random(n) < 0.24, rng.integers(0, K, n), y)] += 6
+    return Z * np.exp(0.1 * rng.normal(size=K)) + 0.3 * rng.normal(size=K), y
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-3, 1e3, "columns"])
+@pytest.mark.parametrize("penalty", [None, "structured"])
+def test_vector_scaling_of_many_classes_takes_at_most_forty_passes(monkeypatch, factor, penalty):
+    """To a gradient of 1e-6, at 25 rows a class, whatever the scale of all logits or of each."""
+    taken = []
+    for name in ("value_and_gradient", "hessian_product", "hessian_of_pairs", "hessian_by_class"):
+        method = getattr(AffineNLL, name)
+        monkeypatch.setattr(
+            AffineNLL,
+            name,
+            lambda *args, method=method, name=name: (taken.append(name), method(*args))[1],
+        )
+    Z, y = of_noisy_classes(7500, 300)
+    Z *= 10 ** np.random.default_rng(1).uniform(-1, 1, 300) if factor == "columns" else factor
+    fitted = VectorScaling(penalty=penalty, tol=1e-6).fit(Z, y)
+    assert len(taken) <= (40 if penalty is None else 20)
+    if penalty is None:
+        result = AffineFit(fitted.coef_, fitted.intercept_, fitted.n_iter_)
+        assert largest_gradient(Z, y, result, (0.0, 0.0, 0.0)) < 1.1e-6
+
+
+# ---------------------------------------------------------------------------- threads and memory
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [
+        TemperatureScaling(),
+        TemperatureScaling(objective="brier"),
+        TemperatureScaling(objective="soft_binned"),
+        VectorScaling(penalty=None),
+        VectorScaling(),
+        MatrixScaling(),
+    ],
+)
+def test_the_number_of_threads_does_not_show_in_a_single_bit(calibrator):
+    Z, y = data(6000, 150)
+    fits = []
+    for n_jobs in (1, 3):
+        with joblib.parallel_config("threading", n_jobs=n_jobs):
+            fits.append(vars(clone(calibrator).fit(Z, y)))
+    assert len(fits[0]) > len(vars(calibrator))
+    for name in {"temperature_", "coef_", "intercept_"} & set(fits[0]):
+        np.testing.assert_array_equal(fits[0][name], fits[1][name])
+
+
+@pytest.mark.parametrize(
+    "calibrator", [TemperatureScaling(), TemperatureScaling(objective="brier"), VectorScaling()]
+)
+def test_a_memory_map_is_never_read_as_a_whole(tmp_path, calibrator):
+    Z, y = data(20000, 200)
+    mapped = np.memmap(tmp_path / "logits", dtype=np.float64, mode="w+", shape=Z.shape)
+    mapped[:] = Z
+    del Z
+    tracemalloc.start()
+    try:
+        calibrator.fit(mapped, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < mapped.nbytes / 2
+
+
+@pytest.mark.parametrize("penalty", ["structured", "odir"])
+def test_matrix_scaling_keeps_nine_arrays_of_its_parameters_and_blocks(penalty):
+    """Eight of the solver and its preconditioner, one of a product; blocks of 2 MiB beside them."""
+    Z, y = data(700, 700)
+    tracemalloc.start()
+    try:
+        MatrixScaling(penalty=penalty).fit(Z, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 9 * 8 * 700 * 700 + 12 * 2**20
+
+
+# -------------------------------------------------------------------------------------- progress
+
+
+@pytest.mark.parametrize("calibrator", [VectorScaling, MatrixScaling, DirichletCalibrator])
+def test_verbose_prints_a_line_for_each_newton_step(capsys, calibrator):
+    Z, y = data(300, 4)
+    fitted = calibrator(verbose=1).fit(Z, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == fitted.n_iter_ + 1
+    pattern = r"Newton step (\d+): objective (\S+), largest gradient (\S+), \d+ products, \S+ s"
+    found = [re.fullmatch(pattern, line).groups() for line in lines]
+    assert [int(step) for step, _, _ in found] == list(range(len(lines)))
+    objective = [float(value) for _, value, _ in found]
+    assert objective == sorted(objective, reverse=True)
+    assert float(found[-1][2]) <= 1e-6
+    calibrator().fit(Z, y)
+    assert capsys.readouterr().out == ""

@@ -59,7 +59,7 @@ FITS = {
     "identity": (IdentityCalibrator(), 4),
     "temperature": (TemperatureScaling(), 6),
     "temperature, Brier": (TemperatureScaling(objective="brier"), 8),
-    "vector": (VectorScaling(), 10),
+    "vector": (VectorScaling(), 16),
     "histogram": (HistogramBinning(), 12),
     "quantile histogram": (HistogramBinning(strategy="quantile"), 14),
     "isotonic": (IsotonicCalibrator(), 14),

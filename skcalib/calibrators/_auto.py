@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from skcalib._affine import _rising_root, find_temperature
+from skcalib._affine import find_temperature, rising_root
 from skcalib._base import ScoreCalibrator
 from skcalib._blocks import map_blocks, row_blocks, thread_count
 from skcalib._evidence import EvidenceFit, fit_by_evidence
@@ -62,7 +62,7 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
 
     found = find_temperature(scores, code, w)
     start = 0.0 if found.bound else -float(np.log(found.value))
-    return float(np.exp(_rising_root(slope, start, -LOG_SCALE_BOUND, LOG_SCALE_BOUND)[0]))
+    return float(np.exp(rising_root(slope, start, -LOG_SCALE_BOUND, LOG_SCALE_BOUND)[0]))
 
 
 def make_link(scores: Scores, code: Intp, w: Float64Array) -> Link:

@@ -38,6 +38,8 @@ class DirichletCalibrator(MatrixScaling):
         Largest absolute entry of the objective's gradient at which the fit ends.
     max_iter : int, default=100
         Largest number of Newton steps.
+    verbose : int, default=0
+        Whether each Newton step prints a line: objective, gradient and seconds so far.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
         certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
@@ -97,6 +99,7 @@ class DirichletCalibrator(MatrixScaling):
         reg_mu: float | None = None,
         tol: float = 1e-6,
         max_iter: int = 100,
+        verbose: int = 0,
         input: str = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
@@ -106,6 +109,7 @@ class DirichletCalibrator(MatrixScaling):
             reg_mu=reg_mu,
             tol=tol,
             max_iter=max_iter,
+            verbose=verbose,
             input=input,
             classes=classes,
         )

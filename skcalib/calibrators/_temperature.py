@@ -126,16 +126,19 @@ def soft_binned_height(
             f"objective_params['temperature'] must be a positive number; got {temperature!r}."
         )
     shifted = TopShifted(scores, code, w)
-    hit = np.empty(code.size, dtype=bool)
-    for rows, U in shifted.blocks():
-        hit[rows] = U.argmax(axis=1) == code[rows]
+
+    def hits(rows: slice, U: Float64Array) -> NDArray[np.bool_]:
+        return U.argmax(axis=1) == code[rows]
+
+    hit = np.concatenate(list(shifted.map_blocks(hits)))
 
     def height(T: float) -> float:
-        top = np.empty(code.size)
-        for rows, U in shifted.blocks():
+        def tops(_: slice, U: Float64Array) -> Float64Array:
             U /= T
             np.exp(U, out=U)
-            top[rows] = 1.0 / U.sum(axis=1)
+            return np.asarray(1.0 / U.sum(axis=1))
+
+        top = np.concatenate(list(shifted.map_blocks(tops)))
         return float(
             soft_binned_error(
                 top, hit, w, n_bins=n_bins, temperature=temperature, kind=kind, norm=norm

@@ -31,6 +31,8 @@ class VectorScaling(AffineCalibrator):
         Largest absolute entry of the objective's gradient at which the fit ends.
     max_iter : int, default=100
         Largest number of Newton steps.
+    verbose : int, default=0
+        Whether each Newton step prints a line: objective, gradient and seconds so far.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
         certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.

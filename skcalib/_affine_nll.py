@@ -1,0 +1,304 @@
+r"""Floor 1: the NLL of softmax(W z + b) for a pattern of W, summed over row blocks.
+
+With weights normalised to :math:`\sum_i w_i = 1`, of
+
+.. math:: \mathrm{NLL}(W, b) = -\sum_i w_i \log \mathrm{softmax}(W z_i + b)_{y_i}
+
+the value, the gradient, products with the Hessian, and what approximates the Hessian. Nothing of
+the size of the scores is ever made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+
+from skcalib._blocks import ROW_BLOCK_BYTES, map_blocks, row_blocks
+from skcalib._objectives import row_sums, weighted_columns, weighted_sum
+from skcalib._simplex import Scores, row_max
+
+Float64Array = NDArray[np.float64]
+Intp = NDArray[np.intp]
+T = TypeVar("T")
+
+# Where pairs of classes are counted, a row brings those that hold over this share of its doubt
+# 1 - max q: ten and the largest at most.
+SHARE_OF_DOUBT = 0.1
+# Matrix products want taller blocks than row sums do.
+TALL_BLOCK_BYTES = 4 * ROW_BLOCK_BYTES
+
+
+def _exponentiate(L: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Overwrite `L` by ``exp(L - top)``; return the row maxima ``top`` and the row sums."""
+    top = row_max(L)
+    L -= top[:, None]
+    np.exp(L, out=L)
+    return top, row_sums(L)
+
+
+def hessian_by_class(Z: Float64Array, Q: Float64Array, share: Float64Array) -> Float64Array:
+    """Return the Hessian of these rows in W_kk and b_k of each class, ``(K, 2, 2)``."""
+    V = Q * Q
+    return _second_moments(Z, np.subtract(Q, V, out=V), share)
+
+
+def hessian_of_pairs(
+    Z: Float64Array, Q: Float64Array, share: Float64Array
+) -> tuple[Float64Array, coo_array]:
+    """Return nearly the Hessian of a diagonal W, for many classes: what to add and to take off.
+
+    That is ``(K, 2, 2)`` within each class, and ``(2 K, 2 K)`` of the pairs of classes that
+    count in a row. The difference has no negative curvature.
+    """
+    n_classes = Z.shape[1]
+    doubt = np.maximum(1.0 - row_max(Q), 1e-12)
+    i, k = np.nonzero(Q / doubt[:, None] > SHARE_OF_DOUBT)
+    few = Q[i, k] * np.sqrt(share)[i]
+    entries = np.concatenate([few * Z[i, k], few])
+    where = np.tile(i, 2), np.concatenate([k, k + n_classes])
+    S = csr_array((entries, where), shape=(Z.shape[0], 2 * n_classes))
+    return _second_moments(Z, Q, share), (S.T @ S).tocoo()
+
+
+def _second_moments(Z: Float64Array, V: Float64Array, share: Float64Array) -> Float64Array:
+    """Return ``sum share V (z, 1)(z, 1)'`` of each class, ``(K, 2, 2)``; spoils `V`."""
+    out = np.empty((Z.shape[1], 2, 2))
+    out[:, 1, 1] = weighted_columns(share, V)
+    V *= Z
+    out[:, 0, 1] = out[:, 1, 0] = weighted_columns(share, V)
+    V *= Z
+    out[:, 0, 0] = weighted_columns(share, V)
+    return out
+
+
+class Pattern(Protocol):
+    """Where W may differ from 0. Parameters `theta` are W in rows, and b in the last row."""
+
+    block_bytes: int
+    # Whether blocks go to threads; else one after the other, and products use threads.
+    threaded: bool
+
+    def identity(self, n_classes: int) -> Float64Array:
+        """Return the parameters of W = I, b = 0."""
+
+    def apply(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
+        """Return ``Z W' + b``, ``(n, K)``."""
+
+    def adjoint(self, Z: Float64Array, R: Float64Array, v: Float64Array) -> Float64Array:
+        """Return the sum over rows of ``v R`` times the derivative of `apply`; may spoil `R`."""
+
+    def add_hessian(
+        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
+    ) -> None:
+        """Add the Hessian of the NLL of these rows to `H`, ``(p, p)`` with p = theta.size."""
+
+
+class Diagonal:
+    """W = diag(c); ``theta (2, K)`` holds c and b."""
+
+    block_bytes = ROW_BLOCK_BYTES
+    threaded = True
+
+    def identity(self, n_classes: int) -> Float64Array:
+        """Return the parameters of W = I, b = 0."""
+        return np.vstack([np.ones(n_classes), np.zeros(n_classes)])
+
+    def apply(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
+        """Return ``c Z + b``, ``(n, K)``."""
+        L = Z * theta[0]
+        L += theta[1]
+        return L
+
+    def adjoint(self, Z: Float64Array, R: Float64Array, v: Float64Array) -> Float64Array:
+        """Return ``(2, K)``: the sums over rows of ``v R Z`` and of ``v R``; spoils `R`."""
+        intercept = weighted_columns(v, R)
+        R *= Z
+        return np.vstack([weighted_columns(v, R), intercept])
+
+    def add_hessian(
+        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
+    ) -> None:
+        """Add the Hessian of these rows, ``(2 K, 2 K)``."""
+        n_classes = Z.shape[1]
+        root = Q * np.sqrt(share)[:, None]
+        M = np.hstack([root * Z, root])
+        H -= M.T @ M
+        k = np.arange(n_classes)
+        H.reshape(2, n_classes, 2, n_classes)[:, k, :, k] += _second_moments(Z, Q, share)
+
+
+class Full:
+    """W of K x K; ``theta (K + 1, K)`` holds W transposed and b, so logits are ``Z theta``."""
+
+    block_bytes = TALL_BLOCK_BYTES
+    threaded = False
+
+    def identity(self, n_classes: int) -> Float64Array:
+        """Return the parameters of W = I, b = 0."""
+        return np.eye(n_classes + 1, n_classes)
+
+    def apply(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
+        """Return ``Z W' + b``, ``(n, K)``."""
+        L = Z @ theta[:-1]
+        L += theta[-1]
+        return L
+
+    def adjoint(self, Z: Float64Array, R: Float64Array, v: Float64Array) -> Float64Array:
+        """Return ``(K + 1, K)``: ``Z' v R`` and the sum over rows of ``v R``; spoils `R`."""
+        R *= v[:, None]
+        out = np.empty((Z.shape[1] + 1, Z.shape[1]))
+        np.matmul(Z.T, R, out=out[:-1])
+        np.sum(R, axis=0, out=out[-1])
+        return out
+
+    def add_hessian(
+        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
+    ) -> None:
+        """Add the Hessian of these rows, ``(K (K + 1), K (K + 1))``."""
+        n, n_classes = Z.shape
+        F = np.hstack([Z, np.ones((n, 1))])
+        M = (F[:, :, None] * (Q * np.sqrt(share)[:, None])[:, None, :]).reshape(n, -1)
+        H -= M.T @ M
+        products = (F[:, :, None] * F[:, None, :]).reshape(n, -1)
+        own = (products.T @ (Q * share[:, None])).reshape(n_classes + 1, n_classes + 1, n_classes)
+        k = np.arange(n_classes)
+        blocks = H.reshape(n_classes + 1, n_classes, n_classes + 1, n_classes)
+        blocks[:, k, :, k] += np.moveaxis(own, 2, 0)
+
+
+class AffineNLL:
+    """Mean NLL of ``softmax(W z + b)`` for a pattern of W; convex.
+
+    Parameters
+    ----------
+    scores : Scores of shape (n, K)
+    code : ndarray of shape (n,)
+    w : ndarray of shape (n,)
+        Positive weights.
+    pattern : Pattern
+    """
+
+    def __init__(self, scores: Scores, code: Intp, w: Float64Array, pattern: Pattern) -> None:
+        self.scores = scores
+        self.code = code
+        self.share = w / w.sum()
+        self.pattern = pattern
+
+    def map_blocks(self, function: Callable[[slice, Float64Array], T]) -> Iterator[T]:
+        """Yield ``function(rows, logits)`` of blocks as tall as the pattern likes, in order."""
+        blocks = row_blocks(*self.scores.shape, self.pattern.block_bytes)
+
+        def of_rows(rows: slice) -> T:
+            return function(rows, self.scores.logits(rows))
+
+        return map_blocks(of_rows, blocks) if self.pattern.threaded else map(of_rows, blocks)
+
+    def predict(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
+        """Return the probabilities of a block of logits."""
+        Q = self.pattern.apply(Z, theta)
+        _, total = _exponentiate(Q)
+        Q /= total[:, None]
+        return Q
+
+    def predictions(
+        self, theta: Float64Array
+    ) -> Iterator[tuple[Float64Array, Float64Array, Float64Array]]:
+        """Yield ``(logits, probabilities at theta, share)`` of tall blocks, one after the other."""
+        for rows in row_blocks(*self.scores.shape, TALL_BLOCK_BYTES):
+            Z = self.scores.logits(rows)
+            yield Z, self.predict(Z, theta), self.share[rows]
+
+    def hessian(self, theta: Float64Array) -> Float64Array:
+        """Return the Hessian at `theta`, ``(p, p)`` with p = theta.size."""
+        H = np.zeros((theta.size, theta.size))
+        for Z, Q, share in self.predictions(theta):
+            self.pattern.add_hessian(H, Z, Q, share)
+        return H
+
+    def hessian_of_pairs(self, theta: Float64Array) -> Float64Array:
+        """Return nearly the Hessian at `theta` of a diagonal W, for many classes."""
+
+        def of_rows(rows: slice, Z: Float64Array) -> tuple[Float64Array, coo_array]:
+            return hessian_of_pairs(Z, self.predict(Z, theta), self.share[rows])
+
+        n_classes = theta.shape[1]
+        H = np.zeros((2 * n_classes, 2 * n_classes))
+        within = np.zeros((n_classes, 2, 2))
+        for part, pairs in self.map_blocks(of_rows):
+            within += part
+            H[pairs.row, pairs.col] -= pairs.data
+        k = np.arange(n_classes)
+        H.reshape(2, n_classes, 2, n_classes)[:, k, :, k] += within
+        return H
+
+    def factors(self, theta: Float64Array) -> tuple[Float64Array, Float64Array, Float64Array]:
+        """Return two factors whose product is like the Hessian of a full W, and its diagonal's own.
+
+        Those of the features ``(K + 1, K + 1)`` and of the classes ``(K, K)``, and what
+        `hessian_by_class` returns.
+        """
+        n_classes = theta.shape[1]
+        features = np.zeros((n_classes + 1, n_classes + 1))
+        classes = np.zeros((n_classes, n_classes))
+        within = np.zeros((n_classes, 2, 2))
+        for Z, Q, share in self.predictions(theta):
+            F = np.hstack([Z, np.ones((Z.shape[0], 1))])
+            F *= np.sqrt(share * (1.0 - np.einsum("ij,ij->i", Q, Q)))[:, None]
+            features += F.T @ F
+            classes[np.diag_indices(n_classes)] += weighted_columns(share, Q)
+            within += hessian_by_class(Z, Q, share)
+            Q *= np.sqrt(share)[:, None]
+            classes -= Q.T @ Q
+        return features, classes, within
+
+    def hessian_by_class(self, theta: Float64Array) -> Float64Array:
+        """Return the Hessian at `theta` within each class, in W_kk and b_k: ``(K, 2, 2)``."""
+
+        def of_rows(rows: slice, Z: Float64Array) -> Float64Array:
+            return hessian_by_class(Z, self.predict(Z, theta), self.share[rows])
+
+        out = np.zeros((theta.shape[1], 2, 2))
+        for part in self.map_blocks(of_rows):
+            out += part
+            del part
+        return out
+
+    def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
+        """Return the mean NLL and its gradient, in the shape of `theta`."""
+
+        def of_rows(rows: slice, Z: Float64Array) -> tuple[float, Float64Array]:
+            share, at_true = self.share[rows], (np.arange(Z.shape[0]), self.code[rows])
+            Q = self.pattern.apply(Z, theta)
+            true = Q[at_true]
+            top, total = _exponentiate(Q)
+            Q[at_true] -= total
+            value = weighted_sum(share, np.log(total) + top - true)
+            return value, self.pattern.adjoint(Z, Q, share / total)
+
+        value, gradient = 0.0, np.zeros_like(theta)
+        for part, slope in self.map_blocks(of_rows):
+            value += part
+            gradient += slope
+            del slope  # before the next one is made
+        return value, gradient
+
+    def hessian_product(self, theta: Float64Array, V: Float64Array) -> Float64Array:
+        """Return the Hessian at `theta` times `V`, in the shape of `theta`."""
+
+        def of_rows(rows: slice, Z: Float64Array) -> Float64Array:
+            Q = self.pattern.apply(Z, theta)
+            _, total = _exponentiate(Q)
+            U = self.pattern.apply(Z, V)
+            U -= (np.einsum("ij,ij->i", Q, U) / total)[:, None]
+            U *= Q
+            return self.pattern.adjoint(Z, U, self.share[rows] / total)
+
+        out = np.zeros_like(theta)
+        for part in self.map_blocks(of_rows):
+            out += part
+            del part
+        return out
