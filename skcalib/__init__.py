@@ -7,8 +7,10 @@ from skcalib._comparison_frame import metric_rank_correlation
 from skcalib._storage import from_dict, load_json, save_json, to_dict
 from skcalib.calibrators import (
     AutoCalibrator,
+    BayesianBinning,
     BetaCalibrator,
     DirichletCalibrator,
+    EnsembleTemperatureScaling,
     HistogramBinning,
     IdentityCalibrator,
     IsotonicCalibrator,
@@ -17,6 +19,7 @@ from skcalib.calibrators import (
     SplineCalibrator,
     TemperatureScaling,
     VectorScaling,
+    VennAbersCalibrator,
 )
 from skcalib.metrics import get_scorer, make_calibration_scorer
 from skcalib.plotting import (
@@ -31,6 +34,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AutoCalibrator",
+    "BayesianBinning",
     "BetaCalibrator",
     "CalibratedClassifier",
     "CalibrationMapDisplay",
@@ -38,6 +42,7 @@ __all__ = [
     "ClasswiseDisplay",
     "ComparisonDisplay",
     "DirichletCalibrator",
+    "EnsembleTemperatureScaling",
     "HistogramBinning",
     "IdentityCalibrator",
     "IsotonicCalibrator",
@@ -48,6 +53,7 @@ __all__ = [
     "SplineCalibrator",
     "TemperatureScaling",
     "VectorScaling",
+    "VennAbersCalibrator",
     "__version__",
     "compare_calibrators",
     "from_dict",

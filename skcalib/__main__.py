@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+import pickle
 import sys
 import zipfile
-from collections.abc import Sequence
+import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,6 +18,7 @@ from numpy.typing import NDArray
 import skcalib
 from skcalib._compare import METRICS, calibrators_by_name, compare_calibrators
 from skcalib._comparison_frame import metric_names, verdict
+from skcalib._file_words import in_file_words
 from skcalib._held_out import HeldOutRows, fit_calibrator, open_rows, predict_held_out
 from skcalib._inputs import Predictions, check_predictions
 from skcalib._paired_gain import (
@@ -105,8 +109,8 @@ def make_parser() -> Parser:
         metavar="NAME",
         help=f"some of {' '.join(calibrators_by_name())}; default: all that are fast enough",
     )
-    compare.add_argument("--cv", type=int, default=5, help="folds where there is no split (5)")
-    compare.add_argument("--jobs", type=int, metavar="N", help="calibrators tried at one time")
+    compare.add_argument("--cv", type=whole(2), default=5, help="folds where there is no split (5)")
+    compare.add_argument("--jobs", type=jobs, metavar="N", help="calibrators tried at one time")
     compare.add_argument("--report", metavar="OUT.html", help="write one self-contained page")
     compare.add_argument(
         "--save",
@@ -125,11 +129,35 @@ def make_parser() -> Parser:
         "-o", "--output", metavar="OUT", required=True, help=".npz, .csv or .parquet to write"
     )
     for each in (compare, measure):
-        each.add_argument("--seed", type=int, default=0, help="of the resamples behind intervals")
         each.add_argument(
-            "--resamples", type=int, metavar="B", help="their number (20 to 200, as size allows)"
+            "--seed", type=whole(0, 2**32 - 1), default=0, help="of the resamples behind intervals"
+        )
+        each.add_argument(
+            "--resamples",
+            type=whole(2),
+            metavar="B",
+            help="their number (20 to 200, as size allows)",
         )
     return parser
+
+
+def whole(low: int, high: int | None = None) -> Callable[[str], int]:
+    """Return what reads an option as a whole number in a range."""
+
+    def read_whole(text: str) -> int:
+        span = f"at least {low}" if high is None else f"from {low} to {high}"
+        if not text.lstrip("-").isdecimal() or not low <= int(text) <= (high or int(text)):
+            raise argparse.ArgumentTypeError(f"must be a whole number, {span}; got {text}")
+        return int(text)
+
+    return read_whole
+
+
+def jobs(text: str) -> int:
+    """Read a number of jobs as joblib takes it: -1 means one for each core."""
+    if not text.lstrip("-").isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, or -1 for all cores; got {text}")
+    return int(text)
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
@@ -157,8 +185,11 @@ def check_ending(path: str | None, endings: Sequence[str]) -> None:
         return
     if Path(path).suffix.lower() not in endings:
         raise ValueError(f"{path}: the ending must be {' or '.join(endings)}")
-    if not Path(path).resolve().parent.is_dir():
+    parent = Path(path).resolve().parent
+    if not parent.is_dir():
         raise ValueError(f"{path}: there is no such directory")
+    if Path(path).is_dir() or not os.access(path if Path(path).exists() else parent, os.W_OK):
+        raise ValueError(f"{path}: cannot be written")
 
 
 def run_compare(args: argparse.Namespace) -> str:
@@ -169,6 +200,8 @@ def run_compare(args: argparse.Namespace) -> str:
     test = found.test
     X, y = found.scores, found.labels
     assert y is not None
+    if y.size and (y == y[0]).all():
+        raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
     rows: dict[str, Any] = {"cv": args.cv, "test": None, "input": found.input}
     rows["classes"] = found.classes
     if test is not None:
@@ -245,24 +278,36 @@ def in_columns(rows: list[list[str]]) -> str:
 
 def save(calibrator: Any, path: str) -> None:
     """Write a fitted calibrator, as its ending says."""
-    if Path(path).suffix.lower() == ".json":
-        skcalib.save_json(calibrator, path)
-        return
-    import joblib
+    try:
+        if Path(path).suffix.lower() == ".json":
+            skcalib.save_json(calibrator, path)
+            return
+        import joblib
 
-    joblib.dump(calibrator, path)
+        joblib.dump(calibrator, path)
+    except OSError as error:  # which may name a file in between
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def load(path: str) -> Any:
     """Read a fitted calibrator, as its ending says."""
-    check_ending(path, CALIBRATORS)
+    if Path(path).suffix.lower() not in CALIBRATORS:
+        raise ValueError(f"{path}: the ending must be {' or '.join(CALIBRATORS)}")
     if Path(path).suffix.lower() == ".json":
-        return skcalib.load_json(path)
+        try:
+            return skcalib.load_json(path)
+        except ValueError as error:
+            text = str(error)
+            raise ValueError(text if text.startswith(path) else f"{path}: {text}") from error
     import joblib
 
-    calibrator = joblib.load(path)
-    if not hasattr(calibrator, "predict_proba"):
-        raise ValueError(f"{path} holds a {type(calibrator).__name__}, not a calibrator")
+    try:
+        calibrator = joblib.load(path)
+    except (EOFError, pickle.UnpicklingError, KeyError, IndexError, AttributeError) as error:
+        raise ValueError(f"{path}: not a .joblib file that can be read") from error
+    if not hasattr(calibrator, "predict_proba") or not hasattr(calibrator, "classes_"):
+        kind = type(calibrator).__name__
+        raise ValueError(f"{path} holds a {kind}, not a fitted calibrator")
     return calibrator
 
 
@@ -324,9 +369,16 @@ def run_apply(args: argparse.Namespace) -> str:
     calibrator = load(args.calibrator)
     classes = np.asarray(calibrator.classes_)
     found = read(args, classes)
-    P = calibrator.predict_proba(found.scores)
+    # In two dimensions, so that a wrong number of columns is said as such.
+    P = calibrator.predict_proba(found.scores.reshape(len(found.scores), -1))
     write_predictions(args.output, P, classes, found)
     return f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities"
+
+
+def written(args: argparse.Namespace) -> list[str]:
+    """Return the other files that a command names, each to be named by what is wrong with it."""
+    names = ("report", "save", "output", "calibrator")
+    return [path for name in names if (path := getattr(args, name, None))]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -335,10 +387,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = {"compare": run_compare, "measure": run_measure, "apply": run_apply}[args.command]
     try:
         printed = run(args)
-    except (OSError, ValueError, TypeError, ImportError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, TypeError, ImportError, zipfile.BadZipFile, zlib.error) as error:
         where = getattr(error, "filename", None) or args.file
-        reason = getattr(error, "strerror", None) or error
-        text = " ".join(f"{where}: {reason}".split())
+        reason = getattr(error, "strerror", None) or in_file_words(str(error), args.file)
+        named = [p for p in (args.file, *written(args)) if reason.startswith(p)]
+        text = " ".join((reason if named else f"{where}: {reason}").split())
         sys.stderr.write(f"python -m skcalib {args.command}: error: {text}\n")
         return 2
     sys.stdout.write(printed + "\n")

@@ -34,6 +34,9 @@ Intp = NDArray[np.intp]
 # that is far less; nothing farther away can be told apart from a hard decision or from uniform
 # predictions.
 LOG_BOUND = 10.0
+# So that 1 / T stays within float64: what differs by less is constant.
+LEAST_SPREAD = 1e-302
+LARGEST_LOG = 700.0
 # Rows of the sample that finds the neighbourhood of the optimum.
 SAMPLE_ROWS = 2000
 LOG_TOLERANCE = 1e-9
@@ -67,13 +70,14 @@ def find_temperature(
 ) -> Temperature:
     """Return T of softmax(z / T), and the bound it met, without a warning."""
     shifted = TopShifted(scores, code, w)
-    if shifted.spread == 0.0:
+    if shifted.spread <= LEAST_SPREAD:
         # Every row is constant: any T gives uniform probabilities.
         return Temperature(1.0, "", 1.0)
     middle = -float(np.log(shifted.spread))
-    log_beta, end = middle + LOG_BOUND, "high"
+    log_beta, end = min(middle + LOG_BOUND, LARGEST_LOG), "high"
     if shifted.deficit > 0.0:
         low, high = middle - LOG_BOUND, max(middle, _sharpest(shifted)) + LOG_BOUND
+        high = min(high, LARGEST_LOG)
         log_beta, end = SCALE_FITS[objective](shifted, low, high)
     return Temperature(float(np.exp(-log_beta)), end, shifted.spread)
 
@@ -85,7 +89,7 @@ def _sharpest(shifted: TopShifted) -> float:
     the logits alone would not do: one logit of -1e10 (a constant feature under naive Bayes) puts
     the optimum far outside any range about it.
     """
-    return float(np.log(np.log(shifted.scores.shape[1]) / shifted.deficit))
+    return float(np.log(np.log(shifted.scores.shape[1])) - np.log(shifted.deficit))
 
 
 _AT_BOUND = {
@@ -113,7 +117,7 @@ def _by_nll(shifted: TopShifted, low: float, high: float) -> tuple[float, str]:
 
     if shifted.deficit >= shifted.spread:
         return low, "low"
-    start = max(low + LOG_BOUND + 1.0, _sharpest(shifted) - LOG_BOUND / 2)
+    start = min(high, max(low + LOG_BOUND + 1.0, _sharpest(shifted) - LOG_BOUND / 2))
     few = shifted.thinned(SAMPLE_ROWS)
     if few is not shifted and 0.0 < few.deficit < few.spread:
         guess, end = rising_root(slope_on(few), start, low, high, 1e-3)
@@ -128,7 +132,7 @@ def _by_brier(shifted: TopShifted, low: float, high: float) -> tuple[float, str]
         def slope(log_beta: float) -> tuple[float, float]:
             beta = np.exp(log_beta)
             _, first, second = brier_of_scale(rows, beta)
-            return beta * first, beta * first + beta * beta * second
+            return beta * first, beta * first + beta * (beta * second)
 
         return slope
 
@@ -240,14 +244,21 @@ def fit_affine(
         found = find_temperature(scores, code, w)
         scale = found.spread if found.bound else found.value
     pattern: Pattern = Full() if full else Diagonal()
-    problem = PenalisedNLL(AffineNLL(scores, code, w, pattern), penalty, 1.0 / scale)
+    nll = AffineNLL(scores, code, w, pattern)
+    problem = PenalisedNLL(nll, penalty, 1.0 / scale)
     theta = pattern.identity(scores.shape[1]) / scale
     theta, n_iter, converged = minimise(problem, theta, scale, tol, max_iter, verbose)
-    if not converged:
+    if not any(penalty) and nll.separates(theta):
+        warnings.warn(
+            "The logits separate the classes without error, so that no finite optimum of "
+            "softmax(W z + b) exists: pass penalty='structured', or fit on more held-out rows.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    elif not converged:
         warnings.warn(
             f"The fit of softmax(W z + b) did not converge in {n_iter} of at most {max_iter} "
-            "iterations: raise max_iter, or pass penalty='structured' if the classes can be "
-            "separated without error (then no finite optimum exists).",
+            "iterations: raise max_iter, or pass penalty='structured'.",
             ConvergenceWarning,
             stacklevel=2,
         )

@@ -286,6 +286,17 @@ class AffineNLL:
             del slope  # before the next one is made
         return value, gradient
 
+    def separates(self, theta: Float64Array) -> bool:
+        """Whether every row has its true class on top: a larger theta is then always better."""
+
+        def of_rows(rows: slice, Z: Float64Array) -> bool:
+            L, true = self.pattern.apply(Z, theta), self.code[rows, None]
+            own = np.take_along_axis(L, true, axis=1)[:, 0]
+            np.put_along_axis(L, true, -np.inf, axis=1)
+            return bool((row_max(L) < own).all())
+
+        return all(self.map_blocks(of_rows))
+
     def hessian_product(self, theta: Float64Array, V: Float64Array) -> Float64Array:
         """Return the Hessian at `theta` times `V`, in the shape of `theta`."""
 

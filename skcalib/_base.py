@@ -69,6 +69,24 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
     def _check_fitted(self) -> None:
         """Raise ValueError if the attributes of `_fit`, read from a file, cannot be a fit's."""
 
+    @property
+    def _keeps_best(self) -> bool:
+        """Whether it promises that the class of the largest score gets the largest probability.
+
+        Up to rounding, which may make others as large.
+        """
+        return False
+
+    @property
+    def _tells_classes_apart(self) -> bool:
+        """Whether two classes with the same scores may get different probabilities."""
+        return True
+
+    @property
+    def _rises(self) -> bool:
+        """Whether it promises, of two classes, that P(second) never falls as its score rises."""
+        return False
+
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the calibrator on held-out scores.
 
@@ -135,6 +153,10 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         ValueError
             If the scores are of another kind or shape than those seen in ``fit``.
         """
+        return self._map(self._check_scores(X))
+
+    def _check_scores(self, X: ArrayLike) -> Scores:
+        """Return scores to answer, of the kind and the shape seen in ``fit``."""
         check_is_fitted(self)
         S = as_matrix(X)
         if S.shape[1] == 1 < self.n_features_in_ and np.asarray(X).ndim == 1:
@@ -147,7 +169,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         found = check_possible(S)
         kind: Kind = self.input_
         check_kind(S, found, kind, self._refuses_simplex)
-        return self._map(Scores(as_columns(S, found, kind), kind))
+        return Scores(as_columns(S, found, kind), kind)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the label of the largest calibrated probability, the lowest column on ties.
@@ -207,11 +229,11 @@ class AffineCalibrator(ScoreCalibrator):
             return Penalty(0.0, 0.0, 0.0)
         on_diagonal, off_diagonal = n_classes / n, n_classes * (n_classes - 1) / n
         if self.reg_lambda is not None:
-            on_diagonal = off_diagonal = self.reg_lambda
+            on_diagonal = off_diagonal = float(self.reg_lambda)
         return Penalty(
             0.0 if self.penalty == "odir" else on_diagonal,
             off_diagonal,
-            n_classes / n if self.reg_mu is None else self.reg_mu,
+            n_classes / n if self.reg_mu is None else float(self.reg_mu),
         )
 
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:

@@ -330,7 +330,7 @@ def _quantile_table(
     bins: Bins,
 ) -> BinTable:
     if bins.method == "rank":
-        return _table_by_rank(score, hit, w, bins)
+        return rank_table(score, hit, w, bins)
     return _table_by_edges(sort_problem(score, hit, w), bins)
 
 
@@ -343,6 +343,16 @@ def _value_at(problem: SortedProblem, cumulative: Float64Array) -> Callable[...,
         return problem.values[np.minimum(index, last)].astype(np.float64)
 
     return value
+
+
+def opening_positions(
+    total: float, n_bins: int, whole: bool, *, down: bool = False
+) -> Float64Array:
+    """Cumulative weight at which each quantile bin opens; a number of rows if `whole`."""
+    position = np.linspace(0.0, total, n_bins, endpoint=False)
+    if whole:
+        return np.floor(position) if down else np.round(position)
+    return position
 
 
 def quantile_edges(problem: SortedProblem, bins: Bins) -> Float64Array:
@@ -366,10 +376,8 @@ def quantile_edges(problem: SortedProblem, bins: Bins) -> Float64Array:
             cuts = np.arange(1, parts) * (total / parts)
         middle = (value(cuts, "left") + value(cuts, "right")) / 2
         return np.concatenate([middle, np.ones(bins.n_bins - 1 - middle.size)])
-    position = np.linspace(0.0, total, bins.n_bins, endpoint=False)[1:]
-    if whole:
-        position = np.floor(position) if bins.method == "floor" else np.round(position)
-    return value(position)
+    down = bins.method == "floor"
+    return value(opening_positions(total, bins.n_bins, whole, down=down)[1:])
 
 
 def _table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
@@ -418,13 +426,16 @@ def rank_cuts(
     return np.asarray(j * (total / n_bins), dtype=np.float64)
 
 
-def _table_by_rank(
+def rank_table(
     score: FloatArray,
-    hit: NDArray[np.bool_],
+    hit: NDArray[np.bool_] | Float64Array,
     w: Float64Array | None,
     bins: Bins,
 ) -> BinTable:
-    """Bin ``floor(B i / N)`` for rank i of a stable sort; a row of weight w spans w ranks."""
+    """Bin ``floor(B i / N)`` for rank i of a stable sort; a row of weight w spans w ranks.
+
+    `hit` may be a share of hits.
+    """
     n_bins = bins.n_bins
     weights = np.ones(score.size) if w is None else w
     order = np.argsort(score, kind="stable")

@@ -27,7 +27,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
 from skcalib._base import ScoreCalibrator
-from skcalib._inputs import check_labels, check_weight, encode_labels
+from skcalib._inputs import check_labels, check_weight, encode_labels, reading
 from skcalib._responses import (
     RESPONSES,
     align_columns,
@@ -298,8 +298,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        X, y = indexable(X, y)
         labels = check_labels(y, warn=True)
+        with reading("X", None, "pass one row of X for each label of y"):
+            X, labels = indexable(X, labels)
         w = None if sample_weight is None else check_weight(sample_weight, labels.size)
         fit_params, split_params = self._route(w, params)
         frozen = isinstance(self.estimator, FrozenEstimator)
@@ -308,8 +309,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if frozen:
             fitted = self._fit_frozen(data)
         else:
-            cv = check_cv(self.cv, labels, classifier=True)
-            splits = cv.split(X, labels, **split_params)
+            with reading("cv", None, "pass a number of folds, a splitter or (train, test) rows"):
+                cv = check_cv(self.cv, labels, classifier=True)
+                splits = list(cv.split(X, labels, **split_params))
             fitted = self._fit_ensemble(data, splits) if self.ensemble else self._fit(data, splits)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 import skcalib.calibrators
 from skcalib._held_out import HeldOutRows, open_rows, predict_held_out
-from skcalib._inputs import check_count
+from skcalib._inputs import check_between, check_count
 from skcalib._paired_gain import (
     Measure,
     Measured,
@@ -48,7 +51,8 @@ def calibrators_by_name() -> dict[str, Any]:
         bare = name
         for ending in ("Calibrator", "Scaling", "Binning"):
             bare = bare.removesuffix(ending)
-        found.setdefault(bare.lower(), getattr(skcalib.calibrators, name)())
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", bare)
+        found.setdefault(words.lower(), getattr(skcalib.calibrators, name)())
     return found
 
 
@@ -81,8 +85,7 @@ class Task(NamedTuple):
 
     def run(self, calibrator: Any, baseline: Baseline | None) -> tuple[Row, Baseline]:
         """Fit, predict and measure one calibrator; without a baseline, it is its own."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with recorded_warnings() as caught:
             fit = predict_held_out(calibrator, self.data)
         pooled = fit.pooled()
         measured = [measure_resampled(m, pooled, self.row, self.chunks) for m in self.measures]
@@ -112,6 +115,22 @@ class Task(NamedTuple):
         nothing = PairedGain(np.nan, np.nan, np.nan)
         m = len(self.measures)
         return Row(np.full((1, m), np.nan), [nothing] * m, np.nan, np.nan, error=why)
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Keep warnings for the row; in the main thread only.
+
+    Python keeps one list of filters for all threads: to swap it in one of several would lose the
+    warnings of the others. A process of joblib works in its main thread; in a thread of joblib
+    warnings are shown as they come.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught
 
 
 def _line(message: object) -> str:
@@ -245,8 +264,7 @@ def compare_calibrators(
     >>> bool(frame.loc["temperature", ("log_loss", "low")] > 0)
     True
     """
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must be a number in (0, 1); got {confidence_level!r}.")
+    check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
     data = open_rows(X, y, sample_weight, cv=cv, test=test, input=input, classes=classes)
     measures = as_measures(METRICS if metrics is None else metrics)
     named, left_out = _choose(calibrators, data.classes.size)
@@ -291,6 +309,8 @@ def _choose(calibrators: Any, n_classes: int) -> tuple[dict[str, Any], dict[str,
     else:
         if isinstance(calibrators, str) or hasattr(calibrators, "fit"):
             calibrators = [calibrators]
+        if not isinstance(calibrators, Iterable):
+            raise TypeError(f"calibrators must be a list or a dict; got {calibrators!r}.")
         named = _by_name(list(calibrators), known)
     is_identity = [name for name, c in named.items() if type(c) is IdentityCalibrator]
     if not is_identity and "identity" in named:
@@ -318,15 +338,15 @@ def _resolve(given: Any, known: dict[str, Any]) -> Any:
     if isinstance(given, str):
         if given not in known:
             raise ValueError(
-                f"{given!r} is not the name of a calibrator: use one of {', '.join(known)}, or "
-                "pass the object."
+                f"calibrators: {given!r} is not the name of a calibrator: use one of "
+                f"{', '.join(known)}, or pass the object."
             )
         return known[given]
     if isinstance(given, type):
         name = given.__name__
         raise TypeError(f"calibrators holds the class {name}: write {name}() for an object of it.")
     if not (hasattr(given, "fit") and hasattr(given, "get_params")):
-        raise TypeError(f"a calibrator is a name or a scikit-learn classifier; got {given!r}.")
+        raise TypeError(f"calibrators are names or scikit-learn classifiers; got {given!r}.")
     return given
 
 

@@ -50,13 +50,19 @@ def check_numbers(
 
 
 def check_curves(
-    calibrator: object, n_maps: int, *, low: float, high: float, order: Order = None
+    calibrator: object,
+    n_maps: int,
+    *,
+    low: float,
+    high: float,
+    order: Order = None,
+    values: str = "y_thresholds_",
 ) -> None:
     """Refuse thresholds that are not `n_maps` tabulated maps of [0, 1] to ``[low, high]``.
 
-    `order` is that of the values; scores ascend.
+    `order` is that of the attribute `values`; scores ascend.
     """
-    names = ("X_thresholds_", "y_thresholds_")
+    names = ("X_thresholds_", values)
     X, Y = (getattr(calibrator, name, None) for name in names)
     for name, value in zip(names, (X, Y), strict=True):
         if not isinstance(value, list) or len(value) != n_maps:

@@ -23,11 +23,13 @@ from skcalib._inputs import (
     check_kind,
     check_labels,
     check_lengths,
+    check_option,
     check_possible,
     check_predictions,
     check_weight,
     drop_weightless,
     encode_labels,
+    reading,
     resolve_kind,
 )
 from skcalib._simplex import FloatArray, Kind
@@ -114,6 +116,7 @@ def open_rows(
     classes: ArrayLike | None,
 ) -> HeldOutRows:
     """Check everything once; rows of weight 0 are left out before the folds are made."""
+    check_option("input", input, ("auto", "logits", "proba"))
     S, found, labels, w = _open(X, y, sample_weight, "X", "y")
     kind = resolve_kind(S, found, input)
     columns = as_columns(S, found, kind)
@@ -161,7 +164,8 @@ def _folds(
     with warnings.catch_warnings():
         # A class with fewer rows than folds is missing from some: every calibrator knows that.
         warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
-        checked = check_cv(cv, labels, classifier=True)
+        with reading("cv", None, "pass a number of folds, a splitter or (train, test) rows"):
+            checked = check_cv(cv, labels, classifier=True)
         most = np.unique(labels, return_counts=True)[1].max()
         if isinstance(cv, int) and most < cv:
             raise ValueError(
@@ -169,7 +173,11 @@ def _folds(
                 "such as KFold(5, shuffle=True), or test rows."
             )
         rows = np.arange(labels.size)
-        return [(rows[train], rows[test]) for train, test in checked.split(S, labels)]
+        with reading("cv", None, "pass a number of folds, a splitter or (train, test) rows"):
+            splits = [(rows[train], rows[test]) for train, test in checked.split(S, labels)]
+    if not splits:
+        raise ValueError("cv gives no folds; pass a number of folds, a splitter or test rows.")
+    return splits
 
 
 def fit_calibrator(calibrator: Any, data: HeldOutRows, rows: Any = slice(None)) -> Any:

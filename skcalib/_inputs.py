@@ -7,11 +7,13 @@ row or label), and the mend.
 from __future__ import annotations
 
 import numbers
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import check_array, check_random_state, column_or_1d
 
 from skcalib._blocks import row_blocks
 from skcalib._simplex import FloatArray, Kind
@@ -20,6 +22,12 @@ from skcalib._simplex import FloatArray, Kind
 ROW_SUM_TOLERANCE = 1e-3
 # A float32 softmax can return 1 + 1e-7: rounding, not a logit.
 RANGE_TOLERANCE = 1e-6
+# The difference of two logits stays within float64.
+FARTHEST = 1e307
+# The sum of all weights, so that neither it nor its square leaves the range of float64.
+WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
+# More bins, knots or resamples than this are a slip, and end in an error of NumPy's or worse.
+COUNT_HIGH = 2**31 - 1
 
 
 class Predictions(NamedTuple):
@@ -42,16 +50,37 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
             f"Expected 2D array, got {'None' if X is None else 'scalar array'} instead: {name} "
             "must be (n, K) scores or (n,) scores of the second class. Reshape your data."
         )
-    dtype = getattr(X, "dtype", None)
-    half = isinstance(dtype, np.dtype) and dtype == np.float16
-    array = check_array(
-        X,
-        dtype=[np.float32] if half else [np.float64, np.float32],
-        ensure_2d=False,
-        ensure_all_finite=False,
-        input_name=name,
-    )
+    with reading(name, X, "pass (n, K) or (n,) numbers"):
+        # Frames of pandas and sparse matrices have no cheap array; scikit-learn knows them.
+        if not (hasattr(X, "iloc") or hasattr(X, "tocsr") or isinstance(X, np.matrix)):
+            X = np.asarray(X)
+        types = np.atleast_1d(np.asarray(getattr(X, "dtypes", getattr(X, "dtype", None))))
+        if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in types):
+            raise TypeError("dates and spans of time are no scores")
+        half = types.size == 1 and types[0] == np.float16
+        array = check_array(
+            X,
+            dtype=[np.float32] if half else [np.float64, np.float32],
+            ensure_2d=False,
+            ensure_all_finite=False,
+            input_name=name,
+        )
     return array[:, None] if array.ndim == 1 else array
+
+
+@contextmanager
+def reading(name: str, given: Any, mend: str) -> Iterator[None]:
+    """Name the argument in whatever its conversion to an array raises, in one line."""
+    if np.ma.is_masked(given):
+        raise ValueError(f"{name} has masked entries; drop or fill such rows.")
+    try:
+        # Numbers beyond float64 become infinite, which is refused where it is said where.
+        with np.errstate(over="ignore"):
+            yield
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(" .:")
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}: {line}; {mend}.") from error
 
 
 class Survey(NamedTuple):
@@ -83,7 +112,10 @@ def check_possible(S: FloatArray, name: str = "X") -> Survey:
 
     def look(rows: slice) -> Survey:
         block = S[rows]
-        low, high = float(block.min()), float(block.max())
+        if _are_unit(block[:1]) and _are_unit(block):
+            low, high = 0.0, 1.0
+        else:
+            low, high = float(block.min()), float(block.max())
         if not high < np.inf:  # also true of NaN
             raise ValueError(_not_a_number(block, rows.start, name))
         if low == -np.inf and not single:
@@ -93,6 +125,11 @@ def check_possible(S: FloatArray, name: str = "X") -> Survey:
                     f"{name}: every logit of row {rows.start + dead[0]} is -inf; a row needs at "
                     "least one class that is possible."
                 )
+        if high > FARTHEST or -np.inf < low < -FARTHEST:
+            raise ValueError(
+                f"{name} holds logits beyond {FARTHEST:g} in absolute value, whose differences "
+                "are no numbers; divide all by a constant."
+            )
         found = Survey(low, high, None)
         if found.in_unit_interval and (single or not (_excess(block) > ROW_SUM_TOLERANCE).any()):
             return found
@@ -102,6 +139,16 @@ def check_possible(S: FloatArray, name: str = "X") -> Survey:
     each = [look(rows) for rows in row_blocks(*S.shape)]
     flawed = next((part.flawed for part in each if part.flawed is not None), None)
     return Survey(min(part.low for part in each), max(part.high for part in each), flawed)
+
+
+def _are_unit(block: FloatArray) -> bool:
+    """Whether all lies in [0, 1], in one pass.
+
+    Read as an unsigned integer, what does not, and NaN too, is larger than 1. (-0.0 is as well;
+    it takes the slower way.)
+    """
+    bits = np.dtype(f"u{block.itemsize}")
+    return bool(block.view(bits).max() <= block.dtype.type(1).view(bits))
 
 
 def _not_a_number(block: FloatArray, start: int, name: str) -> str:
@@ -200,7 +247,11 @@ def check_weight(
         return np.ones(n_rows)
     if isinstance(sample_weight, numbers.Number):
         sample_weight = np.full(n_rows, sample_weight)
-    w = np.array(sample_weight, dtype=np.float64)
+    with reading(name, sample_weight, "pass one number for each row"):
+        given = np.asarray(sample_weight)
+        if given.dtype.kind in "cmMV":
+            raise TypeError(f"{given.dtype} numbers cannot be weights")
+        w = given.astype(np.float64)
     if w.ndim != 1:
         raise ValueError(
             f"{name} must be a 1D array with a weight for each row; got shape {w.shape}."
@@ -216,21 +267,44 @@ def check_weight(
         )
     if not w.any():
         raise ValueError(f"{name}: all weights are zero; at least one row must count.")
+    if not WEIGHT_LOW <= _sum(w) <= WEIGHT_HIGH:
+        raise ValueError(
+            f"{name} sums to {_sum(w):.3g}, outside [{WEIGHT_LOW:g}, {WEIGHT_HIGH:g}]; divide "
+            "the weights by their mean."
+        )
     return w
+
+
+def _sum(w: NDArray[np.float64]) -> float:
+    with np.errstate(over="ignore"):
+        return float(w.sum())
 
 
 def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[Any]:
     """Return labels as a 1-D array of one kind, without missing values."""
     if y is None:
         raise ValueError(f"{name} is required, but None was passed: give one label for each row.")
-    array = np.asarray(y)
+    with reading(name, y, "pass one label for each row"):
+        array = np.asarray(y)
     if array.dtype.kind == "U" and array.ndim == 1 and isinstance(y, list | tuple):
         # NumPy writes numbers among strings as strings; keep what was given.
         array = array if all(isinstance(v, str) for v in y) else np.asarray(y, dtype=object)
-    if array.ndim == 2 and array.shape[1] > 1:
+    if array.ndim != 1 and (array.ndim != 2 or array.shape[1] != 1):
+        mend = (
+            f"if it is one-hot, pass {name}.argmax(axis=1)"
+            if array.ndim == 2
+            else "pass one label for each row"
+        )
         raise ValueError(
             f"{name} should be a 1d array of labels, got an array of shape {array.shape} instead; "
-            f"if it is one-hot, pass {name}.argmax(axis=1)."
+            f"{mend}."
+        )
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} holds {array.dtype} labels.")
+    if array.dtype.kind not in "iufbUSTO":
+        raise ValueError(
+            f"Unknown label type: {name} has dtype {array.dtype}; labels are integers, booleans "
+            "or strings."
         )
     array = column_or_1d(array, warn=warn)
     if array.dtype.kind == "O":
@@ -239,11 +313,6 @@ def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[A
             return array
     if array.dtype.kind == "f":
         _check_whole(array, name)
-    elif array.dtype.kind not in "iubUST":
-        raise ValueError(
-            f"Unknown label type: {name} has dtype {array.dtype}; labels are integers, booleans "
-            "or strings."
-        )
     return array
 
 
@@ -256,10 +325,14 @@ def _check_whole(array: NDArray[Any], name: str) -> None:
         )
     parts = np.flatnonzero(array != np.floor(array))
     if parts.size:
-        raise ValueError(
-            f"Unknown label type: continuous. {name} has {array[parts[0]]:.6g} at row {parts[0]}; "
-            "labels are integers, booleans or strings, not numbers to regress on."
-        )
+        _refuse_part(array[parts[0]], int(parts[0]), name)
+
+
+def _refuse_part(value: Any, row: int, name: str) -> NoReturn:
+    raise ValueError(
+        f"Unknown label type: continuous. {name} has {float(value):.6g} at row {row}; labels are "
+        "integers, booleans or strings, not numbers to regress on."
+    )
 
 
 def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
@@ -273,7 +346,11 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
         )
     values = array.tolist()
     kinds = [
-        "string" if isinstance(v, str) else "number" if isinstance(v, numbers.Number) else "other"
+        "string"
+        if isinstance(v, str)
+        else "number"
+        if isinstance(v, numbers.Number) and not isinstance(v, complex)
+        else "other"
         for v in values
     ]
     if "other" in kinds:
@@ -288,7 +365,20 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
             f"{name} mixes {kinds[0]}s and {kinds[row]}s (first at row {row}): make all labels "
             "one type."
         )
-    return array if kinds and kinds[0] == "string" else np.array(values)
+    if not kinds or kinds[0] == "string":
+        return array
+    plain = np.array(values)
+    if plain.dtype.kind != "O":
+        return plain
+    # Fractions, decimals, and whole numbers beyond 64 bits.
+    whole = [int(v) for v in values]
+    for row, (value, rounded) in enumerate(zip(values, whole, strict=True)):
+        if value != rounded:
+            _refuse_part(value, row, name)
+    plain = np.array(whole)
+    if plain.dtype.kind == "O":
+        raise ValueError(f"{name} has whole numbers beyond 64 bits; pass them as strings.")
+    return plain
 
 
 def encode_labels(
@@ -395,24 +485,61 @@ def drop_weightless(
     return (S, code, w) if keep.all() else (S[keep], code[keep], w[keep])
 
 
+def shown(value: object) -> str:
+    """Return a value as it stands in a message: in one line, and no longer than that."""
+    line = " ".join(repr(value).split())
+    return line if len(line) <= 80 else f"{line[:77]}..."
+
+
 def check_option(name: str, value: object, options: tuple[object, ...]) -> None:
     """Refuse a keyword's value that is not one of `options`."""
     if not any(value is option or (value == option) is True for option in options):
-        raise ValueError(f"{name} must be one of {list(options)}; got {value!r}.")
+        raise ValueError(f"{name} must be one of {list(options)}; got {shown(value)}.")
 
 
 def check_count(name: str, value: object, low: int, high: int | None = None) -> None:
     """Refuse a keyword's value that is not a whole number in ``[low, high]``."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not whole or value < low or (high is not None and value > high):  # type: ignore[operator]
-        span = f">= {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name} must be a whole number {span}; got {value!r}.")
+    most = COUNT_HIGH if high is None else high
+    if not whole or not low <= value <= most:  # type: ignore[operator]
+        told = high is None and not (whole and value > most)  # type: ignore[operator]
+        span = f">= {low}" if told else f"from {low} to {most}"
+        raise ValueError(f"{name} must be a whole number {span}; got {shown(value)}.")
+
+
+def check_between(
+    name: str, value: object, low: float, high: float, what: str, low_too: bool = False
+) -> None:
+    """Refuse a keyword's value that is not a number in ``(low, high)``; `what` says which."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    inside = number and not isinstance(value, bool) and low <= value < high  # type: ignore[operator]
+    if not inside or (value == low and not low_too):
+        raise ValueError(f"{name} must be {what}; got {shown(value)}.")
+
+
+def check_flags(**flags: object) -> None:
+    """Refuse a keyword's value that is not True or False (1 or 0)."""
+    for name, value in flags.items():
+        if not isinstance(value, int | np.bool_) or value not in (0, 1):
+            raise ValueError(f"{name} must be True or False; got {shown(value)}.")
+
+
+def check_seed(random_state: Any) -> np.random.RandomState:
+    """Return the random numbers of `random_state`."""
+    try:
+        return check_random_state(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"random_state must be None, an integer in [0, 2**32) or a RandomState; got "
+            f"{shown(random_state)}."
+        ) from error
 
 
 def class_column(label: object, classes: NDArray[Any], name: str) -> int:
     """Return the column of a class named by its label."""
     known = classes.tolist()
     label = label.item() if isinstance(label, np.generic) else label
-    if label not in known:
-        raise ValueError(f"{name}={label!r} is not one of the labels {known}.")
-    return known.index(label)
+    for k, each in enumerate(known):
+        if (each == label) is True:
+            return k
+    raise ValueError(f"{name}={shown(label)} is not one of the labels {known}.")

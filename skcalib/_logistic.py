@@ -29,7 +29,9 @@ T = TypeVar("T")
 GRADIENT_TOLERANCE = 1e-12
 MAX_STEPS = 200
 # A feature whose deviation is this small against its size is constant: it gets the coefficient 0.
+# So it does where the coefficient would overflow.
 CONSTANT = 1e-12
+LEAST_SPREAD = 1e-302
 
 
 class Logistic(NamedTuple):
@@ -57,8 +59,10 @@ def fit_logistic(F: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Lo
         return Logistic(np.zeros(F.shape[0]), np.inf if hit[0] else -np.inf, 0.0)
     centre = F @ share
     G = F - centre[:, None]
-    spread = np.sqrt((G * G) @ share)
-    spread[spread <= CONSTANT * np.abs(F).max(axis=1, initial=0.0)] = np.inf
+    # Squared on their own scale: they neither overflow nor vanish.
+    size = np.abs(G).max(axis=1, initial=np.finfo(float).tiny)
+    spread = size * np.sqrt((G / size[:, None]) ** 2 @ share)
+    spread[spread <= CONSTANT * np.abs(F).max(axis=1, initial=0.0) + LEAST_SPREAD] = np.inf
     G /= spread[:, None]
     G = np.vstack([G, np.ones(hit.size)])
     theta = np.zeros(G.shape[0])

@@ -23,6 +23,8 @@ Float64Array = NDArray[np.float64]
 Intp = NDArray[np.intp]
 T = TypeVar("T")
 
+# Of differences to the largest logit of a row: their squares stay within float64.
+LARGEST_TOTAL = 1e150
 
 # Sums of a block, in the thread that holds it: a product would hand it to the threads of the
 # linear algebra, which are as many again, and add it up in another order for each number of them.
@@ -92,6 +94,11 @@ class TopShifted:
             total[rows] = row_sums(Z)
 
         each_block(read, row_blocks(n, n_classes))
+        if total.min() < -LARGEST_TOTAL:
+            raise ValueError(
+                f"X: the logits of row {total.argmin()} lie so far apart that their squares "
+                "overflow; divide all logits by a constant."
+            )
         self.deficit = -weighted_sum(self.share, self.true)
         self.spread = -weighted_sum(self.share, total) / n_classes
 

@@ -19,6 +19,10 @@ from skcalib._simplex import FloatArray, Scores
 Float64Array = NDArray[np.float64]
 T = TypeVar("T")
 
+# Scores closer than this may be taken for tied: copies of a row, scored in different batches,
+# differ by the rounding of a matrix product.
+TIE = 64 * np.finfo(np.float64).eps
+
 
 class SortedProblem(NamedTuple):
     """One binary problem in order of its score.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,6 +91,8 @@ def as_measures(metrics: Any) -> list[Measure]:
         metrics = [metrics]
     if isinstance(metrics, Mapping):
         measures = [_as_measure(metric, name) for name, metric in metrics.items()]
+    elif not isinstance(metrics, Iterable):
+        raise TypeError(f"metrics must be a list or a dict of metrics; got {metrics!r}.")
     else:
         measures = [_as_measure(metric, None) for metric in metrics]
     names = [measure.name for measure in measures]
@@ -119,13 +121,11 @@ def _as_measure(metric: Any, name: str | None) -> Measure:
         else:
             known = [*ROW_LOSSES, *(scorer.removeprefix("neg_") for scorer in SCORERS)]
             raise ValueError(
-                f"{metric!r} is not the name of a metric: use one of {', '.join(known)}, a scorer "
-                "of scikit-learn, or a function metric(y_true, y_proba)."
+                f"metrics: {metric!r} is not the name of a metric: use one of {', '.join(known)}, "
+                "a scorer of scikit-learn, or a function metric(y_true, y_proba)."
             )
     if not callable(metric):
-        raise TypeError(
-            f"a metric is a name or a function metric(y_true, y_proba); got {metric!r}."
-        )
+        raise TypeError(f"metrics are names or functions metric(y_true, y_proba); got {metric!r}.")
     if isinstance(metric, CalibrationScorer):
         function, keywords = metric._score_func, metric._kwargs
         return Measure(name or _name(function), 1, None, Evaluation(function, keywords, False))

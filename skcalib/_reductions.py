@@ -20,6 +20,14 @@ def top_label(P: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
     return score, predicted
 
 
+def keep_top(P: FloatArray, top: NDArray[np.intp]) -> FloatArray:
+    """Let no rounding take the largest probability of a row from column `top`; in place."""
+    lost = np.flatnonzero(P.argmax(axis=1) != top)
+    # A tie, or a difference in the last bits: never at 1, which no second class can reach.
+    P[lost, top[lost]] = np.nextafter(P[lost].max(axis=1), P.dtype.type(1))
+    return P
+
+
 def top_r(P: FloatArray, code: NDArray[np.intp], r: int) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return the r-th largest probability of each row and whether that class is the true one.
 

@@ -153,6 +153,9 @@ def _text(values: NDArray[Any]) -> NDArray[Any]:
 
 def _test_rows(split: NDArray[Any]) -> NDArray[np.bool_]:
     """Read a split: 0, "cal" and the like are for calibration, 1, "test" and the like for test."""
+    empty = np.flatnonzero([value != value or value is None or value == "" for value in split])
+    if empty.size:
+        raise ValueError(f"split is empty at row {empty[0]}: write 0 or 1 for every row")
     if split.dtype.kind == "f" and (split == np.floor(split)).all():
         split = split.astype(int)
     words = np.char.lower(np.char.strip(split.astype(str)))
@@ -179,11 +182,15 @@ def _read_table(
     frame = _read_frame(path)
     frame.columns = frame.columns.astype(str)
     there = list(frame.columns)
+    if len(there) == 1 and any(mark in there[0] for mark in ";\t|"):
+        raise ValueError(f"its columns must be separated by commas; the first line is {there[0]!r}")
     if all(map(_is_number, there)) and not all(map(str.isdecimal, there)):
         raise ValueError(
             "the first line holds numbers only, and no names: write a header, such as labels,0,1,2"
         )
     found = _names(there, labels, split, scores or (), classes is None)
+    if not len(frame):
+        raise ValueError("has a header and no rows")
     chosen = list(scores) if scores is not None else [n for n in there if n not in found]
     if not chosen:
         raise ValueError(f"has no column of scores; it holds {_shown(there)}")
@@ -262,6 +269,13 @@ def _columns_by_label(
         if distinct <= set(known.tolist()) and np.unique(known).size == known.size:
             order = np.argsort(known)
             return [columns[i] for i in order], known[order]
+        lost = distinct - set(known.tolist())
+        if not whole and len(lost) < len(distinct):
+            raise ValueError(
+                f"label {min(map(str, lost))!r} is the name of no column, as others are "
+                f"({_shown(columns)}): name the columns by the labels, or name them by --scores in "
+                "the order of the sorted labels"
+            )
     return None
 
 

@@ -207,7 +207,11 @@ class Scores:
                 self._top_odds = found
         return self._top_odds
 
-    def map_rows(self, function: Callable[[slice], NDArray[np.float64]]) -> FloatArray:
+    def best(self, rows: slice) -> NDArray[np.intp]:
+        """Column of the largest score of each row of a block, the lowest one on ties."""
+        return self.array[rows].argmax(axis=1)
+
+    def map_rows(self, function: Callable[[slice], FloatArray]) -> FloatArray:
         """Return ``function(rows)`` of all blocks of rows, ``(n, K)``, in `dtype`."""
         out = np.empty(self.shape, dtype=self.dtype)
 

@@ -18,7 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._inputs import (
     as_matrix,
+    check_between,
     check_count,
+    check_flags,
     check_labels,
     check_lengths,
     check_option,
@@ -361,8 +363,7 @@ def focal_loss(
     >>> round(focal_loss([[0.0, 0.0], [2.0, 0.0]], [1, 0]), 4)
     0.0875
     """
-    if not 0 <= gamma < np.inf:
-        raise ValueError(f"gamma must be a number >= 0; got {gamma!r}.")
+    check_between("gamma", gamma, 0, np.inf, "a number >= 0", low_too=True)
     batch = _Batch(logits, y, sample_weight, return_gradient)
     xp = batch.xp
     log_p = batch.log_of_true()
@@ -539,8 +540,8 @@ def avuc_loss(
     >>> round(avuc_loss([[0.0, 1.0], [4.0, 0.0]], [1, 0]), 4)
     0.3568
     """
-    if not 0 <= threshold < np.inf:
-        raise ValueError(f"threshold must be an entropy >= 0 in nats; got {threshold!r}.")
+    check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
+    check_flags(stop_gradient=stop_gradient)
     batch = _Batch(logits, y, sample_weight, return_gradient)
     confidence, hit = batch.top()
     h = entropy(batch.P, batch.xp)
@@ -620,8 +621,7 @@ def soft_avuc_loss(
     >>> round(soft_avuc_loss([[0.0, 1.0], [4.0, 0.0]], [1, 0]), 4)
     0.4192
     """
-    if not 0 < kappa < 1:
-        raise ValueError(f"kappa must be a number in (0, 1); got {kappa!r}.")
+    check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
     _check_temperature(temperature)
     batch = _Batch(logits, y, sample_weight, return_gradient)
     _, hit = batch.top()
@@ -696,5 +696,4 @@ def mmce_loss(
 
 
 def _check_temperature(temperature: float) -> None:
-    if not 0 < temperature < np.inf:
-        raise ValueError(f"temperature must be a positive number; got {temperature!r}.")
+    check_between("temperature", temperature, 0, np.inf, "a positive number")

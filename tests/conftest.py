@@ -1,5 +1,5 @@
 """One thread a process: the arrays are small, and two workers on two cores would only get in each
-other's way.
+other's way. And how many inputs the property tests try.
 """
 
 import os
@@ -7,3 +7,16 @@ import os
 # Read once, when the numerical libraries are first imported: after this file.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+from hypothesis import HealthCheck, Phase, settings  # noqa: E402
+
+# The same inputs in every run of the suite; others, and many more, with
+# --hypothesis-profile=many.
+COMMON = {
+    "deadline": None,
+    "phases": [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    "suppress_health_check": list(HealthCheck),
+}
+settings.register_profile("suite", max_examples=3, derandomize=True, database=None, **COMMON)
+settings.register_profile("many", max_examples=300, print_blob=True, **COMMON)
+settings.load_profile("suite")

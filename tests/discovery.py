@@ -5,6 +5,7 @@ from skcalib import metrics
 
 # Parameters under which a calibrator goes another way than by default.
 VARIANTS = {
+    "AutoCalibrator": [{"order_preserving": True}],
     "TemperatureScaling": [{"objective": "brier"}, {"objective": "soft_binned"}],
     "VectorScaling": [{"penalty": None}],
     "MatrixScaling": [{"penalty": None}, {"penalty": "odir"}],
@@ -14,7 +15,8 @@ VARIANTS = {
         {"class_conditional": False},
         {"empty": "prior"},
     ],
-    "IsotonicCalibrator": [{"interpolation": "step"}],
+    "IsotonicCalibrator": [{"interpolation": "step"}, {"centered": True}],
+    "PlattScaling": [{"degree": 2}],
 }
 
 DEFAULTS = [getattr(skcalib.calibrators, name)() for name in skcalib.calibrators.__all__]

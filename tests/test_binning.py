@@ -286,3 +286,15 @@ def test_edges_enclose_what_the_bins_hold(method):
     assert (table.left[full] <= table.confidence[full] + slack).all()
     assert (table.right[full] >= table.confidence[full] - slack).all()
     assert (np.diff(table.left, axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_edges_by_rank_are_the_least_and_the_largest_score_of_the_bin(weighted):
+    rng = np.random.default_rng(3)
+    score, bins = rng.random(23), Bins(5, "rank")
+    w = rng.integers(1, 4, 23).astype(float) if weighted else np.ones(23)
+    where = reference_bins(score, w, bins)
+    held = [[s for s, its in zip(score, where, strict=True) if b in its] for b in range(5)]
+    table = flat_table(score, score > 0.5, w, bins)
+    assert table.left.tolist() == [[min(s) for s in held]]
+    assert table.right.tolist() == [[max(s) for s in held]]

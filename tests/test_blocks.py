@@ -11,8 +11,10 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from skcalib import (
+    BayesianBinning,
     BetaCalibrator,
     DirichletCalibrator,
+    EnsembleTemperatureScaling,
     HistogramBinning,
     IdentityCalibrator,
     IsotonicCalibrator,
@@ -20,6 +22,7 @@ from skcalib import (
     SplineCalibrator,
     TemperatureScaling,
     VectorScaling,
+    VennAbersCalibrator,
     _blocks,
     metrics,
 )
@@ -38,6 +41,15 @@ def test_blocks_cover_every_row_and_every_column_once():
         for blocks, length in ((row_blocks(n, k), n), (column_blocks(n, k), k)):
             covered = [i for block in blocks for i in range(block.start, block.stop)]
             assert covered == list(range(length))
+
+
+@pytest.mark.parametrize("blocks", [row_blocks, column_blocks])
+@pytest.mark.parametrize("width", [1, 3, 1000, 5000])
+def test_a_block_fills_the_bytes_it_may_and_no_more(blocks, width):
+    """As many rows of 8-byte numbers as fit into 8000 bytes, at least one."""
+    size = (2001, width) if blocks is row_blocks else (width, 2001)
+    longest = max(block.stop - block.start for block in blocks(*size, block_bytes=8000))
+    assert longest == max(1, 1000 // width)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 2000), (1500, 4), (512, 512), (1024, 1)])
@@ -116,20 +128,25 @@ def test_an_error_in_a_thread_is_raised_and_its_first_block_wins():
 
 
 CALIBRATORS = [
+    BayesianBinning(),
     BetaCalibrator(),
     DirichletCalibrator(),
+    EnsembleTemperatureScaling(),
     HistogramBinning(),
     HistogramBinning(strategy="quantile"),
     HistogramBinning(class_conditional=False),
     IdentityCalibrator(),
     IsotonicCalibrator(),
+    IsotonicCalibrator(centered=True),
     PlattScaling(),
+    PlattScaling(degree=2),
     SplineCalibrator(),
     SplineCalibrator(mode="top"),
     TemperatureScaling(),
     TemperatureScaling(objective="brier"),
     TemperatureScaling(objective="soft_binned"),
     VectorScaling(),
+    VennAbersCalibrator(),
 ]
 
 

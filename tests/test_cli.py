@@ -298,16 +298,24 @@ GOOD = {"logits": Z, "labels": Y}
         ({"Z": Z, "y": Y}, "holds Z, y"),
         (GOOD | {"labels": Y[1:]}, "labels has shape (299,)"),
         (GOOD | {"labels": np.eye(3)[Y]}, "labels has shape (300, 3)"),
-        (GOOD | {"logits": np.where(Z > 5, np.nan, Z)}, "NaN (first at row"),
-        (GOOD | {"labels": Y + 0.5}, "continuous"),
+        (GOOD | {"logits": np.where(Z > 5, np.nan, Z)}, "the scores contain NaN (first at row"),
+        (GOOD | {"labels": Y + 0.5}, "continuous. labels has"),
         (GOOD | {"labels": Y + 7 * (Y == 2)}, "9"),
-        (GOOD | {"logits": Z[:, 0]}, "3 distinct labels"),
+        (GOOD | {"logits": Z[:, 0]}, "there are 3 distinct labels"),
+        (GOOD | {"labels": np.array(["x", "y"])[Y % 2]}, "save the 3 labels of the columns as an"),
+        (GOOD | {"labels": Y * 0}, "all rows have the label 0"),
+        (GOOD | {"labels": np.where(Y, Y, np.nan)}, "the labels contain NaN"),
+        (GOOD | {"classes": [5, 6, 7]}, "is not among the columns, [5, 6, 7]"),
+        (GOOD | {"logits": np.where(Y[:, None], Z, -np.inf)}, "scores: every logit of row"),
+        ({"probs": P * 0.9, "labels": Y}, "if these are logits, call them 'logits'"),
+        (GOOD | {"split": np.where(Y, 1.0, np.nan)}, "split is empty at row"),
+        (GOOD | {"split": np.where(Y, "test", "")}, "split is empty at row"),
         (GOOD | {"labels": Y.astype(object)}, "pickled objects"),
         (GOOD | {"logits": Z.astype(object)}, "pickled objects"),
         (GOOD | {"logits": Z.astype(str)}, "must be numbers"),
         ({"probs": Z, "labels": Y}, "outside [0, 1]"),
         ({"logits": Z[:0], "labels": Y[:0]}, "0 sample"),
-        ({"logits": Z[:3], "labels": [0, 1, 2]}, "cv=5"),
+        ({"logits": Z[:3], "labels": [0, 1, 2]}, "--cv 5"),
         (GOOD | {"split": np.zeros(300)}, "calibration rows only"),
         (GOOD | {"split": np.arange(300) % 3}, "'2'"),
         (GOOD | {"split": np.where(Y, "train", "test")}, "'train'"),
@@ -327,15 +335,21 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "No columns"),
+        ("", "the file is empty"),
+        ("a,b,labels\n", "a header and no rows"),
+        ("a,b,labels\n0.1,0.9,1\n0.1,0.9,1,4\n", "p.csv: Expected 3 fields in line 3"),
+        ("a;b\n0.1;0.9\n", "separated by commas"),
+        ("cat,dog,labels\n0.1,0.9,dog\n0.2,0.8,cow\n", "'cow' is the name of no column"),
+        ("a,b,labels\n0.1,0.2,0\n0.8,0.2,1\n", "--input logits if these are logits; if they are"),
+        ("a,b,labels\n0.1,0.9,0\n0.8,0.2,1\n0.8,0.2,2\n", "name the 2 columns by the labels"),
         ("0.1,0.9,1\n0.2,0.8,0\n", "write a header"),
-        ("a;b;labels\n0.1;0.9;1\n", "has no 'labels'; it holds a;b;labels"),
+        ("a;b;labels\n0.1;0.9;1\n", "separated by commas; the first line is 'a;b;labels'"),
         ("a,b,y\n0.1,0.9,1\n", "pass --labels NAME"),
         ("labels\n1\n0\n", "no column of scores"),
         ("a,b,labels\nx,0.9,1\n", "'a' is not of numbers"),
         ("id,p,labels\n0,0.9,1\n1,0.2,0\n2,0.3,0\n", "'id' numbers the rows"),
-        ("a,b,labels\n,0.9,1\n0.2,0.8,0\n", "NaN (first at row 0"),
-        ("a,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "missing label"),
+        ("a,b,labels\n,0.9,1\n0.2,0.8,0\n", "the scores contain NaN (first at row 0"),
+        ("a,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "the labels contain a missing label"),
     ],
     ids=lambda value: value if isinstance(value, str) and " " in value else "",
 )
@@ -361,16 +375,23 @@ def test_no_file_and_no_archive(capsys, tmp_path):
 def test_wrong_options_are_one_line(capsys):
     """Found before any work is done."""
     np.savez("p.npz", **GOOD)
+    Path("folder.html").mkdir()
     for options, complaint in (
         (["--save", "best.pkl"], ".json or .joblib"),
         (["--report", "r.pdf"], ".html"),
         (["--report", "no/such/r.html"], "no such directory"),
         (["--metrics", "ece"], "'ece' is not the name of a metric"),
-        (["--calibrators", "platts"], "'platts' is not the name of a calibrator"),
+        (["--calibrators", "platts"], "'platts'"),
         (["--labels", "y"], "has no 'y'"),
-        (["--cv", "1"], "n_splits=1"),
-        (["--cv", "x"], "invalid int value"),
-        (["--resamples", "-1"], "n_resamples"),
+        (["--report", "folder.html"], "folder.html: cannot be written"),
+        (["--cv", "1"], "argument --cv: must be a whole number, at least 2; got 1"),
+        (["--cv", "x"], "argument --cv: must be a whole number"),
+        (["--cv", "999"], "--cv 999 but no class has more than"),
+        (["--resamples", "-1"], "argument --resamples: must be a whole number"),
+        (["--seed", "-1"], "argument --seed: must be a whole number, from 0"),
+        (["--jobs", "0"], "argument --jobs: must be 1 or more"),
+        (["--metrics", "log_loss", "log_loss"], "'log_loss' twice: name it once"),
+        (["--input", "proba"], "where probabilities are expected"),
         (["--what"], "unrecognized"),
     ):
         assert complaint in fails(capsys, "compare", "p.npz", *options)
@@ -383,3 +404,46 @@ def test_a_pickle_that_is_no_calibrator_is_refused(capsys):
     np.savez("p.npz", **GOOD)
     joblib.dump([1], "list.joblib")
     assert "holds a list" in fails(capsys, "apply", "list.joblib", "p.npz", "-o", "q.npz")
+
+
+def test_a_file_that_is_no_calibrator_is_named(capsys):
+    """Broken or of another kind: the line names the calibrator's file, once."""
+    np.savez("p.npz", **GOOD)
+    for name, text in (("a.json", "{"), ("b.json", "[1]"), ("c.joblib", "x"), ("d.joblib", "")):
+        Path(name).write_text(text)
+        said = fails(capsys, "apply", name, "p.npz", "-o", "q.npz")
+        assert said.startswith(f"python -m skcalib apply: error: {name}")
+        assert said.count(name) == 1
+        assert "to_dict" not in said
+    joblib.dump(TemperatureScaling(), "e.joblib")
+    said = fails(capsys, "apply", "e.joblib", "p.npz", "-o", "q.npz")
+    assert "e.joblib holds a TemperatureScaling, not a fitted calibrator" in said
+
+
+def test_scores_of_another_kind_or_width_are_one_line(capsys):
+    """Than those that the calibrator was fitted on, said without an argument's name."""
+    np.savez("p.npz", probs=P)
+    np.savez("binary.npz", logits=Z[:, 0])
+    skcalib.save_json(TemperatureScaling().fit(Z, Y), "t.json")
+    said = fails(capsys, "apply", "t.json", "p.npz", "-o", "q.npz")
+    assert "scores: all rows are probability vectors" in said
+    assert "input_" not in said
+    said = fails(capsys, "apply", "t.json", "binary.npz", "-o", "q.npz")
+    assert "there are 1 columns of scores, but the calibrator was fitted on 3" in said
+
+
+def test_a_table_that_is_not_text_is_one_line(capsys):
+    Path("p.csv").write_bytes(b"\xff\xfea\x00,\x00")
+    assert "not text in UTF-8" in fails(capsys, "compare", "p.csv")
+
+
+def test_a_calibrator_that_cannot_be_written_is_named(capsys, monkeypatch):
+    """By the name that was typed, not by that of a file in between."""
+
+    def full(calibrator, path):
+        raise OSError(28, "No space left on device", f"{path}.part")
+
+    np.savez("p.npz", **GOOD)
+    monkeypatch.setattr(skcalib, "save_json", full)
+    said = fails(capsys, "compare", "p.npz", *FEW, "--save", "t.json")
+    assert said == "python -m skcalib compare: error: t.json: No space left on device\n"

@@ -1,6 +1,8 @@
 """A comparison says what each calibrator does to rows that it was not fitted on."""
 
 import sys
+import threading
+import warnings
 from functools import partial
 
 import numpy as np
@@ -20,7 +22,7 @@ from skcalib import (
     compare_calibrators,
     metric_rank_correlation,
 )
-from skcalib._compare import HEAVY_CLASSES, METRICS, calibrators_by_name
+from skcalib._compare import HEAVY_CLASSES, METRICS, calibrators_by_name, recorded_warnings
 from skcalib._comparison_frame import verdict
 from skcalib.metrics import (
     expected_calibration_error,
@@ -482,3 +484,28 @@ def test_row_losses_do_not_need_resamples():
     )
     assert frame["log_loss"]["low"].notna().all()
     assert frame["expected_calibration_error"]["low"].isna().all()
+
+
+def test_names_are_words():
+    """Of the class without its ending, in lower case, joined by underscores."""
+    names = {type(c).__name__: name for name, c in calibrators_by_name().items()}
+    assert names["EnsembleTemperatureScaling"] == "ensemble_temperature"
+    assert names["VennAbersCalibrator"] == "venn_abers"
+    assert names["IsotonicCalibrator"] == "isotonic"
+
+
+def test_filters_of_warnings_are_left_alone_in_threads():
+    """Only the main thread swaps them; a thread gets no list and shows warnings as they come."""
+    before, seen = warnings.filters, []
+
+    def look():
+        with recorded_warnings() as caught:
+            seen.append((warnings.filters is before, caught))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [(True, [])]
+    with recorded_warnings() as caught:
+        warnings.warn("kept", stacklevel=1)
+    assert [str(w.message) for w in caught] == ["kept"]

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from skcalib import (
+    BayesianBinning,
     BetaCalibrator,
+    EnsembleTemperatureScaling,
     HistogramBinning,
     IsotonicCalibrator,
     PlattScaling,
     SplineCalibrator,
     TemperatureScaling,
     VectorScaling,
+    VennAbersCalibrator,
     metrics,
 )
 
@@ -27,6 +30,9 @@ FITS = [
     HistogramBinning(),
     IsotonicCalibrator(),
     SplineCalibrator(),
+    EnsembleTemperatureScaling(),
+    VennAbersCalibrator(),
+    BayesianBinning(),
 ]
 ERRORS = {
     "ece": metrics.expected_calibration_error,

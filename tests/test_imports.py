@@ -45,7 +45,7 @@ FLOORS = {
     "__init__": 5,
 }
 PACKAGES = {"calibrators", "metrics", "plotting", "testing"}
-LATE_ONLY = {"matplotlib", "torch", "array_api_compat", "polars"}
+LATE_ONLY = {"matplotlib", "torch", "array_api_compat", "polars", "tqdm", "pyarrow"}
 
 
 def dotted(path: Path) -> str:

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from skcalib import (
+    BayesianBinning,
     BetaCalibrator,
+    EnsembleTemperatureScaling,
     HistogramBinning,
     IdentityCalibrator,
     IsotonicCalibrator,
@@ -17,6 +19,7 @@ from skcalib import (
     SplineCalibrator,
     TemperatureScaling,
     VectorScaling,
+    VennAbersCalibrator,
     metrics,
 )
 
@@ -66,6 +69,9 @@ FITS = {
     "spline": (SplineCalibrator(), 22),
     "platt": (PlattScaling(), 32),
     "beta": (BetaCalibrator(), 36),
+    "ensemble temperature": (EnsembleTemperatureScaling(), 12),
+    "venn-abers": (VennAbersCalibrator(), 26),
+    "bayesian binning": (BayesianBinning(), 42),
 }
 
 

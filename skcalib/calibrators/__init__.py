@@ -1,8 +1,10 @@
 """Post-hoc calibrators: classifiers on scores, one file for each method."""
 
 from skcalib.calibrators._auto import AutoCalibrator
+from skcalib.calibrators._bayesian_binning import BayesianBinning
 from skcalib.calibrators._beta import BetaCalibrator
 from skcalib.calibrators._dirichlet import DirichletCalibrator
+from skcalib.calibrators._ensemble_temperature import EnsembleTemperatureScaling
 from skcalib.calibrators._histogram import HistogramBinning
 from skcalib.calibrators._identity import IdentityCalibrator
 from skcalib.calibrators._isotonic import IsotonicCalibrator
@@ -11,11 +13,14 @@ from skcalib.calibrators._platt import PlattScaling
 from skcalib.calibrators._spline import SplineCalibrator
 from skcalib.calibrators._temperature import TemperatureScaling
 from skcalib.calibrators._vector import VectorScaling
+from skcalib.calibrators._venn_abers import VennAbersCalibrator
 
 __all__ = [
     "AutoCalibrator",
+    "BayesianBinning",
     "BetaCalibrator",
     "DirichletCalibrator",
+    "EnsembleTemperatureScaling",
     "HistogramBinning",
     "IdentityCalibrator",
     "IsotonicCalibrator",
@@ -24,4 +29,5 @@ __all__ = [
     "SplineCalibrator",
     "TemperatureScaling",
     "VectorScaling",
+    "VennAbersCalibrator",
 ]

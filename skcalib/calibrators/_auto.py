@@ -27,6 +27,7 @@ from skcalib._evidence import EvidenceFit, fit_by_evidence
 from skcalib._feature_nll import FeatureNLL
 from skcalib._fitted import check_number, check_numbers
 from skcalib._objectives import TopShifted, nll_of_scale
+from skcalib._reductions import keep_top
 from skcalib._rising_basis import Rising, smallest
 from skcalib._score_features import Layout, Link, logits, make_features, smooth
 from skcalib._simplex import FloatArray, Scores, softmax_inplace
@@ -58,7 +59,7 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
         beta = np.exp(log_beta)
         _, first, second = nll_of_scale(shifted, beta)
         by_log = beta * first
-        return total * by_log + log_beta, total * (by_log + beta * beta * second) + 1.0
+        return total * by_log + log_beta, total * (by_log + beta * (beta * second)) + 1.0
 
     found = find_temperature(scores, code, w)
     start = 0.0 if found.bound else -float(np.log(found.value))
@@ -119,14 +120,6 @@ def fit_rising(
         **keywords,
     )
     return layout, fitted._replace(theta=problem.theta(fitted.theta))
-
-
-def keep_top(P: FloatArray, top: Intp) -> FloatArray:
-    """Let no rounding take the largest probability of a row from column `top`; in place."""
-    lost = np.flatnonzero(P.argmax(axis=1) != top)
-    # A tie, or a difference in the last bits: never at 1, which no second class can reach.
-    P[lost, top[lost]] = np.nextafter(P[lost].max(axis=1), P.dtype.type(1))
-    return P
 
 
 @contextmanager
@@ -291,6 +284,18 @@ class AutoCalibrator(ScoreCalibrator):
             "_centre": link.centre,
         }
 
+    @property
+    def _keeps_best(self) -> bool:
+        return self.order_preserving
+
+    @property
+    def _tells_classes_apart(self) -> bool:
+        return not self.order_preserving
+
+    @property
+    def _rises(self) -> bool:
+        return self.order_preserving
+
     def _layout(self) -> Layout:
         return Layout(self._centre.size, tuple(self.strengths_), 6 if _is_shared(self) else 5)
 
@@ -302,7 +307,7 @@ class AutoCalibrator(ScoreCalibrator):
         def softmax_of(rows: slice) -> NDArray[Any]:
             f = make_features(scores.logits(rows), link, layout.names)
             P = softmax_inplace(logits(f, terms, link.square_scale)).astype(scores.dtype)
-            return keep_top(P, scores.logits(rows).argmax(axis=1)) if _is_shared(self) else P
+            return keep_top(P, scores.best(rows)) if _is_shared(self) else P
 
         return scores.map_rows(softmax_of)
 

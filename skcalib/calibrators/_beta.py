@@ -126,5 +126,9 @@ class BetaCalibrator(ColumnwiseCalibrator):
         check_numbers(self, "coef_", (self._map_count(), 2), low=0.0)
         check_numbers(self, "intercept_", (self._map_count(),), never=True)
 
+    @property
+    def _rises(self) -> bool:
+        return True
+
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         return expit(self.coef_[j] @ beta_features(column) + self.intercept_[j])

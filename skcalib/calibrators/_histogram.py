@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._base import ColumnwiseCalibrator
 from skcalib._binning import Bins, BinTable, Side, columns_table, pooled_table
 from skcalib._fitted import check_numbers
+from skcalib._inputs import check_seed
 from skcalib._one_vs_rest import is_whole
 from skcalib._simplex import FloatArray, Scores
 
@@ -166,11 +166,15 @@ class HistogramBinning(ColumnwiseCalibrator):
     def _first_column(self, n_classes: int) -> int:
         return super()._first_column(n_classes) if self.class_conditional else 0
 
+    @property
+    def _tells_classes_apart(self) -> bool:
+        return self.class_conditional
+
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         if self.n_bootstraps == 0:
             maps = self._fit_once(scores, code, w)
         else:
-            random = check_random_state(self.random_state)
+            random = check_seed(self.random_state)
             n_draws = int(w.sum()) if is_whole(w) else w.size
             draws = random.multinomial(n_draws, w / w.sum(), size=self.n_bootstraps)
             resampled = [self._fit_once(scores, code, draw.astype(np.float64)) for draw in draws]

@@ -46,6 +46,18 @@ class IdentityCalibrator(ScoreCalibrator):
     array(['cat'], dtype='<U3')
     """
 
+    @property
+    def _keeps_best(self) -> bool:
+        return True
+
+    @property
+    def _tells_classes_apart(self) -> bool:
+        return False
+
+    @property
+    def _rises(self) -> bool:
+        return True
+
     def _fit(
         self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
     ) -> dict[str, Any]:

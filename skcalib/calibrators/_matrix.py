@@ -66,8 +66,9 @@ class MatrixScaling(AffineCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the gradient does not come down to `tol` within `max_iter` steps, as when the classes
-        can be separated without error and nothing is penalised.
+        If the gradient does not come down to `tol` within `max_iter` steps, or if nothing is
+        penalised and the answers separate the classes without error: then no finite optimum
+        exists, and what the fit says of other rows depends on where it ended.
 
     See Also
     --------

@@ -1,17 +1,44 @@
-"""Platt scaling: a logistic regression on the log-odds of each class."""
+"""Platt scaling: a logistic regression on the log-odds of each class, and maybe their square."""
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
+from sklearn.utils._param_validation import Options
 
 from skcalib._base import ColumnwiseCalibrator
 from skcalib._fitted import check_numbers
 from skcalib._logistic import fit_logistic, map_log_odds, separates, warn_separated
 from skcalib._simplex import FloatArray, Scores
+
+Float64Array = NDArray[np.float64]
+
+# The square of smaller scores underflows: they count as constant.
+SMALLEST = 1e-100
+
+
+def fit_quadratic(
+    odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array
+) -> tuple[Float64Array, float]:
+    """Fit ``P(hit) = expit(c + coef[0] odds + coef[1] odds^2)``; return coef and c."""
+    size = float(np.abs(odds).max())
+    size = size if size > SMALLEST else np.inf
+    f = odds / size
+    fitted = fit_logistic(np.stack([f, f * f]), hit, w)
+    return fitted.coef / [size, size * size], fitted.intercept
+
+
+def encloses(odds: Float64Array, hit: NDArray[np.bool_]) -> bool:
+    """Whether some interval holds every row with the event and, but at its ends, no other."""
+    if hit.all() or not hit.any():
+        return False
+    low, high = odds[hit].min(), odds[hit].max()
+    inside, outside = (low < odds) & (odds < high), (odds < low) | (odds > high)
+    return not (inside & ~hit).any() and bool(inside.any() or outside.any())
 
 
 class PlattScaling(ColumnwiseCalibrator):
@@ -25,9 +52,15 @@ class PlattScaling(ColumnwiseCalibrator):
 
     with :math:`a_k, b_k` of the largest likelihood; a row of zeros becomes uniform. With two
     classes the map of the second class serves both, and for logits :math:`f = z_2 - z_1`.
+    With ``degree=2``, which is quadratic scaling,
+
+    .. math:: g_k = \frac{1}{1 + \exp(-c_k f_k^2 - a_k f_k - b_k)} .
 
     Parameters
     ----------
+    degree : {1, 2}, default=1
+        Highest power of the log-odds. With 2 the map is no longer monotone: beyond
+        :math:`-a_k / 2 c_k` it turns.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
         certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
@@ -37,8 +70,8 @@ class PlattScaling(ColumnwiseCalibrator):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (K,), or (1,) for two classes
-        Slopes :math:`a_k`.
+    coef_ : ndarray of shape (K,), or (1,) for two classes; (K, 2) or (1, 2) with ``degree=2``
+        Slopes :math:`a_k`; with ``degree=2`` rows :math:`(a_k, c_k)`.
     intercept_ : ndarray of shape (K,), or (1,) for two classes
         Shifts :math:`b_k`; minus infinity for a class without rows, which is answered 0.
     classes_ : ndarray of shape (K,)
@@ -51,7 +84,8 @@ class PlattScaling(ColumnwiseCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the scores of a class separate it from the rest without error.
+        If the scores of a class separate it from the rest without error; with ``degree=2`` also
+        if an interval of scores holds all of the class and nothing else, or all of the rest.
 
     See Also
     --------
@@ -63,6 +97,10 @@ class PlattScaling(ColumnwiseCalibrator):
     The targets are 0 and 1, so that the fit is an unpenalised logistic regression; Platt's own
     targets, :math:`(n_+ + 1) / (n_+ + 2)` and :math:`1 / (n_- + 2)`, differ from it by a pseudo
     row of each class. A slope may be negative.
+
+    A square bends the map differently on its two sides, and may turn it: mostly beyond the
+    calibration scores, but there the largest score can get a small probability. It can change the
+    order of rows, also with two classes; more rows make that rarer.
 
     References
     ----------
@@ -79,20 +117,38 @@ class PlattScaling(ColumnwiseCalibrator):
     >>> platt = PlattScaling().fit(4 * f + 2, y)
     >>> platt.coef_.round(2), platt.intercept_.round(2)
     (array([0.25]), array([-0.49]))
+    >>> y = 0.5 * f**2 + f + rng.logistic(size=5000) > 0
+    >>> PlattScaling(degree=2).fit(f, y).coef_.round(1)
+    array([[1. , 0.5]])
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ColumnwiseCalibrator._parameter_constraints,
+        "degree": [Options(Integral, {1, 2})],
+    }
+
+    def __init__(
+        self, *, degree: Literal[1, 2] = 1, input: str = "auto", classes: ArrayLike | None = None
+    ) -> None:
+        super().__init__(input=input, classes=classes)
+        self.degree = degree
 
     def _columns(self, scores: Scores, columns: slice) -> FloatArray:
         return scores.log_odds_columns(columns)
 
-    def _fit(
-        self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
-    ) -> dict[str, Any]:
+    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         def fit_one(
-            k: int, odds: NDArray[np.float64], hit: NDArray[np.bool_]
-        ) -> tuple[float, float, int | None]:
-            fitted = fit_logistic(odds[None, :], hit, w)
+            k: int, odds: Float64Array, hit: NDArray[np.bool_]
+        ) -> tuple[Float64Array | float, float, int | None]:
             apart = separates(odds, hit) or separates(-odds, hit)
-            return fitted.coef[0], fitted.intercept, k if apart else None
+            coef: Float64Array | float
+            if self.degree == 2:
+                coef, intercept = fit_quadratic(odds, hit, w)
+                apart = apart or encloses(odds, hit) or encloses(odds, ~hit)
+            else:
+                fitted = fit_logistic(odds[None, :], hit, w)
+                coef, intercept = fitted.coef[0], fitted.intercept
+            return coef, intercept, k if apart else None
 
         maps = map_log_odds(fit_one, scores, code, self._first_column(scores.shape[1]))
         coef, intercept, apart = zip(*maps, strict=True)
@@ -101,8 +157,13 @@ class PlattScaling(ColumnwiseCalibrator):
         return {"coef_": np.array(coef), "intercept_": np.array(intercept)}
 
     def _check_fitted(self) -> None:
-        check_numbers(self, "coef_", (self._map_count(),))
+        shape = (self._map_count(),) if self.degree == 1 else (self._map_count(), 2)
+        check_numbers(self, "coef_", shape)
         check_numbers(self, "intercept_", (self._map_count(),), never=True)
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
-        return expit(self.coef_[j] * column + self.intercept_[j])
+        if self.coef_.ndim == 1:
+            return expit(self.coef_[j] * column + self.intercept_[j])
+        slope, bend = self.coef_[j]
+        with np.errstate(over="ignore"):
+            return expit((bend * column + slope) * column + self.intercept_[j])

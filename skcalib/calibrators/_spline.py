@@ -25,9 +25,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skcalib._base import ColumnwiseCalibrator
 from skcalib._blocks import each_block, row_blocks
 from skcalib._fitted import LARGEST, check_curves, check_numbers
-from skcalib._one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
-from skcalib._reductions import top_label
-from skcalib._simplex import FloatArray, Scores
+from skcalib._one_vs_rest import TIE, SortedProblem, is_unit, map_sorted, sort_problem
+from skcalib._reductions import keep_top
+from skcalib._simplex import FloatArray, Scores, row_max
 
 Float64Array = NDArray[np.float64]
 
@@ -41,10 +41,6 @@ RUNOUT = {
 # A step of the fractile below which a difference quotient has lost more digits to rounding than
 # the slope at its middle lacks.
 NARROW = 1e-7
-
-# Scores closer than this are tied: copies of a row, scored in different batches, differ by the
-# rounding of a matrix product.
-TIE = 64 * np.finfo(np.float64).eps
 
 # Distinct scores kept by all maps together: with their values, 32 MiB.
 MAX_THRESHOLDS = 1 << 21
@@ -177,7 +173,10 @@ def mean_slope(
 
 
 def spread_rest(P: Float64Array, top: NDArray[np.intp], score: FloatArray) -> None:
-    """Set the top entries of rows to `score`; the others share the rest in proportion, in place."""
+    """Set the top entries of rows to `score`; the others share the rest in proportion, in place.
+
+    A score so low that another would be larger is raised to where the two meet.
+    """
     row = np.arange(P.shape[0])
     P[row, top] = 0.0
     others = P.sum(axis=1)
@@ -186,6 +185,8 @@ def spread_rest(P: Float64Array, top: NDArray[np.intp], score: FloatArray) -> No
         P[alone] = 1.0
         others[alone] = P.shape[1] - 1
     P /= others[:, None]  # first: the rest over others too small would overflow
+    largest = row_max(P)
+    score = np.maximum(score, largest / (1.0 + largest))
     P *= (1.0 - score)[:, None]
     P[row, top] = score
 
@@ -213,7 +214,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
         "classwise": a map for each class, rows divided by their sum, rows of zeros made uniform
         (with two classes: one map, for the second). "top": one map, for the largest probability
         of each row (the lowest column on ties) and whether that class is the true one; the
-        other classes share the rest in proportion.
+        other classes share the rest in proportion, and the predicted class stays.
     runout : {"natural", "parabolic", "cubic"}, default="natural"
         End condition on the second derivatives M at the knots, the same mirrored at the other
         end: :math:`M_0 = 0`, :math:`M_0 = M_1` or :math:`M_0 = 2 M_1 - M_2`.
@@ -253,7 +254,10 @@ class SplineCalibrator(ColumnwiseCalibrator):
     -----
     The paper recalibrates one score at a time (the top one, the r-th one, one class) and fits
     the spline at the n points of the cumulative curve; here the curve is fitted as a whole.
-    The maps need not increase, so the predicted class may change.
+    The maps need not increase: with ``mode="classwise"`` the predicted class may change. With
+    ``mode="top"`` it stays: where the largest of the other classes, whose share of the rest is m,
+    would come out above the calibrated score q of the first, q is raised to m / (1 + m), where
+    both are equal.
 
     References
     ----------
@@ -296,6 +300,14 @@ class SplineCalibrator(ColumnwiseCalibrator):
         self.runout = runout
         self.target = target
 
+    @property
+    def _keeps_best(self) -> bool:
+        return self.mode == "top"
+
+    @property
+    def _tells_classes_apart(self) -> bool:
+        return self.mode != "top"
+
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         n, n_classes = scores.shape
         basis = spline_basis(self.n_knots, self.runout)
@@ -311,8 +323,9 @@ class SplineCalibrator(ColumnwiseCalibrator):
             score, hit = np.empty(n), np.empty(n, dtype=bool)
 
             def reduce(rows: slice) -> None:
-                score[rows], predicted = top_label(scores.proba(rows))
-                hit[rows] = predicted == code[rows]
+                best = scores.best(rows)
+                score[rows] = np.take_along_axis(scores.proba(rows), best[:, None], axis=1)[:, 0]
+                hit[rows] = best == code[rows]
 
             each_block(reduce, row_blocks(n, n_classes))
             maps = [fit_one(0, sort_problem(score, hit, None if is_unit(w) else w))]
@@ -335,11 +348,11 @@ class SplineCalibrator(ColumnwiseCalibrator):
         if self.mode == "classwise":
             return super()._map(scores)
 
-        def map_top(rows: slice) -> Float64Array:
-            P = scores.proba(rows)
-            score, predicted = top_label(P)
-            spread_rest(P, predicted, self._map_column(0, score))
-            return P
+        def map_top(rows: slice) -> FloatArray:
+            P, best = scores.proba(rows), scores.best(rows)
+            score = np.take_along_axis(P, best[:, None], axis=1)[:, 0]
+            spread_rest(P, best, self._map_column(0, score))
+            return keep_top(P.astype(scores.dtype, copy=False), best)
 
         return scores.map_rows(map_top)
 

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import StrOptions
 from skcalib._affine import SCALE_FITS, find_temperature, fit_temperature
 from skcalib._base import ScoreCalibrator
 from skcalib._fitted import LARGEST, check_number
-from skcalib._inputs import check_count, check_option
+from skcalib._inputs import check_between, check_count, check_option
 from skcalib._objectives import TopShifted
 from skcalib._one_vs_rest import is_unit
 from skcalib._simplex import FloatArray, Scores, softmax_inplace
@@ -121,10 +121,7 @@ def soft_binned_height(
     """Return the soft-binned error of the top label as a function of T."""
     check_count("objective_params['n_bins']", n_bins, 1)
     check_option("objective_params['norm']", norm, ("l1", "l2"))
-    if not 0 < temperature < np.inf:
-        raise ValueError(
-            f"objective_params['temperature'] must be a positive number; got {temperature!r}."
-        )
+    check_between("objective_params['temperature']", temperature, 0, np.inf, "a positive number")
     shifted = TopShifted(scores, code, w)
 
     def hits(rows: slice, U: Float64Array) -> NDArray[np.bool_]:
@@ -194,7 +191,7 @@ class TemperatureScaling(ScoreCalibrator):
     where :math:`\ell` is a mean loss of the rows or an error of them all.
 
     T above 1 softens over-confident probabilities, T below 1 sharpens under-confident ones. The
-    predicted class never changes.
+    predicted class never changes, but where rounding makes the largest probabilities equal.
 
     Parameters
     ----------
@@ -290,6 +287,18 @@ class TemperatureScaling(ScoreCalibrator):
         super().__init__(input=input, classes=classes)
         self.objective = objective
         self.objective_params = objective_params
+
+    @property
+    def _keeps_best(self) -> bool:
+        return True
+
+    @property
+    def _tells_classes_apart(self) -> bool:
+        return False
+
+    @property
+    def _rises(self) -> bool:
+        return True
 
     def _fit(
         self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]

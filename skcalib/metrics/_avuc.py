@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._blocks import each_block, row_blocks
-from skcalib._inputs import check_predictions
+from skcalib._inputs import check_between, check_predictions
 from skcalib._reductions import top_label
 from skcalib._simplex import FloatArray, Scores
 from skcalib._uncertainty import avuc, entropy, soft_avuc
@@ -88,8 +88,7 @@ def avuc_loss(
     >>> round(avuc_loss([0, 1, 0], P), 4)
     0.1937
     """
-    if not 0 <= threshold < np.inf:
-        raise ValueError(f"threshold must be an entropy >= 0 in nats; got {threshold!r}.")
+    check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
     P, code, w, _ = check_predictions(y_true, y_proba, sample_weight, labels)
     confidence, predicted = top_label(P)
     return float(
@@ -158,10 +157,8 @@ def soft_avuc_loss(
     >>> round(soft_avuc_loss([0, 1, 1], P), 4), round(soft_avuc_loss([1, 0, 0], P), 4)
     (0.0418, 3.1951)
     """
-    if not 0 < kappa < 1:
-        raise ValueError(f"kappa must be a number in (0, 1); got {kappa!r}.")
-    if not 0 < temperature < np.inf:
-        raise ValueError(f"temperature must be a positive number; got {temperature!r}.")
+    check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
+    check_between("temperature", temperature, 0, np.inf, "a positive number")
     P, code, w, _ = check_predictions(y_true, y_proba, sample_weight, labels)
     _, predicted = top_label(P)
     return float(

@@ -16,7 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._binning import Bins, BinTable, columns_table, flat_table, pooled_table
 from skcalib._inputs import (
     Predictions,
+    check_between,
     check_count,
+    check_flags,
     check_option,
     check_predictions,
     class_column,
@@ -46,8 +48,8 @@ def check_bins(n_bins: int, strategy: str, closed: str, quantile_method: str) ->
 
 def check_threshold(threshold: float | None) -> None:
     """Refuse a threshold that is not None or in [0, 1)."""
-    if threshold is not None and not 0 <= threshold < 1:
-        raise ValueError(f"threshold must be None or a number in [0, 1); got {threshold!r}.")
+    if threshold is not None:
+        check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
 
 
 def bin_predictions(
@@ -60,6 +62,7 @@ def bin_predictions(
     pos_label: Any = None,
 ) -> tuple[BinTable, list[Any]]:
     """Reduce predictions to m binary problems and bin them; also return the problems' names."""
+    check_flags(max_prob=max_prob, class_conditional=class_conditional)
     P, code, w, classes = predictions
     n_classes = P.shape[1]
     if pos_label is not None:

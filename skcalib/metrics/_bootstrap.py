@@ -8,9 +8,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
-from sklearn.utils import check_random_state
 
-from skcalib._inputs import Predictions, check_count, check_option
+from skcalib._inputs import Predictions, check_between, check_count, check_option, check_seed
 from skcalib._one_vs_rest import is_whole
 from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, random_chunks
 
@@ -184,12 +183,11 @@ def bootstrap_interval(
     """
     check_count("n_resamples", n_resamples, 2)
     check_option("method", method, ("percentile", "bca"))
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must be a number in (0, 1); got {confidence_level!r}.")
+    check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
     evaluate, predictions, estimate = prepare(
         metric, y_true, y_proba, sample_weight, labels, keywords
     )
-    random = check_random_state(random_state)
+    random = check_seed(random_state)
     draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random)]
     values = evaluate_chunks(evaluate, draw_counts, draws, n_jobs)
     alpha = np.array([(1 - confidence_level) / 2, (1 + confidence_level) / 2])

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
 from skcalib._binning import BinTable
-from skcalib._inputs import check_predictions
+from skcalib._inputs import check_flags, check_predictions
 from skcalib.metrics._binned import (
     Closed,
     QuantileMethod,
@@ -122,6 +122,7 @@ def hosmer_lemeshow_test(
     (1.0, 0.6065, 2)
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
+    check_flags(fitted=fitted)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels)
     if pos_label is None and predictions.classes.size == 2:
         pos_label = predictions.classes.tolist()[1]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._inputs import check_predictions, class_column
+from skcalib._inputs import check_between, check_predictions, class_column, reading
 from skcalib._reductions import top_label
 
 Float64Array = NDArray[np.float64]
@@ -127,9 +127,9 @@ def local_calibration(
     >>> local_calibration(y, p, label=1, at=[0.0, 0.4, 1.0]).round(4)
     array([0.0396, 0.4966, 0.985 ])
     """
-    if not 0 < decay < 1:
-        raise ValueError(f"decay must be a number in (0, 1); got {decay!r}.")
-    g = np.linspace(0.0, 1.0, 101) if at is None else np.asarray(at, dtype=np.float64)
+    check_between("decay", decay, 0, 1, "a number in (0, 1)")
+    with reading("at", at, "pass scores to ask about"):
+        g = np.linspace(0.0, 1.0, 101) if at is None else np.asarray(at, dtype=np.float64)
     if not ((g >= 0) & (g <= 1)).all():
         raise ValueError("at holds a value outside [0, 1]; pass scores to ask about.")
     P, code, w, classes = check_predictions(y_true, y_proba, sample_weight, labels)

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._inputs import Predictions, check_predictions, drop_weightless
+from skcalib._inputs import Predictions, check_predictions, check_seed, drop_weightless
 from skcalib._one_vs_rest import is_whole
 
 # Resamples that share a seed and a task: few enough to share out, whatever n_jobs is.
@@ -85,7 +84,7 @@ def prepare(
 
 def random_chunks(n_resamples: int, random_state: Any) -> list[tuple[np.random.SeedSequence, int]]:
     """Seeds and sizes of the chunks: the same ones however many jobs share them."""
-    entropy = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
+    entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     starts = range(0, n_resamples, CHUNK)
     seeds = np.random.SeedSequence(entropy.tolist()).spawn(len(starts))
     return [

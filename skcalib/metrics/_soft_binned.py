@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._inputs import check_count, check_option, check_predictions
+from skcalib._inputs import check_between, check_count, check_option, check_predictions
 from skcalib._soft_binning import Kind, Norm, soft_binned_error
 from skcalib.metrics._binned import Average
 from skcalib.metrics._problems import Float64Array, Mode, check_mode, measure_problems
@@ -97,8 +97,7 @@ def soft_binned_calibration_error(
     check_option("kind", kind, ("bin", "label"))
     check_option("norm", norm, ("l1", "l2"))
     check_mode(mode, average)
-    if not 0 < temperature < np.inf:
-        raise ValueError(f"temperature must be a positive number; got {temperature!r}.")
+    check_between("temperature", temperature, 0, np.inf, "a positive number")
 
     def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
         return float(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._binning import Bins, flat_table, rank_cuts
+from skcalib._binning import Bins, flat_table, rank_cuts, rank_table
 from skcalib._inputs import check_option, check_predictions
 from skcalib._one_vs_rest import is_whole, stable_order
 from skcalib.metrics._binned import Average, Closed, Strategy, close_norm
@@ -25,25 +25,42 @@ Norm = Literal["l1", "l2"]
 MOST_EDGES = 1 << 16
 
 
-def monotone_bins(
-    score: Float64Array,
-    hit: NDArray[np.bool_],
-    w: Float64Array,
-    method: Literal["uniform", "rank"],
-    closed: Closed,
-) -> int:
-    """Return M - 1 for the first M = 2, ..., n - 1 of whose accuracies one is below the last."""
+class Distinct(NamedTuple):
+    """Distinct scores in order, with the weight of the rows of each and of their hits.
+
+    Where an edge cuts through rows of one score, each side gets its part of their weight and hits.
+    """
+
+    score: Float64Array
+    weight: Float64Array
+    hits: Float64Array
+
+
+def distinct_scores(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Distinct:
+    """Join the rows of equal scores, so that their order means nothing."""
     order = stable_order(score)
     values, hits, weights = score[order], hit[order], w[order]
+    start = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    return Distinct(
+        values[start], np.add.reduceat(weights, start), np.add.reduceat(weights * hits, start)
+    )
+
+
+def monotone_bins(
+    rows: Distinct, n_rows: float, method: Literal["uniform", "rank"], closed: Closed
+) -> int:
+    """Return M - 1 for the first M = 2, ..., n - 1 of whose accuracies one is below the last."""
+    values, weights, hits = rows
     position = np.concatenate([[0.0], np.cumsum(weights)])
-    hit_sum = np.concatenate([[0.0], np.cumsum(weights * hits)])
-    whole, total = is_whole(w), position[-1]
-    most = max(1, round(row_count(w)) - 1)
+    hit_sum = np.concatenate([[0.0], np.cumsum(hits)])
+    whole, total = is_whole(weights), position[-1]
+    most = max(1, round(n_rows) - 1)
     # Bins below the first hit have accuracy 0 and bins above the last miss 1: neither breaks the
     # order, and where the classes are nearly apart there is little between.
-    first, last = int(hits.argmax()), hits.size - 1 - int(hits[::-1].argmin())
-    if not hits.any() or hits[last] or first > last:
+    some, missed = np.flatnonzero(hits > 0.0), np.flatnonzero(hits < weights)
+    if not some.size or not missed.size or some[0] > missed[-1]:
         return most
+    first, last = int(some[0]), int(missed[-1])
     low, high = values[first], values[last]
     if method == "rank":
         low, high = position[first] / total, position[last + 1] / total
@@ -95,8 +112,9 @@ def _first_fall(
     owner = np.insert(np.append(M, M[-1]), new[1:], M[new[1:] - 1])
     full = bin_weight > 0
     accuracy, owner = bin_hits[full] / bin_weight[full], owner[full]
-    # Equal accuracies of whole weights are equal numbers; those of others differ by rounding.
-    fall = np.diff(accuracy) < (0.0 if whole else -1e-12)
+    # Equal accuracies differ by the rounding of the sums over a bin's weight.
+    light = np.minimum(bin_weight[full][1:], bin_weight[full][:-1])
+    fall = np.diff(accuracy) < -4e-15 * weight / light - (0.0 if whole else 1e-12)
     fall &= owner[1:] == owner[:-1]
     return int(owner[fall.argmax()]) if fall.any() else 0
 
@@ -111,8 +129,11 @@ def sweep_error(
     norm: Norm,
 ) -> float:
     """Binned error with the number of bins that the sweep finds."""
-    bins = Bins(monotone_bins(score, hit, w, method, closed), method, closed)
-    return close_norm(flat_table(score, hit, w, bins), norm)[0]
+    rows = distinct_scores(score, hit, w)
+    bins = Bins(monotone_bins(rows, row_count(w), method, closed), method, closed)
+    if method == "uniform":
+        return close_norm(flat_table(score, hit, w, bins), norm)[0]
+    return close_norm(rank_table(rows.score, rows.hits / rows.weight, rows.weight, bins), norm)[0]
 
 
 def sweep_calibration_error(
@@ -150,8 +171,8 @@ def sweep_calibration_error(
         For "classwise": the mean over classes, of the q-th powers and below one root, or None
         for the error of each.
     strategy : {"uniform", "quantile"}, default="quantile"
-        Bins of equal width on [0, 1], or of equal weight: rank i of a stable sort goes to bin
-        floor(M i / n), so that equal scores may lie in two bins, by row order.
+        Bins of equal width on [0, 1], or of equal weight: rank i goes to bin floor(M i / n).
+        Equal scores may lie in two bins, each of which then has the same share of hits of them.
     norm : {"l1", "l2"}, default="l2"
         q = 1 or q = 2.
     closed : {"right", "left"}, default="right"

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._base import AffineCalibrator
 from skcalib._binning import Bins
-from skcalib._inputs import check_labels, class_column
+from skcalib._inputs import check_flags, check_labels, class_column
 from skcalib._reductions import top_label
 from skcalib.plotting._display import (
     MODEL,
@@ -322,6 +322,7 @@ class CalibrationMapDisplay:
             If matplotlib is missing.
         """
         check_matplotlib(f"{type(self).__name__}.plot")
+        check_flags(ref_line=ref_line, points=points, band=band, histogram=histogram)
         ax = new_axes(4.2, 4.6) if ax is None else ax
         first = not count_models(ax)
         style = merge_style({**model_style(ax), "marker": "", "linewidth": 1.6}, kwargs)

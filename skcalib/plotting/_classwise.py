@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._inputs import check_count, check_option, check_predictions, class_column
+from skcalib._inputs import check_count, check_flags, check_option, check_predictions, class_column
 from skcalib.metrics import reliability_table
 from skcalib.metrics._problems import row_count
 from skcalib.plotting._display import (
@@ -254,12 +254,12 @@ class ClasswiseDisplay(PredictionDisplay):
         """
         check_matplotlib(f"{type(self).__name__}.plot")
         check_option("kind", kind, ("both", "bars", "curves"))
+        check_flags(ref_line=ref_line)
+        check_count("n_curves", n_curves, 1)
         ranked = self._columns(order, np.argsort(-self.errors, kind="stable"), "order")
         if np.unique(ranked).size != self.classes.size:
             raise ValueError(f"order must name each of the {self.classes.size} labels once.")
         shown = self._columns(classes, ranked[:n_curves], "classes")
-        if classes is None:
-            check_count("n_curves", n_curves, 1)
         n_panels = 0 if kind == "bars" else shown.size
         n_wanted = n_panels + (kind != "curves")
         self.axes_ = (

@@ -2,7 +2,7 @@ r"""The KS graphs: cumulative score and accuracy, and their slopes, without bins
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -240,8 +240,10 @@ class KSDisplay(PredictionDisplay):
             If matplotlib is missing.
         """
         check_matplotlib(f"{type(self).__name__}.plot")
-        views = (views,) if isinstance(views, str) else tuple(views)
-        if not views or not set(views) <= set(VIEWS):
+        views = (
+            (views,) if isinstance(views, str) or not isinstance(views, Iterable) else tuple(views)
+        )
+        if not views or not all(isinstance(view, str) and view in VIEWS for view in views):
             raise ValueError(f"views must be some of {list(VIEWS)}; got {list(views)}.")
         self.axes_ = (
             _grid(len(views)) if ax is None else check_axes(ax, len(views), f"{list(views)}")

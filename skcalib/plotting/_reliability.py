@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._inputs import check_option, check_predictions
+from skcalib._inputs import (
+    check_between,
+    check_flags,
+    check_option,
+    check_predictions,
+    class_column,
+)
 from skcalib.metrics import binary_view, reliability_table
 from skcalib.metrics._problems import row_count
 from skcalib.plotting._display import (
@@ -38,10 +44,7 @@ Strategy = Literal["uniform", "quantile"]
 
 def check_level(confidence_level: float) -> None:
     """Refuse a confidence level outside (0, 1)."""
-    if not 0 < confidence_level < 1:
-        raise ValueError(
-            f"confidence_level must be in (0, 1), such as 0.95; got {confidence_level!r}."
-        )
+    check_between("confidence_level", confidence_level, 0, 1, "in (0, 1), such as 0.95")
 
 
 def event_view(
@@ -63,6 +66,7 @@ def event_view(
                 "pos_label shows the probability of one class, mode and r that of the likeliest: "
                 "give one of them."
             )
+        class_column(pos_label, predictions.classes, "pos_label")
         view = binary_view(y_true, predictions, mode="classwise", r=pos_label)
         names = (f"Probability of class {pos_label}", f"Share of class {pos_label}")
     else:
@@ -312,6 +316,7 @@ class ReliabilityDisplay(PredictionDisplay):
             If matplotlib is missing.
         """
         check_matplotlib(f"{type(self).__name__}.plot")
+        check_flags(ref_line=ref_line, interval=interval, band=band, histogram=histogram)
         ax = new_axes(4.2, 4.6) if ax is None else ax
         style = merge_style({**model_style(ax), "markersize": 4.5, "linewidth": 1.4}, kwargs)
         if not ax.lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -118,3 +119,105 @@ def test_weights_of_any_scale_stay_in_range():
         assert values.min() >= 0
         assert values.max() <= 1
         assert (np.diff(values) >= 0).all()
+
+
+# ------------------------------------------------------------------------------- centred
+
+
+def centred_points(x, t, w):
+    """Scores and values of the centred fit, in exact fractions and loops over its blocks."""
+    x, w = [Fraction(float(v)) for v in x], [Fraction(float(v)) for v in w]
+    levels, fitted = minmax_isotonic(x, [int(v) for v in t], w)
+    at = dict(zip(levels, fitted, strict=True))
+    points = []
+    for value in sorted(set(fitted)):
+        rows = [i for i, v in enumerate(x) if at[v] == value]
+        if value in (0, 1):
+            points += [(min(x[i] for i in rows), value), (max(x[i] for i in rows), value)]
+        else:
+            mean = sum(w[i] * x[i] for i in rows) / sum(w[i] for i in rows)
+            points.append((mean, value))
+    return sorted(set(points))
+
+
+def straight_lines(points, at):
+    """Linear between points, constant beyond them, by a loop."""
+    if at <= points[0][0]:
+        return points[0][1]
+    for (x0, y0), (x1, y1) in itertools.pairwise(points):
+        if at <= x1:
+            return y0 + (y1 - y0) * (at - x0) / (x1 - x0)
+    return points[-1][1]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_centred_blocks_are_points_at_their_mean_scores(seed, weighted):
+    rng = np.random.default_rng(seed)
+    x = np.round(rng.random(40), 1 + seed % 2)
+    t = rng.random(40) < x if seed < 4 else rng.random(40) < [0.1, 0.9][seed % 2]
+    w = rng.integers(1, 9, 40) / 4 if weighted else np.ones(40)
+    points = centred_points(x, t, w)
+    calibrator = IsotonicCalibrator(centered=True, classes=[False, True])
+    calibrator.fit(x, t, w if weighted else None)
+    (X,), (Y,) = calibrator.X_thresholds_, calibrator.y_thresholds_
+    np.testing.assert_allclose(X, [float(a) for a, _ in points], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(Y, [float(b) for _, b in points], rtol=0, atol=1e-12)
+    new = np.linspace(0, 1, 53)
+    expected = [float(straight_lines(points, Fraction(float(v)))) for v in new]
+    answers = calibrator.predict_proba(new)[:, 1]
+    np.testing.assert_allclose(answers, expected, rtol=0, atol=1e-12)
+
+
+def test_centred_of_five_doses_by_hand():
+    """Shares 0, 2/4, 1/4, 1/4, 1 at five scores: the middle three pool to 1/3 at their mean."""
+    p = np.repeat([0.1, 0.2, 0.4, 0.6, 0.8], 4)
+    y = [0, 0, 0, 0, 1, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1]
+    calibrator = IsotonicCalibrator(centered=True).fit(p, y)
+    np.testing.assert_allclose(calibrator.X_thresholds_[0], [0.1, 0.4, 0.8], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(calibrator.y_thresholds_[0], [0, 1 / 3, 1], rtol=0, atol=1e-15)
+    answers = calibrator.predict_proba([0.25, 0.6])[:, 1]
+    np.testing.assert_allclose(answers, [1 / 6, 2 / 3], rtol=0, atol=1e-15)
+
+
+def test_centred_rises_strictly_but_where_it_is_0_or_1():
+    P, y, w = data(400, 3)
+    calibrator = IsotonicCalibrator(centered=True, classes=[0, 1, 2]).fit(P, y, w)
+    plain = IsotonicCalibrator(classes=[0, 1, 2]).fit(P, y, w)
+    for k in (0, 2):
+        x, v = calibrator.X_thresholds_[k], calibrator.y_thresholds_[k]
+        assert (np.diff(x) > 0).all()
+        flat = v[1:][np.diff(v) == 0]
+        assert set(flat) <= {0.0, 1.0}
+        assert set(v) <= set(plain.y_thresholds_[k])
+    assert calibrator.y_thresholds_[1].tolist() == [0] * calibrator.y_thresholds_[1].size
+
+
+def test_centred_takes_blocks_that_differ_by_rounding_for_one():
+    """A third of the weight at two neighbouring scores: 1 / 3 and 1.2 / 3.6, a last bit more."""
+    x = np.repeat([0.1, 0.2, 0.5, 0.9], [1, 2, 2, 1])
+    t, w = [0, 1, 0, 0, 1, 1], [1.0, 1.0, 2.0, 2.4, 1.2, 1.0]
+    calibrator = IsotonicCalibrator(centered=True).fit(x, t, w)
+    middle = (3 * 0.2 + 3.6 * 0.5) / 6.6
+    np.testing.assert_allclose(calibrator.X_thresholds_[0], [0.1, middle, 0.9], atol=1e-12)
+
+
+def test_centred_with_wild_weights_and_tiny_scores_stays_a_map():
+    rng = np.random.default_rng(0)
+    w = 10.0 ** rng.uniform(-12, 6, 500)
+    p = np.round(rng.random(500), 2) * np.where(rng.random(500) < 0.3, 1e-310, 1)
+    y = rng.random(500) < np.minimum(p, 0.9) + 0.05
+    calibrator = IsotonicCalibrator(centered=True).fit(p, y, w)
+    for x, v in zip(calibrator.X_thresholds_, calibrator.y_thresholds_, strict=True):
+        assert (np.diff(x) > 0).all()
+        assert p.min() <= x[0] <= x[-1] <= p.max()
+        assert (np.diff(v) >= 0).all()
+        assert v[0] >= 0
+        assert v[-1] <= 1
+    assert np.isfinite(calibrator.predict_proba(p)).all()
+
+
+def test_centred_steps_are_refused():
+    with pytest.raises(ValueError, match='pass interpolation="linear"') as caught:
+        IsotonicCalibrator(centered=True, interpolation="step").fit([0.2, 0.7], [0, 1])
+    assert "\n" not in str(caught.value)

@@ -19,8 +19,9 @@ def data(n=400, n_classes=4, seed=0, scale=2.0):
 
 
 def regression(f, t, w=None):
+    f = f.reshape(len(t), -1)
     return LogisticRegression(C=1e12, tol=1e-12, max_iter=10_000, solver="newton-cholesky").fit(
-        f[:, None], t, sample_weight=w
+        f, t, sample_weight=w
     )
 
 
@@ -132,3 +133,122 @@ def test_a_thousand_classes():
     f = column[:, k] - logsumexp(np.delete(column, k, axis=1), axis=1)
     reference = regression(f, y == k)
     assert platt.coef_[k] == pytest.approx(reference.coef_[0, 0], abs=1e-5)
+
+
+# ------------------------------------------------------------------------------- degree 2
+
+
+def bent(n=600, n_classes=4, seed=0):
+    """Scores whose log-odds are wrong by a square, none beyond 1e-12, and weights."""
+    Z, y, w = data(n, n_classes, seed, scale=1.0)
+    Z[:, -1] += 0.2 * Z[:, -1] ** 2
+    return Z, y, w
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["logits", "proba"])
+@pytest.mark.parametrize("n_classes", [3, 10])
+def test_quadratic_is_a_logistic_regression_on_log_odds_and_squares(n_classes, kind, weighted):
+    Z, y, w = bent(n_classes=n_classes)
+    w = w if weighted else None
+    X = Z if kind == "logits" else softmax(Z, axis=1)
+    platt = PlattScaling(degree=2).fit(X, y, w)
+    assert platt.coef_.shape == (n_classes, 2)
+    assert platt.intercept_.shape == (n_classes,)
+    f = odds_of_each(Z)
+    G = np.empty_like(f)
+    for k in range(n_classes):
+        F = np.column_stack([f[:, k], f[:, k] ** 2])
+        reference = regression(F, y == k, w)
+        np.testing.assert_allclose(platt.coef_[k], reference.coef_[0], atol=2e-6)
+        assert platt.intercept_[k] == pytest.approx(reference.intercept_[0], abs=1e-5)
+        G[:, k] = reference.predict_proba(F)[:, 1]
+    expected = G / G.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(platt.predict_proba(X), expected, atol=1e-6)
+
+
+def test_three_scores_have_a_closed_form():
+    """A saturated quadratic answers the frequencies, here the largest in the middle."""
+    p = np.repeat([0.2, 0.5, 0.9], [10, 4, 5])
+    y = np.r_[np.ones(2), np.zeros(8), np.ones(3), np.zeros(1), np.ones(1), np.zeros(4)].astype(int)
+    answer = PlattScaling(degree=2).fit(p, y).predict_proba([0.2, 0.5, 0.9])[:, 1]
+    np.testing.assert_allclose(answer, [0.2, 0.75, 0.2], atol=1e-9)
+
+
+def test_degree_one_is_the_default_and_two_scores_have_no_square():
+    f, y, _ = data(n_classes=2)
+    one, plain = PlattScaling(degree=1).fit(f, y), PlattScaling().fit(f, y)
+    assert one.coef_.tolist() == plain.coef_.tolist()
+    p = np.repeat([0.3, 0.9], [10, 5])
+    y = np.r_[np.ones(2), np.zeros(8), np.ones(4), np.zeros(1)].astype(int)
+    answer = PlattScaling(degree=2).fit(p, y).predict_proba([0.3, 0.9])[:, 1]
+    np.testing.assert_allclose(answer, [0.2, 0.8], atol=1e-9)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e5])
+@pytest.mark.parametrize("factor", [1e-3, 1.0, 1e3])
+def test_a_quadratic_does_not_mind_the_unit_or_the_origin_of_the_logits(factor, shift):
+    f = np.random.default_rng(0).normal(size=500)
+    y = f**2 + f + np.random.default_rng(1).logistic(size=500) > 0
+    expected = PlattScaling(degree=2).fit(f - 0.5, y).predict_proba(f - 0.5)
+    moved = factor * (f + shift)
+    answer = PlattScaling(degree=2, input="logits").fit(moved, y).predict_proba(moved)
+    # The square of the shift takes ten digits of the sum.
+    np.testing.assert_allclose(answer, expected, atol=1e-5 if shift else 1e-9)
+
+
+@pytest.mark.parametrize("factor", [5e-324, 1e-320, 1e-305, 1e-200, 1e200, 1e300])
+def test_a_line_through_logits_of_any_size_is_finite(factor):
+    f = np.random.default_rng(0).normal(size=200)
+    y = f + np.random.default_rng(1).logistic(size=200) > 0
+    expected = PlattScaling(input="logits").fit(f, y).predict_proba(f)
+    answer = PlattScaling(input="logits").fit(factor * f, y).predict_proba(factor * f)
+    if factor < 1e-302:  # constant
+        expected = np.tile([1 - y.mean(), y.mean()], (200, 1))
+    np.testing.assert_allclose(answer, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e-90, 1e90, 1e200])
+def test_a_quadratic_of_logits_of_any_size_is_finite(factor):
+    f = factor * np.random.default_rng(0).normal(size=200)
+    y = f / factor + np.random.default_rng(1).logistic(size=200) > 0
+    platt = PlattScaling(degree=2, input="logits").fit(f, y)
+    assert np.isfinite(platt.coef_).all()
+    assert np.isfinite(platt.predict_proba(f)).all()
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "apart"),
+    [
+        ([-2, -1, 0, 1, 2], [0, 1, 1, 1, 0], True),  # within an interval
+        ([-2, -1, 0, 1, 2], [1, 0, 0, 0, 1], True),  # outside of one
+        ([-2, -1, -1, 0, 1, 2], [0, 0, 1, 1, 1, 0], True),  # touching it
+        ([-1, 0, 0, 1], [0, 0, 1, 0], True),  # an interval of one score
+        ([-1, -1, 1, 1], [0, 1, 0, 1], False),  # two scores: a square says no more than a line
+        ([-2, -1, 0, 1, 2, 3], [0, 1, 0, 1, 0, 0], False),
+    ],
+)
+def test_classes_that_an_interval_separates_are_warned_of(scores, labels, apart, recwarn):
+    platt = PlattScaling(degree=2).fit(np.array(scores, dtype=float), labels)
+    warned = [w for w in recwarn if issubclass(w.category, ConvergenceWarning)]
+    assert bool(warned) == apart
+    assert np.isfinite(platt.coef_).all()
+    assert np.isfinite(platt.predict_proba(np.array([-9.0, 0.0, 9.0]))).all()
+
+
+def test_a_class_without_rows_is_answered_zero_by_a_quadratic_too():
+    Z, y, _ = bent()
+    y[y == 2] = 0
+    platt = PlattScaling(degree=2, classes=[0, 1, 2, 3]).fit(Z, y)
+    assert platt.intercept_[2] == -np.inf
+    assert platt.coef_[2].tolist() == [0, 0]
+    far = np.vstack([Z, 1e200 * Z])
+    Q = platt.predict_proba(far)
+    assert (Q[:, 2] == 0).all()
+    np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("degree", [0, 3, 1.5, "2"])
+def test_other_degrees_are_refused(degree):
+    with pytest.raises(ValueError, match="'degree' parameter of PlattScaling"):
+        PlattScaling(degree=degree).fit([0.2, 0.7], [0, 1])

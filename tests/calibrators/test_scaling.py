@@ -70,13 +70,14 @@ def test_temperature_makes_the_expected_logit_the_observed_one():
     assert excess(T * (1 - 1e-8)) * excess(T * (1 + 1e-8)) < 0
 
 
-@pytest.mark.parametrize("factor", [1e-6, 0.1, 7.0, 1e6])
+@pytest.mark.parametrize("factor", [1e-300, 1e-6, 0.1, 7.0, 1e6, 1e100])
 @pytest.mark.parametrize("objective", ["nll", "brier"])
 def test_temperature_scales_with_the_logits(factor, objective):
     Z, y = data()
-    T = TemperatureScaling(objective=objective).fit(Z, y).temperature_
-    scaled = TemperatureScaling(objective=objective).fit(factor * Z, y).temperature_
-    assert scaled == pytest.approx(factor * T, rel=1e-8)
+    scaling = TemperatureScaling(objective=objective, input="logits")
+    T = scaling.fit(Z, y).temperature_
+    scaled = scaling.fit(factor * Z, y).temperature_
+    assert scaled == pytest.approx(factor * T, rel=1e-8, abs=0)
 
 
 def test_a_binary_logit_in_one_column_is_divided_by_the_temperature():
@@ -304,11 +305,43 @@ def test_impossible_logits_and_hard_probabilities_are_fitted_too(calibrator, pen
         np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
 
 
-def test_separable_rows_without_a_penalty_are_a_warning_with_the_mend():
-    Z = np.eye(3)[np.arange(30) % 3] + 0.1 * np.random.default_rng(0).normal(size=(30, 3))
-    Z[0] = [0.4, 0.5, 0.1]
+def test_too_few_steps_are_a_warning_with_the_mend():
+    Z, y = data()
     with pytest.warns(ConvergenceWarning, match="raise max_iter, or pass penalty='structured'"):
-        MatrixScaling(penalty=None, max_iter=3).fit(Z, np.arange(30) % 3)
+        MatrixScaling(penalty=None, max_iter=1).fit(Z, y)
+
+
+@pytest.mark.parametrize("calibrator", [VectorScaling, MatrixScaling])
+def test_a_fit_that_ends_where_no_row_is_misclassified_says_that_there_is_no_optimum(calibrator):
+    """Any scale of its logits above 1 is better: of rows not seen two fits may say anything."""
+    Z = np.eye(3)[np.arange(30) % 3] + 0.1 * np.random.default_rng(0).normal(size=(30, 3))
+    y, w = np.arange(30) % 3, np.ones(30)
+    free = calibrator(penalty=None, input="logits")
+    for scale in (1e-6, 1.0, 1e6):
+        with pytest.warns(ConvergenceWarning, match="no finite optimum .* penalty='structured'"):
+            free.fit(scale * Z, y, w)
+    y[0], w[0] = 1, 0.0  # a row that is wrong counts for nothing
+    with pytest.warns(ConvergenceWarning, match="no finite optimum"):
+        free.fit(Z, y, w)
+    Z, y = np.vstack([Z, Z[:1], Z[:1]]), np.append(y, [0, 2])  # a tie of two labels
+    free.fit(Z, y)
+
+
+@pytest.mark.parametrize("scaling", [TemperatureScaling(), VectorScaling(), MatrixScaling()])
+def test_logits_whose_squares_overflow_are_refused_in_one_line(scaling):
+    Z, y = data()
+    Z[7, 0] = 1e160
+    with pytest.raises(ValueError, match="X: the logits of row 7 .* divide all logits by a const"):
+        scaling.fit(Z, y)
+
+
+@pytest.mark.parametrize("objective", ["nll", "brier", "soft_binned"])
+@pytest.mark.parametrize("scale", [5e-324, 1e-315, 1e-305, 1e-300])
+def test_the_smallest_logits_have_a_finite_temperature(scale, objective):
+    Z, y = data()
+    scaling = TemperatureScaling(objective=objective, input="logits").fit(scale * Z, y)
+    assert 0 < scaling.temperature_ < np.inf
+    assert np.isfinite(scaling.predict_proba(scale * Z)).all()
 
 
 @pytest.mark.parametrize("calibrator", [VectorScaling, MatrixScaling])

@@ -166,6 +166,10 @@ def test_top_replaces_the_largest_and_shares_the_rest_in_proportion(n_classes):
         best = list(row).index(max(row))
         value = min(max(np.interp(row[best], x, v), 0), 1)
         others = sum(p for k, p in enumerate(row) if k != best)
+        second = max(p for k, p in enumerate(row) if k != best)
+        share = second / others if others > 0 else 1 / (n_classes - 1)
+        value = max(value, share / (1 + share))
+        assert answer.argmax() == best
         for k in range(n_classes):
             if k == best:
                 expected = value
@@ -178,13 +182,34 @@ def test_top_replaces_the_largest_and_shares_the_rest_in_proportion(n_classes):
 
 def test_top_takes_the_lowest_column_on_ties_and_spreads_over_zeros_evenly():
     P = np.array([[0.4, 0.4, 0.2]] * 4 + [[0.0, 1.0, 0.0]] * 4)
-    y = np.array([0, 1, 2, 1, 1, 1, 0, 1])
+    y = np.array([0, 0, 2, 1, 1, 1, 0, 1])
     spline = SplineCalibrator(mode="top").fit(P, y)
     Q = spline.predict_proba(P)
     x, v = spline.X_thresholds_[0], spline.y_thresholds_[0]
     assert x.tolist() == [0.4, 1.0]
     np.testing.assert_allclose(Q[0], [v[0], (1 - v[0]) * 2 / 3, (1 - v[0]) / 3], atol=1e-15)
     np.testing.assert_allclose(Q[-1], [(1 - v[1]) / 2, v[1], (1 - v[1]) / 2], atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_top_keeps_the_predicted_class(dtype):
+    """A first score that comes out below the second's share is raised to where they meet."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([0.5, 0.5, 0.5, 0.5], size=400)
+    P[:6] = [[0.4, 0.4, 0.2, 0], [0.1, 0.5, 0.4, 0], [0, 1, 0, 0], [0, 0.25, 0.5, 0.25],
+             [0, 0, 0.499, 0.501], [0.25, 0.25, 0.25, 0.25]]  # fmt: skip
+    P = P.astype(dtype)
+    best = P.argmax(axis=1)
+    never = (best + 1) % 4  # no first score is ever a hit: all of them are mapped to about 0
+    for y in (never, rng.integers(0, 4, 400)):
+        spline = SplineCalibrator(mode="top").fit(P, y)
+        Q = spline.predict_proba(P)
+        np.testing.assert_array_equal(Q.argmax(axis=1), best)
+        np.testing.assert_array_equal(spline.predict(P), best)
+    Q = SplineCalibrator(mode="top").fit(P, never).predict_proba(P)
+    expected = [[0.4, 0.4, 0.2, 0], [1 / 9, 4 / 9, 4 / 9, 0], [0.25, 0.25, 0.25, 0.25],
+                [0, 1 / 3, 1 / 3, 1 / 3], [0, 0, 0.5, 0.5], [0.25, 0.25, 0.25, 0.25]]  # fmt: skip
+    np.testing.assert_allclose(Q[:6], expected, rtol=0, atol=1e-6)
 
 
 # ------------------------------------------------------------------------------ closed forms

@@ -294,3 +294,10 @@ def test_table_names_classes_by_their_labels():
 def test_wrong_keywords_are_named_with_the_mend(keywords, message):
     with pytest.raises(ValueError, match=message):
         metrics.general_calibration_error([0, 1], [0.2, 0.7], **keywords)
+
+
+def test_the_first_version_of_tace_has_no_error_for_each_class():
+    """It pools the classes into one table."""
+    y, P = ref.predictions(3, 30, seed=0)
+    with pytest.raises(ValueError, match="version=1 pools them"):
+        metrics.thresholded_adaptive_calibration_error(y, P, version=1, average=None)

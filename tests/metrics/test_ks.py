@@ -111,3 +111,13 @@ def test_top_label_brier_score_is_the_mean_square_of_confidence_less_hit():
     ) / sum(w)  # fmt: skip
     actual = top_label_brier_score(y, P, sample_weight=w, labels=range(5))
     assert actual == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_sum_of_probabilities_is_never_above_1():
+    """What rounding adds to the sum of a row's largest probabilities is taken off."""
+    P = np.random.default_rng(0).dirichlet(np.ones(3), size=300)
+    P = np.hstack([P, np.zeros((300, 1))])
+    assert np.sort(P)[:, :0:-1].sum(axis=1).max() > 1
+    score, hit = binary_view(np.arange(300) % 3, P, mode="within_top", r=3, labels=range(4))
+    assert score.max() <= 1
+    assert hit.all()

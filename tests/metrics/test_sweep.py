@@ -2,13 +2,21 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import reference as ref
 
 from skcalib.metrics import sweep_calibration_error
-from skcalib.metrics._sweep import monotone_bins
+from skcalib.metrics._sweep import distinct_scores, monotone_bins
+
+
+def shared_out(pairs):
+    """Each row with the mean hit of the rows of its score, as a fraction."""
+    scores = [s for s, _ in pairs]
+    hits = {s: sum(t for other, t in pairs if other == s) for s in scores}
+    return [(s, Fraction(hits[s], scores.count(s))) for s in scores]
 
 
 def cells_of(pairs, n_bins, strategy, closed):
@@ -23,6 +31,7 @@ def accuracy(cell):
 
 def slow(pairs, strategy, closed):
     """Last number of bins before the first at which some accuracy falls."""
+    pairs = shared_out(pairs)
     for n_bins in range(2, len(pairs)):
         cells = cells_of(pairs, n_bins, strategy, closed)
         if any(accuracy(b) < accuracy(a) for a, b in itertools.pairwise(cells)):
@@ -32,7 +41,7 @@ def slow(pairs, strategy, closed):
 
 def slow_error(pairs, norm, strategy, closed):
     q, total = 1 if norm == "l1" else 2, 0.0
-    for cell in cells_of(pairs, slow(pairs, strategy, closed), strategy, closed):
+    for cell in cells_of(shared_out(pairs), slow(pairs, strategy, closed), strategy, closed):
         conf = math.fsum(s for s, _ in cell) / len(cell)
         total += len(cell) / len(pairs) * abs(accuracy(cell) - conf) ** q
     return total ** (1 / q)
@@ -44,7 +53,8 @@ OPTIONS = [("quantile", "right"), ("uniform", "right"), ("uniform", "left")]
 def number_of_bins(score, hit, strategy, closed="right", w=None):
     w = np.ones(len(score)) if w is None else w
     method = "rank" if strategy == "quantile" else "uniform"
-    return monotone_bins(np.asarray(score, float), np.asarray(hit, bool), w, method, closed)
+    rows = distinct_scores(np.asarray(score, float), np.asarray(hit, bool), w)
+    return monotone_bins(rows, np.sum(w), method, closed)
 
 
 @pytest.mark.parametrize(("strategy", "closed"), OPTIONS)
@@ -84,6 +94,22 @@ def test_the_number_of_bins_equals_the_loop_far_into_the_sweep(strategy, closed)
         found.add(expected)
     assert max(found) > 60
     assert min(found) <= 3
+
+
+def test_rows_of_one_score_are_one_answer_in_any_order():
+    """By hand: M = 2 splits five equal rows, three of them hits, into bins of one accuracy."""
+    S = np.full((5, 2), 0.5)
+    for y in set(itertools.permutations([0, 0, 0, 1, 1])):
+        assert sweep_calibration_error(y, S) == pytest.approx(0.1, abs=1e-12)
+    score, hit = np.repeat([0.2, 0.6, 0.9], 20), np.arange(60) % 7 < 3
+    counts = {number_of_bins(score[o], hit[o], "quantile") for o in shuffles(60)}
+    pairs = list(zip(score.tolist(), hit.astype(int).tolist(), strict=True))
+    assert counts == {slow(pairs, "quantile", "right")}
+
+
+def shuffles(n):
+    rng = np.random.default_rng(0)
+    return [rng.permutation(n) for _ in range(20)]
 
 
 def test_the_default_is_l2_by_rank():

@@ -9,6 +9,7 @@ CALLS = (
     "ClasswiseDisplay.from_estimator(calibrator, P, y)",
     "CalibrationMapDisplay.from_estimator(calibrator, P)",
     "CalibrationMapDisplay.from_predictions(P, P)",
+    "ComparisonDisplay.from_frame(frame)",
 )
 CODE = f"""
 import sys
@@ -16,6 +17,7 @@ sys.modules["matplotlib"] = None
 import skcalib
 y, P = [0, 1, 1, 0], [0.2, 0.7, 0.6, 0.1]
 calibrator = skcalib.IdentityCalibrator().fit(P, y)
+frame = skcalib.compare_calibrators(P, y, [], metrics=["log_loss"], cv=2)
 for call in {CALLS}:
     try:
         eval("skcalib." + call)

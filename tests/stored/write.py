@@ -29,6 +29,8 @@ MORE = {
     "HistogramBinning-bootstrapped": lambda: skcalib.HistogramBinning(
         n_bins=4, strategy="quantile", n_bootstraps=2, random_state=0
     ),
+    "IsotonicCalibrator-centered": lambda: skcalib.IsotonicCalibrator(centered=True),
+    "PlattScaling-quadratic": lambda: skcalib.PlattScaling(degree=2),
     "IsotonicCalibrator-step": lambda: skcalib.IsotonicCalibrator(interpolation="step"),
 }
 

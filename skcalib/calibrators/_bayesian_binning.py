@@ -1,0 +1,265 @@
+r"""Bayesian binning into quantiles: many histogram binnings, averaged by how well each predicts.
+
+All binnings of a class are read from one sorted column. A bin is a stretch of it, so that its rows
+and hits are differences of cumulative sums at the edges of all binnings together, and the mean of
+all maps is one step function over these edges: what it is changes at an edge by as much as the
+binnings change that have an edge there.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln, logit, softmax
+from sklearn.utils._param_validation import Interval
+
+from skcalib._base import ColumnwiseCalibrator
+from skcalib._binning import opening_positions
+from skcalib._fitted import check_curves
+from skcalib._one_vs_rest import TIE, SortedProblem, is_unit, is_whole, map_sorted
+from skcalib._simplex import LOG_PROBA_MIN, FloatArray, Scores
+
+Float64Array = NDArray[np.float64]
+
+# Binnings have from 1/SPREAD to SPREAD times as many bins as the cube root of the rows.
+SPREAD = 10
+
+# Edges kept by all maps together, as those of splines: with their values, 32 MiB.
+MAX_THRESHOLDS = 1 << 21
+
+# A difference of log-odds that is none.
+SAME = 1e-12
+
+# Mid-points keep this distance from 0 and 1.
+LEAST = float(np.exp(LOG_PROBA_MIN))
+
+# The largest probability whose log-odds are finite.
+MOST = float(np.nextafter(1.0, 0.0))
+
+
+class Binnings(NamedTuple):
+    """M quantile binnings side by side: all bins of the first, all of the second, ..."""
+
+    position: Float64Array  # of each bin: the cumulative weight at which it opens
+    member: NDArray[np.intp]  # of each bin: the binning that it belongs to
+    prior: Float64Array  # of each binning: the weight of the prior of one of its bins
+    unit: bool  # whether positions are row numbers
+
+
+def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> Binnings:
+    """Make the binnings of the paper for rows of these weights."""
+    total = float(w.sum())
+    root = float(np.cbrt(total))
+    most = int(max(1, min(SPREAD * root, total, max_bins)))
+    fewest = min(most, int(np.ceil(root / SPREAD)))
+    n_bins = np.arange(fewest, most + 1)
+    whole = is_whole(w)
+    return Binnings(
+        np.concatenate([opening_positions(total, int(B), whole) for B in n_bins]),
+        np.repeat(np.arange(n_bins.size), n_bins),
+        prior_strength / n_bins,
+        is_unit(w),
+    )
+
+
+class StepMap(NamedTuple):
+    """A step function: ``y[j]`` from ``x[j]`` up to the next, and the weight of the rows there."""
+
+    x: Float64Array
+    y: Float64Array
+    weight: Float64Array
+
+
+def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
+    """Mean map of the binnings of one sorted problem, each weighted by its score."""
+    values, n = problem.values, problem.values.size
+    cumulative = problem.cumulative_weight()
+    if binnings.unit:
+        row = binnings.position.astype(np.intp)
+    else:
+        row = np.searchsorted(cumulative[1:], binnings.position, side="right")
+        np.minimum(row, n - 1, out=row)
+    # A tie belongs to the bin that opens within it, whole.
+    new = np.append(True, np.diff(values) > TIE * values[1:])
+    opens = np.maximum.accumulate(np.where(new, np.arange(n), 0))[row]
+
+    # Sums and scores at the edges of all binnings, the end of the column included.
+    is_edge = np.zeros(n, dtype=bool)
+    is_edge[opens] = True
+    edge = np.flatnonzero(is_edge)
+    x = values[edge].astype(np.float64)
+    weight = cumulative[np.append(edge, n)]
+    hits = np.arange(problem.positives.size + 1, dtype=np.float64)
+    if problem.positive_weights is not None:
+        hits[1:] = np.cumsum(problem.positive_weights)
+    rank = np.searchsorted(problem.positives, x, side="left")
+    hits = hits[np.append(rank, problem.positives.size)]
+
+    left = (np.cumsum(is_edge) - 1)[opens]
+    right = np.append(left[1:], edge.size)
+    right[:-1][np.diff(binnings.member) > 0] = edge.size
+    full = right > left
+    left, right, member = left[full], right[full], binnings.member[full]
+
+    below = np.append(0.0, x[1:])
+    if x[-1] == 1.0:
+        # The bin of 1 alone has no width: its prior takes in the gap below.
+        below[-1] = values[edge[-1] - 1] if edge[-1] > 0 else 0.0
+    middle = np.clip((below[left] + np.append(x, 1.0)[right]) / 2, LEAST, 1 - LEAST)
+    hit = hits[right] - hits[left]
+    mass = weight[right] - weight[left]
+    miss = np.maximum(mass - hit, 0.0)
+    prior = binnings.prior[member]
+    a, b = prior * middle, prior * (1 - middle)
+    evidence = np.repeat(gammaln(binnings.prior), np.bincount(member)) - gammaln(prior + mass)
+    for count, start in ((hit, a), (miss, b)):
+        some = np.flatnonzero(count)
+        evidence[some] += gammaln(start[some] + count[some]) - gammaln(start[some])
+    share = softmax(np.bincount(member, weights=evidence))[member]
+
+    mean = (a + hit) / (prior + mass)
+    part = share * mean
+    change = part.copy()
+    change[1:][left[1:] > 0] -= part[:-1][left[1:] > 0]
+    # Answers rise from left to right, nearly: the sum begins with the small ones.
+    y = np.cumsum(np.bincount(left, weights=change, minlength=edge.size))
+    return StepMap(np.append(0.0, x[1:]), np.clip(y, mean.min(), mean.max()), np.diff(weight))
+
+
+def merge_steps(step: StepMap, most: int) -> StepMap:
+    """Join neighbours to at most `most` steps, within each of which log-odds move little.
+
+    Edges of binnings that hardly count always go: they move the answer by rounding.
+    """
+    odds = logit(np.minimum(step.y, MOST))
+    path = np.cumsum(np.abs(np.diff(odds, prepend=odds[0])))
+    for width in (SAME, path[-1] / (most - 1)):
+        start = np.flatnonzero(np.diff(np.floor(path / width), prepend=-1.0))
+        if start.size <= most:
+            break
+    weight = np.add.reduceat(step.weight, start)
+    y = np.add.reduceat(step.weight * step.y, start) / weight
+    return StepMap(step.x[start], y, weight)
+
+
+class BayesianBinning(ColumnwiseCalibrator):
+    r"""Bayesian binning into quantiles (BBQ): the mean of histogram binnings of many sizes.
+
+    For a class against the rest, binning M cuts the calibration rows into B quantile bins, for
+    every whole number B from :math:`n^{1/3} / 10` to :math:`10\, n^{1/3}`, at most n. In bin b,
+    with mid-point :math:`m_b`, :math:`n_b` rows and :math:`h_b` hits, the prior of the share of
+    hits is :math:`\mathrm{Beta}(\alpha_b, \beta_b)`, and the binning scores the probability that
+    it gives the labels,
+
+    .. math:: \alpha_b = \frac{N'}{B} m_b, \quad \beta_b = \frac{N'}{B} (1 - m_b), \qquad
+              S_M = \prod_{b=1}^{B} \frac{\Gamma(N'/B)}{\Gamma(N'/B + n_b)}
+                    \frac{\Gamma(\alpha_b + h_b)}{\Gamma(\alpha_b)}
+                    \frac{\Gamma(\beta_b + n_b - h_b)}{\Gamma(\beta_b)} .
+
+    The answer is the mean of the binnings' posterior means, weighted by their scores,
+
+    .. math:: f_k(s) = \sum_M \frac{S_M}{\sum_{M'} S_{M'}}
+                       \frac{\alpha_{b_M(s)} + h_{b_M(s)}}{N'/B_M + n_{b_M(s)}}, \qquad
+              q_{ik} = \frac{f_k(p_{ik})}{\sum_j f_j(p_{ij})} .
+
+    With two classes the map of the second class serves both.
+
+    Parameters
+    ----------
+    prior_strength : float, default=2.0
+        :math:`N'`, from 1e-6 to 1e6: how many rows the prior of all bins together counts for.
+    max_bins : int, default=1000
+        No binning has more bins; from a million rows on, the default cuts the paper's range.
+    input : {"auto", "logits", "proba"}, default="auto"
+        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
+        certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
+    classes : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y`.
+
+    Attributes
+    ----------
+    X_thresholds_ : list of ndarray
+        For each map, 0 and the edges of the binnings whose score counts; a list of K arrays, of 1
+        for two classes.
+    y_thresholds_ : list of ndarray
+        The answer from each of these scores up to the next, in [0, 1].
+    classes_ : ndarray of shape (K,)
+        Sorted labels of the columns.
+    input_ : {"logits", "proba"}
+        What the scores were.
+    n_features_in_ : int
+        Number of columns of `X`.
+
+    See Also
+    --------
+    skcalib.HistogramBinning : One binning, or resamples of one.
+
+    Notes
+    -----
+    Bins are those of ``HistogramBinning(strategy="quantile")``: inner edges are calibration
+    scores, which open their bins, and tied scores share one. n is the sum of the weights. The
+    prior of a bin that holds only the score 1 has its mid-point half-way to the next lower score.
+
+    A fit sorts each column once and then looks at each bin of each binning: about
+    :math:`50\, n^{2/3}` of them for each class.
+
+    All maps together keep up to 2,097,152 edges; with more, neighbouring steps between which the
+    log-odds of the answer move least become one, which answers their mean. Edges that move them by
+    less than 1e-12 are never kept.
+
+    References
+    ----------
+    .. [1] M. P. Naeini, G. F. Cooper and M. Hauskrecht, "Obtaining well calibrated probabilities
+       using Bayesian binning", AAAI 2015.
+
+    Examples
+    --------
+    >>> from skcalib import BayesianBinning
+    >>> p, y = [0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [0, 1, 0, 1, 1, 1]
+    >>> binning = BayesianBinning().fit(p, y)
+    >>> binning.predict_proba([0.25, 0.75]).round(3)
+    array([[0.389, 0.611],
+           [0.123, 0.877]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ColumnwiseCalibrator._parameter_constraints,
+        "prior_strength": [Interval(Real, 1e-6, 1e6, closed="both")],
+        "max_bins": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        prior_strength: float = 2.0,
+        max_bins: int = 1000,
+        input: str = "auto",
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(input=input, classes=classes)
+        self.prior_strength = prior_strength
+        self.max_bins = max_bins
+
+    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+        first = self._first_column(scores.shape[1])
+        binnings = quantile_binnings(w, self.max_bins, self.prior_strength)
+        most = max(2, MAX_THRESHOLDS // (scores.shape[1] - first))
+
+        def fit_one(_: int, problem: SortedProblem) -> StepMap:
+            return merge_steps(average_binnings(problem, binnings), most)
+
+        maps = list(map_sorted(fit_one, scores, code, w, first))
+        return {
+            "X_thresholds_": [step.x for step in maps],
+            "y_thresholds_": [step.y for step in maps],
+        }
+
+    def _check_fitted(self) -> None:
+        check_curves(self, self._map_count(), low=0.0, high=1.0)
+
+    def _map_column(self, j: int, column: FloatArray) -> FloatArray:
+        x, y = self.X_thresholds_[j], self.y_thresholds_[j]
+        return y[np.maximum(np.searchsorted(x, column, side="right") - 1, 0)]

@@ -1,0 +1,219 @@
+"""Ensemble temperature scaling: the tempered, the given and the uniform probabilities, mixed."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._affine import fit_temperature
+from skcalib._base import ScoreCalibrator
+from skcalib._blocks import each_block, row_blocks
+from skcalib._fitted import LARGEST, check_number, check_numbers
+from skcalib._objectives import row_sums, weighted_columns, weighted_sum
+from skcalib._reductions import keep_top
+from skcalib._simplex import FloatArray, Scores, row_max, softmax_inplace
+
+Float64Array = NDArray[np.float64]
+Intp = NDArray[np.intp]
+
+# The fit ends where no weights at all could have a mean loss lower by more than this.
+LOSS_TOLERANCE = 1e-12
+MAX_STEPS = 100
+# A loss is not known more precisely.
+LOSS_ROUNDING = 1e-15
+# All sets of members that may have a weight above 0.
+FACES = [list(face) for size in (1, 2, 3) for face in combinations(range(3), size)]
+
+
+def member_likelihoods(scores: Scores, code: Intp, T: float) -> Float64Array:
+    """Return what each member gives to the true class of each row, ``(n, 3)``."""
+    n, n_classes = scores.shape
+    F = np.empty((n, 3))
+    F[:, 2] = 1.0 / n_classes
+
+    def read(rows: slice) -> None:
+        U = scores.logits(rows)
+        U -= row_max(U)[:, None]
+        true = np.take_along_axis(U, code[rows, None], axis=1)[:, 0]
+        F[rows, 1] = np.exp(true) / row_sums(np.exp(U))
+        U /= T
+        F[rows, 0] = np.exp(true / T) / row_sums(np.exp(U, out=U))
+
+    each_block(read, row_blocks(n, n_classes))
+    return F
+
+
+def mixture_weights(F: Float64Array, w: Float64Array) -> tuple[Float64Array, int]:
+    """Return v on the simplex of the least weighted mean of ``-log(F @ v)``, and the steps taken.
+
+    Newton steps of a convex problem, each to the best point of the quadratic model with v >= 0.
+    The sum of v is left free and paid for, which has the same optimum: there it is 1.
+    """
+    share = w / w.sum()
+    # A member's mean ratio to the best mixture is at most 1, so that there no row has less than
+    # its share of its best member. Of a mixture far below, ratios would overflow.
+    lowest = share * F.max(axis=1) / 10.0
+    v = np.full(3, 1.0 / 3.0)
+    mixture = np.einsum("ij,j->i", F, v)
+    loss = -weighted_sum(share, np.log(mixture))
+    last = False
+    for n_iter in range(MAX_STEPS):
+        R = F / mixture[:, None]
+        gain = weighted_columns(share, R)
+        if last:
+            return v, n_iter
+        # The loss is convex: no v is better than this one by more than log(max(gain)). One more
+        # step, which is as good as free, squares what is left.
+        last = gain.max() <= 1.0 + LOSS_TOLERANCE
+        R *= np.sqrt(share)[:, None]
+        towards = _model_minimum(np.einsum("ij,ik->jk", R, R), 2.0 * gain - 1.0) - v
+        slope = float((1.0 - gain) @ towards)
+        length = 1.0
+        while True:
+            new = v + length * towards
+            new /= new.sum()
+            mixture = np.einsum("ij,j->i", F, new)
+            if (mixture >= lowest).all():
+                found = -weighted_sum(share, np.log(mixture))
+                if found <= loss + 1e-4 * length * slope + LOSS_ROUNDING:
+                    break
+            length /= 2.0
+            if length < 1e-12:
+                return v, n_iter
+        v, loss = new, found
+    return v, MAX_STEPS
+
+
+def _model_minimum(hessian: Float64Array, linear: Float64Array) -> Float64Array:
+    """Return v >= 0 of the least ``v' hessian v / 2 - linear' v``: the best stationary face."""
+    scale = np.sqrt(np.diag(hessian))
+    scale = 1.0 / np.where(scale > 0.0, scale, 1.0)
+    H, c = hessian * np.outer(scale, scale), linear * scale
+    best, lowest = np.zeros(3), np.inf
+    for face in FACES:
+        # Least squares, as members that say the same make it singular.
+        part = np.linalg.lstsq(H[np.ix_(face, face)], c[face], rcond=None)[0]
+        height = float(part @ H[np.ix_(face, face)] @ part / 2.0 - c[face] @ part)
+        if (part >= 0.0).all() and height < lowest:
+            best, lowest = np.zeros(3), height
+            best[face] = part
+    return best * scale
+
+
+class EnsembleTemperatureScaling(ScoreCalibrator):
+    r"""Mix temperature scaling with the probabilities as they are and with uniform ones.
+
+    .. math:: q = w_1 \, \mathrm{softmax}(z / T) + w_2 \, \mathrm{softmax}(z) + w_3 \, \frac{1}{K},
+              \qquad w \ge 0, \quad w_1 + w_2 + w_3 = 1
+
+    First T is found, as in temperature scaling, then the weights of the least mean
+    :math:`-\log q_y`. The predicted class never changes.
+
+    Parameters
+    ----------
+    input : {"auto", "logits", "proba"}, default="auto"
+        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
+        certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
+        Probabilities are taken to logits by their log, clipped at 1e-12.
+    classes : array-like of shape (K,), default=None
+        Labels of the columns; needed where they cannot be told from `y`.
+
+    Attributes
+    ----------
+    temperature_ : float
+        T, above 0: that of `TemperatureScaling`.
+    weights_ : ndarray of shape (3,)
+        :math:`w_1, w_2, w_3`: of the tempered, the given and the uniform probabilities.
+    n_iter_ : int
+        Newton steps that found the weights.
+    classes_ : ndarray of shape (K,)
+        Sorted labels of the columns.
+    input_ : {"logits", "proba"}
+        What the scores were.
+    n_features_in_ : int
+        Number of columns of `X`.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If T met a bound: no row is misclassified, so that T tends to 0, or the scores say less
+        than uniform probabilities would, so that T tends to infinity.
+
+    See Also
+    --------
+    skcalib.TemperatureScaling : The first member alone.
+
+    Notes
+    -----
+    On the calibration rows the log loss is at most that of temperature scaling, of no calibration
+    and of uniform probabilities, each of which is a choice of weights. The uniform member puts a
+    floor :math:`w_3 / K` under every probability, so that single rows that are very wrong cost
+    less, and T need not be raised for their sake.
+
+    The loss is convex in the weights, whose fit ends where no others could be better by more than
+    1e-12. With T near 1 the first two members say the same and share their weight in one way of
+    many, all with the same probabilities.
+
+    References
+    ----------
+    .. [1] J. Zhang, B. Kailkhura and T. Y.-J. Han, "Mix-n-Match: ensemble and compositional
+       methods for uncertainty calibration in deep learning", ICML 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import EnsembleTemperatureScaling
+    >>> rng = np.random.default_rng(0)
+    >>> Z = 3 * rng.normal(size=(5000, 3))
+    >>> y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    >>> y[::5] = rng.integers(3, size=1000)  # a fifth of the labels drawn by lot
+    >>> ensemble = EnsembleTemperatureScaling().fit(Z, y)
+    >>> round(ensemble.temperature_, 1), ensemble.weights_.round(1)
+    (2.1, array([0. , 0.8, 0.2]))
+    """
+
+    @property
+    def _keeps_best(self) -> bool:
+        return True
+
+    @property
+    def _tells_classes_apart(self) -> bool:
+        return False
+
+    @property
+    def _rises(self) -> bool:
+        return True
+
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
+        T = fit_temperature(scores, code, w)
+        weights, n_iter = mixture_weights(member_likelihoods(scores, code, T), w)
+        return {"temperature_": T, "weights_": weights, "n_iter_": n_iter}
+
+    def _check_fitted(self) -> None:
+        check_number(self, "temperature_", low=1.0 / LARGEST)
+        check_number(self, "n_iter_", low=0)
+        check_numbers(self, "weights_", (3,), low=0.0, high=1.0)
+        if abs(self.weights_.sum() - 1.0) > 1e-12:
+            raise ValueError(
+                "EnsembleTemperatureScaling.weights_ must sum to 1; got a sum of "
+                f"{self.weights_.sum():g}."
+            )
+
+    def _map(self, scores: Scores) -> FloatArray:
+        tempered, given, uniform = self.weights_
+
+        def mixture_of(rows: slice) -> FloatArray:
+            Z = scores.logits(rows)
+            Q = softmax_inplace(Z / self.temperature_)
+            Q *= tempered
+            if given > 0.0:
+                softmax_inplace(Z)
+                Z *= given
+                Q += Z
+            Q += uniform / Q.shape[1]
+            return keep_top(Q.astype(scores.dtype, copy=False), scores.best(rows))
+
+        return scores.map_rows(mixture_of)

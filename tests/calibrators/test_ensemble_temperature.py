@@ -1,0 +1,226 @@
+"""Ensemble temperature scaling: the best weights of three members, and what every mixture keeps."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+from skcalib import EnsembleTemperatureScaling, IdentityCalibrator, TemperatureScaling
+
+
+def data(n=600, n_classes=4, seed=0, scale=2.0, drawn=0.1):
+    """Over-confident logits, labels of which a share is drawn by lot, and weights."""
+    rng = np.random.default_rng(seed)
+    Z = 2 * rng.normal(size=(n, n_classes))
+    y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    lot = rng.random(n) < drawn
+    y[lot] = rng.integers(n_classes, size=lot.sum())
+    return scale * Z, y, rng.integers(1, 5, n) * 0.5
+
+
+def nll(P, y, w=None):
+    with np.errstate(divide="ignore"):
+        return -np.average(np.log(P[np.arange(len(y)), y]), weights=w)
+
+
+def members(Z, T):
+    return np.stack([softmax(Z / T, axis=1), softmax(Z, axis=1), np.full(Z.shape, 1 / Z.shape[1])])
+
+
+def best_weights(Z, y, w, T):
+    """By a general optimiser over two free weights, from several starts."""
+    F = members(Z, T)[:, np.arange(len(y)), y]
+    w = np.ones(len(y)) if w is None else w
+
+    def loss(v):
+        return -np.average(np.log(v @ F), weights=w)
+
+    found = [
+        minimize(
+            loss,
+            start,
+            bounds=[(0, 1)] * 3,
+            constraints={"type": "eq", "fun": lambda v: v.sum() - 1},
+            method="SLSQP",
+            options={"ftol": 1e-15, "maxiter": 500},
+        )
+        for start in (np.full(3, 1 / 3), np.array([0.8, 0.1, 0.1]), np.array([0.1, 0.8, 0.1]))
+    ]
+    return min(found, key=lambda run: run.fun)
+
+
+def ratios(ensemble, Z, y, w=None):
+    """Weighted mean of what each member gives the true class over what the mixture gives it."""
+    F = members(Z, ensemble.temperature_)[:, np.arange(len(y)), y]
+    return np.average(F / (ensemble.weights_ @ F), axis=1, weights=w)
+
+
+# ------------------------------------------------------------------ the optimum
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("drawn", [0.0, 0.02, 0.2])
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
+def test_weights_are_those_of_a_general_optimiser(n_classes, drawn, weighted):
+    Z, y, w = data(1500, n_classes, drawn=drawn)
+    w = w if weighted else None
+    ensemble = EnsembleTemperatureScaling().fit(Z, y, w)
+    T = TemperatureScaling().fit(Z, y, w).temperature_
+    assert ensemble.temperature_ == T
+    reference = best_weights(Z, y, w, T)
+    assert nll(ensemble.predict_proba(Z), y, w) <= reference.fun + 1e-12
+    np.testing.assert_allclose(ensemble.weights_, reference.x, atol=2e-3)
+    expected = np.tensordot(ensemble.weights_, members(Z, T), 1)
+    np.testing.assert_allclose(ensemble.predict_proba(Z), expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_direction_on_the_simplex_lowers_the_loss(seed):
+    """The closed condition of the optimum: no member's mean ratio to the mixture exceeds 1."""
+    Z, y, w = data(300, 5, seed=seed, scale=[0.3, 0.9, 1.1, 4.0][seed % 4])
+    ensemble = EnsembleTemperatureScaling().fit(Z, y, w)
+    v = ensemble.weights_
+    ratio = ratios(ensemble, Z, y, w)
+    assert v.min() >= 0
+    assert v.sum() == pytest.approx(1, abs=1e-14)
+    assert ratio.max() <= 1 + 1e-11
+    np.testing.assert_allclose(ratio[v > 1e-6], 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.5, 1.0, 5.0, 300.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_log_loss_is_at_most_that_of_each_member(seed, scale):
+    Z, y, w = data(400, 6, seed=seed, scale=scale)
+    loss = nll(EnsembleTemperatureScaling().fit(Z, y, w).predict_proba(Z), y, w)
+    for member in (TemperatureScaling(), IdentityCalibrator()):
+        assert loss <= nll(member.fit(Z, y, w).predict_proba(Z), y, w) + 1e-12
+    assert loss <= np.log(6) + 1e-12
+
+
+def test_the_member_that_made_the_labels_gets_the_weight():
+    rng = np.random.default_rng(0)
+    Z = 3 * rng.normal(size=(20_000, 5))
+    told = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    lot = rng.integers(5, size=len(Z))
+    y = np.where(rng.random(len(Z)) < 0.3, lot, told)
+    ensemble = EnsembleTemperatureScaling().fit(Z, y)
+    np.testing.assert_allclose(ensemble.weights_, [0, 0.7, 0.3], atol=0.02)
+    alone = EnsembleTemperatureScaling().fit(4 * Z, told)
+    np.testing.assert_allclose(alone.temperature_, 4, rtol=0.02)
+    assert alone.weights_[0] > 0.95
+
+
+# ------------------------------------------------------------------ the order stays
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["logits", "proba"])
+@pytest.mark.parametrize("drawn", [0.0, 0.3, 1.0])
+def test_the_predicted_class_stays(drawn, kind, dtype):
+    """Also where logits differ in their last bits, or all the weight is on uniform rows."""
+    Z, y, _ = data(500, 7, drawn=drawn)
+    Z[:50] = 1 + np.random.default_rng(1).permuted(np.tile(np.arange(7), (50, 1)), axis=1) * 2**-22
+    X = (Z if kind == "logits" else softmax(Z, axis=1)).astype(dtype)
+    ensemble = EnsembleTemperatureScaling(input=kind)
+    assert (ensemble.fit(X, y).predict(X) == X.argmax(axis=1)).all()
+    ensemble.weights_ = np.array([0.0, 0.0, 1.0])
+    assert (ensemble.predict(X) == X.argmax(axis=1)).all()
+    np.testing.assert_allclose(ensemble.predict_proba(X), 1 / 7, rtol=1e-6)
+
+
+# ------------------------------------------------------------------ the edges
+
+
+def test_rows_that_are_hopelessly_wrong_keep_a_finite_loss():
+    """The probability of their class underflows to 0 in the members that know the logits."""
+    Z, y, _ = data(1000, 4, drawn=0.0, scale=1.0)
+    Z[:3], y[:3] = [1e6, 0.0, 0.0, 0.0], 1
+    Z[3:6], y[3:6] = [1e6, 0.0, 0.0, 0.0], 0
+    ensemble = EnsembleTemperatureScaling().fit(Z, y)
+    assert (softmax(Z[:3], axis=1)[:, 1] == 0).all()
+    assert ensemble.weights_[1:].min() > 0
+    assert ratios(ensemble, Z, y).max() <= 1 + 1e-11
+    assert nll(ensemble.predict_proba(Z), y) < nll(
+        TemperatureScaling().fit(Z, y).predict_proba(Z), y
+    )
+
+
+def test_impossible_classes_and_a_missing_one_are_answered():
+    Z, y, w = data(300, 4)
+    y[y == 2] = 0
+    Z[::7, 3] = -np.inf
+    Z[3, 1:] = -np.inf
+    for X in (Z, softmax(Z, axis=1)):
+        ensemble = EnsembleTemperatureScaling(classes=[0, 1, 2, 3]).fit(X, y, w)
+        Q = ensemble.predict_proba(X)
+        assert Q.shape == (300, 4)
+        assert Q.min() >= ensemble.weights_[2] / 4
+        np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
+
+
+def test_scores_that_say_nothing_are_answered_uniform():
+    ensemble = EnsembleTemperatureScaling().fit(np.zeros((6, 3)) + 5, [0, 1, 2, 0, 1, 2])
+    assert ensemble.temperature_ == 1
+    np.testing.assert_allclose(ensemble.predict_proba([[7.0, 7.0, 7.0]]), 1 / 3, atol=1e-15)
+
+
+def test_one_column_is_the_logit_of_two():
+    Z, y, w = data(300, 2)
+    two = EnsembleTemperatureScaling().fit(Z, y, w)
+    one = EnsembleTemperatureScaling().fit(Z[:, 1] - Z[:, 0], y, w)
+    np.testing.assert_allclose(one.predict_proba(Z[:, 1] - Z[:, 0]), two.predict_proba(Z))
+
+
+def test_float32_scores_give_float32_and_the_same_fit():
+    Z, y, w = data(500, 5)
+    Z = Z.astype(np.float32)
+    single, double = (EnsembleTemperatureScaling().fit(X, y, w) for X in (Z, Z.astype(float)))
+    np.testing.assert_allclose(single.weights_, double.weights_, atol=1e-9)
+    assert single.predict_proba(Z).dtype == np.float32
+
+
+def test_a_fit_makes_nothing_of_the_size_of_the_scores():
+    """Three numbers of each row and blocks, beside a thousand classes."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(4000, 1000))
+    y = np.tile(np.arange(1000), 4)
+    tracemalloc.start()
+    EnsembleTemperatureScaling().fit(Z, y)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < Z.nbytes / 3
+
+
+def test_log_probabilities_and_their_softmax_give_one_fit():
+    Z, y, w = data(300, 4)
+    from_logits = EnsembleTemperatureScaling().fit(log_softmax(Z, axis=1), y, w)
+    from_proba = EnsembleTemperatureScaling().fit(softmax(Z, axis=1), y, w)
+    np.testing.assert_allclose(from_logits.weights_, from_proba.weights_, atol=1e-8)
+
+
+@pytest.mark.parametrize("deficit", [40.0, 200.0, 290.0, 330.0])
+def test_a_step_to_a_vertex_is_cut_short_where_a_row_would_all_but_vanish(deficit):
+    """Of thousands of rows one is hopeless: without it the uniform member gets no weight."""
+    rng = np.random.default_rng(0)
+    Z = 3 * rng.normal(size=(5000, 5))
+    y = (2 * Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    Z[0], y[0] = [deficit, 0.0, 0.0, 0.0, 0.0], 1
+    ensemble = EnsembleTemperatureScaling().fit(Z, y)
+    assert ratios(ensemble, Z, y).max() <= 1 + 1e-11
+    assert ensemble.weights_[2] > 1e-4
+
+
+@pytest.mark.parametrize("scale", [1e-305, 1e-300, 1e-3, 1.0])
+def test_the_order_of_classes_moves_no_probability(scale):
+    """The weights are found to far below what the tolerance of the loss asks for."""
+    for seed in range(20):
+        Z, y, w = data(60, 4, seed=seed, scale=1.0)
+        order = np.random.default_rng(seed).permutation(4)
+        first, other = (
+            EnsembleTemperatureScaling(input="logits", classes=range(4)).fit(X, code, w)
+            for X, code in ((scale * Z, y), (scale * Z[:, order], np.argsort(order)[y]))
+        )
+        found = other.predict_proba(scale * Z[:, order])
+        np.testing.assert_allclose(found, first.predict_proba(scale * Z)[:, order], atol=1e-9)
