@@ -7,6 +7,10 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.util import logging
+
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 
@@ -19,11 +23,14 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
 templates_path = ["_templates"]
+
+# Formulas become MathML when the site is built: browsers read it as it stands, and nothing comes
+# from elsewhere.
+html_math_renderer = "mathml"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "skcalib"
@@ -130,8 +137,30 @@ def skip_inherited(
     return None if module.startswith("skcalib") else True
 
 
+def mathml(node: Any, display: str) -> str:
+    """Return a formula as MathML; a command that the converter does not know is a warning."""
+    formula = node.astext()
+    written = convert(formula.replace(r"\arg", r"\operatorname{arg}\,"), display=display)
+    if "\\" in written:
+        logging.getLogger(__name__).warning("not known in a formula: %s", formula, location=node)
+    return written
+
+
+def write_inline(writer: Any, node: Any) -> None:
+    """Write a formula within a line."""
+    writer.body.append(mathml(node, "inline"))
+    raise nodes.SkipNode
+
+
+def write_block(writer: Any, node: Any) -> None:
+    """Write a formula on lines of its own."""
+    writer.body.append(f'<div class="math">{mathml(node, "block")}</div>')
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
     """Connect the hooks."""
+    app.add_html_math_renderer("mathml", (write_inline, None), (write_block, None))
     app.connect("builder-inited", copy_pages, priority=0)
     app.connect("source-read", rewrite_links)
     app.connect("autodoc-skip-member", skip_inherited)

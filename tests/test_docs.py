@@ -15,7 +15,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("*.rst")])
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[^)\s]*)?\)")
 NEEDED = ["sphinx", "myst_parser", "numpydoc", "pydata_sphinx_theme", "sphinx_gallery"]
-NEEDED += ["matplotlib"]
+NEEDED += ["matplotlib", "latex2mathml"]
 
 
 def entries():

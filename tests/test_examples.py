@@ -103,7 +103,14 @@ def test_a_file_goes_to_the_command_line(compare, saved, capsys):
 
 
 @pytest.mark.parametrize(
-    "name", ["pipeline", "calibration_scorer", "plot_reliability", "plot_calibration_map"]
+    "name",
+    [
+        "pipeline",
+        "calibration_scorer",
+        "plot_reliability",
+        "plot_calibration_map",
+        "plot_metric_bias",
+    ],
 )
 def test_short_example_runs(name, capsys):
     """The shorter examples run without a warning and print their results."""
