@@ -1,0 +1,334 @@
+"""Malformed calls, each of which must end in a right answer or in an error that says why.
+
+``python -m benchmarks.fuzz`` calls every public calibrator, metric, scorer, loss, display and join
+with hostile values: other layouts and containers of good data, whose answer must be that of the
+good data; data that cannot be answered, whose error must be a ValueError or TypeError of one line
+that names the argument; and data or keywords that may be either. No call may warn twice, warn of
+what is not documented, return NaN or numbers out of range, or raise anything else. It prints
+counts, writes ``benchmarks/trust/fuzz.json``, and exits with 1 if there is a fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, UndefinedMetricWarning
+from sklearn.utils._param_validation import InvalidParameterError
+
+from benchmarks._hostile import (
+    ODD_VALUES,
+    Hostile,
+    hostile_classes,
+    hostile_labels,
+    hostile_scores,
+    hostile_weights,
+)
+from benchmarks._hostile_subjects import Subject, subjects
+
+PAGE = Path(__file__).parent / "trust" / "fuzz.json"
+DOCUMENTED = (ConvergenceWarning, UndefinedMetricWarning, DataConversionWarning)
+# What every estimator of scikit-learn says of a frame after an array.
+FEATURE_NAMES = "X has feature names, but"
+# Features that an estimator of scikit-learn computes with as they are.
+OTHER_FEATURES = {
+    "float16",
+    "float32",
+    "float32, big-endian",
+    "fractions",
+    "decimals",
+    "longdouble",
+}
+# What scikit-learn says itself: its scorers of tuples, before they call a metric; its check of
+# real parameters of a fraction; its naive Bayes of folds whose weights are 0.
+OF_SCIKIT_LEARN = (
+    "You appear to be using a legacy multi-label data representation",
+    "ufunc 'isnan' not supported",
+    "Sample weights must contain at least one non-zero number",
+)
+# A function that is given is called, and its errors are its own.
+CALLED = {("objective", "function"), ("objective", "class")}
+N_ROWS = 40
+# One call in so many has a second argument in another layout or type.
+SECOND = 4
+OUTCOMES = ("right answer", "valid answer", "refused")
+
+
+class Sample(NamedTuple):
+    """Clean arguments by role."""
+
+    kind: str
+    n_classes: int
+    clean: dict[str, Any]
+
+
+class Case(NamedTuple):
+    """A subject, the argument to spoil, and the name of what it is spoilt with."""
+
+    subject: Subject
+    argument: str
+    role: str
+    hostile: str
+
+    def __str__(self) -> str:
+        return f"{self.subject.name}: {self.argument} = {self.hostile}"
+
+
+class Told(NamedTuple):
+    """How a call ended: an answer or an error, and the warnings on the way."""
+
+    answer: list[Any] | None
+    error: BaseException | None
+    warned: list[warnings.WarningMessage]
+
+
+def make_sample(kind: str, n_classes: int, narrow: bool, seed: int) -> Sample:
+    """Return scores of an over-confident model, labels that all occur, and whole weights."""
+    rng = np.random.default_rng(seed)
+    code = np.arange(N_ROWS) % n_classes
+    Z = rng.normal(size=(N_ROWS, n_classes)) + 1.5 * np.eye(n_classes)[code]
+    S = 2 * Z if kind == "logits" else softmax(2 * Z, axis=1)
+    if narrow:
+        S = S[:, 1] - S[:, 0] if kind == "logits" else S[:, 1].copy()
+    order = rng.permutation(N_ROWS)
+    code = rng.permuted(code) if n_classes > 2 else code[order]
+    S = S if n_classes > 2 else S[order]
+    w = rng.integers(1, 4, N_ROWS).astype(float)
+    return Sample(kind, n_classes, {
+        "scores": S, "question": S, "labels": code, "codes": code, "weights": w,
+        "classes": np.arange(n_classes),
+        "features": S if S.ndim == 2 else S[:, None],
+    })  # fmt: skip
+
+
+def hostile_table(role: str, sample: Sample) -> dict[str, Callable[[], Hostile]]:
+    """Return the hostile values of a role, by name."""
+    if role in ("scores", "question", "features"):
+        kind = "logits" if role == "features" else sample.kind
+        return hostile_scores(sample.clean[role], kind)
+    if role == "weights":
+        return hostile_weights(sample.clean["weights"])
+    if role == "classes":
+        return hostile_classes(sample.n_classes)
+    if role == "parameter":
+        return {
+            name: lambda make=make: Hostile(make(), "either")  # type: ignore[misc]
+            for name, make in ODD_VALUES
+        }
+    table = hostile_labels(sample.clean["labels"], sample.n_classes)
+    if role == "labels":
+        return table
+    # Codes are labels that are the numbers of the columns.
+    bare = {"list", "tuple", "uint8", "floats", "big-endian", "pandas", "polars", "memmap"}
+    return {
+        name: make for name, make in table.items() if name in bare or make().verdict == "refused"
+    }
+
+
+def every_case() -> list[Case]:
+    """Return each pair of an argument and a hostile value once."""
+    proba = make_sample("proba", 3, False, 0)
+    names = {
+        role: list(hostile_table(role, proba))
+        for role in (*proba.clean, "parameter")
+    }  # fmt: skip
+    return [
+        Case(subject, argument, role, hostile)
+        for subject in subjects()
+        for argument, role in [
+            *subject.takes.items(),
+            *((name, "parameter") for name in subject.parameters),
+        ]
+        for hostile in names[role]
+        if (argument, hostile) not in CALLED
+    ]  # fmt: skip
+
+
+def call(subject: Subject, arguments: dict[str, Any]) -> Told:
+    """Call with every warning seen."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            answer = subject.call(**arguments)
+        except Exception as error:
+            return Told(None, error, warned)
+    return Told(answer, None, warned)
+
+
+def judge(case: Case, hostile: Hostile, told: Told, clean: Told | None) -> tuple[str, str]:
+    """Return the outcome, and the fault, "" if there is none."""
+    subject, argument = case.subject, case.argument
+    foreign = argument in subject.foreign
+    if not foreign and (storm := _storm(told.warned)):
+        return "warning", storm
+    if told.error is not None:
+        message = " ".join(str(told.error).split("\n"))
+        kind = type(told.error)
+        if foreign or any(part in message for part in OF_SCIKIT_LEARN):
+            return "refused", ""
+        if not isinstance(told.error, ValueError | TypeError):
+            return "crash", f"{kind.__name__}: {message}"
+        if hostile.verdict == "same" and clean is not None and clean.error is None:
+            return "wrong", f"refused what is good: {kind.__name__}: {message}"
+        # scikit-learn's message about a parameter shows the value, however many lines it has.
+        if "\n" in str(told.error).strip() and not isinstance(told.error, InvalidParameterError):
+            return "lines", f"{kind.__name__} of several lines: {message}"
+        between = re.search(r"\b(rows|columns|labels|class|classes|samples)\b", message)
+        names = (argument, *(hostile.beside if between else ()))
+        if not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) for name in names):
+            return "unnamed", f"{kind.__name__} does not name {argument}: {message}"
+        return "refused", ""
+    assert told.answer is not None
+    if hostile.verdict == "refused" and not foreign and case.hostile not in subject.may_take:
+        return "accepted", "taken without an error"
+    flaw = subject.flaw(told.answer)
+    if flaw:
+        return "invalid", flaw
+    if hostile.verdict != "same" or (foreign and case.hostile in OTHER_FEATURES):
+        return "valid answer", ""
+    if clean is None or clean.answer is None:
+        return "wrong", f"taken, where the clean call ends in {clean and clean.error!r}"
+    for found, expected in zip(told.answer, clean.answer, strict=True):
+        a, b = np.asarray(found), np.asarray(expected)
+        if a.shape != b.shape:
+            return "wrong", f"shape {a.shape} instead of {b.shape}"
+        if a.dtype.kind not in "fiub":
+            continue
+        if not np.allclose(a, b, rtol=0, atol=_tolerance(case, a), equal_nan=True):
+            gap = np.nanmax(np.abs(a.astype(float) - b.astype(float)))
+            return "wrong", f"differs from the clean call by {gap:.3g}"
+    return "right answer", ""
+
+
+def _storm(warned: list[warnings.WarningMessage]) -> str:
+    """Say which warning is not documented, or that there are several of a kind."""
+    for w in warned:
+        if not issubclass(w.category, DOCUMENTED) and FEATURE_NAMES not in str(w.message):
+            return f"{w.category.__name__}: {w.message}"
+    # As a user sees them: the same text is shown once.
+    kinds = Counter(category for category, _ in {(w.category, str(w.message)) for w in warned})
+    several = [f"{n} of {kind.__name__}" for kind, n in kinds.items() if n > 1]
+    return f"{several[0]}, first {warned[0].message}" if several else ""
+
+
+def _tolerance(case: Case, found: Any) -> float:
+    """Return the rounding of a fit or a sum, and of what float32 scores come back as."""
+    single = found.dtype == np.float32 or "float32" in case.hostile
+    return max(case.subject.atol, 1e-5 if single else 0.0)
+
+
+def run_case(case: Case, seed: int) -> tuple[str, str]:
+    """Draw clean arguments, spoil one of them, call and judge."""
+    rng = np.random.default_rng(seed)
+    kind = case.subject.kinds[int(rng.integers(len(case.subject.kinds)))]
+    n_classes = int(rng.choice([2, 3, 4]))
+    narrow = n_classes == 2 and bool(rng.random() < 0.4)
+    sample = make_sample(kind, n_classes, narrow, int(rng.integers(5)))
+    table = hostile_table(case.role, sample)
+    if case.hostile not in table:
+        return "not for this sample", ""
+    given = {
+        argument: sample.clean[role]
+        for argument, role in case.subject.takes.items()
+        if role != "weights" or rng.random() < 0.5
+    }
+    if "classes" in case.subject.takes.values() and case.role != "classes":
+        given = {k: v for k, v in given.items() if case.subject.takes[k] != "classes"}
+    if _wants_clean(case.subject):
+        given["clean"] = (sample.clean["scores"], sample.clean["labels"])
+    hostile = table[case.hostile]()
+    clean = {**given, case.argument: hostile.clean}
+    others = [
+        (argument, role)
+        for argument, role in case.subject.takes.items()
+        if argument != case.argument and argument in given and role not in ("classes", "question")
+    ]
+    dirty = {**given, case.argument: hostile.value}
+    if others and rng.random() < 1 / SECOND and case.role != "classes":
+        argument, role = others[int(rng.integers(len(others)))]
+        second = _good_layout(role, sample, rng)
+        dirty[argument], clean[argument] = second.value, second.clean
+    if narrow and case.role == "classes":
+        dirty, clean = {**dirty}, {**clean}
+    expected = call(case.subject, clean) if hostile.verdict == "same" else None
+    return judge(case, hostile, call(case.subject, dirty), expected)
+
+
+def _wants_clean(subject: Subject) -> bool:
+    return "question" in subject.takes.values() or subject.group in ("scorers",) or (
+        subject.group == "joined" and subject.name != "compare_calibrators"
+    )  # fmt: skip
+
+
+def _good_layout(role: str, sample: Sample, rng: np.random.Generator) -> Hostile:
+    table = hostile_table(role, sample)
+    names = ("Fortran order", "list", "pandas", "polars", "read-only", "memmap", "big-endian")
+    names = tuple(name for name in names if name in table)
+    return table[names[int(rng.integers(len(names)))]]()
+
+
+def run(calls: int, seed: int) -> Iterator[tuple[Case, int, str, str, float]]:
+    """Yield the case, its own seed, outcome, fault and seconds of so many calls."""
+    cases = every_case()
+    rng = np.random.default_rng(seed)
+    done = 0
+    while done < calls:
+        for index in rng.permutation(len(cases)):
+            own = int(rng.integers(2**31))
+            start = time.perf_counter()
+            outcome, fault = run_case(cases[index], own)
+            if outcome == "not for this sample":
+                continue
+            yield cases[index], own, outcome, fault, time.perf_counter() - start
+            done += 1
+            if done == calls:
+                return
+
+
+def main() -> None:
+    """Run, print and write the counts."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--calls", type=int, default=5000, help="malformed calls")
+    parser.add_argument("--seed", type=int, default=0, help="which ones")
+    parser.add_argument("--only", default="", help="subjects whose name holds this")
+    options = parser.parse_args()
+    total: Counter[tuple[str, str]] = Counter()
+    faults: list[dict[str, Any]] = []
+    slowest = (0.0, "")
+    for case, own, outcome, fault, seconds in run(options.calls, options.seed):
+        total[case.subject.group, outcome] += 1
+        slowest = max(slowest, (seconds, str(case)))
+        if fault:
+            faults.append({"call": str(case), "seed": own, "outcome": outcome, "fault": fault})
+            print(f"{outcome}: {case} [{own}]: {fault[:220]}", flush=True)
+    outcomes = [*OUTCOMES, *sorted({outcome for _, outcome in total} - set(OUTCOMES))]
+    print(f"\n| calls of | {' | '.join(outcomes)} |\n|---|{'--:|' * len(outcomes)}")
+    for group in sorted({group for group, _ in total}):
+        print(f"| {group} | {' | '.join(str(total[group, o]) for o in outcomes)} |")
+    print(f"\n{sum(total.values())} calls, {len(faults)} faults")
+    print(f"The slowest took {slowest[0]:.1f} s: {slowest[1]}")
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(json.dumps({
+        "seed": options.seed,
+        "calls": sum(total.values()),
+        "by_outcome": {o: sum(n for (_, k), n in total.items() if k == o) for o in outcomes},
+        "by_group": {
+            g: {o: total[g, o] for o in outcomes} for g in sorted({group for group, _ in total})
+        },
+        "faults": faults,
+    }, indent=1) + "\n")  # fmt: skip
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Run the suite on the oldest or the newest versions of everything that skcalib stands on.
+
+``python -m benchmarks.versions oldest`` makes a fresh environment in a temporary folder, installs
+the tree as it is with the versions that ``tests/oldest.txt`` pins (``newest``: whatever pip finds),
+runs the suite in it, measures which branches of the package it takes, and writes what came out to
+``benchmarks/trust/versions.json``. It fails if a test fails or if less than 95 % of the branches
+are taken; every warning is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+HOUSE = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "trust" / "versions.json"
+CONSTRAINTS = {"oldest": HOUSE / "tests" / "oldest.txt", "newest": None}
+LEAST_BRANCHES = 95.0
+SHOWN = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "threadpoolctl", "matplotlib")
+# These look at programs beside the package, at the site, or at time and memory: no version of a
+# dependency changes what they look at. README's command runs them, on the newest versions.
+LEFT_OUT = (
+    *("tests/test_examples.py", "tests/test_benchmarks.py", "tests/test_studies.py"),
+    *("tests/test_docs.py", "tests/test_growth.py", "tests/test_memory.py"),
+    *("tests/test_arena.py", "tests/test_trust.py", "tests/test_imports.py"),
+    "tests/test_losses.py::test_the_example_prints_a_table_in_which_the_soft_error_pays",
+)
+# These run much of the package very often, which takes twice as long when it is watched, and take
+# no branch that others do not: they run unwatched.
+UNWATCHED = (
+    "tests/test_contract.py::test_every_calibrator_keeps_every_promise",
+    "tests/test_affine.py::test_matrix_scaling_keeps_nine_arrays_of_its_parameters_and_blocks",
+    "tests/test_common.py",
+    "tests/test_properties_calibrators.py",
+    "tests/test_properties_metrics.py",
+)
+
+
+def make_environment(folder: Path, constraints: Path | None) -> str:
+    """Make an environment with the tree and its tests' needs; return its Python."""
+    venv.create(folder, with_pip=True)
+    python = str(folder / "bin" / "python")
+    pinned = [] if constraints is None else ["-c", str(constraints)]
+    install = [python, "-m", "pip", "install", "-q", *pinned, "-e", f"{HOUSE}[test]"]
+    subprocess.run(install, check=True)
+    return python
+
+
+def installed(python: str) -> dict[str, str]:
+    """Return the versions of what the package stands on."""
+    listed = subprocess.run(
+        [python, "-m", "pip", "list", "--format=json"], capture_output=True, text=True, check=True
+    )
+    versions = {entry["name"].lower(): entry["version"] for entry in json.loads(listed.stdout)}
+    return {name: versions[name] for name in SHOWN}
+
+
+def counts(junit: Path) -> dict[str, int]:
+    """Return how many tests passed, failed and were left out."""
+    suite = ET.parse(junit).getroot().find("testsuite")
+    total, failed, skipped = (
+        sum(int(suite.get(name, 0)) for name in names)
+        for names in (("tests",), ("failures", "errors"), ("skipped",))
+    )
+    return {"passed": total - failed - skipped, "failed": failed, "skipped": skipped}
+
+
+def taken(report: Path) -> dict[str, float]:
+    """Return the percentages of branches taken and of lines run."""
+    totals = json.loads(report.read_text())["totals"]
+    return {
+        "branches": round(100 * totals["covered_branches"] / totals["num_branches"], 1),
+        "lines": round(100 * totals["covered_lines"] / totals["num_statements"], 1),
+    }
+
+
+def run_tests(python: str, junit: Path, arguments: Sequence[str]) -> dict[str, int]:
+    """Run tests and return how many passed, failed and were left out."""
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={junit}"]
+    environment = {**os.environ, "COVERAGE_FILE": str(junit.parent / "coverage")}
+    subprocess.run([*command, *arguments], cwd=HOUSE, env=environment, check=False)
+    return counts(junit)
+
+
+def run_suite(python: str, folder: Path) -> dict[str, Any]:
+    """Run the suite and return what came out."""
+    start = time.monotonic()
+    report = folder / "coverage.json"
+    watched = ["--cov", f"--cov-report=json:{report}", "--cov-report=term"]
+    watched += [f"--deselect={test}" for test in (*LEFT_OUT, *UNWATCHED)]
+    first = run_tests(python, folder / "watched.xml", watched)
+    second = run_tests(python, folder / "unwatched.xml", UNWATCHED)
+    both = {how: first[how] + second[how] for how in first}
+    return {**both, **taken(report), "seconds": round(time.monotonic() - start)}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Make the environment, run, store, and fail where something failed."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.versions")
+    parser.add_argument("run", choices=CONSTRAINTS)
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where results are kept")
+    parsed = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        python = make_environment(Path(folder) / "venv", CONSTRAINTS[parsed.run])
+        result = {"python": platform.python_version(), "versions": installed(python)}
+        print(parsed.run, result["versions"], flush=True)
+        result |= run_suite(python, Path(folder))
+    results = json.loads(parsed.out.read_text()) if parsed.out.exists() else {}
+    parsed.out.parent.mkdir(parents=True, exist_ok=True)
+    parsed.out.write_text(json.dumps({**results, parsed.run: result}, indent=1) + "\n")
+    print(f"{result['branches']} % of the branches taken, {result['lines']} % of the lines run")
+    if result["failed"] or not result["passed"] or result["branches"] < LEAST_BRANCHES:
+        sys.exit(f"failed: {result['failed']} tests, or below {LEAST_BRANCHES} % of the branches")
+
+
+if __name__ == "__main__":
+    main()
