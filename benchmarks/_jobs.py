@@ -162,6 +162,22 @@ JOBS: dict[str, Job] = {
         Budget(SORT, 3, 64),
         compares="brier",
     ),
+    "venn_abers": calibrator(
+        "VennAbersCalibrator",
+        skcalib.VennAbersCalibrator,
+        "P",
+        Budget(SORT),
+        Budget(SORT),
+        compares="brier",
+    ),
+    "bayesian": calibrator(
+        "BayesianBinning",
+        skcalib.BayesianBinning,
+        "P",
+        Budget(SORT),
+        Budget(SORT),
+        compares="brier",
+    ),
     "spline": calibrator(
         "SplineCalibrator",
         skcalib.SplineCalibrator,

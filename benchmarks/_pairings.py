@@ -72,10 +72,13 @@ PEERS: dict[str, tuple[Peer, ...]] = {
             "in float32, takes scores closer than 1e-6 for one",
         ),
         Peer("netcal", netcal_calibrator("binning.IsotonicRegression")),
+    ),
+    "venn_abers": (Peer("venn-abers", venn_abers_columns),),
+    "bayesian": (
         Peer(
-            "venn-abers",
-            venn_abers_columns,
-            "Venn-Abers: isotonic fits with either label added",
+            "netcal",
+            netcal_calibrator("binning.BBQ"),
+            "other numbers of bins, other edges",
             same_problem=False,
         ),
     ),
