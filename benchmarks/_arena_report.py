@@ -1,0 +1,196 @@
+"""What the arena's rows say, in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from benchmarks._arena_versus import (
+    TEMPERATURE,
+    Losses,
+    Versus,
+    losses,
+    names_by_loss,
+    slices,
+    versus,
+)
+from benchmarks._report import markdown, number
+
+AUTO, RISING = "AutoCalibrator", "AutoCalibrator(order_preserving=True)"
+IDENTITY = "IdentityCalibrator"
+RIVALS = (TEMPERATURE, IDENTITY)
+# An interval over fewer sets says nothing.
+FEWEST_SETS = 4
+MEASURES = {"log_loss": "log loss", "brier": "Brier score"}
+
+
+# --- words ----------------------------------------------------------------------------------
+
+
+def percent(value: float) -> str:
+    """Write a change with its sign."""
+    digits = 1 if abs(value) < 100 else 0
+    return f"{value:+,.{digits}f} %"
+
+
+def interval(low: float, high: float) -> str:
+    """Write the ends of an interval of changes."""
+    return f"{percent(low).removesuffix(' %')} to {percent(high).removesuffix(' %')}"
+
+
+def won(found: Versus) -> str:
+    """Win rate and, of enough sets, its interval."""
+    between = f" ({found.win_low:.0f} to {found.win_high:.0f})"
+    return f"{found.win:.0f} %{between if found.families >= FEWEST_SETS else ''}"
+
+
+def changed(found: Versus) -> str:
+    """Mean change and, of enough sets, its interval."""
+    between = f" ({interval(found.mean_low, found.mean_high)})"
+    return f"{percent(found.mean)}{between if found.families >= FEWEST_SETS else ''}"
+
+
+def code(name: str) -> str:
+    """Write a calibrator as code."""
+    return f"`{name}`"
+
+
+# --- tables ---------------------------------------------------------------------------------
+
+
+def default_table(rows: pd.DataFrame, measure: str = "log_loss") -> list[str]:
+    """AutoCalibrator and its variant against temperature scaling: the choice of the default."""
+    body = []
+    for one in (AUTO, RISING):
+        for half in ("report", "design"):
+            for name, part in slices(losses(rows[rows["half"] == half], measure)):
+                found = versus(part, one, TEMPERATURE)
+                if found is not None and (half == "report" or name == "all"):
+                    body.append(
+                        [
+                            code(one),
+                            f"{half}, {name}",
+                            str(found.experiments),
+                            str(found.families),
+                            won(found),
+                            changed(found),
+                            percent(found.worst),
+                            found.worst_where,
+                        ]
+                    )
+    header = ["calibrator", "part", "experiments", "sets", "lower in", "mean change", "worst", "at"]
+    return markdown(header, body)
+
+
+def everyone_table(rows: pd.DataFrame, left_out: Sequence[str] = ()) -> list[str]:
+    """Each calibrator against temperature scaling and no calibration, its errors and seconds."""
+    header = [
+        "calibrator",
+        "log loss",
+        "lower in",
+        "Brier score",
+        "log loss against none",
+        "worst against none",
+        *("ECE %", "SCE %", "KS %", "accuracy %", "fit ms", "failed"),
+    ]
+    shown = [place for place, title in enumerate(header) if title not in left_out]
+    tables = [losses(rows, measure) for measure in MEASURES]
+    body = []
+    for name in names_by_loss(tables[0]):
+        mine = rows[rows["calibrator"] == name]
+        by_family = mine.groupby("family")[["ece", "sce", "ks", "accuracy"]].mean().mean()
+        log, brier = (versus(table, name, TEMPERATURE) for table in tables)
+        none = versus(tables[0], name, IDENTITY)
+        if log is None or brier is None or none is None:
+            continue
+        body.append(
+            [
+                code(name),
+                changed(log),
+                won(log),
+                changed(brier),
+                percent(none.mean),
+                percent(none.worst),
+                *(f"{100 * by_family[error]:.2f}" for error in ("ece", "sce", "ks", "accuracy")),
+                number(1e3 * mine["fit_s"].median()),
+                str(int(mine["note"].notna().sum()) or ""),
+            ]
+        )
+    header, *body = ([row[place] for place in shown] for row in [header, *body])
+    return markdown(header, body)
+
+
+def against_each_table(rows: pd.DataFrame) -> list[str]:
+    """AutoCalibrator against everyone."""
+    tables = [losses(rows, measure) for measure in MEASURES]
+    body = []
+    for name in names_by_loss(tables[0]):
+        found = [one for table in tables if (one := versus(table, AUTO, name)) is not None]
+        if name != AUTO and found:
+            cells = [text for one in found for text in (won(one), changed(one))]
+            body.append([code(name), str(found[0].experiments), *cells])
+    header = ["against", "experiments", "log loss lower in", "log loss", "Brier lower in", "Brier"]
+    return markdown(header, body)
+
+
+def grid_table(table: Losses, other: str) -> list[str]:
+    """Mean change of each calibrator against another, by n_cal and number of classes."""
+    parts = slices(table)[1:]
+    body = []
+    for name in names_by_loss(table):
+        cells = [versus(part, name, other) for _, part in parts]
+        words = ["" if one is None else f"{percent(one.mean)}, {one.win:.0f} %" for one in cells]
+        body.append([code(name), *words])
+    return markdown(["calibrator", *(name for name, _ in parts)], body)
+
+
+def model_table(table: Losses) -> list[str]:
+    """AutoCalibrator against temperature scaling for each model."""
+    body = []
+    models = table.where["model"].to_numpy(str)
+    for model in np.unique(models):
+        found = versus(table.part(models == model), AUTO, TEMPERATURE)
+        if found is not None:
+            body.append([str(model), str(found.families), won(found), changed(found)])
+    return markdown(["model", "sets", "lower in", "log loss"], body)
+
+
+def failure_table(rows: pd.DataFrame) -> list[str]:
+    """Say who failed, and why."""
+    failed = rows[rows["note"].notna()]
+    counts = failed.value_counts(["calibrator", "note"]).reset_index()
+    body = [[code(name), str(note), str(count)] for name, note, count in counts.to_numpy()]
+    return markdown(["calibrator", "why", "experiments"], body)
+
+
+def report(rows: pd.DataFrame) -> list[str]:
+    """Return the Markdown of all tables."""
+    lines: list[str] = []
+    tables = [("AutoCalibrator against temperature scaling: log loss", default_table(rows))]
+    tables += [("The same: Brier score", default_table(rows, "brier"))]
+    for half in ("report", "design"):
+        part = rows[rows["half"] == half]
+        if part.empty:
+            continue
+        tables += [
+            (f"Everyone against temperature scaling, {half} half", everyone_table(part)),
+            (f"AutoCalibrator against everyone, {half} half", against_each_table(part)),
+            (
+                f"AutoCalibrator against temperature scaling by model, {half} half",
+                model_table(losses(part)),
+            ),
+        ]
+        tables += [
+            (
+                f"{words.capitalize()} against {other}: mean change, lower in, {half} half",
+                grid_table(losses(part, measure), other),
+            )
+            for measure, words in MEASURES.items()
+            for other in RIVALS
+        ]
+    tables += [("Failures", failure_table(rows))]
+    for title, table in tables:
+        lines += [f"## {title}", "", *table, ""]
+    return lines

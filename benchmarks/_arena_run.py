@@ -1,0 +1,201 @@
+"""How an answer is measured, and rows that are never computed twice."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks._arena_data import SMALLEST, Float64Array, Given, Scores
+from benchmarks._arena_entrants import Entrant
+from benchmarks._timing import OutOfTimeError, quiet
+from skcalib import metrics
+
+Row = dict[str, Any]
+
+MEASURES = ("log_loss", "brier", "ece", "sce", "ks", "accuracy")
+KEY = ("data", "model", "seed", "n_cal", "library", "calibrator")
+COLUMNS = (*KEY, "family", "classes", "n_test", *MEASURES, "fit_s", "predict_s", "note")
+
+
+def measures(P: Float64Array, y: NDArray[np.intp]) -> dict[str, float]:
+    """Return all measures of the probabilities of rows."""
+    n, n_classes = P.shape
+    hit = P[np.arange(n), y]
+    labels = np.arange(n_classes)
+    return {
+        "log_loss": float(-np.log(np.maximum(hit, SMALLEST)).mean()),
+        "brier": float((P * P).sum(axis=1).mean() - 2 * hit.mean() + 1),
+        "ece": metrics.expected_calibration_error(y, P, labels=labels),
+        "sce": float(metrics.static_calibration_error(y, P, labels=labels)),
+        "ks": float(metrics.ks_calibration_error(y, P, labels=labels)),
+        "accuracy": float((P.argmax(axis=1) == y).mean()),
+    }
+
+
+def checked(P: Any, shape: tuple[int, ...]) -> Float64Array:
+    """Return an answer whose rows sum to 1, or say why it is none."""
+    P = np.asarray(P, dtype=np.float64)
+    if P.shape != shape:
+        raise ValueError(f"the answer has shape {P.shape}, not {shape}")
+    if not np.isfinite(P).all() or P.min() < -1e-6 or P.sum(axis=1).min() <= 0:
+        raise ValueError("the answer is no probabilities")
+    P = np.maximum(P, 0)
+    return P / P.sum(axis=1, keepdims=True)
+
+
+@contextlib.contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Interrupt what uses more processor time, where the system has such a clock.
+
+    Other work on the machine costs no entrant its answer; the coarse clock is good for no more.
+    """
+    if not hasattr(signal, "SIGPROF"):
+        yield
+        return
+
+    def ring(*_: Any) -> None:
+        raise OutOfTimeError
+
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def enter(entrant: Entrant, scores: Scores, n_cal: int, limit: float) -> Row:
+    """Fit, predict and measure; a failure is told in the note."""
+    kind, n_classes = scores.kind, scores.test.shape[1]
+    seconds: Row = {}
+    try:
+        with quiet(), np.errstate(all="ignore"), at_most(limit):
+            start = time.perf_counter()
+            pool = Given(scores.pool[:n_cal], kind)
+            predict = entrant.fit(pool, scores.pool_labels[:n_cal], n_classes)
+            fitted = time.perf_counter()
+            P = predict(Given(scores.test, kind))
+            seconds = {"fit_s": fitted - start, "predict_s": time.perf_counter() - fitted}
+            found = measures(checked(P, scores.test.shape), scores.test_labels)
+    except OutOfTimeError:
+        return {"note": f"given up after {limit:g} s"}
+    except Exception as error:  # an entrant may fail in any way, and the others still run
+        words = f"{type(error).__name__}: {error}".splitlines()[0][:120]
+        return {"note": words}
+    return {name: f"{value:.6g}" for name, value in (found | seconds).items()}
+
+
+class Store:
+    """A CSV that rows are added to; those of an earlier run are kept and not run again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.known: set[tuple[str, ...]] = set()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            with path.open(newline="") as file:
+                self.known = {tuple(row[key] for key in KEY) for row in csv.DictReader(file)}
+        else:
+            path.write_text(",".join(COLUMNS) + "\n")
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Drop the rows of calibrators, so that they run again; variants go with their name."""
+        names = tuple(names)
+        with self.path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        kept = [row for row in rows if row["calibrator"].split("(")[0] not in names]
+        if len(kept) < len(rows):
+            self.path.write_text(",".join(COLUMNS) + "\n")
+            self.known.clear()
+            self.add(kept)
+
+    def has(self, row: Row) -> bool:
+        """Say whether the row of a key is there."""
+        return tuple(str(row[key]) for key in KEY) in self.known
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Write rows at the end."""
+        with self.path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
+            for row in rows:
+                writer.writerow(row)
+                self.known.add(tuple(str(row[key]) for key in KEY))
+
+
+class Experiment(NamedTuple):
+    """Scores of a model, and how many rows are calibrated on; `load` is called when needed."""
+
+    data: str
+    model: str
+    seed: int
+    load: Callable[[], Scores]
+
+
+def run(
+    experiments: Iterable[Experiment],
+    sizes: Iterable[int],
+    entrants: list[Entrant],
+    store: Store,
+    limit: float,
+) -> Iterator[str]:
+    """Run what is not stored; yield a line for each experiment and size.
+
+    Who was given up on a set is not tried again there on more rows.
+    """
+    sizes = sorted(sizes)
+    for data, model, seed, load in experiments:
+        where = f"{data} {model} seed {seed}"
+        try:
+            with quiet():
+                scores = load()
+        except Exception as error:  # a set that cannot be had does not end the others
+            yield f"{where}: {type(error).__name__}: {error}"
+            continue
+        slow: set[Entrant] = set()
+        for n_cal in sizes:
+            if n_cal > len(scores.pool_labels):
+                continue
+            start, rows = time.perf_counter(), []
+            for entrant in entrants:
+                row: Row = {
+                    "data": data,
+                    "model": model,
+                    "seed": seed,
+                    "n_cal": n_cal,
+                    "library": entrant.library,
+                    "calibrator": entrant.name,
+                    "family": scores.family,
+                    "classes": scores.test.shape[1],
+                    "n_test": len(scores.test_labels),
+                }
+                if store.has(row):
+                    continue
+                if entrant in slow:
+                    row["note"] = "given up on fewer rows"
+                else:
+                    row |= enter(entrant, scores, n_cal, limit)
+                    if row.get("note", "").startswith("given up"):
+                        slow.add(entrant)
+                rows.append(row)
+            store.add(rows)
+            yield f"{where} n {n_cal}: {told(rows)} {time.perf_counter() - start:.1f} s"
+
+
+def told(rows: list[Row]) -> str:
+    """Say who is best, in log loss, and who failed."""
+    done = [row for row in rows if "log_loss" in row]
+    failed = [f"{row['library']} {row['calibrator']}" for row in rows if row.get("note")]
+    if not done:
+        return f"{len(rows)} rows"
+    best = min(done, key=lambda row: float(row["log_loss"]))
+    words = f"best {best['calibrator']} {float(best['log_loss']):.4f}"
+    return words + (f"; failed {', '.join(failed)};" if failed else "")

