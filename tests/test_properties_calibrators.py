@@ -16,7 +16,15 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from strategies import attempt, recipes
 
-from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
+from skcalib import (
+    AutoCalibrator,
+    BayesianBinning,
+    BetaCalibrator,
+    HistogramBinning,
+    MatrixScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
 from skcalib._base import ColumnwiseCalibrator
 
 every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
@@ -39,13 +47,28 @@ def fit(calibrator, S, y, w=None, *, kind, classes):
 
 
 def proba(calibrator, recipe, S, code, w, T):
+    """Answers of a fit that ends as near to its optimum as rounding lets it."""
+    if "tol" in calibrator.get_params():
+        calibrator = clone(calibrator).set_params(tol=1e-9)
     fitted = fit(calibrator, S, code, w, kind=recipe.kind, classes=np.arange(recipe.n_classes))
     return fitted.predict_proba(T)
 
 
-def refit_tolerance(calibrator):
-    """What two fits of the same sample may owe to where they end and to the order of sums."""
-    return 2e-3 if "tol" in calibrator.get_params() else 1e-6
+def refit_tolerance(calibrator, recipe):
+    """What two fits of the same sample may owe to the order of their sums.
+
+    A gradient of 1e-9 leaves less. Of many classes automatic calibration keeps its features in
+    float32, whose sums end a fit somewhere within its default tolerance: a thousandth of a
+    posterior standard deviation.
+    """
+    in_float32 = isinstance(calibrator, AutoCalibrator) and recipe.n_classes > 30
+    if in_float32 and not calibrator.order_preserving:
+        return 2e-3
+    if isinstance(calibrator, BetaCalibrator) and recipe.scale == 1e-12:
+        return 2e-4  # coefficients of size 1e12 of log p near log 1/2, known to 1e-16
+    if getattr(calibrator, "penalty", "structured") != "structured":
+        return 2e-5  # nothing but the rows bends W's diagonal: as little as 1e-4
+    return 1e-6
 
 
 def assert_simplex(P, S):
@@ -138,7 +161,7 @@ def test_the_order_of_rows_means_nothing(calibrator, recipe):
         expected = proba(calibrator, recipe, recipe.S, recipe.code, recipe.w, T)
         shuffled = proba(calibrator, recipe, *recipe.only(order), T)
     assume(not failed)
-    assert_close(shuffled, expected, refit_tolerance(calibrator))
+    assert_close(shuffled, expected, refit_tolerance(calibrator, recipe))
 
 
 @every_calibrator
@@ -151,7 +174,7 @@ def test_a_weight_is_as_many_copies(calibrator, recipe):
         expected = proba(calibrator, recipe, recipe.S[copies], recipe.code[copies], None, T)
         weighted = proba(calibrator, recipe, recipe.S, recipe.code, recipe.w, T)
     assume(not failed)
-    assert_close(weighted, expected, refit_tolerance(calibrator))
+    assert_close(weighted, expected, refit_tolerance(calibrator, recipe))
 
 
 @every_calibrator
@@ -160,7 +183,13 @@ def test_the_order_of_classes_means_nothing(calibrator, recipe):
     """Of rows that have one largest score: of several the lowest column is the predicted one.
 
     And where p and 1 - p say the same: far out or close together, one of them is rounded more.
+    So it is in float32 about 1/2. And of two classes quantile bins are those of the second, whose
+    scores open them: seen from the first they would close them.
     """
+    by_edges = isinstance(calibrator, BayesianBinning) or (
+        isinstance(calibrator, HistogramBinning) and calibrator.strategy == "quantile"
+    )
+    assume(recipe.n_classes > 2 or (recipe.dtype == "float64" and not by_edges))
     keep = (recipe.S.max(axis=1, keepdims=True) == recipe.S).sum(axis=1) == 1
     assume(keep.any() and recipe.w[keep].any())
     S, code, w = recipe.only(keep)
@@ -170,7 +199,7 @@ def test_the_order_of_classes_means_nothing(calibrator, recipe):
         expected = proba(calibrator, recipe, S, code, w, T)[:, order]
         moved = proba(calibrator, recipe, S[:, order], np.argsort(order)[code], w, T[:, order])
     assume(not failed)
-    assert_close(moved, expected, refit_tolerance(calibrator))
+    assert_close(moved, expected, refit_tolerance(calibrator, recipe))
 
 
 @every_calibrator
@@ -183,7 +212,7 @@ def test_float32_scores_give_the_answers_of_float64(calibrator, recipe):
         single = proba(calibrator, recipe, recipe.S, recipe.code, recipe.w, recipe.seen)
         expected = proba(calibrator, recipe, S, recipe.code, recipe.w, T)
     assume(not failed)
-    assert_close(single, expected, max(2e-6, refit_tolerance(calibrator)))
+    assert_close(single, expected, max(2e-6, refit_tolerance(calibrator, recipe)))
 
 
 # ------------------------------------------------------------------ what only some promise
@@ -225,10 +254,13 @@ def test_the_probability_of_the_second_class_never_falls_as_its_score_rises(cali
 def test_the_structured_penalty_tends_to_temperature_scaling(calibrator, recipe):
     """Only in this limit does it keep the predicted class."""
     heavy = calibrator(penalty="structured", reg_lambda=1e9, reg_mu=1e9)
-    T = recipe.S
+    T, classes = recipe.S, np.arange(recipe.n_classes)
     with noting_failed_fits() as failed:
-        found = proba(heavy, recipe, recipe.S, recipe.code, recipe.w, T)
-        expected = proba(TemperatureScaling(), recipe, recipe.S, recipe.code, recipe.w, T)
+        # At the default tolerance: 1e9 times the rounding of W is more than 1e-9.
+        found, expected = (
+            fit(c, recipe.S, recipe.code, recipe.w, kind="logits", classes=classes).predict_proba(T)
+            for c in (heavy, TemperatureScaling())
+        )
     assume(not failed)
     assert_close(found, expected, 1e-5)
     top = found[np.arange(recipe.n), T.argmax(axis=1)].astype(float)

@@ -133,7 +133,8 @@ def sweep_error(
     bins = Bins(monotone_bins(rows, row_count(w), method, closed), method, closed)
     if method == "uniform":
         return close_norm(flat_table(score, hit, w, bins), norm)[0]
-    return close_norm(rank_table(rows.score, rows.hits / rows.weight, rows.weight, bins), norm)[0]
+    rate = np.divide(rows.hits, rows.weight, out=rows.hits)
+    return close_norm(rank_table(rows.score, rate, rows.weight, bins), norm)[0]
 
 
 def sweep_calibration_error(
