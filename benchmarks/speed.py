@@ -36,7 +36,12 @@ def within(budget: Budget, step: int, job: Job, data: Data, rows: list[Row]) -> 
         words, met = f"{1e3 * SMALL_FIT:g} ms", ours["seconds"] <= SMALL_FIT
     elif budget.ahead_of and data.P.shape == (5_000, 100):
         words = f"ahead of {budget.ahead_of}"
-        ahead = [row["ratio"] > 1 for row in rows[1:] if row["library"] == budget.ahead_of]
+        # Without a ratio the peer failed or was given up.
+        ahead = [
+            row["ratio"] == "" or row["ratio"] > 1
+            for row in rows[1:]
+            if row["library"] == budget.ahead_of
+        ]
         met = ahead[0] if ahead else None
     return words, "" if met is None else "met" if met else "not met"
 

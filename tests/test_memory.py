@@ -75,8 +75,7 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("kind", ["logits", "proba"])
+@pytest.mark.parametrize(("kind", "n_jobs"), [("logits", 2), ("proba", 1)])
 @pytest.mark.parametrize("name", FITS)
 def test_a_calibrator_reads_a_file_block_by_block(files, name, kind, n_jobs):
     calibrator, allowed = FITS[name]

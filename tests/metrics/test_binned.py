@@ -36,7 +36,7 @@ def test_core_equals_the_double_loop(K, n, kind, options):
     for reduction, norm, threshold, n_bins in itertools.product(
         REDUCTIONS, ["l1", "l2", "max"], [None, 0.0, 0.01], [1, 10, 15]
     ):
-        if K == 100 and n_bins == 10:
+        if K >= 10 and (n_bins == 10 or (norm, threshold) == ("max", 0.0)):
             continue
         keywords = {**options, **reduction, "norm": norm, "threshold": threshold, "n_bins": n_bins}
         expected = ref.gce(y, P, **keywords)
