@@ -109,7 +109,6 @@ def test_a_file_goes_to_the_command_line(compare, saved, capsys):
         "calibration_scorer",
         "plot_reliability",
         "plot_calibration_map",
-        "plot_metric_bias",
     ],
 )
 def test_short_example_runs(name, capsys):
