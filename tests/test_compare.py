@@ -509,3 +509,9 @@ def test_filters_of_warnings_are_left_alone_in_threads():
     with recorded_warnings() as caught:
         warnings.warn("kept", stacklevel=1)
     assert [str(w.message) for w in caught] == ["kept"]
+
+
+def test_a_function_that_is_no_metric_is_named():
+    rng = np.random.default_rng(0)
+    with pytest.raises(TypeError, match=r"metric len failed: .*metrics are functions"):
+        compare_calibrators(rng.normal(size=(60, 3)), rng.integers(3, size=60), metrics=len, cv=2)

@@ -50,7 +50,14 @@ class Evaluation:
         else:
             copies = w.astype(np.intp)
             y_true, y_proba = np.repeat(y_true, copies), np.repeat(y_proba, copies, axis=0)
-        return np.asarray(self.metric(y_true, y_proba, **keywords), dtype=np.float64)
+        try:
+            return np.asarray(self.metric(y_true, y_proba, **keywords), dtype=np.float64)
+        except TypeError as error:
+            name = getattr(self.metric, "__name__", repr(self.metric))
+            raise TypeError(
+                f"metric {name} failed: {error}; metrics are functions metric(y_true, y_proba) "
+                "that return a number."
+            ) from error
 
 
 def prepare(
