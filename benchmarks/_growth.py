@@ -136,11 +136,13 @@ def draw(rows: list[Row], path: Path) -> None:
                 fit = ".fit" if len(JOBS[name].budgets) == 2 else ""
                 title = JOBS[name].title.split(",")[0]
                 ax.set_title(f"{title}{fit}\nfloor: {floor}", fontsize=8)
-                ax.legend(fontsize=7, frameon=False)
+                ax.legend(fontsize=7, frameon=False, loc="upper left")
             ax.set_xlabel("N, with K = 10" if i == 0 else f"K, with N x K = {ENTRIES:,}")
             ax.grid(alpha=0.3)
             ax.tick_params(labelsize=7)
         axes[i][0].set_ylabel("seconds")
+    low, high = axes[0][0].get_ylim()
+    axes[0][0].set_ylim(low, 100 * high)  # room for the legends
     path.parent.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context({"svg.hashsalt": "skcalib"}):
         figure.savefig(path, dpi=110, metadata={"Software": None})

@@ -21,9 +21,9 @@ RECORD = HOUSE / "tests" / "record" / "values.json"
 OPENING = """\
 # Trust, in figures
 
-What has been tried to break skcalib, and what came of it. Every figure is made again by the
-command beside it, in a clone with `pip install -e ".[test]"`; `python -m benchmarks.trust` then
-writes this page.
+What has been tried to break skcalib, and what came of it. The command beside a figure makes it
+again, in a clone with `pip install -e ".[test]"`; `python -m benchmarks.trust` then writes this
+page.
 """
 CLOSING = """\
 ## What holds on every change
@@ -76,7 +76,8 @@ def hostile_input(fuzz: dict[str, Any]) -> list[str]:
     if "mended" in fuzz:
         mended = fuzz["mended"] if isinstance(fuzz["mended"], int) else len(fuzz["mended"])
         lines += [f"Faults found by such calls and mended so far: {number(mended)}.", ""]
-    return [*lines, f"Again: `python -m benchmarks.fuzz`, seed {fuzz['seed']}.", ""]
+    again = f"python -m benchmarks.fuzz --calls {fuzz['calls']} --seed {fuzz['seed']}"
+    return [*lines, f"Again: `{again}`.", ""]
 
 
 def generated_inputs(properties: dict[str, Any]) -> list[str]:
@@ -92,7 +93,8 @@ def generated_inputs(properties: dict[str, Any]) -> list[str]:
         "",
         *table(["counted", "number"], counts),
         "",
-        f"Again: `{again}`.",
+        "The sum of many runs of single properties: no one command makes exactly this many again.",
+        f"More of them: `{again}`.",
         "",
     ]
 

@@ -86,7 +86,8 @@ def verdict(frame: pd.DataFrame, metric: str | None = None) -> tuple[str, str]:
     sure = ranked[ranked["low"] > 0]
     name = str((ranked if sure.empty else sure).index[0])
     before, after = table["mean"][identity], table["mean"][name]
-    gain, low, high = table["gain"][name], table["low"][name], table["high"][name]
+    # Plus 0: a difference of -0.0 would be written with its sign.
+    gain, low, high = (table[part][name] + 0.0 for part in ("gain", "low", "high"))
     change = f"{metric} goes from {before:.4g} to {after:.4g}"
     if math.isnan(low):
         return name, f"Best by {metric}: {name} ({change}); no interval tells this from chance."

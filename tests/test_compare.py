@@ -515,3 +515,12 @@ def test_a_function_that_is_no_metric_is_named():
     rng = np.random.default_rng(0)
     with pytest.raises(TypeError, match=r"metric len failed: .*metrics are functions"):
         compare_calibrators(rng.normal(size=(60, 3)), rng.integers(3, size=60), metrics=len, cv=2)
+
+
+def test_a_verdict_writes_no_gain_as_0_without_a_sign():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), size=90)
+    frame = compare_calibrators(P, rng.integers(3, size=90), ["temperature"], metrics=["log_loss"])
+    for part in ("gain", "low", "high"):
+        frame.loc[frame.index[1], ("log_loss", part)] = -0.0
+    assert verdict(frame)[1].endswith("(the best, temperature, by 0, interval 0 to 0).")
