@@ -148,8 +148,13 @@ def test_ctrl_c_ends_a_loop_over_blocks_at_once():
             pause.wait(0.02)
 
         before = pool_threads()
-        with pytest.raises(KeyboardInterrupt):
-            list(map_blocks(slow, row_blocks(1000, 1, 8), at_a_time=2))
+        # A shell's background job ignores Ctrl-C, and the run of a suite may be one.
+        previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                list(map_blocks(slow, row_blocks(1000, 1, 8), at_a_time=2))
+        finally:
+            signal.signal(signal.SIGINT, previous)
         assert 5 <= len(begun) < 100
         assert pool_threads() == before
 
