@@ -15,12 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._blocks import each_block, row_blocks
+from skcalib._blocks import (
+    LIGHT_AT_A_TIME,
+    LIGHT_BLOCK_BYTES,
+    each_block,
+    map_blocks,
+    row_blocks,
+)
 from skcalib._one_vs_rest import (
     SortedProblem,
     is_unit,
@@ -133,12 +139,12 @@ def flat_table(
         kept = exceeds(score, threshold)
         score, hit, w = score[kept], hit[kept], w[kept]
         group = None if group is None else group[kept]
+    weights = None if is_unit(w) else w
     if bins.method == "uniform":
         cell = bins.uniform_index(score)
         if group is not None:
             cell += group * bins.n_bins
-        return _from_cells(cell, score, hit, w, bins, n_groups)
-    weights = None if is_unit(w) else w
+        return _from_cells(cell, score, hit, weights, bins, n_groups)
     if group is None:
         return _quantile_table(score, hit, weights, bins)
     order = np.argsort(group, kind="stable")
@@ -155,25 +161,27 @@ def _from_cells(
     cell: NDArray[np.intp],
     score: FloatArray,
     hit: NDArray[np.bool_],
-    w: Float64Array,
+    w: Float64Array | None,
     bins: Bins,
     m: int,
 ) -> BinTable:
     """Sum rows into the cells ``problem * n_bins + bin`` of a uniform table."""
     shape = (m, bins.n_bins)
 
-    def sums(values: Float64Array) -> Float64Array:
-        total = np.bincount(cell, weights=values, minlength=m * bins.n_bins)
+    def sums(values: FloatArray | NDArray[np.bool_]) -> Float64Array:
+        weighted = values if w is None else w * values
+        total = np.bincount(cell, weights=weighted, minlength=m * bins.n_bins)
         return total.astype(np.float64, copy=False).reshape(shape)
 
     edges = bins.uniform_edges()
+    count = np.bincount(cell, minlength=m * bins.n_bins).reshape(shape)
     return BinTable(
         np.broadcast_to(edges[:-1], shape),
         np.broadcast_to(edges[1:], shape),
-        np.bincount(cell, minlength=m * bins.n_bins).reshape(shape),
-        sums(w),
-        sums(w * score),
-        sums(w * hit),
+        count,
+        count.astype(np.float64) if w is None else sums(np.ones(w.size, dtype=bool)),
+        sums(score),
+        sums(hit),
     )
 
 
@@ -230,13 +238,8 @@ def pooled_table(
     return flat_table(entries.ravel(), hit.ravel(), weight, bins, threshold=threshold)
 
 
-class _Kept(NamedTuple):
-    """Entries of a block of rows that lie above the first bin, or above the threshold."""
-
-    cell: NDArray[np.intp]
-    entry: FloatArray
-    hit: NDArray[np.bool_]
-    weight: Float64Array
+# Entries above the first bin that are summed at a time: memory stays bounded where all are.
+GATHERED = 1 << 20
 
 
 def _columns_uniform(
@@ -255,31 +258,56 @@ def _columns_uniform(
     cut = np.nextafter(scores.dtype.type(exact), scores.dtype.type(-1))
     unit = is_unit(w)
 
-    def sift(rows: slice) -> tuple[Float64Array | None, _Kept]:
-        block = _row_block(scores, rows)[:, first:]
+    def find(rows: slice) -> tuple[Float64Array | None, NDArray[np.intp], FloatArray]:
+        """Sum the columns, and find entries above the cut: places in the array, and values."""
+        block = _row_block(scores, rows)
         total = None
         if threshold is None:
             total = block.sum(axis=0, dtype=np.float64) if unit else w[rows] @ block
-        row, column = np.divmod(np.flatnonzero(block > cut), m)
-        value = block[row, column]
+        at = np.flatnonzero(block > cut)
+        return total, at + rows.start * n_classes, block.ravel()[at]
+
+    def sift(at: NDArray[np.intp], value: FloatArray) -> BinTable:
+        row, column = np.divmod(at, n_classes)
         index = bins.uniform_index(value)
         kept = index > 0 if threshold is None else exceeds(value, threshold)
+        kept &= column >= first
         row, column, value, index = row[kept], column[kept], value[kept], index[kept]
-        hit = code[rows][row] == column + first
-        return total, _Kept(column * bins.n_bins + index, value, hit, w[rows][row])
+        cell = (column - first) * bins.n_bins + index
+        return _from_cells(cell, value, code[row] == column, None if unit else w[row], bins, m)
 
     column_sum = np.zeros(m)
-    parts = []
-    # One thread: so little is done with a block that handing it over would cost more.
-    for total, kept in map(sift, row_blocks(n, n_classes)):
-        parts.append(kept)
+    tables: list[BinTable] = []
+    places: list[NDArray[np.intp]] = []
+    values: list[FloatArray] = []
+    gathered = 0
+    for total, at, value in map_blocks(
+        find, row_blocks(n, n_classes, LIGHT_BLOCK_BYTES), LIGHT_AT_A_TIME
+    ):
         if total is not None:
-            column_sum += total
-    cells, entries, hits, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
-    table = _from_cells(cells, entries, hits, weights, bins, m)
+            column_sum += total[first:]
+        if gathered > GATHERED:
+            tables = [_sum([*tables, sift(np.concatenate(places), np.concatenate(values))])]
+            places, values, gathered = [], [], 0
+        places.append(at)
+        values.append(value)
+        gathered += at.size
+    table = _sum([*tables, sift(np.concatenate(places), np.concatenate(values))])
     if threshold is None:
         _fill_first_bin(table, scores, code, w, bins, column_sum, first)
     return table
+
+
+def _sum(tables: list[BinTable]) -> BinTable:
+    """Add tables of the same edges."""
+    return BinTable(
+        tables[0].left,
+        tables[0].right,
+        *(
+            sum(getattr(table, part) for table in tables)
+            for part in ("count", "weight", "score_sum", "hit_sum")
+        ),
+    )
 
 
 def _row_block(scores: Scores, rows: slice) -> FloatArray:

@@ -32,6 +32,10 @@ COLUMN_BLOCK_BYTES = 1 << 22
 TILE = 512
 # Row blocks that a thread takes at a time: handing over one takes as long as summing it.
 AT_A_TIME = 8
+# Where a block is read once or twice and little is done with it, threads wait for each other's
+# calls more than they compute unless blocks are larger and more of them are taken.
+LIGHT_BLOCK_BYTES = 1 << 20
+LIGHT_AT_A_TIME = 16
 
 
 def row_blocks(n_rows: int, n_columns: int, block_bytes: int = ROW_BLOCK_BYTES) -> Iterator[slice]:

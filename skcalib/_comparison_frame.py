@@ -98,7 +98,11 @@ def verdict(frame: pd.DataFrame, metric: str | None = None) -> tuple[str, str]:
             f"{metric} by more than chance (the best, {name}, by {interval})."
         )
     changed = frame["argmax changed"][name]
+    doubt = (
+        " Changes of so many usually mean that the columns do not follow the sorted labels: "
+        "check that first."
+    )
     return name, (
         f"Calibrate by {name}: {change} (gain {interval}), and the predicted class changes in "
-        f"{changed:.1%} of the rows."
+        f"{changed:.1%} of the rows.{doubt if changed > 0.5 else ''}"
     )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_random_state, column_or_1d
 
-from skcalib._blocks import row_blocks
+from skcalib._blocks import LIGHT_AT_A_TIME, LIGHT_BLOCK_BYTES, map_blocks, row_blocks
 from skcalib._simplex import FloatArray, Kind
 
 # Rows of float16 probabilities, summed exactly, stay within 5e-4 of 1.
@@ -135,8 +135,8 @@ def check_possible(S: FloatArray, name: str = "X") -> Survey:
             return found
         return found._replace(flawed=rows)
 
-    # One thread: so little is done with a block that handing it over would cost more.
-    each = [look(rows) for rows in row_blocks(*S.shape)]
+    blocks = row_blocks(S.shape[0], S.shape[1], LIGHT_BLOCK_BYTES)
+    each = list(map_blocks(look, blocks, LIGHT_AT_A_TIME))
     flawed = next((part.flawed for part in each if part.flawed is not None), None)
     return Survey(min(part.low for part in each), max(part.high for part in each), flawed)
 

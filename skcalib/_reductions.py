@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._blocks import each_block, row_blocks
+from skcalib._blocks import LIGHT_AT_A_TIME, LIGHT_BLOCK_BYTES, each_block, row_blocks
 from skcalib._simplex import FloatArray
 
 
@@ -13,10 +13,13 @@ def top_label(P: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return the largest probability of each row and its column, the lowest one on ties."""
     score = np.empty(P.shape[0], dtype=P.dtype)
     predicted = np.empty(P.shape[0], dtype=np.intp)
-    for rows in row_blocks(*P.shape):
+
+    def reduce(rows: slice) -> None:
         block = P[rows]
         predicted[rows] = block.argmax(axis=1)
         score[rows] = np.take_along_axis(block, predicted[rows, None], axis=1)[:, 0]
+
+    each_block(reduce, row_blocks(P.shape[0], P.shape[1], LIGHT_BLOCK_BYTES), LIGHT_AT_A_TIME)
     return score, predicted
 
 

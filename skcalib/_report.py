@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import platform
+import re
 from collections.abc import Mapping
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
@@ -21,19 +22,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
        color: #222; background: #fff; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
 .verdict { font-size: 1.15rem; border-left: 4px solid #0072B2; padding: .4rem 1rem;
            background: #f2f7fb; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
-th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #ddd; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .82rem; }
+th, td { padding: .25rem .45rem; text-align: right; border-bottom: 1px solid #ddd; }
 th { vertical-align: bottom; } th:first-child, td:first-child, td.text { text-align: left; }
 tr.chosen { background: #f2f7fb; font-weight: 600; }
-img { max-width: 100%; height: auto; }
+img { max-width: min(100%, 62rem); height: auto; }
 .note { color: #555; font-size: .9rem; }
 """
+# Spaces of a cell but those before brackets.
+WITHIN = re.compile(r" (?![\[(])")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 
 
@@ -167,7 +170,9 @@ def _table(rows: list[list[str]], chosen: str | None = None, head: bool = True) 
     for i, row in enumerate(rows):
         tag = "th" if head and i == 0 else "td"
         kind = "" if head else ' class="text"'
-        cells = "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell in row)
+        # A number and its deviation, or the two ends of an interval, stay on one line.
+        texts = row if tag == "th" or kind else [WITHIN.sub("\u00a0", cell) for cell in row]
+        cells = "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for text in texts)
         marked = ' class="chosen"' if i and row[0] == chosen else ""
         lines.append(f"<tr{marked}>{cells}</tr>")
     return f'<div class="wide"><table>{"".join(lines)}</table></div>'

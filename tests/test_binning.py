@@ -101,6 +101,24 @@ def test_one_column_is_binned_as_the_definition_says(method, weighted, threshold
         np.testing.assert_allclose(sums(table)[0], expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("threshold", [None, 0.01])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_the_blocks_of_a_table_do_not_show(n_classes, weighted, threshold, monkeypatch):
+    """Entries summed a few at a time, in threads, give the table of all at once."""
+    P, code, w = coarse(200, n_classes, seed=n_classes)
+    w = w if weighted else np.ones(200)
+    scores, bins, first = Scores(P, "proba"), Bins(7), int(n_classes == 2)
+    whole = columns_table(scores, code, w, bins, threshold=threshold, first=first)
+    monkeypatch.setattr("skcalib._binning.GATHERED", 5)
+    monkeypatch.setattr("skcalib._binning.LIGHT_BLOCK_BYTES", 8 * n_classes * 3)
+    monkeypatch.setattr("skcalib._binning.LIGHT_AT_A_TIME", 2)
+    monkeypatch.setattr("skcalib._blocks.thread_count", lambda: 3)
+    parts = columns_table(scores, code, w, bins, threshold=threshold, first=first)
+    np.testing.assert_array_equal(parts.count, whole.count)
+    np.testing.assert_allclose(sums(parts), sums(whole), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("threshold", [None, 0.01, 0.2])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3, 10, 100])

@@ -524,3 +524,15 @@ def test_a_verdict_writes_no_gain_as_0_without_a_sign():
     for part in ("gain", "low", "high"):
         frame.loc[frame.index[1], ("log_loss", part)] = -0.0
     assert verdict(frame)[1].endswith("(the best, temperature, by 0, interval 0 to 0).")
+
+
+@pytest.mark.filterwarnings("ignore:TemperatureScaling reached the upper bound")
+def test_a_verdict_doubts_columns_in_another_order_than_the_labels():
+    """A model that is nearly always wrong is nearly always one whose columns were swapped."""
+    y, Z = scores(600, factor=1.5)
+    swapped, right = (
+        compare_calibrators(W, y, ["matrix"], metrics=["log_loss"]) for W in (Z[:, ::-1] * 3, Z * 3)
+    )
+    assert swapped["argmax changed"]["matrix"] > 0.5 > right["argmax changed"]["matrix"]
+    assert verdict(swapped)[1].endswith("do not follow the sorted labels: check that first.")
+    assert "sorted labels" not in verdict(right)[1]

@@ -185,7 +185,8 @@ class ComparisonDisplay:
         ax.set_ylim(len(self.frame) - 0.5, -0.5)
         ax.grid(axis="y", color="0.9", zorder=0)
         ax.set_axisbelow(True)
-        ax.xaxis.set_major_locator(MaxNLocator(4))
+        # Few and short labels: panels are narrow, and those of neighbours would touch.
+        ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
         ax.set_title(_in_lines(name), fontsize="medium")
         ax.spines[["top", "right"]].set_visible(False)
         return marks
