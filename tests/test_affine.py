@@ -135,6 +135,81 @@ def test_steps_that_run_out_are_a_warning():
         fit(Z, y, full=True, penalty=(0.0, 0.0, 0.0), max_iter=1)
 
 
+def test_a_start_where_all_rows_are_certain_still_finds_the_temperature():
+    """A margin of 1 in every row and a share p of wrong ones: 1 / T = logit(1 - p)."""
+    Z = np.tile([1.0, 0.0], (1000, 1))
+    y, w = np.zeros(1000, dtype=np.intp), np.ones(1000)
+    y[0], w[0] = 1, 999e-6
+    odds = w[1:].sum() / w[0]
+    found = find_temperature(Scores(Z, "logits"), y, w)
+    assert found.bound == ""
+    assert found.value == pytest.approx(1 / np.log(odds), rel=1e-8)
+
+
+@pytest.mark.parametrize(("wide", "narrow"), [(0.70, 0.30), (0.75, 0.25)])
+def test_of_two_close_minima_of_the_brier_score_the_lower_wins(wide, narrow):
+    """Rows of margin 1, three of ten wrong, and rows of margin 1e-4, one of a hundred wrong.
+
+    A scale that serves the one kind takes the other for certain or for a coin: two minima, each
+    at ``1 / T = logit(1 - p) / margin``, of nearly the same height.
+    """
+    n = 2000
+    margin = np.repeat([1.0, 1e-4], [round(wide * n), round(narrow * n)])
+    Z = np.column_stack([margin, np.zeros(n)])
+    y = np.zeros(n, dtype=np.intp)
+    y[: round(0.3 * wide * n)] = 1
+    y[n - round(0.01 * narrow * n) :] = 1
+
+    def brier(T):
+        Q = np.exp(log_softmax(Z / T, axis=1))
+        return 2 * np.mean((Q[:, 1] - y) ** 2)
+
+    found = find_temperature(Scores(Z, "logits"), y, np.ones(n), "brier").value
+    of_wide, of_narrow = 1 / np.log(7 / 3), 1e-4 / np.log(99)
+    assert abs(brier(of_wide) - brier(of_narrow)) < 0.05
+    expected = min(of_wide, of_narrow, key=brier)
+    assert found == pytest.approx(expected, rel=1e-3)
+    assert brier(found) <= brier(expected) + 1e-12
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_tolerance_below_rounding_ends_at_the_optimum_with_a_warning(full):
+    """No step makes the gradient smaller any more: the fit stops there, not at `max_iter`."""
+    Z, y = data(300, 4)
+    penalty = (0.0, 0.0, 0.0)
+    with pytest.warns(ConvergenceWarning, match="did not converge in .* of at most 100"):
+        fitted = fit(Z, y, full=full, penalty=penalty, tol=1e-18)
+    assert fitted.n_iter < 20
+    assert largest_gradient(Z, y, fitted, penalty) < 1e-13
+
+
+def test_steps_solved_but_roughly_lead_to_the_same_optimum(monkeypatch):
+    """Two products with the Hessian for each step: more steps, and the gradient asked for."""
+    Z, y = data(600, 20)
+    penalty = (0.0, 0.0, 0.0)
+    assert newton.LARGEST_EXACT < 21 * 20
+    by_many = fit(Z, y, full=True, penalty=penalty)
+    monkeypatch.setattr(newton, "MAX_PRODUCTS", 2)
+    by_few = fit(Z, y, full=True, penalty=penalty)
+    assert by_few.n_iter > by_many.n_iter
+    assert largest_gradient(Z, y, by_few, penalty) < 1.5e-8
+
+
+def test_a_curvature_lost_in_rounding_is_a_warning_and_no_wrong_map():
+    """Scores that differ by 1e-8 need a W so large that its off-diagonal is penalised to 0.
+
+    The penalty's curvature is then so far above the loss's that rounding turns the sign of the
+    curvature along some directions.
+    """
+    Z, y = data(100, 5, scale=1.0)
+    dirichlet = DirichletCalibrator(reg_lambda=1e-8, reg_mu=0.0, input="logits")
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        found = dirichlet.fit(1e-8 * Z, y).predict_proba(1e-8 * Z)
+    centred = Z - Z.mean(axis=1, keepdims=True)
+    expected = VectorScaling(penalty=None, input="logits").fit(centred, y).predict_proba(centred)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
 # ------------------------------------------------------------------------- passes over the data
 
 

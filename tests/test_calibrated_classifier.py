@@ -929,6 +929,14 @@ def test_tags_are_those_of_the_estimator():
     assert not frozen._skip_test
 
 
+def test_tags_of_what_is_no_classifier_are_those_of_any_classifier():
+    """Scikit-learn asks for tags before a fit can refuse the estimator."""
+    tags = get_tags(CalibratedClassifier(LinearRegression()))
+    assert tags.estimator_type == "classifier"
+    assert tags.classifier_tags.multi_class
+    assert not tags.classifier_tags.poor_score
+
+
 def test_missing_values_reach_an_estimator_that_takes_them(two):
     X, y = two
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -105,6 +106,22 @@ def test_compare_in_folds_saves_a_fit_of_all_rows(capsys):
     assert joblib.load("t.joblib").temperature_ == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("jobs", [1, 2, -1])
+def test_jobs_are_those_of_the_comparison(capsys, monkeypatch, jobs):
+    """And the numbers do not depend on them."""
+    np.savez("p.npz", logits=Z, labels=Y)
+    expected, given = run(capsys, "compare", "p.npz", *FEW), []
+
+    def compare(*args, n_jobs, **keywords):
+        given.append(n_jobs)
+        return skcalib.compare_calibrators(*args, **keywords)
+
+    monkeypatch.setattr("skcalib.__main__.compare_calibrators", compare)
+    printed = run(capsys, "compare", "p.npz", *FEW, "--jobs", jobs)
+    assert mean_log_loss(printed, "temperature") == mean_log_loss(expected, "temperature")
+    assert given == [jobs]
+
+
 def test_all_calibrators_by_default(capsys):
     np.savez("p.npz", logits=Z, labels=Y)
     printed = run(capsys, "compare", "p.npz", "--cv", 2, "--metrics", "log_loss")
@@ -145,6 +162,21 @@ def test_a_table_is_read_by_the_names_of_its_columns(capsys, frame, options, ind
     test = np.arange(300) % 2 == 1 if "split" in printed else slice(None)
     loss = log_loss(Y[test], P[test])
     assert mean_log_loss(printed, "identity") == pytest.approx(loss, abs=2e-4)
+
+
+@pytest.mark.parametrize("header", ["dog,labels", "p,p,labels"])
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_columns_that_no_label_tells_apart_are_in_the_order_of_the_file(header, kind):
+    """One column, of P(second), be it named by the class; or two of one name."""
+    p, y = np.array([0.2, 0.7, 0.6, 0.1]), np.array([0, 1, 0, 1])
+    given = pd.DataFrame(p[:, None] if header.count(",") == 1 else np.column_stack([1 - p, p]))
+    labels = np.array(["cat", "dog"])[y] if kind is str else y.astype(kind)
+    Path("p.csv").write_text(f"{header}\n")
+    given.assign(labels=labels).to_csv("p.csv", mode="a", index=False, header=False)
+    found = read_predictions("p.csv")
+    assert found.classes is None
+    assert found.labels.tolist() == labels.tolist()
+    np.testing.assert_allclose(found.scores, given.to_numpy().squeeze(), rtol=1e-12)
 
 
 def test_columns_named_by_numbers_are_in_their_order():
@@ -278,6 +310,21 @@ def test_report_is_one_page_that_needs_nothing_else(capsys):
         assert expected in said
 
 
+def test_report_says_what_is_in_doubt_and_compares_no_metric_with_itself(capsys):
+    """Every row is right and certain: nothing is gained, and T meets its bound."""
+    pytest.importorskip("matplotlib")
+    np.savez("p.npz", logits=1e5 * Z, labels=Z.argmax(axis=1))
+    assert "No calibration needed" in run(capsys, "compare", "p.npz", *FEW, "--report", "r.html")
+    text = Path("r.html").read_text(encoding="utf-8")
+    assert "<h2>Left out, failed or in doubt</h2>" in text
+    assert "<li>temperature: TemperatureScaling reached the lower bound of T" in text
+    assert "Do the metrics agree?" not in text
+    assert Page(text).open == []
+    _, text = report(capsys)  # two metrics, and nothing in doubt
+    assert "<h2>Do the metrics agree?</h2>" in text
+    assert "in doubt" not in text
+
+
 def test_report_without_matplotlib_says_so(capsys, monkeypatch):
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -362,12 +409,16 @@ def test_a_broken_csv_is_one_line(capsys, text, complaint):
 def test_no_file_and_no_archive(capsys, tmp_path):
     open("text.npz", "w").close()
     (tmp_path / "folder.npz").mkdir()
+    with zipfile.ZipFile("header.npz", "w") as archive:
+        for name in ("logits", "labels"):
+            archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00\x03\x00{}\n")
     for path, complaint in (
         ("absent.npz", "No such file"),
         ("absent.csv", "No such file"),
         ("text.npz", "not an .npz file"),
         ("folder.npz", "directory"),
         ("p.txt", "its ending is '.txt'"),
+        ("header.npz", "header.npz: Header does not contain the correct keys"),
     ):
         assert complaint in fails(capsys, "compare", path)
 
@@ -383,6 +434,7 @@ def test_wrong_options_are_one_line(capsys):
         (["--metrics", "ece"], "'ece' is not the name of a metric"),
         (["--calibrators", "platts"], "'platts'"),
         (["--labels", "y"], "has no 'y'"),
+        (["--scores", "logits", "labels"], "--scores names one array of an .npz; got 2"),
         (["--report", "folder.html"], "folder.html: cannot be written"),
         (["--cv", "1"], "argument --cv: must be a whole number, at least 2; got 1"),
         (["--cv", "x"], "argument --cv: must be a whole number"),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn import metrics as metrics_of_scikit_learn
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -23,7 +24,7 @@ from skcalib import (
     metric_rank_correlation,
 )
 from skcalib._compare import HEAVY_CLASSES, METRICS, calibrators_by_name, recorded_warnings
-from skcalib._comparison_frame import verdict
+from skcalib._comparison_frame import metric_names, verdict
 from skcalib.metrics import (
     expected_calibration_error,
     get_scorer,
@@ -210,6 +211,16 @@ def test_verdict_without_intervals_claims_nothing():
     assert "no interval" in verdict(frame)[1]
 
 
+def test_verdict_without_numbers_is_the_identity():
+    """Where every calibrator failed, or none was named, and it says so."""
+    y, Z = scores(60)
+    for calibrators in ([Failing()], []):
+        frame = compare_calibrators(Z, y, calibrators, metrics=["log_loss"])
+        name, sentence = verdict(frame)
+        assert name == "identity"
+        assert sentence == "Nothing to compare: no calibrator but the identity has numbers."
+
+
 def test_share_of_rows_whose_class_changes():
     """Counted against the argmax of the scores, by weight."""
     y, Z = scores(factor=1.0)
@@ -338,6 +349,21 @@ def test_scores_of_scikit_learn_are_best_where_large():
     assert frame.loc["lr", ("brier_score", "mean")] == pytest.approx(2 * halved)
 
 
+@pytest.mark.parametrize("name", ["roc_auc", "neg_log_loss"])
+def test_a_scorer_of_scikit_learn_is_taken_as_it_is(name):
+    """Passed itself, its own score is shown, sign and all, and more of it is better."""
+    y, Z = scores(300, n_classes=2)
+    scorer = metrics_of_scikit_learn.get_scorer(name)
+    given = {"itself": scorer, "by name": name}
+    frame = compare_calibrators(Z, y, TWO, metrics=given, cv=2, n_resamples=5, random_state=0)
+    sign = -1 if name.startswith("neg") else 1
+    np.testing.assert_allclose(frame["itself"]["mean"], sign * frame["by name"]["mean"])
+    np.testing.assert_array_equal(frame["itself"]["rank"], frame["by name"]["rank"])
+    assert (frame["itself"]["gain"] > 0).tolist() == (frame["by name"]["gain"] > 0).tolist()
+    (alone,) = metric_names(compare_calibrators(Z, y, TWO, metrics=scorer, cv=2, n_resamples=0))
+    assert alone == {"roc_auc": "roc_auc_score", "neg_log_loss": "log_loss"}[name]
+
+
 def test_weight_2_is_two_copies_and_weight_0_is_absence():
     """In fits, folds and values."""
     y, Z = scores(120)
@@ -401,12 +427,15 @@ def test_rare_and_missing_classes():
         ({"metrics": []}, "metrics is empty"),
         ({"metrics": ["log_loss", "neg_log_loss"]}, "twice"),
         ({"metrics": [3]}, "got 3"),
+        ({"metrics": 3}, "metrics must be a list or a dict of metrics; got 3"),
         ({"calibrators": ["no_such"]}, "'no_such' is not the name of a calibrator"),
         ({"calibrators": [TemperatureScaling]}, "TemperatureScaling()"),
         ({"calibrators": [3]}, "got 3"),
+        ({"calibrators": 3}, "calibrators must be a list or a dict; got 3"),
         ({"calibrators": {"identity": TemperatureScaling()}}, "baseline"),
         ({"calibrators": ["vector", "vector"]}, "twice"),
         ({"cv": 100}, "cv=100"),
+        ({"cv": []}, "cv gives no folds; pass a number of folds"),
         ({"test": (np.zeros((2, 3)),)}, "test must be"),
         ({"test": (np.ones((5, 2)), [0, 1, 0, 1, 0])}, "2 classes"),
         ({"test": (np.full((5, 3), 1 / 3), [0, 1, 2, 1, 0])}, "probability vectors"),
@@ -449,6 +478,12 @@ def test_progress_is_told_on_stderr(monkeypatch, capsys):
     compare_calibrators(Z, y, TWO, metrics=["log_loss"], verbose=1)
     assert bars == [2]
     assert capsys.readouterr().err == ""
+    compare_calibrators(Z, y, TWO, metrics=["log_loss"], verbose=2)
+    assert bars == [2]  # lines stay in a log, a bar does not
+    assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "1/2 temperature",
+        "2/2 vector",
+    ]
 
 
 def test_rank_correlation_is_spearmans():

@@ -92,6 +92,7 @@ def test_labels_may_come_in_any_order_but_columns_are_sorted():
         (np.array(["a", 1, "c", "a"], dtype=object), None, "mixes strings and numbers"),
         ([0.5, 1.0, 2.0, 0.0], None, "Unknown label type: continuous. y_true has 0.5 at row 0"),
         (np.array(["2020-01-01"] * 4, dtype="datetime64[D]"), None, "Unknown label type"),
+        ([0, 1, 2j, 0], None, "Complex data not supported: y_true holds complex128 labels"),
         (np.array([(0,), (1,), (2,), (0,)], dtype=object)[:, 0].tolist(), [0, 1, 2], None),
         (np.array([{}, 1, 2, 0], dtype=object), None, "y_true has a dict at row 0"),
         (np.eye(3)[[0, 1, 2, 0]], None, r"if it is one-hot, pass y_true.argmax\(axis=1\)"),

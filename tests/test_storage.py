@@ -24,8 +24,10 @@ from sklearn.pipeline import make_pipeline
 
 import skcalib
 from skcalib import (
+    AutoCalibrator,
     CalibratedClassifier,
     ClassifierScores,
+    EnsembleTemperatureScaling,
     HistogramBinning,
     IdentityCalibrator,
     IsotonicCalibrator,
@@ -400,6 +402,10 @@ def test_an_attribute_that_cannot_be_stored_is_named():
     calibrator.table_ = object()
     with pytest.raises(ValueError, match=r"IdentityCalibrator.table_ is a object, which cannot be"):
         to_dict(calibrator)
+    for array in (np.array([1j]), np.array(["2020-01-01"], dtype="datetime64[D]")):
+        calibrator.table_ = [array]
+        with pytest.raises(ValueError, match=r"table_: an array of \S+ cannot be stored"):
+            to_dict(calibrator)
     calibrator.table_ = loop = []
     loop.append(loop)
     with pytest.raises(ValueError, match="hold themselves"):
@@ -431,6 +437,9 @@ VECTOR = to_dict(fitted(VectorScaling(), names=["a", "b", "c"]))
 HISTOGRAM = to_dict(fitted(HistogramBinning(n_bins=3)))
 ISOTONIC = to_dict(fitted(IsotonicCalibrator()))
 TEMPERATURE = to_dict(fitted(TemperatureScaling(objective=own_metric)))
+ENSEMBLE = to_dict(fitted(EnsembleTemperatureScaling()))
+AUTO = to_dict(fitted(AutoCalibrator()))
+SHARED = to_dict(fitted(AutoCalibrator(order_preserving=True)))
 
 # name: (document, where, what is put there, what the message says)
 TAMPERED = {
@@ -453,6 +462,12 @@ TAMPERED = {
     "inf": (VECTOR, ["fitted", "coef_", "array", 0], "inf", "VectorScaling.coef_ must be from"),
     "overflow": (VECTOR, ["fitted", "coef_", "array", 0], 1e308, "VectorScaling.coef_ must be"),
     "whole": (VECTOR, ["fitted", "coef_", "array", 0], 10**400, "coef_: a value lies outside the"),
+    "half overflow": (
+        VECTOR,
+        ["fitted", "coef_"],
+        {"dtype": "float16", "shape": [3], "array": [1.0, 1.0, 65520.0]},
+        "coef_: a value lies outside the range of float16",
+    ),
     "text": (VECTOR, ["fitted", "coef_", "array", 0], "1", "coef_: a float must be a number"),
     "null": (VECTOR, ["fitted", "coef_", "array", 0], None, "has an entry of another type"),
     "truth": (VECTOR, ["fitted", "coef_", "array", 0], True, "has an entry of another type"),
@@ -509,6 +524,16 @@ TAMPERED = {
     "values that fall": (
         ISOTONIC, ["fitted", "y_thresholds_", 1, "array", 0], 1.0, "y_thresholds_ must be in asc",
     ),
+    "weights of a sum of 2": (
+        ENSEMBLE, ["fitted", "weights_", "array"], [1.0, 0.5, 0.5], "must sum to 1; got a sum of 2",
+    ),
+    "strengths of no fit": (
+        AUTO, ["fitted", "strengths_"], {"dict": [["t", 1.0], ["b", 1.0]]},
+        r"strengths_ must name the groups of a fit; got \['t', 'b'\]: fit it again",
+    ),
+    "answers that are no numbers": (
+        SHARED, ["fitted", "_theta", "array", 1], 1e10, "attributes do not give probabilities",
+    ),
     "a map less": (ISOTONIC, ["fitted", "X_thresholds_"], [], "a list of 3 arrays"),
 }  # fmt: skip
 
@@ -524,6 +549,14 @@ def test_a_tampered_document_is_refused_in_one_line(case, tmp_path):
     with pytest.raises(ValueError, match=message) as caught:
         load_json(tmp_path / "c.json")
     assert str(caught.value).startswith(str(tmp_path / "c.json"))
+
+
+@pytest.mark.parametrize("value", [np.ones(3), (1.0, 1.0, 1.0), {1.0}], ids=repr)
+def test_a_document_made_by_hand_of_what_json_does_not_hold_is_refused(value):
+    bad = {**VECTOR, "fitted": {**VECTOR["fitted"], "coef_": value}}
+    kind = type(value).__name__
+    with pytest.raises(ValueError, match=f"^VectorScaling.coef_: {kind} is no JSON value.$"):
+        from_dict(bad)
 
 
 @pytest.mark.parametrize("document", [None, [], "x", 3, {}, {"format": "skcalib"}])

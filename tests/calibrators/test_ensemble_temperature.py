@@ -147,6 +147,19 @@ def test_rows_that_are_hopelessly_wrong_keep_a_finite_loss():
     )
 
 
+@pytest.mark.parametrize("seed", [14, 55, 365])
+def test_members_that_all_but_agree_end_the_fit(seed):
+    """Of logits that say nothing T is so large that its member is uniform, but for rounding."""
+    rng = np.random.default_rng(seed)
+    Z, y = 1e4 * rng.normal(size=(500, 3)), rng.integers(3, size=500)
+    ensemble = EnsembleTemperatureScaling().fit(Z, y)
+    assert ensemble.temperature_ > 1e5
+    assert ensemble.n_iter_ <= 100
+    loss = nll(ensemble.predict_proba(Z), y)
+    for member in members(Z, ensemble.temperature_):
+        assert loss <= nll(member, y) + 1e-12
+
+
 def test_impossible_classes_and_a_missing_one_are_answered():
     Z, y, w = data(300, 4)
     y[y == 2] = 0

@@ -173,6 +173,23 @@ def test_no_matrix_no_heat_map():
         display.plot_coef()
 
 
+@pytest.mark.parametrize("part", ["ref_line", "points", "histogram"])
+def test_each_part_may_be_left_out(part):
+    """That part alone: the diagonal, the rows, or the strip of scores below."""
+    y, _, Z = predictions(100)
+    fitted = skcalib.VectorScaling().fit(Z, y)
+    whole = CalibrationMapDisplay.from_estimator(fitted, Z)
+    display = CalibrationMapDisplay.from_estimator(fitted, Z).plot(**{part: False})
+    drawn = {
+        "ref_line": any(line.get_label() == "as before" for line in display.ax_.lines),
+        "points": display.points_ is not None and len(display.ax_.collections) == 2,
+        "histogram": display.histogram_ is not None and len(display.ax_.child_axes) == 1,
+    }
+    assert drawn == {name: name != part for name in drawn}
+    assert display.band_ is not None
+    np.testing.assert_allclose(display.line_.get_data(), whole.line_.get_data())
+
+
 def test_wrong_arguments_are_refused():
     """Shapes, labels and classes are checked."""
     _, P, _ = predictions(50)

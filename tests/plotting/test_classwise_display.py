@@ -82,6 +82,20 @@ def test_chosen_classes_and_kinds():
     assert [ax.get_title().split(":")[0] for ax in curves.axes_] == ["dog", "ant"]
 
 
+def test_the_reference_may_be_left_out():
+    """Neither the errors of a calibrated model nor diagonals; bars and curves stay."""
+    y, P, _ = predictions()
+    display, whole = (
+        ClasswiseDisplay.from_predictions(y, P, n_curves=2, ref_line=ref_line)
+        for ref_line in (False, True)
+    )
+    assert display.expected_line_ is None
+    assert len(display.ax_.patches) == len(whole.ax_.patches) - 1
+    assert [len(ax.lines) for ax in display.axes_[1:]] == [1, 1]
+    assert [len(ax.lines) for ax in whole.axes_[1:]] == [2, 2]
+    np.testing.assert_array_equal(heights(display.bars_), heights(whole.bars_))
+
+
 def test_two_models_share_axes_in_one_order():
     """The second takes order and classes of the first; without them it is refused."""
     y, P, Z = predictions(n_classes=5)

@@ -108,6 +108,15 @@ def test_several_models_and_chosen_views():
     assert KSDisplay.from_predictions(y, P, views="percentile", ax=ax).ax_ is ax
 
 
+def test_three_views_leave_no_empty_panel():
+    """In a grid of two by two the fourth place stays free."""
+    y, P, _ = predictions(50)
+    views = ["cumulative_percentile", "cumulative_score", "score"]
+    display = KSDisplay.from_predictions(y, P, views=views)
+    assert display.figure_.axes == list(display.axes_)
+    assert len(display.axes_) == 3
+
+
 @pytest.mark.parametrize("n_classes", [2, 1000])
 def test_exact_probabilities_of_few_rows(n_classes):
     """One distinct score, certain and float32, with classes that have no row."""
