@@ -63,8 +63,17 @@ class Bins:
 
     def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
         """Bin of each score; 0 falls in the first bin and 1 in the last, whichever side closes."""
-        inner = self.uniform_edges()[1:-1]
-        return np.searchsorted(inner, score, side="left" if self.closed == "right" else "right")
+        edges = self.uniform_edges()
+        # Rounding puts a score next to an edge a bin off, no more; then the edges decide.
+        place = np.multiply(score, self.n_bins, dtype=np.float64).astype(np.intp)
+        index = np.minimum(place, self.n_bins - 1, out=place)
+        lower, upper = edges[index], edges[index + 1]
+        if self.closed == "right":
+            index += (score > upper).view(np.int8) - (score <= lower).view(np.int8)
+        else:
+            index += (score >= upper).view(np.int8) - (score < lower).view(np.int8)
+        np.maximum(index, 0, out=index)
+        return np.minimum(index, self.n_bins - 1, out=index)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,9 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
             f"Expected 2D array, got {'None' if X is None else 'scalar array'} instead: {name} "
             "must be (n, K) scores or (n,) scores of the second class. Reshape your data."
         )
+    # Nothing to convert: looking for frames takes as long as an error of a few thousand rows.
+    if type(X) is np.ndarray and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.size:
+        return X
     with reading(name, X, "pass (n, K) or (n,) numbers"):
         # Frames of pandas and sparse matrices have no cheap array; scikit-learn knows them.
         if not (hasattr(X, "iloc") or hasattr(X, "tocsr") or isinstance(X, np.matrix)):
@@ -306,7 +309,7 @@ def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[A
             f"Unknown label type: {name} has dtype {array.dtype}; labels are integers, booleans "
             "or strings."
         )
-    array = column_or_1d(array, warn=warn)
+    array = array if array.ndim == 1 else column_or_1d(array, warn=warn)
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
         if array.dtype.kind == "O":  # strings, kept as they are
