@@ -6,6 +6,7 @@ import argparse
 import os
 import pickle
 import sys
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -232,8 +233,15 @@ def run_compare(args: argparse.Namespace) -> str:
         "",
         sentence,
     ]
-    if args.report:
-        after = predict_held_out(calibrator, data).pooled()
+    # Fits of folds have been told above; what the fit of all rows adds is told here.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        after = predict_held_out(calibrator, data).pooled() if args.report else None
+        fit_rows = slice(None) if test is None else data.splits[0][0]
+        fitted = fit_calibrator(calibrator, data, fit_rows).calibrator_ if args.save else None
+    texts = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
+    lines += [f"{chosen}: {text}" for text in texts if text not in frame["warning"][chosen]]
+    if after is not None:
         settings = {
             "file": args.file,
             "rows": f"{data.code.size:,}",
@@ -248,9 +256,8 @@ def run_compare(args: argparse.Namespace) -> str:
         page = report_html(title, frame, chosen, sentence, before, after, settings)
         Path(args.report).write_text(page, encoding="utf-8")
         lines.append(f"report: {args.report}")
-    if args.save:
-        fit_rows = slice(None) if test is None else data.splits[0][0]
-        save(fit_calibrator(calibrator, data, fit_rows).calibrator_, args.save)
+    if fitted is not None:
+        save(fitted, args.save)
         lines.append(f"calibrator ({chosen}): {args.save}")
     return "\n".join(lines)
 

@@ -131,7 +131,10 @@ def _array_to_plain(array: NDArray[Any], where: str, other: Other) -> dict[str, 
     kind = array.dtype.kind
     name = {"U": "str", "T": "str", "S": "bytes", "O": "object"}.get(kind, array.dtype.name)
     if name not in DTYPES:
-        raise ValueError(f"{where}: an array of {name} cannot be stored.")
+        raise ValueError(
+            f"{where}: an array of {name} cannot be stored; its labels and parameters must be "
+            "numbers, strings or booleans."
+        )
     values = array.ravel().tolist()
     if kind == "f" and not np.isfinite(array).all():
         values = [v if math.isfinite(v) else _name_special(v) for v in values]

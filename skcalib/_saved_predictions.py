@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -85,6 +86,8 @@ def _read_npz(
         def array(name: str) -> NDArray[Any]:
             try:
                 return np.asarray(data[name])
+            except (SyntaxError, TokenError) as error:  # of a header that is read as Python
+                raise ValueError(f"{name!r} is damaged: save it again by np.savez") from error
             except ValueError as error:
                 if "allow_pickle" not in str(error):
                     raise
@@ -284,10 +287,6 @@ def write_predictions(
 ) -> None:
     """Write calibrated probabilities, with the labels and the split that were read."""
     suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise ValueError(
-            f"the output must be one of {', '.join(SUFFIXES)}; its ending is {suffix!r}"
-        )
     others: dict[str, NDArray[Any]] = {}
     if read.labels is not None:
         others["labels"] = read.labels

@@ -193,7 +193,9 @@ def _restore(
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"The stored {cls.__name__} is refused: {reason}") from error
     if not answers:
-        raise ValueError(f"{cls.__name__}: the fitted attributes do not give probabilities.")
+        raise ValueError(
+            f"{cls.__name__}: the fitted attributes do not give probabilities: fit it again."
+        )
     return calibrator
 
 

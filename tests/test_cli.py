@@ -325,6 +325,18 @@ def test_report_says_what_is_in_doubt_and_compares_no_metric_with_itself(capsys)
     assert "in doubt" not in text
 
 
+def test_what_a_fit_says_is_told_once(capsys, recwarn):
+    """The report and the saved calibrator are fits again of what the table is about."""
+    y = np.repeat([0, 1, 1], 100)
+    swapped = np.random.default_rng(0).normal(size=(300, 2)) + 2 * np.eye(2)[1 - y]
+    np.savez("p.npz", logits=swapped, labels=y)
+    options = ["--calibrators", "vector", "--metrics", "log_loss", "--save", "c.json"]
+    printed = run(capsys, "compare", "p.npz", *options, "--report", "r.html")
+    assert "Calibrate by vector" in printed
+    assert printed.count("reached the upper bound") == 1
+    assert not recwarn.list
+
+
 def test_report_without_matplotlib_says_so(capsys, monkeypatch):
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -409,9 +421,10 @@ def test_a_broken_csv_is_one_line(capsys, text, complaint):
 def test_no_file_and_no_archive(capsys, tmp_path):
     open("text.npz", "w").close()
     (tmp_path / "folder.npz").mkdir()
-    with zipfile.ZipFile("header.npz", "w") as archive:
-        for name in ("logits", "labels"):
-            archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00\x03\x00{}\n")
+    for file, header in (("header.npz", b"{}\n"), ("cut.npz", b"{x\n")):
+        with zipfile.ZipFile(file, "w") as archive:
+            for name in ("logits", "labels"):
+                archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00\x03\x00" + header)
     for path, complaint in (
         ("absent.npz", "No such file"),
         ("absent.csv", "No such file"),
@@ -419,6 +432,7 @@ def test_no_file_and_no_archive(capsys, tmp_path):
         ("folder.npz", "directory"),
         ("p.txt", "its ending is '.txt'"),
         ("header.npz", "header.npz: Header does not contain the correct keys"),
+        ("cut.npz", "cut.npz: 'logits' is damaged: save it again by np.savez"),
     ):
         assert complaint in fails(capsys, "compare", path)
 

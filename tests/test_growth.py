@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 
 import joblib
 import numpy as np
@@ -50,6 +51,7 @@ JOBS = {type(fit).__name__: fit for fit in FITS} | ERRORS
 LINEAR = 1.35
 
 
+@cache
 def sample(n, n_classes):
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(n, n_classes))

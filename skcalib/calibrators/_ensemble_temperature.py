@@ -22,8 +22,8 @@ Intp = NDArray[np.intp]
 # The fit ends where no weights at all could have a mean loss lower by more than this.
 LOSS_TOLERANCE = 1e-12
 MAX_STEPS = 100
-# A loss is not known more precisely.
-LOSS_ROUNDING = 1e-15
+# A loss is not known more precisely, relatively.
+LOSS_ROUNDING = 1e-14
 # All sets of members that may have a weight above 0.
 FACES = [list(face) for size in (1, 2, 3) for face in combinations(range(3), size)]
 
@@ -69,7 +69,7 @@ def mixture_weights(F: Float64Array, w: Float64Array) -> tuple[Float64Array, int
         # step, which is as good as free, squares what is left.
         last = gain.max() <= 1.0 + LOSS_TOLERANCE
         R *= np.sqrt(share)[:, None]
-        towards = _model_minimum(np.einsum("ij,ik->jk", R, R), 2.0 * gain - 1.0) - v
+        towards = _model_step(np.einsum("ij,ik->jk", R, R), gain, v)
         slope = float((1.0 - gain) @ towards)
         length = 1.0
         while True:
@@ -78,7 +78,7 @@ def mixture_weights(F: Float64Array, w: Float64Array) -> tuple[Float64Array, int
             mixture = np.einsum("ij,j->i", F, new)
             if (mixture >= lowest).all():
                 found = -weighted_sum(share, np.log(mixture))
-                if found <= loss + 1e-4 * length * slope + LOSS_ROUNDING:
+                if found <= loss + 1e-4 * length * slope + LOSS_ROUNDING * max(1.0, loss):
                     break
             length /= 2.0
             if length < 1e-12:
@@ -87,19 +87,27 @@ def mixture_weights(F: Float64Array, w: Float64Array) -> tuple[Float64Array, int
     return v, MAX_STEPS
 
 
-def _model_minimum(hessian: Float64Array, linear: Float64Array) -> Float64Array:
-    """Return v >= 0 of the least ``v' hessian v / 2 - linear' v``: the best stationary face."""
+def _model_step(hessian: Float64Array, gain: Float64Array, v: Float64Array) -> Float64Array:
+    """Return d with v + d >= 0 of the least ``d' hessian d / 2 + (1 - gain)' d``.
+
+    That is the best stationary face. Heights are those of steps, not of the places they lead to:
+    members that say nearly the same differ by less than the rounding of the latter.
+    """
     scale = np.sqrt(np.diag(hessian))
-    scale = 1.0 / np.where(scale > 0.0, scale, 1.0)
-    H, c = hessian * np.outer(scale, scale), linear * scale
+    # A member that no row needs is left as it is: of its scale, squares overflow.
+    scale = 1.0 / np.where(scale > 1e-100, scale, 1.0)
+    H, c = hessian * np.outer(scale, scale), (2.0 * gain - 1.0) * scale
     best, lowest = np.zeros(3), np.inf
     for face in FACES:
         # Least squares, as members that say the same make it singular.
         part = np.linalg.lstsq(H[np.ix_(face, face)], c[face], rcond=None)[0]
-        height = float(part @ H[np.ix_(face, face)] @ part / 2.0 - c[face] @ part)
-        if (part >= 0.0).all() and height < lowest:
-            best, lowest = np.zeros(3), height
-            best[face] = part
+        if (part < 0.0).any():
+            continue
+        step = -v / scale
+        step[face] += part
+        height = float(step @ H @ step / 2.0 + ((1.0 - gain) * scale) @ step)
+        if height < lowest:
+            best, lowest = step, height
     return best * scale
 
 
