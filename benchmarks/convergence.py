@@ -28,7 +28,7 @@ from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, Vect
 from skcalib._affine_nll import AffineNLL
 from skcalib._simplex import Scores
 
-PASSES = "value_and_gradient", "hessian_product", "hessian_of_pairs", "hessian_by_class", "factors"
+PASSES = "value_and_gradient", "hessian_of_pairs", "hessian_by_class", "factors"
 MIB = 2**20
 
 Array = NDArray[np.float64]
@@ -69,7 +69,11 @@ def counted() -> Iterator[dict[str, float]]:
     patches = [
         mock.patch.object(AffineNLL, name, counting(getattr(AffineNLL, name))) for name in PASSES
     ]
-    patches.append(mock.patch.object(Scores, "logits", logits))
+    at = AffineNLL.hessian_at
+    products = mock.patch.object(
+        AffineNLL, "hessian_at", lambda nll, theta: counting(at(nll, theta))
+    )
+    patches += [products, mock.patch.object(Scores, "logits", logits)]
     for patch in patches:
         patch.start()
     try:

@@ -28,6 +28,8 @@ T = TypeVar("T")
 # Where pairs of classes are counted, a row brings those that hold over this share of its doubt
 # 1 - max q: ten and the largest at most.
 SHARE_OF_DOUBT = 0.1
+# Up to so many entries the logits are made once, and the exponentials of a step: 16 MiB each.
+KEPT = 1 << 21
 # Matrix products want taller blocks than row sums do.
 TALL_BLOCK_BYTES = 4 * ROW_BLOCK_BYTES
 
@@ -187,13 +189,18 @@ class AffineNLL:
         self.code = code
         self.share = w / w.sum()
         self.pattern = pattern
+        self._kept = scores.logits(slice(None)) if scores.array.size <= KEPT else None
+
+    def _logits(self, rows: slice) -> Float64Array:
+        """Return logits of a block, to read only."""
+        return self.scores.logits(rows) if self._kept is None else self._kept[rows]
 
     def map_blocks(self, function: Callable[[slice, Float64Array], T]) -> Iterator[T]:
         """Yield ``function(rows, logits)`` of blocks as tall as the pattern likes, in order."""
         blocks = row_blocks(*self.scores.shape, self.pattern.block_bytes)
 
         def of_rows(rows: slice) -> T:
-            return function(rows, self.scores.logits(rows))
+            return function(rows, self._logits(rows))
 
         return map_blocks(of_rows, blocks) if self.pattern.threaded else map(of_rows, blocks)
 
@@ -209,7 +216,7 @@ class AffineNLL:
     ) -> Iterator[tuple[Float64Array, Float64Array, Float64Array]]:
         """Yield ``(logits, probabilities at theta, share)`` of tall blocks, one after the other."""
         for rows in row_blocks(*self.scores.shape, TALL_BLOCK_BYTES):
-            Z = self.scores.logits(rows)
+            Z = self._logits(rows)
             yield Z, self.predict(Z, theta), self.share[rows]
 
     def hessian(self, theta: Float64Array) -> Float64Array:
@@ -297,19 +304,31 @@ class AffineNLL:
 
         return all(self.map_blocks(of_rows))
 
-    def hessian_product(self, theta: Float64Array, V: Float64Array) -> Float64Array:
-        """Return the Hessian at `theta` times `V`, in the shape of `theta`."""
+    def hessian_at(self, theta: Float64Array) -> Callable[[Float64Array], Float64Array]:
+        """Return what multiplies an array of the shape of `theta` by the Hessian there."""
+        exponentials: dict[int, tuple[Float64Array, Float64Array]] = {}
 
-        def of_rows(rows: slice, Z: Float64Array) -> Float64Array:
+        def exponentiate(rows: slice, Z: Float64Array) -> tuple[Float64Array, Float64Array]:
+            if rows.start in exponentials:
+                return exponentials[rows.start]
             Q = self.pattern.apply(Z, theta)
             _, total = _exponentiate(Q)
-            U = self.pattern.apply(Z, V)
-            U -= (np.einsum("ij,ij->i", Q, U) / total)[:, None]
-            U *= Q
-            return self.pattern.adjoint(Z, U, self.share[rows] / total)
+            if self._kept is not None:
+                exponentials[rows.start] = Q, total
+            return Q, total
 
-        out = np.zeros_like(theta)
-        for part in self.map_blocks(of_rows):
-            out += part
-            del part
-        return out
+        def product(V: Float64Array) -> Float64Array:
+            def of_rows(rows: slice, Z: Float64Array) -> Float64Array:
+                Q, total = exponentiate(rows, Z)
+                U = self.pattern.apply(Z, V)
+                U -= (np.einsum("ij,ij->i", Q, U) / total)[:, None]
+                U *= Q
+                return self.pattern.adjoint(Z, U, self.share[rows] / total)
+
+            out = np.zeros_like(theta)
+            for part in self.map_blocks(of_rows):
+                out += part
+                del part
+            return out
+
+        return product

@@ -34,7 +34,7 @@ TILE = 512
 AT_A_TIME = 8
 # Where a block is read once or twice and little is done with it, threads wait for each other's
 # calls more than they compute unless blocks are larger and more of them are taken.
-LIGHT_BLOCK_BYTES = 1 << 20
+LIGHT_BLOCK_BYTES = 1 << 21
 LIGHT_AT_A_TIME = 16
 
 

@@ -10,7 +10,6 @@ never made where it would be large. Of arrays the size of the parameters eight a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 
@@ -95,11 +94,16 @@ class PenalisedNLL:
         value += self._add_pull(gradient, theta, self.centre)
         return value, self.clear_drift(gradient)
 
-    def hessian_product(self, theta: Float64Array, V: Float64Array) -> Float64Array:
-        """Return the Hessian at `theta` times `V`, in the shape of `theta`."""
-        out = self.clear_drift(self.nll.hessian_product(theta, V))
-        self._add_pull(out, V, 0.0)
-        return out
+    def hessian_at(self, theta: Float64Array) -> Linear:
+        """Return what multiplies an array of the shape of `theta` by the Hessian there."""
+        product = self.nll.hessian_at(theta)
+
+        def with_penalty(V: Float64Array) -> Float64Array:
+            out = self.clear_drift(product(V))
+            self._add_pull(out, V, 0.0)
+            return out
+
+        return with_penalty
 
     def preconditioner(self, theta: Float64Array, thorough: bool) -> Linear:
         """Return an approximate inverse of the Hessian at `theta`, symmetric and positive."""
@@ -224,7 +228,7 @@ def minimise(
             inverse = problem.preconditioner(theta, thorough=products > STALE_PRODUCTS)
         natural_size = largest(gradient, per_scale)
         step, slope, products = _conjugate_gradients(
-            partial(problem.hessian_product, theta),
+            problem.hessian_at(theta),
             inverse,
             np.negative(gradient, out=gradient),
             shrink=min(LEAST_SHRINK[theta.size > LARGEST_EXACT], np.sqrt(size / first_size)),

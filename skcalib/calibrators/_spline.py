@@ -163,8 +163,11 @@ def mean_slope(
 ) -> Float64Array:
     """Mean of the spline's slope over the stretches between two ends of rows."""
     start, width = grid.position[left], grid.position[right] - grid.position[left]
-    f = knot_values @ grid.value
-    rise = f[right] - f[left]
+    if 4 * left.size < grid.position.size:
+        rise = knot_values @ (grid.value[:, right] - grid.value[:, left])
+    else:
+        f = knot_values @ grid.value
+        rise = f[right] - f[left]
     slope = np.divide(rise, width, out=np.zeros_like(rise), where=width >= NARROW)
     narrow = np.flatnonzero(width < NARROW)
     if narrow.size:
