@@ -129,9 +129,14 @@ def fit_spline(
 ) -> SplineMap:
     """Fit one binary problem and tabulate its map at up to `n_thresholds` distinct scores."""
     score = problem.values.astype(np.float64, copy=False)
-    start = np.flatnonzero(np.append(True, np.diff(score) > TIE))
+    rises = np.diff(score) > TIE
+    if rises.all():  # the rule, and quicker than to gather all scores
+        start, distinct = np.arange(score.size), score
+    else:
+        start = np.flatnonzero(np.append(True, rises))
+        distinct = score[start]
     end = np.append(start[1:], score.size)
-    group_of = np.searchsorted(score[start], problem.positives, side="right") - 1
+    group_of = np.searchsorted(distinct, problem.positives, side="right") - 1
     event, member = np.unique(group_of, return_index=True)
     left, right = start[event], end[event]
     if problem.positive_weights is None or event.size == 0:
@@ -149,9 +154,9 @@ def fit_spline(
     if start.size > n_thresholds:
         kept = np.linspace(0, start.size - 1, n_thresholds).astype(np.intp)
         start, end = start[kept], end[kept]
-    x = score[start]
+        distinct = score[start]
     slope = mean_slope(basis, grid, knot_values, start, end)
-    return SplineMap(knot_values, x, slope + x if target == "residual" else slope)
+    return SplineMap(knot_values, distinct, slope + distinct if target == "residual" else slope)
 
 
 def mean_slope(
@@ -163,11 +168,8 @@ def mean_slope(
 ) -> Float64Array:
     """Mean of the spline's slope over the stretches between two ends of rows."""
     start, width = grid.position[left], grid.position[right] - grid.position[left]
-    if 4 * left.size < grid.position.size:
-        rise = knot_values @ (grid.value[:, right] - grid.value[:, left])
-    else:
-        f = knot_values @ grid.value
-        rise = f[right] - f[left]
+    f = knot_values @ grid.value
+    rise = f[right] - f[left]
     slope = np.divide(rise, width, out=np.zeros_like(rise), where=width >= NARROW)
     narrow = np.flatnonzero(width < NARROW)
     if narrow.size:
