@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import skcalib._newton as newton
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._affine import AffineFit, find_temperature, fit_affine
+from skcalib._affine import AffineFit, find_temperature, fit_affine, rising_root
 from skcalib._affine_nll import AffineNLL
 from skcalib._newton import Penalty
 from skcalib._simplex import Scores
@@ -299,6 +299,37 @@ def test_vector_scaling_of_many_classes_takes_at_most_forty_passes(monkeypatch, 
     if penalty is None:
         result = AffineFit(fitted.coef_, fitted.intercept_, fitted.n_iter_)
         assert largest_gradient(Z, y, result, (0.0, 0.0, 0.0)) < 1.1e-6
+
+
+def test_logits_whose_squares_overflow_are_refused_by_their_row():
+    Z, y = data(50, 4)
+    Z[7] *= 1e200
+    with pytest.raises(ValueError, match="X: the logits of row 7 lie so far apart .* divide all"):
+        TemperatureScaling().fit(Z, y)
+
+
+# ---------------------------------------------------------------------------- roots
+
+
+@pytest.mark.parametrize("start", [-4.0, 0.0, 0.3, 5.0])
+@pytest.mark.parametrize(
+    ("rising", "root"),
+    [
+        (lambda t: (t - 0.3, 1.0), 0.3),
+        (lambda t: (np.expm1(3 * t), 3 * np.exp(3 * t)), 0.0),
+        (lambda t: (np.cbrt(t), 0.0), 0.0),  # a slope that is not known
+        (lambda t: (np.arctan(50 * (t - 1)), 50 / (1 + 2500 * (t - 1) ** 2)), 1.0),
+    ],
+)
+def test_a_root_is_found_from_anywhere_in_its_range(rising, root, start):
+    found, end = rising_root(rising, start, -5.0, 6.0)
+    assert end == ""
+    assert found == pytest.approx(root, abs=1e-9)
+
+
+@pytest.mark.parametrize(("root", "end", "name"), [(-9.0, -5.0, "low"), (9.0, 6.0, "high")])
+def test_a_root_beyond_the_range_is_its_end(root, end, name):
+    assert rising_root(lambda t: (t - root, 1.0), 0.5, -5.0, 6.0) == (end, name)
 
 
 # ---------------------------------------------------------------------------- threads and memory
