@@ -70,16 +70,20 @@ def metric_rank_correlation(frame: pd.DataFrame) -> pd.DataFrame:
 def verdict(frame: pd.DataFrame, metric: str | None = None) -> tuple[str, str]:
     """Return the calibrator to use by a metric, the first one if None, and why in a sentence.
 
-    It is the best of those whose gain is more than chance, or the identity if none is.
+    It is the best of those whose gain is more than chance, or the identity if none is; of equals,
+    the one that changes the fewest predicted classes.
     """
     import pandas as pd  # late: only those who have a frame pay for pandas
 
     metric = metric_names(frame)[0] if metric is None else metric
     parts = ("mean", "rank", "gain", "low", "high")
     table = pd.DataFrame({part: frame[metric, part] for part in parts})
+    table["changed"] = frame["argmax changed"]
     identity = str(frame.index[0])
     ranked = (
-        table.drop(index=identity).dropna(subset=["rank"]).sort_values(by="rank", kind="stable")
+        table.drop(index=identity)
+        .dropna(subset=["rank"])
+        .sort_values(by=["rank", "changed"], kind="stable")
     )
     if ranked.empty:
         return identity, "Nothing to compare: no calibrator but the identity has numbers."
@@ -97,7 +101,7 @@ def verdict(frame: pd.DataFrame, metric: str | None = None) -> tuple[str, str]:
             "No calibration needed, as far as these rows can tell: no calibrator improves "
             f"{metric} by more than chance (the best, {name}, by {interval})."
         )
-    changed = frame["argmax changed"][name]
+    changed = table["changed"][name]
     doubt = (
         " Changes of so many usually mean that the columns do not follow the sorted labels: "
         "check that first."

@@ -571,3 +571,12 @@ def test_a_verdict_doubts_columns_in_another_order_than_the_labels():
     assert swapped["argmax changed"]["matrix"] > 0.5 > right["argmax changed"]["matrix"]
     assert verdict(swapped)[1].endswith("do not follow the sorted labels: check that first.")
     assert "sorted labels" not in verdict(right)[1]
+
+
+def test_of_equals_the_verdict_is_for_the_one_that_changes_fewer_classes():
+    y, Z = scores(1000)
+    frame = compare_calibrators(Z, y, ["matrix", "temperature"], metrics=["log_loss"])
+    for part in ("mean", "rank", "gain", "low", "high"):
+        frame.loc["matrix", ("log_loss", part)] = frame.loc["temperature", ("log_loss", part)]
+    assert frame.loc["matrix", ("argmax changed", "")] > 0
+    assert verdict(frame)[0] == "temperature"
