@@ -6,7 +6,7 @@ Found by discovery: a new calibrator, variant, metric, option of a metric or los
 import platform
 import re
 from functools import partial
-from inspect import signature
+from inspect import Signature, signature
 from types import UnionType
 from typing import Literal, Union, get_args, get_origin, get_type_hints
 
@@ -18,7 +18,7 @@ from discovery import CALIBRATORS, ERRORS
 from sklearn.base import clone
 
 import skcalib
-from skcalib import TemperatureScaling, losses, metrics
+from skcalib import TemperatureScaling, losses, metrics, plotting, testing
 
 DIGITS = 12
 # Sums, sorts and closed forms: twelve digits less what the order of a sum may move.
@@ -298,3 +298,18 @@ def made_with():
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
     }
+
+
+# ------------------------------------------------------------------ names, arguments, defaults
+
+
+def signatures():
+    """A line for each public class and function: its arguments in order, and their defaults."""
+    lines = []
+    for module in (skcalib, metrics, losses, plotting, testing):
+        for name in sorted(module.__all__):
+            found = getattr(module, name)
+            if callable(found) and not (isinstance(found, type) and issubclass(found, Exception)):
+                bare = [p.replace(annotation=p.empty) for p in signature(found).parameters.values()]
+                lines.append(f"{module.__name__}.{name}{Signature(bare)}")
+    return lines

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from discovery import CALIBRATORS
-from recorded import differs, everything, name_of, rounded, tolerance
+from recorded import differs, everything, name_of, rounded, signatures, tolerance
 
 from skcalib import losses, metrics
 
@@ -32,6 +32,14 @@ def test_numbers_are_those_of_the_record(subject):
             moved.append(f"{name}: {how}")
     assert not moved, "\n".join([f"{len(moved)} numbers moved; {AGAIN}", *moved])
     assert not unrecorded, f"no record of {unrecorded[0]} and {len(unrecorded) - 1} more; {AGAIN}"
+
+
+def test_arguments_and_defaults_are_those_of_the_record():
+    """What users have typed goes on to mean the same."""
+    kept = (Path(__file__).parent / "record" / "signatures.txt").read_text().splitlines()
+    found = signatures()
+    assert not set(kept) ^ set(found), AGAIN
+    assert found == kept
 
 
 def test_nothing_is_recorded_that_is_gone():

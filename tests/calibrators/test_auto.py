@@ -12,7 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib import AutoCalibrator, BetaCalibrator, PlattScaling, TemperatureScaling
+from skcalib import (
+    AutoCalibrator,
+    BetaCalibrator,
+    PlattScaling,
+    TemperatureScaling,
+    from_dict,
+    to_dict,
+)
 from skcalib._evidence import fit_by_evidence
 from skcalib._feature_nll import FeatureNLL
 from skcalib._rising_basis import to_shared
@@ -341,9 +348,29 @@ def test_describe_says_what_the_map_does():
     assert "cross-class" in text
     assert "order" not in text
     assert fitted.class_shift_.sum() == pytest.approx(0, abs=1e-9)
+    dof = fitted.effective_dof_
+    assert set(dof) == set("tbUVML")
+    own, across = dof["b"] + dof["U"] + dof["V"], dof["M"] + dof["L"]
+    assert (
+        f"{dof['t']:.1f} shared by all classes, {own:.1f} of single classes, {across:.1f}" in text
+    )
     kept = AutoCalibrator(order_preserving=True).fit(3 * Z, code)
     assert "Keeps the order" in kept.describe()
+    assert "0.0 of single classes, 0.0 across classes" in kept.describe()
     assert kept.cross_share_ == 0
+
+
+def test_an_under_confident_model_is_made_sharper_and_kept_in_a_file():
+    """Its temperature is below 1."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(500, 3))
+    code = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    fitted = AutoCalibrator().fit(0.2 * Z, code)
+    assert fitted.temperature_ < 0.4
+    assert "makes probabilities sharper" in fitted.describe()
+    assert_array_equal(
+        from_dict(to_dict(fitted)).predict_proba(0.2 * Z), fitted.predict_proba(0.2 * Z)
+    )
 
 
 def test_crossed_classes_are_told_as_such():

@@ -148,3 +148,14 @@ def test_it_is_no_worse_than_platt_scaling_by_likelihood():
         for q in [method().fit(p, t).predict_proba(p)[:, 1]]
     }
     assert loss[BetaCalibrator] < loss[PlattScaling]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_map_falls_however_little_the_scores_say(seed):
+    """Scores that have nothing to do with the labels, or say the opposite of them."""
+    rng = np.random.default_rng(seed)
+    p, y = rng.uniform(0.02, 0.98, size=400), rng.integers(2, size=400)
+    for scores in (p, np.clip(0.5 + 0.05 * (p - y), 0, 1)):
+        fitted = BetaCalibrator().fit(scores, y)
+        assert (fitted.coef_ >= 0).all()
+        assert np.diff(fitted.predict_proba(np.sort(scores))[:, 1]).min() >= 0

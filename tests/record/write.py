@@ -1,4 +1,4 @@
-"""Write the record of numbers anew: after a change that is meant to move some of them.
+"""Write the record of numbers and of signatures anew: after a change that is meant to move some.
 
     python tests/record/write.py
 
@@ -11,9 +11,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from recorded import everything, made_with, rounded
+from recorded import everything, made_with, rounded, signatures
 
 RECORD = Path(__file__).parent / "values.json"
+SIGNATURES = Path(__file__).parent / "signatures.txt"
 
 
 def write_record():
@@ -26,4 +27,5 @@ def write_record():
 
 
 if __name__ == "__main__":
+    SIGNATURES.write_text("\n".join(signatures()) + "\n")
     write_record()
