@@ -33,7 +33,7 @@ Float64Array = NDArray[np.float64]
 # Among many classes nearly all probabilities are too small to move any logit: beyond so many
 # classes, those below this are left out of `cross`.
 SPARSE_CLASSES = 30
-SMALLEST_CROSS = 1e-3
+SMALLEST_CROSS = 1e-2
 
 # Own features of a class: (b, U) or (b, U, V).
 N_OWN = {"b": 1, "U": 1, "V": 3}

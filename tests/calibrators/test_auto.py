@@ -47,7 +47,7 @@ def design(Z, beta, n, centre, groups, n_shared=5):
         q = p * n / (n + 1) + 1 / (n + 1) / K
         a, H = np.log(q), -sum(q * np.log(q))
         if K > 30:
-            p = np.where(p < 1e-3, 0.0, p)
+            p = np.where(p < 1e-2, 0.0, p)
         base[i] = a
         of_row = []
         for k in range(K):
