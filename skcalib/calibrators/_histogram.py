@@ -189,7 +189,7 @@ class HistogramBinning(ColumnwiseCalibrator):
     def _fit_once(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> StepMaps:
         n_classes = scores.shape[1]
         first = self._first_column(n_classes)
-        bins = Bins(self.n_bins, "uniform" if self.strategy == "uniform" else "edges")
+        bins = Bins(int(self.n_bins), "uniform" if self.strategy == "uniform" else "edges")
         prior = np.bincount(code, weights=w, minlength=n_classes)[first:] / w.sum()
         if self.class_conditional:
             table = columns_table(scores, code, w, bins, first=first)

@@ -203,3 +203,16 @@ def test_bootstraps_are_repeatable_and_smooth_the_map():
     assert largest_step[1] < largest_step[0] / 2
     assert bagged.bin_edges_.shape == (1, 50 * 9 + 2)
     assert bagged.bin_values_.shape == (1, 50 * 9 + 1)
+
+
+@pytest.mark.parametrize(("given", "meant"), [(True, 1), (np.int8(7), 7), (np.uint64(9), 9)])
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_a_whole_number_of_any_type_counts_bins(given, meant, strategy):
+    """As it does for scikit-learn, to whom True is 1."""
+    rng = np.random.default_rng(0)
+    P, y = rng.dirichlet(np.ones(3), size=60), rng.integers(3, size=60)
+    found, expected = (
+        HistogramBinning(n_bins=n, strategy=strategy).fit(P, y).predict_proba(P)
+        for n in (given, meant)
+    )
+    np.testing.assert_array_equal(found, expected)
