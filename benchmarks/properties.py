@@ -14,14 +14,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 HOUSE = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "trust" / "properties.json"
 TESTS = ("tests/test_properties_calibrators.py", "tests/test_properties_metrics.py")
 # "20 passing, 0 failing, and 2 invalid test cases" (or "examples", in other versions)
-COUNTS = re.compile(r"(\d+) passing(?: examples)?, (\d+) failing(?: examples)?,(?: and)? (\d+) invalid")
+COUNTS = re.compile(
+    r"(\d+) passing(?: examples)?, (\d+) failing(?: examples)?,(?: and)? (\d+) invalid"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "inputs_tried": passing + failing,
         "inputs_set_aside": invalid,
         "faults": failing,
-        "date": datetime.now(timezone.utc).date().isoformat(),
+        "date": datetime.now(UTC).date().isoformat(),
     }
     parsed.out.write_text(json.dumps(results, indent=1) + "\n")
     if run.returncode:

@@ -90,8 +90,8 @@ def generated_inputs(properties: dict[str, Any]) -> list[str]:
     return [
         "## Generated inputs",
         "",
-        "What holds for every calibrator and every metric, on generated inputs: ties, exact 0 and 1,",
-        "impossible classes, huge and tiny scales, weights of 0, labels of any kind. While the",
+        "What holds for every calibrator and every metric, on generated inputs: ties, exact 0 and",
+        "1, impossible classes, huge and tiny scales, weights of 0, labels of any kind. While the",
         "properties were written such inputs found six faults, since mended.",
         "",
         *table(["counted", "number"], counts),

@@ -18,8 +18,6 @@ COMMON = {
     "phases": [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     "suppress_health_check": list(HealthCheck),
 }
-settings.register_profile(
-    "suite", max_examples=EXAMPLES, derandomize=True, database=None, **COMMON
-)
+settings.register_profile("suite", max_examples=EXAMPLES, derandomize=True, database=None, **COMMON)
 settings.register_profile("many", max_examples=300, print_blob=True, **COMMON)
 settings.load_profile("suite")

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval
 from skcalib._base import ColumnwiseCalibrator
 from skcalib._binning import opening_positions
 from skcalib._fitted import check_curves
+from skcalib._inputs import COUNT_HIGH
 from skcalib._one_vs_rest import TIE, SortedProblem, is_unit, is_whole, map_sorted
 from skcalib._simplex import LOG_PROBA_MIN, FloatArray, Scores
 
@@ -228,7 +229,7 @@ class BayesianBinning(ColumnwiseCalibrator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
         "prior_strength": [Interval(Real, 1e-6, 1e6, closed="both")],
-        "max_bins": [Interval(Integral, 1, None, closed="left")],
+        "max_bins": [Interval(Integral, 1, COUNT_HIGH, closed="both")],
     }
 
     def __init__(

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skcalib._base import ColumnwiseCalibrator
 from skcalib._binning import Bins, BinTable, Side, columns_table, pooled_table
 from skcalib._fitted import check_numbers
-from skcalib._inputs import check_seed
+from skcalib._inputs import COUNT_HIGH, check_seed
 from skcalib._one_vs_rest import is_whole
 from skcalib._simplex import FloatArray, Scores
 
@@ -135,11 +135,11 @@ class HistogramBinning(ColumnwiseCalibrator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
-        "n_bins": [Interval(Integral, 1, None, closed="left")],
+        "n_bins": [Interval(Integral, 1, COUNT_HIGH, closed="both")],
         "strategy": [StrOptions({"uniform", "quantile"})],
         "class_conditional": ["boolean"],
         "empty": [StrOptions({"midpoint", "prior"})],
-        "n_bootstraps": [Interval(Integral, 0, None, closed="left")],
+        "n_bootstraps": [Interval(Integral, 0, COUNT_HIGH, closed="both")],
         "random_state": ["random_state"],
     }
 

@@ -42,6 +42,9 @@ RUNOUT = {
 # the slope at its middle lacks.
 NARROW = 1e-7
 
+# Matrices of this many rows and columns are made and solved.
+MOST_KNOTS = 10_000
+
 # Distinct scores kept by all maps together: with their values, 32 MiB.
 MAX_THRESHOLDS = 1 << 21
 
@@ -214,7 +217,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
     Parameters
     ----------
     n_knots : int, default=6
-        Number of evenly spaced knots on [0, 1], at least 4.
+        Number of evenly spaced knots on [0, 1], from 4 to 10,000.
     mode : {"classwise", "top"}, default="classwise"
         "classwise": a map for each class, rows divided by their sum, rows of zeros made uniform
         (with two classes: one map, for the second). "top": one map, for the largest probability
@@ -283,7 +286,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
-        "n_knots": [Interval(Integral, 4, None, closed="left")],
+        "n_knots": [Interval(Integral, 4, MOST_KNOTS, closed="both")],
         "mode": [StrOptions({"classwise", "top"})],
         "runout": [StrOptions(set(RUNOUT))],
         "target": [StrOptions({"residual", "cumulative"})],

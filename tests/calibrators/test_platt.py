@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from skcalib import PlattScaling
+from skcalib.calibrators._platt import encloses
 
 
 def data(n=400, n_classes=4, seed=0, scale=2.0):
@@ -252,3 +253,23 @@ def test_a_class_without_rows_is_answered_zero_by_a_quadratic_too():
 def test_other_degrees_are_refused(degree):
     with pytest.raises(ValueError, match="'degree' parameter of PlattScaling"):
         PlattScaling(degree=degree).fit([0.2, 0.7], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("hits", "others", "enclosed"),
+    [
+        ([1.0, 1.5, 2.0], [0.0, 3.0], True),
+        ([1.0, 1.5, 2.0], [0.0, 2.0], True),  # another at the upper end
+        ([1.0, 1.5, 2.0], [1.0, 3.0], True),  # and at the lower one
+        ([1.0, 1.5, 2.0], [1.5, 3.0], False),
+        ([1.0, 2.0], [0.0], True),
+        ([1.0, 2.0], [1.0, 2.0], False),  # nothing within, nothing without
+        ([1.0], [], False),
+    ],
+)
+def test_an_interval_encloses_the_rows_with_the_event(hits, others, enclosed):
+    """Of such rows a quadratic of any size is better than a smaller one."""
+    odds = np.array(hits + others)
+    hit = np.arange(odds.size) < len(hits)
+    for sign in (1, -1):
+        assert encloses(sign * odds, hit) == enclosed
