@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 from skcalib import metrics
 from skcalib._inputs import Predictions, check_predictions
 from skcalib.metrics import bootstrap_interval, ks_calibration_error, top_label_brier_score
-from skcalib.metrics._bootstrap import draw_counts
+from skcalib.metrics._bootstrap import bca_levels, draw_counts, leave_out
 from skcalib.metrics._resampling import Evaluation, random_chunks
 
 ERRORS = [name.removeprefix("neg_") for name in metrics.SCORERS]
@@ -257,3 +257,30 @@ def test_wrong_keywords_are_named_with_the_mend(keywords, message):
 def test_a_name_is_not_a_metric():
     with pytest.raises(TypeError, match="metric must be a function"):
         bootstrap_interval("ece", [0, 1], [0.2, 0.7])
+
+
+def test_a_group_left_out_has_no_weight():
+    predictions = Predictions(
+        np.full((5, 2), 0.5), np.zeros(5, dtype=int), np.arange(1.0, 6.0), np.arange(2)
+    )
+    left = [p.w.tolist() for p in leave_out(predictions, np.array([0, 1, 0, 2, 1]), 0, 3)]
+    assert left == [[0, 2, 0, 4, 5], [1, 0, 3, 4, 0], [1, 2, 3, 0, 5]]
+
+
+def test_resamples_that_tie_with_the_estimate_count_half_on_either_side():
+    """A metric of few values: without bias or skewness the levels are those of percentiles."""
+    level = bca_levels(1.0, np.array([0.0, 1.0, 1.0, 2.0]), np.ones(4), 0.9)
+    assert level == pytest.approx((0.05, 0.95))
+
+
+def test_accelerated_levels_are_those_of_the_formula():
+    rng = np.random.default_rng(0)
+    values, jackknife = rng.gamma(2.0, size=500), rng.gamma(1.0, size=40)
+    z0 = stats.norm.ppf((values < 1.5).mean())
+    away = jackknife.mean() - jackknife
+    a = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
+    expected = [
+        stats.norm.cdf(z0 + (z0 + z) / (1 - a * (z0 + z)))
+        for z in (stats.norm.ppf(0.025), stats.norm.ppf(0.975))
+    ]
+    assert bca_levels(1.5, values, jackknife, 0.95) == pytest.approx(expected)
