@@ -121,3 +121,12 @@ def test_a_sum_of_probabilities_is_never_above_1():
     score, hit = binary_view(np.arange(300) % 3, P, mode="within_top", r=3, labels=range(4))
     assert score.max() <= 1
     assert hit.all()
+
+
+def test_where_nothing_is_hit_the_error_is_the_mean_score():
+    """The top label is always wrong; and a class that no row has."""
+    P = np.array([[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.6, 0.3, 0.1]])
+    y = [1, 0, 1]
+    assert ks_calibration_error(y, P, labels=[0, 1, 2]) == pytest.approx(0.6)
+    errors = ks_calibration_error(y, P, labels=[0, 1, 2], mode="classwise", average=None)
+    assert errors[2] == pytest.approx(0.5 / 3)
