@@ -361,10 +361,12 @@ def test_describe_says_what_the_map_does():
 
 
 def test_an_under_confident_model_is_made_sharper_and_kept_in_a_file():
-    """Its temperature is below 1."""
+    """Its temperature is below 1; and rows may count for less than one together."""
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(500, 3))
     code = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    light = AutoCalibrator().fit(0.2 * Z, code, sample_weight=np.full(500, 1e-3))
+    assert_array_equal(from_dict(to_dict(light)).predict_proba(Z), light.predict_proba(Z))
     fitted = AutoCalibrator().fit(0.2 * Z, code)
     assert fitted.temperature_ < 0.4
     assert "makes probabilities sharper" in fitted.describe()
