@@ -12,7 +12,7 @@ import pytest
 # The benchmarks are not installed; last, so that it is the installed package that is tested.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from benchmarks import mutants, trust, versions
+from benchmarks import mutants, properties, trust, versions
 
 HOUSE = Path(__file__).parents[1]
 
@@ -184,3 +184,27 @@ def test_a_run_is_counted_from_its_reports(tmp_path):
     totals = {"covered_branches": 19, "num_branches": 20, "covered_lines": 1, "num_statements": 3}
     (tmp_path / "c.json").write_text(json.dumps({"totals": totals}))
     assert versions.taken(tmp_path / "c.json") == {"branches": 95.0, "lines": 33.3}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "    - 30 passing, 0 failing, and 2 invalid test cases",
+        "    - 30 passing examples, 0 failing examples, 2 invalid examples",
+    ],
+)
+def test_what_hypothesis_tells_is_counted(told):
+    """In the words of its versions."""
+    assert properties.COUNTS.findall(f"a\n{told}\n\n  - Stopped") == [("30", "0", "2")]
+
+
+def test_properties_are_tried_as_often_as_asked_for(tmp_path):
+    out = tmp_path / "properties.json"
+    one = "tests/test_properties_metrics.py::test_the_value_lies_within_its_bounds"
+    test = f"{one}[expected_calibration_error]"
+    properties.main(["--examples", "5", "--tests", test, "--out", str(out)])
+    found = json.loads(out.read_text())
+    assert found["properties"] == 1
+    assert found["inputs_tried"] == 5
+    assert found["faults"] == 0
+    assert found["command"].endswith("--examples 5")
