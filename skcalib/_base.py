@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._affine import fit_affine
+from skcalib._affine import fit_affine, times_transposed
 from skcalib._blocks import column_blocks, each_block, transpose_into
 from skcalib._fitted import check_number, check_numbers
 from skcalib._inputs import (
@@ -259,7 +259,7 @@ class AffineCalibrator(ScoreCalibrator):
     def _map(self, scores: Scores) -> FloatArray:
         def softmax_of(rows: slice) -> Float64Array:
             Z = scores.logits(rows)
-            Z = Z @ self.coef_.T if self._full else Z * self.coef_
+            Z = times_transposed(Z, self.coef_) if self._full else Z * self.coef_
             Z += self.intercept_
             return softmax_inplace(Z)
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import skcalib._newton as newton
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._affine import AffineFit, find_temperature, fit_affine, rising_root
+from skcalib._affine import AffineFit, find_temperature, fit_affine, rising_root, times_transposed
 from skcalib._affine_nll import AffineNLL
 from skcalib._newton import Penalty
 from skcalib._simplex import Scores
@@ -299,6 +299,21 @@ def test_vector_scaling_of_many_classes_takes_at_most_forty_passes(monkeypatch, 
     if penalty is None:
         result = AffineFit(fitted.coef_, fitted.intercept_, fitted.n_iter_)
         assert largest_gradient(Z, y, result, (0.0, 0.0, 0.0)) < 1.1e-6
+
+
+@pytest.mark.parametrize("K", [2, 3, 7, 33, 100])
+@pytest.mark.parametrize("factor", [1.0, 1e12])
+def test_a_row_of_a_product_does_not_depend_on_its_neighbours(K, factor):
+    """Terms of 1e12 that cancel would show another order of summation in the fourth digit."""
+    rng = np.random.default_rng(K)
+    Z, W = np.log(rng.dirichlet(np.ones(K), size=70)), factor * rng.normal(size=(K, K))
+    batch = times_transposed(Z, W)
+    np.testing.assert_allclose(batch, Z @ W.T, rtol=0, atol=1e-13 * factor * K)
+    atol = 1e-12 if factor == 1.0 else 0.0
+    for i in (0, 1, 31, 32, 68, 69):
+        np.testing.assert_allclose(
+            times_transposed(Z[i : i + 1], W)[0], batch[i], rtol=0, atol=atol
+        )
 
 
 # ---------------------------------------------------------------------------- roots
