@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import skcalib
-from skcalib._compare import METRICS, calibrators_by_name, compare_calibrators
+from skcalib._calibrator_names import calibrators_by_name
+from skcalib._compare import METRICS, compare_calibrators
 from skcalib._comparison_frame import metric_names, verdict
 from skcalib._file_words import in_file_words
 from skcalib._held_out import HeldOutRows, fit_calibrator, open_rows, predict_held_out

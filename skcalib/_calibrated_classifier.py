@@ -27,6 +27,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
 from skcalib._base import ScoreCalibrator
+from skcalib._calibrator_names import calibrators_by_name
 from skcalib._inputs import check_labels, check_weight, encode_labels, reading
 from skcalib._responses import (
     RESPONSES,
@@ -168,11 +169,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         A classifier, or a pipeline that ends with one. ``FrozenEstimator(fitted)`` is not fitted
         again: the calibrator is fitted on all rows given to ``fit``, which should be others than
         the classifier was fitted on. Any other is cloned and fitted in cross-validation.
-    calibrator : estimator, default=None
+    calibrator : estimator or str, default=None
         A calibrator of this package or any classifier, which then is fitted on scores as
-        features; None means :class:`TemperatureScaling`. A calibrator of this package, also
-        within a pipeline or a search, is told what it gets if its `input` is "auto", and the
-        classes if its `classes` is None.
+        features; or the name of one at its defaults, as in `compare_calibrators`: "auto",
+        "temperature", "isotonic", ...; None means :class:`TemperatureScaling`. A calibrator of
+        this package, also within a pipeline or a search, is told what it gets if its `input` is
+        "auto", and the classes if its `classes` is None.
     cv : int, splitter, iterable of (train, test) or None, default=None
         Folds; None means 5 stratified ones. They may overlap or leave rows out. Not used with a
         frozen estimator.
@@ -233,7 +235,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods("fit")],
-        "calibrator": [HasMethods(["fit", "predict_proba"]), None],
+        "calibrator": [HasMethods(["fit", "predict_proba"]), str, None],
         "cv": ["cv_object"],
         "ensemble": ["boolean"],
         "response_method": [StrOptions(set(RESPONSES))],
@@ -320,7 +322,15 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _calibrator(self) -> Any:
-        return TemperatureScaling() if self.calibrator is None else self.calibrator
+        if not isinstance(self.calibrator, str):
+            return TemperatureScaling() if self.calibrator is None else self.calibrator
+        named = calibrators_by_name()
+        if self.calibrator not in named:
+            raise ValueError(
+                f"calibrator={self.calibrator!r} is the name of no calibrator; pass one of "
+                f"{', '.join(named)}, or a calibrator."
+            )
+        return named[self.calibrator]
 
     def _classes(self, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
         """Return the sorted classes: those of a frozen estimator, else the distinct labels."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 import warnings
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-import skcalib.calibrators
+from skcalib._calibrator_names import calibrators_by_name
 from skcalib._held_out import HeldOutRows, open_rows, predict_held_out
 from skcalib._inputs import check_between, check_count
 from skcalib._paired_gain import (
@@ -42,18 +41,6 @@ METRICS = (
 # Parameters or features in the square of K: with more classes than these, run only when named.
 HEAVY = ("auto", "dirichlet", "matrix")
 HEAVY_CLASSES = 100
-
-
-def calibrators_by_name() -> dict[str, Any]:
-    """Return every calibrator at its defaults, the identity first."""
-    found: dict[str, Any] = {"identity": IdentityCalibrator()}
-    for name in skcalib.calibrators.__all__:
-        bare = name
-        for ending in ("Calibrator", "Scaling", "Binning"):
-            bare = bare.removesuffix(ending)
-        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", bare)
-        found.setdefault(words.lower(), getattr(skcalib.calibrators, name)())
-    return found
 
 
 class Row(NamedTuple):

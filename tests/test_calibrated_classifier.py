@@ -14,7 +14,7 @@ import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.datasets import load_digits, make_classification
+from sklearn.datasets import load_digits, load_wine, make_classification
 from sklearn.ensemble import RandomForestClassifier, StackingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
@@ -48,6 +48,7 @@ from skcalib import (
     IsotonicCalibrator,
     TemperatureScaling,
 )
+from skcalib._calibrator_names import calibrators_by_name
 from skcalib.metrics import SCORERS, get_scorer
 
 
@@ -1081,3 +1082,23 @@ def test_the_old_word_for_a_fitted_estimator_is_answered_with_the_new_one():
     model = CalibratedClassifier(GaussianNB(), cv="prefit")
     with pytest.raises(ValueError, match=r"CalibratedClassifier\(FrozenEstimator\(estimator\)\)"):
         model.fit(np.eye(4), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("name", sorted(calibrators_by_name()))
+def test_a_calibrator_goes_by_its_name(name):
+    """At its defaults, as in `compare_calibrators`."""
+    X, y = load_wine(return_X_y=True)
+    X = X[:, :2]  # hard to tell apart: no score separates a class
+    by_name, by_object = (
+        CalibratedClassifier(GaussianNB(), calibrator, cv=3).fit(X, y)
+        for calibrator in (name, calibrators_by_name()[name])
+    )
+    assert type(by_name.calibrator_) is type(by_object.calibrator_)
+    assert_array_equal(by_name.predict_proba(X), by_object.predict_proba(X))
+    assert clone(by_name).calibrator == name
+
+
+def test_a_name_that_is_none_is_refused_with_those_there_are():
+    X, y = load_wine(return_X_y=True)
+    with pytest.raises(ValueError, match="'platts' is the name of no calibrator; .*platt, spline"):
+        CalibratedClassifier(GaussianNB(), "platts").fit(X, y)

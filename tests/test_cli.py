@@ -18,6 +18,7 @@ from sklearn.metrics import log_loss
 import skcalib
 from skcalib import TemperatureScaling
 from skcalib.__main__ import COMPARE_EXAMPLE, main
+from skcalib._calibrator_names import calibrators_by_name
 from skcalib._saved_predictions import read_predictions
 from skcalib.metrics import bootstrap_interval, expected_calibration_error
 
@@ -125,7 +126,7 @@ def test_jobs_are_those_of_the_comparison(capsys, monkeypatch, jobs):
 def test_all_calibrators_by_default(capsys):
     np.savez("p.npz", logits=Z, labels=Y)
     printed = run(capsys, "compare", "p.npz", "--cv", 2, "--metrics", "log_loss")
-    for name in skcalib._compare.calibrators_by_name():
+    for name in calibrators_by_name():
         assert re.search(rf"^{name} ", printed, re.MULTILINE)
 
 

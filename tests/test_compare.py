@@ -23,7 +23,8 @@ from skcalib import (
     compare_calibrators,
     metric_rank_correlation,
 )
-from skcalib._compare import HEAVY_CLASSES, METRICS, calibrators_by_name, recorded_warnings
+from skcalib._calibrator_names import calibrators_by_name
+from skcalib._compare import HEAVY_CLASSES, METRICS, recorded_warnings
 from skcalib._comparison_frame import metric_names, verdict
 from skcalib.metrics import (
     expected_calibration_error,
