@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from skcalib._blocks import ROW_BLOCK_BYTES, map_blocks, row_blocks
-from skcalib._objectives import row_sums, weighted_columns, weighted_sum
-from skcalib._simplex import Scores, row_max
+from skcalib._objectives import weighted_columns, weighted_sum
+from skcalib._simplex import Scores, row_max, row_sums
 
 Float64Array = NDArray[np.float64]
 Intp = NDArray[np.intp]

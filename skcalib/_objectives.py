@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._blocks import each_block, map_blocks, row_blocks
-from skcalib._simplex import Scores, row_max
+from skcalib._simplex import Scores, row_max, row_sums
 
 Float64Array = NDArray[np.float64]
 Intp = NDArray[np.intp]
@@ -28,11 +28,6 @@ LARGEST_TOTAL = 1e150
 
 # Sums of a block, in the thread that holds it: a product would hand it to the threads of the
 # linear algebra, which are as many again, and add it up in another order for each number of them.
-
-
-def row_sums(A: Float64Array) -> Float64Array:
-    """Return the sum of each row, ``(n,)``."""
-    return np.einsum("ij->i", A)
 
 
 def weighted_sum(share: Float64Array, v: Float64Array) -> float:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from skcalib._simplex import Scores, normalise_rows
+from skcalib._reductions import top_label
+from skcalib._simplex import FEW_COLUMNS, Scores, normalise_rows, row_max, row_sums, softmax_inplace
 
 
 def whole(scores, method):
@@ -19,6 +20,29 @@ def test_rows_and_columns_hold_the_same_probabilities(dtype):
     np.testing.assert_allclose(P, softmax(Z.astype(float), axis=1), rtol=1e-13)
     np.testing.assert_array_equal(whole(scores, "proba_columns"), P.T.astype(dtype))
     np.testing.assert_array_equal(scores.proba_columns(slice(3, 5)), P.T[3:5].astype(dtype))
+
+
+@pytest.mark.parametrize("K", [2, 3, FEW_COLUMNS, FEW_COLUMNS + 1, 300])
+def test_a_row_is_the_same_in_any_company(K):
+    Z = 20 * np.random.default_rng(K).normal(size=(57, K))
+    Q = softmax_inplace(Z.copy())
+    np.testing.assert_allclose(Q, softmax(Z, axis=1), rtol=1e-13)
+    if K <= FEW_COLUMNS:
+        np.testing.assert_array_equal(softmax_inplace(np.asfortranarray(Z)), Q)
+    np.testing.assert_array_equal(np.vstack([softmax_inplace(z[None].copy()) for z in Z]), Q)
+    np.testing.assert_array_equal(row_max(Z), Z.max(axis=1))
+    np.testing.assert_allclose(row_sums(Q), 1.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("K", [2, 3, 12, 13, 300])
+def test_the_top_label_is_the_lowest_of_equals(K, dtype):
+    # Halves, so that most rows have several largest entries.
+    P = (np.random.default_rng(K).integers(3, size=(400, K)) / 2).astype(dtype)
+    score, predicted = top_label(P)
+    np.testing.assert_array_equal(predicted, [list(row).index(max(row)) for row in P])
+    np.testing.assert_array_equal(score, [max(row) for row in P])
+    assert score.dtype == dtype
 
 
 def test_a_probability_of_nought_has_the_logarithm_of_1e_12():

@@ -12,9 +12,9 @@ from skcalib._affine import fit_temperature
 from skcalib._base import ScoreCalibrator
 from skcalib._blocks import each_block, row_blocks
 from skcalib._fitted import LARGEST, check_number, check_numbers
-from skcalib._objectives import row_sums, weighted_columns, weighted_sum
+from skcalib._objectives import weighted_columns, weighted_sum
 from skcalib._reductions import keep_top
-from skcalib._simplex import FloatArray, Scores, row_max, softmax_inplace
+from skcalib._simplex import FloatArray, Scores, row_max, row_sums, softmax_inplace
 
 Float64Array = NDArray[np.float64]
 Intp = NDArray[np.intp]
