@@ -19,6 +19,9 @@ from skcalib._simplex import FloatArray, Scores
 Float64Array = NDArray[np.float64]
 T = TypeVar("T")
 
+# Sorted blocks wait to be taken, some of them at a time: they are smaller than others.
+SORTED_BLOCK_BYTES = 5 << 19
+
 # Scores closer than this may be taken for tied: copies of a row, scored in different batches,
 # differ by the rounding of a matrix product.
 TIE = 64 * np.finfo(np.float64).eps
@@ -143,11 +146,28 @@ def map_sorted(
     w: Float64Array,
     first: int = 0,
 ) -> Iterator[T]:
-    """Yield ``function(k, sorted problem of class k against the rest)`` as `map_columns` does."""
-    members = class_members(code, scores.shape[1])
+    """Yield ``function(k, sorted problem of class k against the rest)`` as `map_columns` does.
+
+    Threads sort; the function is called in the caller's, for most are many short calls, in which
+    threads would wait for each other's.
+    """
+    n, n_classes = scores.shape
+    members = class_members(code, n_classes)
     weights = None if is_unit(w) else w
 
-    def compute(k: int, column: FloatArray) -> T:
-        return function(k, sort_problem(column, members[k], weights))
+    def sort(block: slice) -> list[SortedProblem]:
+        columns = slice(block.start + first, block.stop + first)
+        made = scores.proba_columns(columns)
+        own = members[columns]
+        if weights is not None:
+            return [sort_problem(*pair, weights) for pair in zip(made, own, strict=True)]
+        positives = [np.sort(column[rows]) for column, rows in zip(made, own, strict=True)]
+        made.sort(axis=1)  # one call, where each would wait for the interpreter
+        return [SortedProblem(v, None, hits, None) for v, hits in zip(made, positives, strict=True)]
 
-    return map_columns(compute, scores, first)
+    blocks = column_blocks(n, n_classes - first, SORTED_BLOCK_BYTES)
+    k = first
+    for several in map_blocks(sort, blocks, at_a_time=1):
+        for problem in several:
+            yield function(k, problem)
+            k += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 
 import joblib
 import numpy as np
@@ -83,8 +82,9 @@ def test_members_are_row_numbers_of_each_class_and_empty_for_a_missing_one():
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_columns_come_in_order_across_blocks_from_the_first_asked_for(monkeypatch, n_jobs):
-    one_at_a_time = partial(column_blocks, block_bytes=1)
-    monkeypatch.setattr("skcalib._one_vs_rest.column_blocks", one_at_a_time)
+    monkeypatch.setattr(
+        "skcalib._one_vs_rest.column_blocks", lambda n, m, *_: column_blocks(n, m, block_bytes=1)
+    )
     P, code, w = tied_scores(10, 7)
     with joblib.parallel_config(n_jobs=n_jobs):
         columns = list(map_columns(both, Scores(P, "proba"), first=2))

@@ -103,9 +103,10 @@ class Fractiles(NamedTuple):
 
     weight: Float64Array  # (n + 1,), cumulative
     position: Float64Array  # (n + 1,)
-    value: Float64Array  # (n_knots, n + 1)
+    value: Float64Array  # (n + 1, n_knots)
     moment: Float64Array  # (n + 1, n_knots)
     step: Float64Array  # (n_knots, n), differences of moment
+    row: NDArray[np.intp]  # (n + 1,), numbers of the rows
 
 
 def fractiles(basis: Basis, cumulative_weight: Float64Array) -> Fractiles:
@@ -113,10 +114,9 @@ def fractiles(basis: Basis, cumulative_weight: Float64Array) -> Fractiles:
     position = cumulative_weight / cumulative_weight[-1]
     moment = basis.moment(position)
     # Long rows: products with a column run along them.
-    value, step = (
-        np.ascontiguousarray(a.T) for a in (basis.value(position), np.diff(moment, axis=0))
-    )
-    return Fractiles(cumulative_weight, position, value, moment, step)
+    step = np.ascontiguousarray(np.diff(moment, axis=0).T)
+    row = np.arange(position.size)
+    return Fractiles(cumulative_weight, position, basis.value(position), moment, step, row)
 
 
 class SplineMap(NamedTuple):
@@ -132,16 +132,14 @@ def fit_spline(
 ) -> SplineMap:
     """Fit one binary problem and tabulate its map at up to `n_thresholds` distinct scores."""
     score = problem.values.astype(np.float64, copy=False)
-    rises = np.diff(score) > TIE
-    if rises.all():  # the rule, and quicker than to gather all scores
-        start, distinct = np.arange(score.size), score
-    else:
-        start = np.flatnonzero(np.append(True, rises))
-        distinct = score[start]
-    end = np.append(start[1:], score.size)
-    group_of = np.searchsorted(distinct, problem.positives, side="right") - 1
-    event, member = np.unique(group_of, return_index=True)
-    left, right = start[event], end[event]
+    rises = score[1:] - score[:-1] > TIE
+    # Where each group of tied scores begins, and the end: without ties, the rule, every row.
+    bounds = grid.row if rises.all() else np.flatnonzero(np.concatenate([[True], rises, [True]]))
+    row_of = np.searchsorted(score, problem.positives, side="right") - 1
+    group_of = np.searchsorted(bounds, row_of, side="right") - 1
+    member = np.flatnonzero(np.diff(group_of, prepend=-1))
+    event = group_of[member]
+    left, right = bounds[event], bounds[event + 1]
     if problem.positive_weights is None or event.size == 0:
         hits = np.diff(member, append=problem.positives.size).astype(np.float64)
     else:
@@ -151,15 +149,21 @@ def fit_spline(
     share = np.divide(hits, group, out=np.zeros_like(hits), where=group > 0)
     moments = share @ (grid.moment[right] - grid.moment[left])
     if target == "residual":
-        moments -= grid.step @ score
+        moments -= _mix(grid.step, score)
     knot_values = basis.inverse_gram @ moments
 
+    start, end = bounds[:-1], bounds[1:]
     if start.size > n_thresholds:
-        kept = np.linspace(0, start.size - 1, n_thresholds).astype(np.intp)
-        start, end = start[kept], end[kept]
-        distinct = score[start]
+        kept = grid.row[:n_thresholds] * (start.size - 1) // max(n_thresholds - 1, 1)
+        start, end = start.take(kept), end.take(kept)
     slope = mean_slope(basis, grid, knot_values, start, end)
+    distinct = score.take(start)
     return SplineMap(knot_values, distinct, slope + distinct if target == "residual" else slope)
+
+
+def _mix(columns: Float64Array, share: Float64Array) -> Float64Array:
+    """Return ``columns @ share``, which would wait for the threads of the linear algebra."""
+    return np.einsum("nk,k->n", columns, share)
 
 
 def mean_slope(
@@ -170,9 +174,13 @@ def mean_slope(
     right: NDArray[np.intp],
 ) -> Float64Array:
     """Mean of the spline's slope over the stretches between two ends of rows."""
-    start, width = grid.position[left], grid.position[right] - grid.position[left]
-    f = knot_values @ grid.value
-    rise = f[right] - f[left]
+    start = grid.position.take(left)
+    width = grid.position.take(right) - start
+    if 8 * left.size < grid.row.size:  # few ends of many
+        rise = _mix(grid.value.take(right, axis=0) - grid.value.take(left, axis=0), knot_values)
+    else:
+        f = _mix(grid.value, knot_values)
+        rise = f.take(right) - f.take(left)
     slope = np.divide(rise, width, out=np.zeros_like(rise), where=width >= NARROW)
     narrow = np.flatnonzero(width < NARROW)
     if narrow.size:
