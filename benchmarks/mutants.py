@@ -46,7 +46,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "_affine": SCALING,
     "_affine_nll": ("test_affine_nll", "test_affine", "calibrators/test_scaling"),
     "_newton": SCALING,
-    "_logistic": ("calibrators/test_platt", "calibrators/test_beta"),
+    "_logistic": ("test_logistic", "calibrators/test_platt", "calibrators/test_beta"),
     "_kernel_mean": ("metrics/test_mmce", "test_losses"),
     "_feature_nll": ("test_evidence", "calibrators/test_auto"),
     "_score_features": ("test_evidence", "calibrators/test_auto"),

@@ -1,11 +1,12 @@
-r"""Floor 1: logistic regression on a feature or two, for maps of the log-odds of one class.
+r"""Floor 1: logistic regressions on a feature or two, for maps of the log-odds of classes.
 
 With weights normalised to :math:`\sum_i w_i = 1` and :math:`\eta_i = c + \sum_d a_d f_{id}`,
 
 .. math:: \min_{a, c} \sum_i w_i \left( \log(1 + e^{\eta_i}) - t_i \eta_i \right)
 
-by Newton's method. Where no finite optimum exists (the event never or always happens, or the
-feature separates it) the answer is the limit, or as near to it as the gradient can tell.
+by Newton's method, for several classes at once. Where no finite optimum exists (the event never or
+always happens, or the feature separates it) the answer is the limit, or as near to it as the
+gradient can tell.
 """
 
 from __future__ import annotations
@@ -22,104 +23,212 @@ from skcalib._blocks import column_blocks, map_blocks
 from skcalib._simplex import Scores
 
 Float64Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 T = TypeVar("T")
 
 # Largest entry of the gradient, in standardised features and a total weight of 1. An error of
 # this size in a probability is beyond any sample.
 GRADIENT_TOLERANCE = 1e-12
+# A gradient below this that no longer falls is rounding.
+ROUNDING = 1e-8
 MAX_STEPS = 200
+# Rows of the sample in which Newton's method begins, and the gradient that ends it there.
+SAMPLE_ROWS = 640
+NEAR = 1e-3
+# A Newton step that moves no eta by more than this lowers the loss: along it the second derivative
+# grows by at most exp(1.5), and e^x - 1 - x < x^2 up to x = 1.79.
+SURE_STEP = 1.5
 # A feature whose deviation is this small against its size is constant: it gets the coefficient 0.
 # So it does where the coefficient would overflow.
 CONSTANT = 1e-12
 LEAST_SPREAD = 1e-302
 
 
+# Classes of this many bytes are fitted at once: more would leave the cache, fewer make threads
+# wait for each other's calls.
+AT_ONCE_BYTES = 1 << 20
+
+
 class Logistic(NamedTuple):
-    """``coef (d,)``, the intercept, and the mean negative log-likelihood they reach."""
+    """Coefficients ``(k, d)`` and intercepts ``(k,)`` of k regressions."""
 
     coef: Float64Array
-    intercept: float
-    loss: float
+    intercept: Float64Array
 
 
-def fit_logistic(F: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:
-    """Fit ``P(hit) = expit(coef @ F + intercept)``.
+def fit_logistic(F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
+    """Fit ``P(hit) = expit(coef @ F + intercept)`` for each of k events.
 
     Parameters
     ----------
-    F : ndarray of shape (d, n)
+    F : ndarray of shape (k, d, n)
         Features, finite; d is small and may be 0.
-    hit : ndarray of bool, shape (n,)
+    hit : ndarray of bool, shape (k, n)
     w : ndarray of shape (n,)
         Positive weights.
     """
+    coef, intercept = np.zeros(F.shape[:2]), np.where(hit[:, 0], np.inf, -np.inf)
+    mixed = np.flatnonzero(hit.any(axis=1) & ~hit.all(axis=1))
+    if not mixed.size:
+        return Logistic(coef, intercept)
+    if mixed.size < hit.shape[0]:
+        F, hit = F[mixed], hit[mixed]
     share = w / w.sum()
-    rate = float(share @ hit)
-    if hit.all() or not hit.any():
-        return Logistic(np.zeros(F.shape[0]), np.inf if hit[0] else -np.inf, 0.0)
-    centre = F @ share
-    G = F - centre[:, None]
+    centre = np.einsum("kdn,n->kd", F, share)
+    G = F - centre[:, :, None]
     # Squared on their own scale: they neither overflow nor vanish.
-    size = np.abs(G).max(axis=1, initial=np.finfo(float).tiny)
-    spread = size * np.sqrt((G / size[:, None]) ** 2 @ share)
-    spread[spread <= CONSTANT * np.abs(F).max(axis=1, initial=0.0) + LEAST_SPREAD] = np.inf
-    G /= spread[:, None]
-    G = np.vstack([G, np.ones(hit.size)])
-    theta = np.zeros(G.shape[0])
-    theta[-1] = np.log(rate) - np.log1p(-rate)
-    loss, gradient, hessian = _derivatives(G, hit, share, theta)
+    size = np.maximum(G.max(axis=2), -G.min(axis=2)) + np.finfo(float).tiny
+    G /= size[:, :, None]
+    spread = np.sqrt(np.einsum("kdn,kdn,n->kd", G, G, share))
+    largest = np.maximum(F.max(axis=2), -F.min(axis=2))
+    constant = spread * size <= CONSTANT * largest + LEAST_SPREAD
+    spread[constant] = np.inf
+    G /= spread[:, :, None]
+    rate = np.einsum("kn,n->k", hit, share)
+    theta = np.column_stack([np.zeros_like(spread), np.log(rate) - np.log1p(-rate)])
+    if hit.shape[1] > 2 * SAMPLE_ROWS and G.shape[1]:
+        rows, weight = _sample(hit, share)
+        few = np.take_along_axis(G, rows[:, None, :], axis=2)
+        theta = _minimise(few, np.take_along_axis(hit, rows, axis=1), weight, theta, NEAR)
+    theta = _minimise(G, hit, share, theta, GRADIENT_TOLERANCE)
+    coef[mixed] = theta[:, :-1] / spread / size
+    intercept[mixed] = theta[:, -1] - np.einsum("kd,kd->k", coef[mixed], centre)
+    return Logistic(coef, intercept)
+
+
+def _sample(hit: Bools, share: Float64Array) -> tuple[NDArray[np.intp], Float64Array]:
+    """Return rows that stand for all of each event, and their weights, both ``(k, m)``.
+
+    Evenly spaced ones for the rows without the event, and for those with it, of which there may
+    be few: up to a tenth as many.
+    """
+    k, n = hit.shape
+    step = n // SAMPLE_ROWS
+    others = np.arange(0, n, step)
+    rows = np.zeros((k, others.size + SAMPLE_ROWS // 10), dtype=np.intp)
+    weight = np.zeros(rows.shape)
+    rows[:, : others.size] = others
+    weight[:, : others.size] = np.where(hit[:, others], 0.0, step * share[others])
+    for j in range(k):
+        own = np.flatnonzero(hit[j])
+        every = -(-own.size // (SAMPLE_ROWS // 10))
+        some = own[::every]
+        rows[j, others.size : others.size + some.size] = some
+        weight[j, others.size : others.size + some.size] = every * share[some]
+    return rows, weight / weight.sum(axis=1, keepdims=True)
+
+
+def _minimise(
+    G: Float64Array, hit: Bools, share: Float64Array, start: Float64Array, tol: float
+) -> Float64Array:
+    """Return coefficients and, last, the intercept, ``(k, d + 1)``; `share` may be ``(k, n)``."""
+    weight = hit * share
+    observed = np.column_stack([np.einsum("kn,kdn->kd", weight, G), weight.sum(axis=1)])
+    reach = np.column_stack([np.maximum(G.max(axis=2), -G.min(axis=2)), np.ones(hit.shape[0])])
+    out = start.copy()
+    live, theta, work = np.arange(hit.shape[0]), out.copy(), np.empty((2, *hit.shape))
+    gradient, hessian = _derivatives(G, share, theta, work)
+    gradient -= observed
+    size = np.abs(gradient).max(axis=1)
     for _ in range(MAX_STEPS):
-        size = np.abs(gradient).max()
-        if size <= GRADIENT_TOLERANCE:
-            break
-        # Least squares: features that say the same share a coefficient.
-        step = np.linalg.lstsq(hessian, -gradient, rcond=None)[0]
-        slope = float(gradient @ step)
-        # Below the rounding of the loss only the gradient can tell whether a step was good.
-        blind = -slope < 1e-14 * max(1.0, loss)
-        length = 1.0
+        step = -_solve(hessian, gradient)
+        length = np.ones(live.size)
         while True:
-            new = theta + length * step
-            found = _derivatives(G, hit, share, new)
-            if blind or found[0] <= loss + 1e-4 * length * slope or length < 1e-9:
+            new = theta + length[:, None] * step
+            gradient, hessian = _derivatives(G, share, new, work)
+            gradient -= observed
+            # The loss is convex: it has fallen where it still falls along the step.
+            rises = np.einsum("kd,kd->k", gradient, step) > 0.0
+            farthest = np.einsum("kd,kd->k", np.abs(step), reach)
+            too_far = rises & (length * farthest > SURE_STEP)
+            if not too_far.any():
                 break
-            length /= 2
-        if blind and np.abs(found[1]).max() >= size:
+            length[too_far] /= 2
+        before, size = size, np.abs(gradient).max(axis=1)
+        stuck = (size >= before) & (before <= ROUNDING)
+        theta = np.where(stuck[:, None], theta, new)
+        out[live] = theta
+        going = np.flatnonzero((size > tol) & ~stuck)
+        if not going.size:
             break
-        theta, (loss, gradient, hessian) = new, found
-    coef = theta[:-1] / spread
-    return Logistic(coef, float(theta[-1] - coef @ centre), loss)
+        if going.size < live.size:
+            live, theta, G, observed = live[going], theta[going], G[going], observed[going]
+            gradient, hessian, size = gradient[going], hessian[going], size[going]
+            reach, work = reach[going], work[:, : going.size]
+            share = share if share.ndim == 1 else share[going]
+    return out
 
 
 def _derivatives(
-    G: Float64Array, hit: NDArray[np.bool_], share: Float64Array, theta: Float64Array
-) -> tuple[float, Float64Array, Float64Array]:
-    eta = theta @ G
-    small = np.exp(-np.abs(eta))
-    Q = np.where(eta > 0.0, 1.0, small) / (1.0 + small)
-    loss = float(share @ (np.log1p(small) + np.maximum(np.where(hit, -eta, eta), 0.0)))
-    return loss, G @ (share * (Q - hit)), (G * (share * Q * (1.0 - Q))) @ G.T
+    G: Float64Array, share: Float64Array, theta: Float64Array, work: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    """Return the expected part of the gradient, ``(k, d + 1)``, and the Hessian.
+
+    `work` of shape ``(2, k, n)`` spares each step fresh memory.
+    """
+    Q, R = work
+    Q[:] = -theta[:, -1:]
+    for d in range(G.shape[1]):
+        Q -= np.multiply(G[:, d], theta[:, d, None], out=R)
+    with np.errstate(over="ignore"):  # expit(-inf) is 0
+        np.exp(Q, out=Q)
+    Q += 1.0
+    np.reciprocal(Q, out=Q)
+    np.multiply(Q, share, out=R)
+    gradient = np.empty_like(theta)
+    gradient[:, :-1], gradient[:, -1] = np.einsum("kn,kdn->kd", R, G), np.einsum("kn->k", R)
+    Q *= R
+    V = np.subtract(R, Q, out=Q)
+    hessian = np.empty((*theta.shape, theta.shape[1]))
+    for d in range(G.shape[1]):
+        np.multiply(V, G[:, d], out=R)
+        hessian[:, d, :-1] = np.einsum("kn,ken->ke", R, G)
+        hessian[:, d, -1] = hessian[:, -1, d] = np.einsum("kn->k", R)
+    hessian[:, -1, -1] = np.einsum("kn->k", V)
+    return gradient, hessian
 
 
-def separates(score: Float64Array, hit: NDArray[np.bool_]) -> bool:
-    """Whether no row without the event has a higher score than any row with it."""
-    both = hit.any() and not hit.all() and score.min() < score.max()
-    return bool(both and score[~hit].max() <= score[hit].min())
+def _solve(hessian: Float64Array, gradient: Float64Array) -> Float64Array:
+    """Return the shortest solution: features that say the same share a coefficient."""
+    e, U = np.linalg.eigh(hessian)
+    turned = np.einsum("kij,ki->kj", U, gradient)
+    turned /= np.where(e > e.shape[1] * np.finfo(float).eps * e[:, -1:], e, np.inf)
+    return np.einsum("kij,kj->ki", U, turned)
+
+
+def logistic_loss(F: Float64Array, hit: Bools, w: Float64Array, fitted: Logistic) -> Float64Array:
+    """Return the mean negative log-likelihood of each of k fits, ``(k,)``; mixed events only."""
+    eta = np.einsum("kd,kdn->kn", fitted.coef, F) + fitted.intercept[:, None]
+    return np.einsum("kn,n->k", np.logaddexp(0.0, np.where(hit, -eta, eta)), w / w.sum())
+
+
+def separates(score: Float64Array, hit: Bools) -> Bools:
+    """Whether no row without the event has a higher score than any with it, for each of k."""
+    lowest = np.where(hit, score, np.inf).min(axis=1)
+    highest = np.where(hit, -np.inf, score).max(axis=1)
+    both = np.isfinite(lowest) & np.isfinite(highest)
+    return both & (highest <= lowest) & (score.min(axis=1) < score.max(axis=1))
 
 
 def map_log_odds(
-    function: Callable[[int, Float64Array, NDArray[np.bool_]], T],
+    function: Callable[[Float64Array, Bools], T],
     scores: Scores,
     code: NDArray[np.intp],
     first: int,
 ) -> Iterator[T]:
-    """Yield ``function(k, log-odds of class k, rows of class k)`` from class `first` on."""
+    """Yield ``function(log-odds (k, n), rows of each class (k, n))`` of some classes at a time.
+
+    In order, from class `first` on; so many at a time as stay in a core's cache.
+    """
     n, n_classes = scores.shape
 
     def compute(block: slice) -> list[T]:
-        columns = slice(block.start + first, block.stop + first)
-        odds = scores.log_odds_columns(columns)
-        return [function(k, column, code == k) for k, column in enumerate(odds, columns.start)]
+        odds = scores.log_odds_columns(slice(block.start + first, block.stop + first))
+        column = np.arange(block.start, block.stop)[:, None] + first
+        return [
+            function(odds[some], code == column[some])
+            for some in column_blocks(n, odds.shape[0], AT_ONCE_BYTES)
+        ]
 
     for several in map_blocks(compute, column_blocks(n, n_classes - first), at_a_time=1):
         yield from several

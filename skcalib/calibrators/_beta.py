@@ -6,42 +6,54 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
+from scipy.special import expit
 
 from skcalib._base import ColumnwiseCalibrator
 from skcalib._fitted import check_numbers
-from skcalib._logistic import Logistic, fit_logistic, map_log_odds, separates, warn_separated
+from skcalib._logistic import (
+    Logistic,
+    fit_logistic,
+    logistic_loss,
+    map_log_odds,
+    separates,
+    warn_separated,
+)
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
 
 
 def fit_beta(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:
-    """Fit a, b >= 0 and c of ``expit(a log p - b log(1 - p) + c)`` by their likelihood.
+    """Fit a, b >= 0 and c of ``expit(a log p - b log(1 - p) + c)``, for each of k classes.
 
     The loss is convex: if the free optimum has a < 0 or b < 0, the best that is allowed has that
     one at 0; if both are negative, the better of the two.
     """
-    F = beta_features(odds)
-    free = fit_logistic(F, hit, w)
-    negative = np.flatnonzero(free.coef < 0)
-    if not negative.size:
-        return free
-    held = []
-    for j in negative:
-        coef = np.zeros(2)
-        other = fit_logistic(F[[1 - j]], hit, w)
-        if other.coef[0] < 0:
-            other = fit_logistic(F[:0], hit, w)
-        else:
-            coef[1 - j] = other.coef[0]
-        held.append(other._replace(coef=coef))
-    return min(held, key=lambda fit: fit.loss)
+    F = np.moveaxis(beta_features(odds), 0, 1)
+    fitted = fit_logistic(F, hit, w)
+    for k in np.flatnonzero((fitted.coef < 0).any(axis=1)):
+        held = [_without(j, F[[k]], hit[[k]], w) for j in range(2) if fitted.coef[k, j] < 0]
+        best = min(held, key=lambda fit: float(logistic_loss(F[[k]], hit[[k]], w, fit)[0]))
+        fitted.coef[k], fitted.intercept[k] = best.coef[0], best.intercept[0]
+    return fitted
+
+
+def _without(j: int, F: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:
+    """Fit one class with the coefficient of feature j at 0, and the other's at 0 or above."""
+    coef = np.zeros((1, 2))
+    other = fit_logistic(F[:, [1 - j]], hit, w)
+    if other.coef[0, 0] < 0:
+        other = fit_logistic(F[:, :0], hit, w)
+    else:
+        coef[0, 1 - j] = other.coef[0, 0]
+    return other._replace(coef=coef)
 
 
 def beta_features(odds: FloatArray) -> Float64Array:
-    """Return ``log p`` and ``-log(1 - p)``, ``(2, n)``."""
-    return np.stack([log_expit(odds), -log_expit(-odds)])
+    """Return ``log p`` and ``-log(1 - p)``, stacked."""
+    small = np.exp(-np.abs(odds))
+    lack = np.log1p(small)  # not in place, where NumPy computes one number at a time
+    return np.stack([np.minimum(odds, 0.0) - lack, np.maximum(odds, 0.0) + lack])
 
 
 class BetaCalibrator(ColumnwiseCalibrator):
@@ -110,17 +122,20 @@ class BetaCalibrator(ColumnwiseCalibrator):
     def _fit(
         self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
     ) -> dict[str, Any]:
-        def fit_one(
-            k: int, odds: Float64Array, hit: NDArray[np.bool_]
-        ) -> tuple[Float64Array, float, int | None]:
-            fitted = fit_beta(odds, hit, w)
-            return fitted.coef, fitted.intercept, k if separates(odds, hit) else None
+        def fit_some(
+            odds: Float64Array, hit: NDArray[np.bool_]
+        ) -> tuple[Logistic, NDArray[np.bool_]]:
+            return fit_beta(odds, hit, w), separates(odds, hit)
 
-        maps = map_log_odds(fit_one, scores, code, self._first_column(scores.shape[1]))
-        coef, intercept, apart = zip(*maps, strict=True)
-        separated = [k for k in apart if k is not None]
+        first = self._first_column(scores.shape[1])
+        maps, apart = zip(*map_log_odds(fit_some, scores, code, first), strict=True)
+        coef = np.concatenate([fitted.coef for fitted in maps])
+        separated = (first + np.flatnonzero(np.concatenate(apart))).tolist()
         warn_separated("BetaCalibrator", separated, len(coef))
-        return {"coef_": np.array(coef), "intercept_": np.array(intercept)}
+        return {
+            "coef_": coef,
+            "intercept_": np.concatenate([fitted.intercept for fitted in maps]),
+        }
 
     def _check_fitted(self) -> None:
         check_numbers(self, "coef_", (self._map_count(), 2), low=0.0)

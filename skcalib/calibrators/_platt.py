@@ -12,7 +12,13 @@ from sklearn.utils._param_validation import Options
 
 from skcalib._base import ColumnwiseCalibrator
 from skcalib._fitted import check_numbers
-from skcalib._logistic import fit_logistic, map_log_odds, separates, warn_separated
+from skcalib._logistic import (
+    Logistic,
+    fit_logistic,
+    map_log_odds,
+    separates,
+    warn_separated,
+)
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
@@ -21,15 +27,15 @@ Float64Array = NDArray[np.float64]
 SMALLEST = 1e-100
 
 
-def fit_quadratic(
-    odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array
-) -> tuple[Float64Array, float]:
-    """Fit ``P(hit) = expit(c + coef[0] odds + coef[1] odds^2)``; return coef and c."""
-    size = float(np.abs(odds).max())
-    size = size if size > SMALLEST else np.inf
-    f = odds / size
-    fitted = fit_logistic(np.stack([f, f * f]), hit, w)
-    return fitted.coef / [size, size * size], fitted.intercept
+def fit_quadratic(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:
+    """Fit ``P(hit) = expit(c + coef[0] odds + coef[1] odds^2)`` for each of k classes."""
+    size = np.abs(odds).max(axis=1)
+    size[size <= SMALLEST] = np.inf
+    f = odds / size[:, None]
+    fitted = fit_logistic(np.stack([f, f * f], axis=1), hit, w)
+    coef = fitted.coef / size[:, None]
+    coef[:, 1] /= size
+    return fitted._replace(coef=coef)
 
 
 def encloses(odds: Float64Array, hit: NDArray[np.bool_]) -> bool:
@@ -137,24 +143,23 @@ class PlattScaling(ColumnwiseCalibrator):
         return scores.log_odds_columns(columns)
 
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
-        def fit_one(
-            k: int, odds: Float64Array, hit: NDArray[np.bool_]
-        ) -> tuple[Float64Array | float, float, int | None]:
-            apart = separates(odds, hit) or separates(-odds, hit)
-            coef: Float64Array | float
-            if self.degree == 2:
-                coef, intercept = fit_quadratic(odds, hit, w)
-                apart = apart or encloses(odds, hit) or encloses(odds, ~hit)
-            else:
-                fitted = fit_logistic(odds[None, :], hit, w)
-                coef, intercept = fitted.coef[0], fitted.intercept
-            return coef, intercept, k if apart else None
+        def fit_some(
+            odds: Float64Array, hit: NDArray[np.bool_]
+        ) -> tuple[Logistic, NDArray[np.bool_]]:
+            apart = separates(odds, hit) | separates(-odds, hit)
+            if self.degree == 1:
+                return fit_logistic(odds[:, None, :], hit, w), apart
+            for k, (column, event) in enumerate(zip(odds, hit, strict=True)):
+                apart[k] |= encloses(column, event) or encloses(column, ~event)
+            return fit_quadratic(odds, hit, w), apart
 
-        maps = map_log_odds(fit_one, scores, code, self._first_column(scores.shape[1]))
-        coef, intercept, apart = zip(*maps, strict=True)
-        separated = [k for k in apart if k is not None]
+        first = self._first_column(scores.shape[1])
+        maps, apart = zip(*map_log_odds(fit_some, scores, code, first), strict=True)
+        coef = np.concatenate([fitted.coef for fitted in maps])
+        intercept = np.concatenate([fitted.intercept for fitted in maps])
+        separated = (first + np.flatnonzero(np.concatenate(apart))).tolist()
         warn_separated("PlattScaling", separated, len(coef))
-        return {"coef_": np.array(coef), "intercept_": np.array(intercept)}
+        return {"coef_": coef[:, 0] if self.degree == 1 else coef, "intercept_": intercept}
 
     def _check_fitted(self) -> None:
         shape = (self._map_count(),) if self.degree == 1 else (self._map_count(), 2)
