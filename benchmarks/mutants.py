@@ -32,6 +32,7 @@ RESULTS = Path(__file__).parent / "trust" / "mutants.json"
 CORE = (
     *("_simplex", "_blocks", "_reductions", "_binning", "_one_vs_rest", "_objectives"),
     *("_affine", "_affine_nll", "_newton", "_logistic", "_soft_binning", "_kernel_mean"),
+    *("_row_view", "_order_statistics", "_pooled_table"),
     *("_evidence", "_feature_nll", "_score_features", "_rising_basis", "_uncertainty"),
 )
 SCALING = ("calibrators/test_scaling", "test_affine", "test_affine_nll")
@@ -43,6 +44,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "_simplex": ("test_simplex", "test_inputs", "calibrators/test_scaling"),
     "_reductions": ("metrics/test_binned", "metrics/test_ks", "metrics/test_problems"),
     "_binning": BINNED,
+    "_pooled_table": ("test_pooled_table", "test_binning"),
     "_affine": SCALING,
     "_affine_nll": ("test_affine_nll", "test_affine", "calibrators/test_scaling"),
     "_newton": SCALING,

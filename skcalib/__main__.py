@@ -31,6 +31,7 @@ from skcalib._paired_gain import (
     measure_resampled,
     paired_gain,
 )
+from skcalib._reductions import top_label
 from skcalib._report import gains_table, means_table, report_html, troubles
 from skcalib._saved_predictions import SavedPredictions, read_predictions, write_predictions
 from skcalib.calibrators import IdentityCalibrator
@@ -265,8 +266,9 @@ def run_compare(args: argparse.Namespace) -> str:
 
 def describe(file: str, data: HeldOutRows, before: Predictions, split: bool, cv: int) -> str:
     """Say in a line what was measured, and how right and how sure the model is."""
-    confidence = float(before.P.max(axis=1).mean(dtype=np.float64))
-    accuracy = float((before.P.argmax(axis=1) == before.code).mean())
+    score, predicted = top_label(before.P)
+    confidence = float(score.mean(dtype=np.float64))
+    accuracy = float((predicted == before.code).mean())
     how = "those of the test split" if split else f"each in one of {cv} folds"
     return (
         f"{file}: {data.classes.size} classes, {KINDS[data.kind]}; {before.code.size:,} rows "

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from skcalib._blocks import (
     LIGHT_AT_A_TIME,
     LIGHT_BLOCK_BYTES,
-    each_block,
     map_blocks,
     row_blocks,
 )
@@ -222,31 +221,6 @@ def columns_table(
     return _stack(list(map_sorted(by_edges, scores, code, w, first)))
 
 
-def pooled_table(
-    scores: Scores,
-    code: NDArray[np.intp],
-    w: Float64Array,
-    bins: Bins,
-    *,
-    threshold: float | None = None,
-) -> BinTable:
-    """Table of one problem: all n K entries, each a hit where its column is the true class."""
-    if bins.method == "uniform":
-        return columns_table(scores, code, w, bins, threshold=threshold).pooled()
-    n, n_classes = scores.shape
-    entries = np.empty((n, n_classes), dtype=scores.dtype)
-
-    def fill(rows: slice) -> None:
-        entries[rows] = _row_block(scores, rows)
-
-    each_block(fill, row_blocks(n, n_classes))
-    hit = np.zeros((n, n_classes), dtype=bool)
-    hit[np.arange(n), code] = True
-    # A broadcast 1 costs nothing; weights are written out only where there are some.
-    weight = np.broadcast_to(1.0, entries.size) if is_unit(w) else np.repeat(w, n_classes)
-    return flat_table(entries.ravel(), hit.ravel(), weight, bins, threshold=threshold)
-
-
 # Entries above the first bin that are summed at a time: memory stays bounded where all are.
 GATHERED = 1 << 20
 
@@ -269,7 +243,7 @@ def _columns_uniform(
 
     def find(rows: slice) -> tuple[Float64Array | None, NDArray[np.intp], FloatArray]:
         """Sum the columns, and find entries above the cut: places in the array, and values."""
-        block = _row_block(scores, rows)
+        block = row_block(scores, rows)
         total = None
         if threshold is None:
             total = block.sum(axis=0, dtype=np.float64) if unit else w[rows] @ block
@@ -319,7 +293,7 @@ def _sum(tables: list[BinTable]) -> BinTable:
     )
 
 
-def _row_block(scores: Scores, rows: slice) -> FloatArray:
+def row_block(scores: Scores, rows: slice) -> FloatArray:
     """Return a block of probabilities, to read only, in the type of the scores.
 
     The numbers of `Scores.proba_columns`, so that an entry next to an edge falls in one bin.
@@ -392,29 +366,38 @@ def opening_positions(
     return position
 
 
-def quantile_edges(problem: SortedProblem, bins: Bins) -> Float64Array:
-    """Inner edges ``(n_bins - 1,)`` of quantile bins of a sorted problem with at least one row.
+def quantile_cuts(bins: Bins, total: float, whole: bool, n_rows: int) -> Float64Array:
+    """Cumulative weight of a problem of `n_rows` rows at which a quantile bin gives way.
 
     With N the number of rows (the sum of weights), "edges" opens bin r at the score of row
     ``round(r N / B)``, halves to even; "floor" rounds down; "split" cuts the sorted scores into
     ``min(B, N)`` parts as `numpy.array_split` does and puts an edge half-way between neighbours.
     Rounding is to whole rows, so it applies where the weights are whole numbers.
     """
-    cumulative = problem.cumulative_weight()
-    total = cumulative[-1]
-    value = _value_at(problem, cumulative)
-    whole = problem.weights is None or is_whole(problem.weights)
-    if bins.method == "split":
-        parts = int(min(bins.n_bins, total if whole else problem.values.size))
-        if whole:
-            short, longer = divmod(int(total), parts)
-            cuts = np.cumsum([short + 1] * longer + [short] * (parts - longer))[:-1]
-        else:
-            cuts = np.arange(1, parts) * (total / parts)
-        middle = (value(cuts, "left") + value(cuts, "right")) / 2
-        return np.concatenate([middle, np.ones(bins.n_bins - 1 - middle.size)])
-    down = bins.method == "floor"
-    return value(opening_positions(total, bins.n_bins, whole, down=down)[1:])
+    if bins.method != "split":
+        return opening_positions(total, bins.n_bins, whole, down=bins.method == "floor")[1:]
+    parts = int(min(bins.n_bins, total if whole else n_rows))
+    if not whole:
+        return np.asarray(np.arange(1, parts) * (total / parts))
+    short, longer = divmod(int(total), parts)
+    return np.cumsum([short + 1] * longer + [short] * (parts - longer))[:-1]
+
+
+def quantile_edges(bins: Bins, below: Float64Array, above: Float64Array) -> Float64Array:
+    """Inner edges ``(n_bins - 1,)`` from the scores on either side of each cut."""
+    if bins.method != "split":
+        return above
+    middle = (below + above) / 2
+    return np.concatenate([middle, np.ones(bins.n_bins - 1 - middle.size)])
+
+
+def edge_sides(bins: Bins) -> tuple[Side, Side]:
+    """Return on which side to search scores for an edge, and edges for a score.
+
+    "split" edges lie between scores and belong to the lower bin; the others are scores that open
+    their bin.
+    """
+    return ("right", "left") if bins.method == "split" else ("left", "right")
 
 
 def _table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
@@ -423,11 +406,12 @@ def _table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
     if n == 0:
         zero = np.zeros(shape)
         return BinTable(zero, np.ones(shape), zero.astype(np.int64), zero, zero, zero)
-    edges = quantile_edges(problem, bins)
-    # "split" edges lie between scores and belong to the lower bin; the others are scores that
-    # open their bin.
-    own: Side = "right" if bins.method == "split" else "left"
-    other: Side = "left" if bins.method == "split" else "right"
+    cumulative = problem.cumulative_weight()
+    value = _value_at(problem, cumulative)
+    whole = problem.weights is None or is_whole(problem.weights)
+    cuts = quantile_cuts(bins, cumulative[-1], whole, n)
+    edges = quantile_edges(bins, value(cuts, "left"), value(cuts, "right"))
+    own, other = edge_sides(bins)
     start = np.concatenate([[0], np.searchsorted(problem.values, edges, side=own), [n]])
     full = start[1:] > start[:-1]
 
@@ -494,7 +478,7 @@ def rank_table(
     return BinTable(
         left.reshape(shape),
         right.reshape(shape),
-        np.diff(np.searchsorted(cumulative[1:], cuts, side="left")).reshape(shape),
+        np.diff(np.searchsorted(cumulative[:-1], cuts, side="left")).reshape(shape),
         np.diff(cuts).reshape(shape),
         sums(weights * values),
         sums(weights * hit[order]),

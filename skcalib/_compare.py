@@ -25,6 +25,7 @@ from skcalib._paired_gain import (
     measure_resampled,
     paired_gain,
 )
+from skcalib._reductions import top_label
 from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics._resampling import random_chunks
 
@@ -76,7 +77,7 @@ class Task(NamedTuple):
             fit = predict_held_out(calibrator, self.data)
         pooled = fit.pooled()
         measured = [measure_resampled(m, pooled, self.row, self.chunks) for m in self.measures]
-        own = Baseline(pooled.P.argmax(axis=1), measured)
+        own = Baseline(top_label(pooled.P)[1], measured)
         base = own if baseline is None else baseline
         row = Row(
             np.array([[m.value(fold) for m in self.measures] for fold in fit.folds]),

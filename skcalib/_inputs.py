@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_random_state, column_or_1d
 
 from skcalib._blocks import LIGHT_AT_A_TIME, LIGHT_BLOCK_BYTES, map_blocks, row_blocks
+from skcalib._row_view import clip_to_unit, pick_rows
 from skcalib._simplex import FloatArray, Kind
 
 # Rows of float16 probabilities, summed exactly, stay within 5e-4 of 1.
@@ -34,7 +35,8 @@ class Predictions(NamedTuple):
     """Checked predictions: what every metric works on.
 
     ``P (n, K)`` probabilities, ``code (n,)`` column of the true class, ``w (n,)`` float64
-    weights, ``classes (K,)`` sorted labels.
+    weights, ``classes (K,)`` sorted labels. What rows of weight 0 or rounding leave of a large
+    array is a `RowView`, which is read as an array is.
     """
 
     P: FloatArray
@@ -239,7 +241,7 @@ def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
 
 def as_columns(S: FloatArray, found: Survey, kind: Kind) -> FloatArray:
     """One column for each class; probabilities that rounding left outside [0, 1] are mended."""
-    return two_columns(np.clip(S, 0, 1) if kind == "proba" and found.is_rounded else S, kind)
+    return two_columns(clip_to_unit(S) if kind == "proba" and found.is_rounded else S, kind)
 
 
 def check_weight(
@@ -485,7 +487,10 @@ def drop_weightless(
 ) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.float64]]:
     """Leave out rows of weight 0: behind the door, weight 0 is absence."""
     keep = w > 0
-    return (S, code, w) if keep.all() else (S[keep], code[keep], w[keep])
+    if keep.all():
+        return S, code, w
+    rows = np.flatnonzero(keep)
+    return pick_rows(S, rows), code[rows], w[rows]
 
 
 def shown(value: object) -> str:

@@ -20,7 +20,7 @@ Float64Array = NDArray[np.float64]
 T = TypeVar("T")
 
 # Sorted blocks wait to be taken, some of them at a time: they are smaller than others.
-SORTED_BLOCK_BYTES = 5 << 19
+SORTED_BLOCK_BYTES = 1 << 21
 
 # Scores closer than this may be taken for tied: copies of a row, scored in different batches,
 # differ by the rounding of a matrix product.

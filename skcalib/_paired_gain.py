@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 from sklearn.metrics import get_scorer_names
 
+from skcalib._blocks import each_block, row_blocks
 from skcalib._held_out import ScoresAsGiven
 from skcalib._inputs import Predictions
-from skcalib._simplex import LOG_PROBA_MIN
+from skcalib._simplex import LOG_PROBA_MIN, FloatArray
 from skcalib.metrics import SCORERS, get_scorer
 from skcalib.metrics._bootstrap import draw_counts
 from skcalib.metrics._resampling import Evaluation, evaluate_chunks
@@ -26,22 +27,43 @@ RESAMPLED_ENTRIES = 100_000_000
 FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
 
 
+def _of_rows(
+    predictions: Predictions, loss: Callable[[FloatArray, NDArray[np.intp]], NDArray[Any]]
+) -> Float64Array:
+    """Return ``loss(P, code)`` of all rows, computed in blocks."""
+    losses = np.empty(predictions.code.size)
+
+    def fill(rows: slice) -> None:
+        losses[rows] = loss(predictions.P[rows], predictions.code[rows])
+
+    each_block(fill, row_blocks(*predictions.P.shape))
+    return losses
+
+
+def _true(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
+    """Return the probability of the true class of each row."""
+    return np.take_along_axis(P, code[:, None], axis=1)[:, 0].astype(np.float64)
+
+
 def row_log_loss(predictions: Predictions) -> Float64Array:
     """Return ``-log P_iy`` of each row; a probability counts as at least 1e-12."""
-    true = np.take_along_axis(predictions.P, predictions.code[:, None], axis=1)[:, 0]
-    return -np.log(np.maximum(true.astype(np.float64), np.exp(LOG_PROBA_MIN)))
+    lowest = np.exp(LOG_PROBA_MIN)
+    return _of_rows(predictions, lambda P, code: -np.log(np.maximum(_true(P, code), lowest)))
 
 
 def row_brier_score(predictions: Predictions) -> Float64Array:
     """Return ``sum_k (P_ik - [k = y_i])^2`` of each row: in [0, 2] for any K."""
-    true = np.take_along_axis(predictions.P, predictions.code[:, None], axis=1)[:, 0]
-    squares = np.einsum("ik,ik->i", predictions.P, predictions.P, dtype=np.float64)
-    return squares - 2 * true.astype(np.float64) + 1
+
+    def score(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
+        squares = np.einsum("ik,ik->i", P, P, dtype=np.float64)
+        return np.asarray(squares - 2 * _true(P, code) + 1)
+
+    return _of_rows(predictions, score)
 
 
 def row_error_rate(predictions: Predictions) -> Float64Array:
     """Return whether the largest probability of each row is that of a wrong class."""
-    return (predictions.P.argmax(axis=1) != predictions.code).astype(np.float64)
+    return _of_rows(predictions, lambda P, code: P.argmax(axis=1) != code)
 
 
 # Proper scores and the like that are means over rows: their intervals need no resampling.

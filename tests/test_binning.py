@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skcalib._binning import Bins, columns_table, flat_table, pooled_table
+from skcalib._binning import Bins, columns_table, flat_table
+from skcalib._pooled_table import pooled_table
 from skcalib._simplex import Scores
 
 METHODS = ["uniform", "edges", "floor", "split", "rank"]
@@ -138,7 +139,11 @@ def test_every_class_against_the_rest_is_its_own_column(method, n_classes, weigh
 @pytest.mark.parametrize("threshold", [None, 0.2])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("method", METHODS)
-def test_a_pooled_table_bins_all_entries_together(method, weighted, threshold):
+@pytest.mark.parametrize("most_sorted", [1000, 0])
+def test_a_pooled_table_bins_all_entries_together(
+    most_sorted, method, weighted, threshold, monkeypatch
+):
+    monkeypatch.setattr("skcalib._pooled_table.SORTED", most_sorted)
     P, code, w = coarse(25, 4, seed=7)
     w = w if weighted else np.ones(25)
     bins = Bins(6, method)
@@ -316,3 +321,14 @@ def test_edges_by_rank_are_the_least_and_the_largest_score_of_the_bin(weighted):
     table = flat_table(score, score > 0.5, w, bins)
     assert table.left.tolist() == [[min(s) for s in held]]
     assert table.right.tolist() == [[max(s) for s in held]]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_row_is_counted_in_one_bin(method):
+    """Whole weights may cut a row of the "rank" method; it is counted where it begins."""
+    rng = np.random.default_rng(3)
+    score, bins = rng.random(23), Bins(5, method)
+    for w in (np.ones(23), rng.integers(1, 4, 23).astype(float)):
+        where = reference_bins(score, w, bins)
+        held = [sum(min(its) == b for its in where) for b in range(5)]
+        assert flat_table(score, score > 0.5, w, bins).count.tolist() == [held]

@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._base import ColumnwiseCalibrator
-from skcalib._binning import Bins, BinTable, Side, columns_table, pooled_table
+from skcalib._binning import Bins, BinTable, Side, columns_table
 from skcalib._fitted import check_numbers
 from skcalib._inputs import COUNT_HIGH, check_seed
 from skcalib._one_vs_rest import is_whole
+from skcalib._pooled_table import pooled_table
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]

@@ -65,5 +65,5 @@ class IdentityCalibrator(ScoreCalibrator):
 
     def _map(self, scores: Scores) -> FloatArray:
         if scores.kind == "proba":
-            return scores.array.copy()
+            return scores.map_rows(lambda rows: scores.array[rows])
         return scores.map_rows(scores.proba)

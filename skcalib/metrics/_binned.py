@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._binning import Bins, BinTable, columns_table, flat_table, pooled_table
+from skcalib._binning import Bins, BinTable, columns_table, flat_table
 from skcalib._inputs import (
     Predictions,
     check_between,
@@ -23,6 +23,7 @@ from skcalib._inputs import (
     check_predictions,
     class_column,
 )
+from skcalib._pooled_table import pooled_table
 from skcalib._reductions import top_label
 from skcalib._simplex import Scores
 

@@ -11,6 +11,7 @@ from scipy.special import ndtr, ndtri
 
 from skcalib._inputs import Predictions, check_between, check_count, check_option, check_seed
 from skcalib._one_vs_rest import is_whole
+from skcalib._row_view import pick_rows
 from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, random_chunks
 
 Float64Array = NDArray[np.float64]
@@ -51,7 +52,7 @@ def draw_counts(
         else:
             # Two rows of weight 0.7 are not one of 1.4 to a metric that asks how many rows it has.
             rows = np.repeat(np.arange(n), count)
-            yield Predictions(P[rows], code[rows], w[rows], classes)
+            yield Predictions(pick_rows(P, rows), code[rows], w[rows], classes)
 
 
 def leave_out(

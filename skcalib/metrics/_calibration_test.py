@@ -8,10 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skcalib._blocks import each_block, row_blocks
 from skcalib._inputs import Predictions, check_count
 from skcalib.metrics._resampling import as_result, evaluate_chunks, prepare, random_chunks
 
 Float64Array = NDArray[np.float64]
+
+# Sets of labels drawn in one pass over the probabilities.
+DRAWN = 8
 
 
 class CalibrationTest(NamedTuple):
@@ -24,21 +28,33 @@ class CalibrationTest(NamedTuple):
     null_distribution: Float64Array
 
 
-def class_edges(predictions: Predictions) -> Float64Array:
-    """Where, on [0, 1], one class gives way to the next, ``(K - 1, n)``."""
-    cumulative = np.cumsum(predictions.P.T, axis=0, dtype=np.float64)
-    return cumulative[:-1] / cumulative[-1]
+def labels_at(predictions: Predictions, at: Float64Array) -> NDArray[np.intp]:
+    """Columns of the classes on which numbers of [0, 1] fall, ``(m, n)`` as ``at (m, n)``.
+
+    The probabilities of a row lie end to end on [0, 1], in the order of the columns.
+    """
+    code = np.empty(at.shape, dtype=np.intp)
+
+    def place(rows: slice) -> None:
+        cumulative = np.cumsum(predictions.P[rows].T, axis=0, dtype=np.float64)
+        # A class of probability 0 has both edges at one place: no number falls between them.
+        edges = cumulative[:-1] / cumulative[-1]
+        for i, each in enumerate(at[:, rows]):
+            code[i, rows] = (edges <= each).sum(axis=0)
+
+    each_block(place, row_blocks(*predictions.P.shape))
+    return code
 
 
 def draw_labels(
-    predictions: Predictions, edges: Float64Array, seed: np.random.SeedSequence, size: int
+    predictions: Predictions, seed: np.random.SeedSequence, size: int
 ) -> Iterator[Predictions]:
     """Yield the predictions with labels drawn from their own probabilities."""
     random = np.random.default_rng(seed)
-    for _ in range(size):
-        # A class of probability 0 has both edges at one place: no number falls between them.
-        code = (edges <= random.random(edges.shape[1])).sum(axis=0, dtype=np.intp)
-        yield predictions._replace(code=code)
+    for start in range(0, size, DRAWN):
+        at = random.random((min(DRAWN, size - start), predictions.code.size))
+        for code in labels_at(predictions, at):
+            yield predictions._replace(code=code)
 
 
 def calibration_test(
@@ -140,8 +156,7 @@ def calibration_test(
     evaluate, predictions, statistic = prepare(
         metric, y_true, y_proba, sample_weight, labels, keywords
     )
-    edges = class_edges(predictions)
-    draws = [(predictions, edges, *chunk) for chunk in random_chunks(n_resamples, random_state)]
+    draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random_state)]
     null = evaluate_chunks(evaluate, draw_labels, draws, n_jobs)
     pvalue = (1 + np.asarray((null >= statistic).sum(axis=0))) / (1 + n_resamples)
     return CalibrationTest(

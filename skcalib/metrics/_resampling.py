@@ -44,7 +44,7 @@ class Evaluation:
         keywords = dict(self.keywords)
         if "labels" in self.accepted:
             keywords["labels"] = classes
-        y_true, y_proba = classes[code], P[:, 1] if self.column else P
+        y_true, y_proba = classes[code], P[:, 1] if self.column else np.asarray(P)
         if "sample_weight" in self.accepted:
             keywords["sample_weight"] = w
         else:

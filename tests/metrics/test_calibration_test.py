@@ -7,9 +7,10 @@ from scipy import stats
 from sklearn.metrics import log_loss
 
 from skcalib import metrics
+from skcalib._blocks import row_blocks
 from skcalib._inputs import check_predictions
 from skcalib.metrics import calibration_test, ks_calibration_error, static_calibration_error
-from skcalib.metrics._calibration_test import class_edges, draw_labels
+from skcalib.metrics._calibration_test import draw_labels, labels_at
 
 
 def accuracy(y_true, y_proba):
@@ -26,7 +27,7 @@ def test_labels_follow_the_probabilities():
     """Over 5,000 draws each class has its share, and those of probability 0 never occur."""
     P = np.array([[0.0, 0.3, 0.7], [0.5, 0.0, 0.5], [0.1, 0.9, 0.0], [1.0, 0.0, 0.0]])
     predictions = check_predictions([0, 1, 2, 0], P, None, None)
-    draws = draw_labels(predictions, class_edges(predictions), np.random.SeedSequence(0), 5000)
+    draws = draw_labels(predictions, np.random.SeedSequence(0), 5000)
     code = np.array([drawn.code for drawn in draws])
     share = (code[:, :, None] == np.arange(3)).mean(axis=0)
     np.testing.assert_allclose(share, P, atol=5 * 0.5 / np.sqrt(5000))
@@ -36,7 +37,30 @@ def test_labels_follow_the_probabilities():
 def test_rows_that_sum_to_nearly_1_are_divided_by_their_sum():
     P = np.full((1, 3), 0.3333)
     predictions = check_predictions([0], P, None, range(3))
-    np.testing.assert_allclose(class_edges(predictions)[:, 0], [1 / 3, 2 / 3])
+    at = np.array(
+        [[0.0], [1 / 3 - 1e-9], [1 / 3 + 1e-9], [2 / 3 - 1e-9], [2 / 3 + 1e-9], [1 - 1e-9]]
+    )
+    assert labels_at(predictions, at)[:, 0].tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_labels_do_not_depend_on_how_many_are_drawn_at_a_time(monkeypatch):
+    """The blocks of rows and the sets drawn in a pass do not show."""
+    _, P = ref.predictions(4, 300, seed=0)
+    predictions = check_predictions(np.zeros(300), P, None, range(4))
+
+    def drawn():
+        draws = draw_labels(predictions, np.random.SeedSequence(0), 20)
+        return np.array([each.code for each in draws])
+
+    edges = np.cumsum(P, axis=1)[:, :-1] / P.sum(axis=1, keepdims=True)
+    random = np.random.default_rng(np.random.SeedSequence(0))
+    expected = [(edges <= random.random((300, 1))).sum(axis=1).tolist() for _ in range(20)]
+    assert drawn().tolist() == expected
+    monkeypatch.setattr("skcalib.metrics._calibration_test.DRAWN", 3)
+    monkeypatch.setattr(
+        "skcalib.metrics._calibration_test.row_blocks", lambda n, K: row_blocks(n, K, 8 * K * 7)
+    )
+    assert drawn().tolist() == expected
 
 
 def test_mean_and_standard_error_of_a_sum_of_bernoullis_are_the_closed_form():
