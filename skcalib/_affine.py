@@ -245,9 +245,8 @@ def fit_affine(
         scale = found.spread if found.bound else found.value
     pattern: Pattern = Full() if full else Diagonal()
     nll = AffineNLL(scores, code, w, pattern)
-    problem = PenalisedNLL(nll, penalty, 1.0 / scale)
-    theta = pattern.identity(scores.shape[1]) / scale
-    theta, n_iter, converged = minimise(problem, theta, scale, tol, max_iter, verbose)
+    problem = PenalisedNLL(nll, penalty, scale)
+    theta, n_iter, converged = minimise(problem, tol, max_iter, verbose)
     if not any(penalty) and nll.separates(theta):
         warnings.warn(
             "The logits separate the classes without error, so that no finite optimum of "

@@ -10,8 +10,8 @@ the size of the scores is ever made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,36 +21,41 @@ from skcalib._blocks import ROW_BLOCK_BYTES, map_blocks, row_blocks
 from skcalib._objectives import weighted_columns, weighted_sum
 from skcalib._simplex import Scores, row_max, row_sums
 
-Float64Array = NDArray[np.float64]
+# Of float64, or of float32 where that is enough: parameters decide what they are computed in.
+Array = NDArray[Any]
 Intp = NDArray[np.intp]
 T = TypeVar("T")
+# Rows of an array of the parameters' shape, and what to add to them.
+Pieces = Iterable[tuple[slice, Array]]
 
 # Where pairs of classes are counted, a row brings those that hold over this share of its doubt
-# 1 - max q: ten and the largest at most.
-SHARE_OF_DOUBT = 0.1
+# 1 - max q: thirty-three and the largest at most.
+SHARE_OF_DOUBT = 0.03
 # Up to so many entries the logits are made once, and the exponentials of a step: 16 MiB each.
 KEPT = 1 << 21
+# Far below the rounding of 1 in float32, and far above numbers that processors are slow at.
+LEAST_FLOAT32 = -50.0
 # Matrix products want taller blocks than row sums do.
 TALL_BLOCK_BYTES = 4 * ROW_BLOCK_BYTES
 
 
-def _exponentiate(L: Float64Array) -> tuple[Float64Array, Float64Array]:
+def _exponentiate(L: Array) -> tuple[Array, Array]:
     """Overwrite `L` by ``exp(L - top)``; return the row maxima ``top`` and the row sums."""
     top = row_max(L)
     L -= top[:, None]
+    if L.dtype == np.float32:
+        np.maximum(L, LEAST_FLOAT32, out=L)
     np.exp(L, out=L)
     return top, row_sums(L)
 
 
-def hessian_by_class(Z: Float64Array, Q: Float64Array, share: Float64Array) -> Float64Array:
+def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
     """Return the Hessian of these rows in W_kk and b_k of each class, ``(K, 2, 2)``."""
     V = Q * Q
     return _second_moments(Z, np.subtract(Q, V, out=V), share)
 
 
-def hessian_of_pairs(
-    Z: Float64Array, Q: Float64Array, share: Float64Array
-) -> tuple[Float64Array, coo_array]:
+def hessian_of_pairs(Z: Array, Q: Array, share: Array) -> tuple[Array, coo_array]:
     """Return nearly the Hessian of a diagonal W, for many classes: what to add and to take off.
 
     That is ``(K, 2, 2)`` within each class, and ``(2 K, 2 K)`` of the pairs of classes that
@@ -66,7 +71,7 @@ def hessian_of_pairs(
     return _second_moments(Z, Q, share), (S.T @ S).tocoo()
 
 
-def _second_moments(Z: Float64Array, V: Float64Array, share: Float64Array) -> Float64Array:
+def _second_moments(Z: Array, V: Array, share: Array) -> Array:
     """Return ``sum share V (z, 1)(z, 1)'`` of each class, ``(K, 2, 2)``; spoils `V`."""
     out = np.empty((Z.shape[1], 2, 2))
     out[:, 1, 1] = weighted_columns(share, V)
@@ -77,6 +82,12 @@ def _second_moments(Z: Float64Array, V: Float64Array, share: Float64Array) -> Fl
     return out
 
 
+def _add(out: Array, pieces: Pieces) -> None:
+    for rows, piece in pieces:
+        out[rows] += piece
+        del piece  # before the next one is made
+
+
 class Pattern(Protocol):
     """Where W may differ from 0. Parameters `theta` are W in rows, and b in the last row."""
 
@@ -84,18 +95,16 @@ class Pattern(Protocol):
     # Whether blocks go to threads; else one after the other, and products use threads.
     threaded: bool
 
-    def identity(self, n_classes: int) -> Float64Array:
+    def identity(self, n_classes: int) -> Array:
         """Return the parameters of W = I, b = 0."""
 
-    def apply(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
+    def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``Z W' + b``, ``(n, K)``."""
 
-    def adjoint(self, Z: Float64Array, R: Float64Array, v: Float64Array) -> Float64Array:
+    def adjoint(self, Z: Array, R: Array, v: Array) -> Pieces:
         """Return the sum over rows of ``v R`` times the derivative of `apply`; may spoil `R`."""
 
-    def add_hessian(
-        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
-    ) -> None:
+    def add_hessian(self, H: Array, Z: Array, Q: Array, share: Array) -> None:
         """Add the Hessian of the NLL of these rows to `H`, ``(p, p)`` with p = theta.size."""
 
 
@@ -105,25 +114,23 @@ class Diagonal:
     block_bytes = ROW_BLOCK_BYTES
     threaded = True
 
-    def identity(self, n_classes: int) -> Float64Array:
+    def identity(self, n_classes: int) -> Array:
         """Return the parameters of W = I, b = 0."""
         return np.vstack([np.ones(n_classes), np.zeros(n_classes)])
 
-    def apply(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
+    def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``c Z + b``, ``(n, K)``."""
         L = Z * theta[0]
         L += theta[1]
         return L
 
-    def adjoint(self, Z: Float64Array, R: Float64Array, v: Float64Array) -> Float64Array:
-        """Return ``(2, K)``: the sums over rows of ``v R Z`` and of ``v R``; spoils `R`."""
+    def adjoint(self, Z: Array, R: Array, v: Array) -> Pieces:
+        """Return the sums over rows of ``v R Z`` and of ``v R``; spoils `R`."""
         intercept = weighted_columns(v, R)
         R *= Z
-        return np.vstack([weighted_columns(v, R), intercept])
+        return [(slice(0, 1), weighted_columns(v, R)), (slice(1, 2), intercept)]
 
-    def add_hessian(
-        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
-    ) -> None:
+    def add_hessian(self, H: Array, Z: Array, Q: Array, share: Array) -> None:
         """Add the Hessian of these rows, ``(2 K, 2 K)``."""
         n_classes = Z.shape[1]
         root = Q * np.sqrt(share)[:, None]
@@ -139,27 +146,24 @@ class Full:
     block_bytes = TALL_BLOCK_BYTES
     threaded = False
 
-    def identity(self, n_classes: int) -> Float64Array:
+    def identity(self, n_classes: int) -> Array:
         """Return the parameters of W = I, b = 0."""
         return np.eye(n_classes + 1, n_classes)
 
-    def apply(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
+    def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``Z W' + b``, ``(n, K)``."""
         L = Z @ theta[:-1]
         L += theta[-1]
         return L
 
-    def adjoint(self, Z: Float64Array, R: Float64Array, v: Float64Array) -> Float64Array:
-        """Return ``(K + 1, K)``: ``Z' v R`` and the sum over rows of ``v R``; spoils `R`."""
+    def adjoint(self, Z: Array, R: Array, v: Array) -> Pieces:
+        """Yield blocks of ``Z' v R``, and the sum over rows of ``v R``; spoils `R`."""
         R *= v[:, None]
-        out = np.empty((Z.shape[1] + 1, Z.shape[1]))
-        np.matmul(Z.T, R, out=out[:-1])
-        np.sum(R, axis=0, out=out[-1])
-        return out
+        for rows in row_blocks(Z.shape[1], Z.shape[1], TALL_BLOCK_BYTES):
+            yield rows, Z.T[rows] @ R
+        yield slice(Z.shape[1], None), R.sum(axis=0)
 
-    def add_hessian(
-        self, H: Float64Array, Z: Float64Array, Q: Float64Array, share: Float64Array
-    ) -> None:
+    def add_hessian(self, H: Array, Z: Array, Q: Array, share: Array) -> None:
         """Add the Hessian of these rows, ``(K (K + 1), K (K + 1))``."""
         n, n_classes = Z.shape
         F = np.hstack([Z, np.ones((n, 1))])
@@ -184,101 +188,98 @@ class AffineNLL:
     pattern : Pattern
     """
 
-    def __init__(self, scores: Scores, code: Intp, w: Float64Array, pattern: Pattern) -> None:
+    def __init__(self, scores: Scores, code: Intp, w: Array, pattern: Pattern) -> None:
         self.scores = scores
         self.code = code
         self.share = w / w.sum()
         self.pattern = pattern
         self._kept = scores.logits(slice(None)) if scores.array.size <= KEPT else None
 
-    def _logits(self, rows: slice) -> Float64Array:
-        """Return logits of a block, to read only."""
-        return self.scores.logits(rows) if self._kept is None else self._kept[rows]
+    def _block(self, rows: slice, theta: Array) -> tuple[Array, Array]:
+        """Return logits of a block, to read only, and shares, of the type of `theta`."""
+        Z = self.scores.logits(rows) if self._kept is None else self._kept[rows]
+        return Z.astype(theta.dtype, copy=False), self.share[rows].astype(theta.dtype, copy=False)
 
-    def map_blocks(self, function: Callable[[slice, Float64Array], T]) -> Iterator[T]:
-        """Yield ``function(rows, logits)`` of blocks as tall as the pattern likes, in order."""
+    def map_blocks(self, function: Callable[[slice, Array, Array], T], theta: Array) -> Iterator[T]:
+        """Yield ``function(rows, logits, share)`` of blocks as tall as the pattern likes, in order.
+
+        Logits and shares are of the type of `theta`.
+        """
         blocks = row_blocks(*self.scores.shape, self.pattern.block_bytes)
 
         def of_rows(rows: slice) -> T:
-            return function(rows, self._logits(rows))
+            return function(rows, *self._block(rows, theta))
 
         return map_blocks(of_rows, blocks) if self.pattern.threaded else map(of_rows, blocks)
 
-    def predict(self, Z: Float64Array, theta: Float64Array) -> Float64Array:
+    def predict(self, Z: Array, theta: Array) -> Array:
         """Return the probabilities of a block of logits."""
         Q = self.pattern.apply(Z, theta)
         _, total = _exponentiate(Q)
         Q /= total[:, None]
         return Q
 
-    def predictions(
-        self, theta: Float64Array
-    ) -> Iterator[tuple[Float64Array, Float64Array, Float64Array]]:
+    def predictions(self, theta: Array) -> Iterator[tuple[Array, Array, Array]]:
         """Yield ``(logits, probabilities at theta, share)`` of tall blocks, one after the other."""
         for rows in row_blocks(*self.scores.shape, TALL_BLOCK_BYTES):
-            Z = self._logits(rows)
-            yield Z, self.predict(Z, theta), self.share[rows]
+            Z, share = self._block(rows, theta)
+            yield Z, self.predict(Z, theta), share
 
-    def hessian(self, theta: Float64Array) -> Float64Array:
+    def hessian(self, theta: Array) -> Array:
         """Return the Hessian at `theta`, ``(p, p)`` with p = theta.size."""
         H = np.zeros((theta.size, theta.size))
         for Z, Q, share in self.predictions(theta):
             self.pattern.add_hessian(H, Z, Q, share)
         return H
 
-    def hessian_of_pairs(self, theta: Float64Array) -> Float64Array:
+    def hessian_of_pairs(self, theta: Array) -> Array:
         """Return nearly the Hessian at `theta` of a diagonal W, for many classes."""
 
-        def of_rows(rows: slice, Z: Float64Array) -> tuple[Float64Array, coo_array]:
-            return hessian_of_pairs(Z, self.predict(Z, theta), self.share[rows])
+        def of_rows(_rows: slice, Z: Array, share: Array) -> tuple[Array, coo_array]:
+            return hessian_of_pairs(Z, self.predict(Z, theta), share)
 
         n_classes = theta.shape[1]
         H = np.zeros((2 * n_classes, 2 * n_classes))
         within = np.zeros((n_classes, 2, 2))
-        for part, pairs in self.map_blocks(of_rows):
+        for part, pairs in self.map_blocks(of_rows, theta):
             within += part
             H[pairs.row, pairs.col] -= pairs.data
         k = np.arange(n_classes)
         H.reshape(2, n_classes, 2, n_classes)[:, k, :, k] += within
         return H
 
-    def factors(self, theta: Float64Array) -> tuple[Float64Array, Float64Array, Float64Array]:
-        """Return two factors whose product is like the Hessian of a full W, and its diagonal's own.
+    def factors(self, theta: Array) -> tuple[Array, Array]:
+        """Return what the Hessian of a full W is like: of the features, and within each class.
 
-        Those of the features ``(K + 1, K + 1)`` and of the classes ``(K, K)``, and what
-        `hessian_by_class` returns.
+        The former is ``(K + 1, K + 1)``, the latter what `hessian_by_class` returns.
         """
         n_classes = theta.shape[1]
-        features = np.zeros((n_classes + 1, n_classes + 1))
-        classes = np.zeros((n_classes, n_classes))
+        features = np.zeros((n_classes + 1, n_classes + 1), dtype=theta.dtype)
         within = np.zeros((n_classes, 2, 2))
         for Z, Q, share in self.predictions(theta):
-            F = np.hstack([Z, np.ones((Z.shape[0], 1))])
+            F = np.ones((Z.shape[0], n_classes + 1), dtype=theta.dtype)
+            F[:, :-1] = Z
             F *= np.sqrt(share * (1.0 - np.einsum("ij,ij->i", Q, Q)))[:, None]
             features += F.T @ F
-            classes[np.diag_indices(n_classes)] += weighted_columns(share, Q)
             within += hessian_by_class(Z, Q, share)
-            Q *= np.sqrt(share)[:, None]
-            classes -= Q.T @ Q
-        return features, classes, within
+        return features, within
 
-    def hessian_by_class(self, theta: Float64Array) -> Float64Array:
+    def hessian_by_class(self, theta: Array) -> Array:
         """Return the Hessian at `theta` within each class, in W_kk and b_k: ``(K, 2, 2)``."""
 
-        def of_rows(rows: slice, Z: Float64Array) -> Float64Array:
-            return hessian_by_class(Z, self.predict(Z, theta), self.share[rows])
+        def of_rows(_rows: slice, Z: Array, share: Array) -> Array:
+            return hessian_by_class(Z, self.predict(Z, theta), share)
 
         out = np.zeros((theta.shape[1], 2, 2))
-        for part in self.map_blocks(of_rows):
+        for part in self.map_blocks(of_rows, theta):
             out += part
-            del part
         return out
 
-    def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
+    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the mean NLL and its gradient, in the shape of `theta`."""
 
-        def of_rows(rows: slice, Z: Float64Array) -> tuple[float, Float64Array]:
-            share, at_true = self.share[rows], (np.arange(Z.shape[0]), self.code[rows])
+        def of_rows(rows: slice, Z: Array, share: Array) -> tuple[float, Pieces]:
+            at_true = np.arange(Z.shape[0]), self.code[rows]
             Q = self.pattern.apply(Z, theta)
             true = Q[at_true]
             top, total = _exponentiate(Q)
@@ -287,28 +288,27 @@ class AffineNLL:
             return value, self.pattern.adjoint(Z, Q, share / total)
 
         value, gradient = 0.0, np.zeros_like(theta)
-        for part, slope in self.map_blocks(of_rows):
+        for part, pieces in self.map_blocks(of_rows, theta):
             value += part
-            gradient += slope
-            del slope  # before the next one is made
+            _add(gradient, pieces)
         return value, gradient
 
-    def separates(self, theta: Float64Array) -> bool:
+    def separates(self, theta: Array) -> bool:
         """Whether every row has its true class on top: a larger theta is then always better."""
 
-        def of_rows(rows: slice, Z: Float64Array) -> bool:
+        def of_rows(rows: slice, Z: Array, _share: Array) -> bool:
             L, true = self.pattern.apply(Z, theta), self.code[rows, None]
             own = np.take_along_axis(L, true, axis=1)[:, 0]
             np.put_along_axis(L, true, -np.inf, axis=1)
             return bool((row_max(L) < own).all())
 
-        return all(self.map_blocks(of_rows))
+        return all(self.map_blocks(of_rows, theta))
 
-    def hessian_at(self, theta: Float64Array) -> Callable[[Float64Array], Float64Array]:
+    def hessian_at(self, theta: Array) -> Callable[[Array], Array]:
         """Return what multiplies an array of the shape of `theta` by the Hessian there."""
-        exponentials: dict[int, tuple[Float64Array, Float64Array]] = {}
+        exponentials: dict[int, tuple[Array, Array]] = {}
 
-        def exponentiate(rows: slice, Z: Float64Array) -> tuple[Float64Array, Float64Array]:
+        def exponentiate(rows: slice, Z: Array) -> tuple[Array, Array]:
             if rows.start in exponentials:
                 return exponentials[rows.start]
             Q = self.pattern.apply(Z, theta)
@@ -317,18 +317,17 @@ class AffineNLL:
                 exponentials[rows.start] = Q, total
             return Q, total
 
-        def product(V: Float64Array) -> Float64Array:
-            def of_rows(rows: slice, Z: Float64Array) -> Float64Array:
+        def product(V: Array) -> Array:
+            def of_rows(rows: slice, Z: Array, share: Array) -> Pieces:
                 Q, total = exponentiate(rows, Z)
                 U = self.pattern.apply(Z, V)
                 U -= (np.einsum("ij,ij->i", Q, U) / total)[:, None]
                 U *= Q
-                return self.pattern.adjoint(Z, U, self.share[rows] / total)
+                return self.pattern.adjoint(Z, U, share / total)
 
             out = np.zeros_like(theta)
-            for part in self.map_blocks(of_rows):
-                out += part
-                del part
+            for pieces in self.map_blocks(of_rows, theta):
+                _add(out, pieces)
             return out
 
         return product

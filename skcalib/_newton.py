@@ -4,37 +4,43 @@ r"""Floor 1: Newton's method for a penalised affine NLL, of ten parameters or of
           + \lambda_o \sum_{i \ne j} W_{ij}^2 + \mu \sum_i b_i^2 .
 
 Each step is solved by preconditioned conjugate gradients on products with the Hessian, which is
-never made where it would be large. Of arrays the size of the parameters eight are kept at most.
+never made where it would be large. Directions need be but roughly right, so those of a large full
+W are computed in float32; the objective, its gradient and the parameters never are. So no more is
+held at a time than three float64 arrays of the size of the parameters, and blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-from skcalib._affine_nll import AffineNLL, Diagonal
-from skcalib._blocks import row_blocks
+from skcalib._affine_nll import TALL_BLOCK_BYTES, AffineNLL, Diagonal
+from skcalib._blocks import column_blocks, row_blocks
 
-Float64Array = NDArray[np.float64]
-Linear = Callable[[Float64Array], Float64Array]
+Array = NDArray[Any]  # of float64, or of float32 where that is enough
+Linear = Callable[[Array], Array]
 
 # Up to this many parameters the Hessian itself is the preconditioner.
 LARGEST_EXACT = 256
 # Up to this many, the Hessian in W's diagonal and b is factorised when the blocks within each
 # class prove too poor; with its copy it takes 64 MiB.
 LARGEST_FACTOR = 2048
-# The preconditioner is made anew when conjugate gradients needed more products than this.
+# The preconditioner is made anew when conjugate gradients needed more products than this; or as
+# many, once it is the factor of pairs, which follows the parameters closely.
 STALE_PRODUCTS = 2
 MAX_PRODUCTS = 250
 # Conjugate gradients end where the residual has shrunk by this factor (the first is for the
 # exact preconditioner), or by the root of how much the gradient has since the start.
 LEAST_SHRINK = 0.1, 0.5
-# Directions that nothing holds (a common shift of b) get this share of their own curvature.
+# They end, too, where what is left of the gradient is this share of the tolerance.
+ENOUGH = 0.2, 0.3
+# Directions that nothing holds (a common shift of b) get this share of their own curvature, or
+# ten roundings of it.
 LIFT = 1e-10
 
 
@@ -49,23 +55,32 @@ class Penalty(NamedTuple):
 class PenalisedNLL:
     """An affine NLL plus a penalty, with a preconditioner; W's diagonal is drawn to `centre`."""
 
-    def __init__(self, nll: AffineNLL, penalty: Penalty, centre: float) -> None:
+    def __init__(self, nll: AffineNLL, penalty: Penalty, scale: float) -> None:
         self.nll = nll
         self.penalty = penalty
-        self.centre = centre
+        self.scale = scale
         on, off, intercept = penalty
-        n_rows = nll.pattern.identity(nll.scores.shape[1]).shape[0]
+        n_rows, n_classes = self.start().shape
         # Rows of `theta` (b, columns of a full W) where adding a constant changes nothing.
+        # Rows of the NLL's own gradient that sum to 0.
+        self.balanced = np.full(n_rows, n_rows > 2)
+        self.balanced[-1] = True
         self.loose = np.full(n_rows, n_rows > 2 and on == off == 0.0)
         self.loose[-1] = intercept == 0.0
+        large = n_rows > 2 and n_rows * n_classes > LARGEST_EXACT
+        # Whether there is a thorough preconditioner, for use when another has proved too poor.
+        self.by_pairs = n_rows == 2 and LARGEST_EXACT < n_rows * n_classes <= LARGEST_FACTOR
+        self.dtype = np.float32 if large else np.float64  # of directions
 
-    def clear_drift(self, G: Float64Array) -> Float64Array:
-        """Clear the rounding of what is 0; a preconditioner would blow it up."""
-        if self.loose.any():
-            G[self.loose] -= G[self.loose].mean(axis=1, keepdims=True)
-        return G
+    def start(self) -> Array:
+        """Return the parameters of W = I / scale, b = 0."""
+        return self.nll.pattern.identity(self.nll.scores.shape[1]) / self.scale
 
-    def _off_diagonal(self, X: Float64Array) -> Iterator[tuple[slice, Float64Array]]:
+    def clear_drift(self, theta: Array) -> Array:
+        """Take from `theta` what changes nothing; returns it."""
+        return _centre(theta, self.loose)
+
+    def _off_diagonal(self, X: Array) -> Iterator[tuple[slice, Array]]:
         """Yield ``(rows, a copy of W's rows with 0 on the diagonal)``; none of a diagonal W."""
         if X.shape[0] > 2:
             for rows in row_blocks(X.shape[0] - 1, X.shape[1]):
@@ -73,7 +88,7 @@ class PenalisedNLL:
                 block[np.arange(block.shape[0]), np.arange(rows.start, rows.stop)] = 0.0
                 yield rows, block
 
-    def _add_pull(self, out: Float64Array, X: Float64Array, centre: float) -> float:
+    def _add_pull(self, out: Array, X: Array, centre: float) -> float:
         """Add the gradient of the penalty at `X` to `out`; return the penalty."""
         on, off, intercept = self.penalty
         away = _diagonal(X) - centre
@@ -88,24 +103,25 @@ class PenalisedNLL:
                 out[rows] += block
         return value
 
-    def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
+    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the objective and its gradient, in the shape of `theta`."""
         value, gradient = self.nll.value_and_gradient(theta)
-        value += self._add_pull(gradient, theta, self.centre)
-        return value, self.clear_drift(gradient)
+        _centre(gradient, self.balanced)
+        value += self._add_pull(gradient, theta, 1.0 / self.scale)
+        return value, gradient
 
-    def hessian_at(self, theta: Float64Array) -> Linear:
+    def hessian_at(self, theta: Array) -> Linear:
         """Return what multiplies an array of the shape of `theta` by the Hessian there."""
         product = self.nll.hessian_at(theta)
 
-        def with_penalty(V: Float64Array) -> Float64Array:
-            out = self.clear_drift(product(V))
+        def with_penalty(V: Array) -> Array:
+            out = _centre(product(V), self.balanced)
             self._add_pull(out, V, 0.0)
             return out
 
         return with_penalty
 
-    def preconditioner(self, theta: Float64Array, thorough: bool) -> Linear:
+    def preconditioner(self, theta: Array, thorough: bool) -> Linear:
         """Return an approximate inverse of the Hessian at `theta`, symmetric and positive."""
         on, off, intercept = self.penalty
         short = 2 * np.repeat([[on], [intercept]], theta.shape[1], axis=1)
@@ -115,11 +131,11 @@ class PenalisedNLL:
             return _inverse(self.nll.hessian(theta), ridge)
         if not isinstance(self.nll.pattern, Diagonal):
             return self._by_factors(theta, short)
-        if thorough and theta.size <= LARGEST_FACTOR:
+        if thorough:
             return _inverse(self.nll.hessian_of_pairs(theta), short)
         return self._by_class(theta, short)
 
-    def _by_class(self, theta: Float64Array, ridge: Float64Array) -> Linear:
+    def _by_class(self, theta: Array, ridge: Array) -> Linear:
         """Invert the Hessian's blocks of W_kk and b_k."""
         blocks = self.nll.hessian_by_class(theta)
         own = blocks[:, [0, 1], [0, 1]] + ridge.T
@@ -127,56 +143,70 @@ class PenalisedNLL:
         inverses = np.linalg.inv(blocks)
         return lambda R: np.einsum("kab,bk->ak", inverses, R)
 
-    def _by_factors(self, theta: Float64Array, ridge: Float64Array) -> Linear:
+    def _by_factors(self, theta: Array, ridge: Array) -> Linear:
         """Invert (features x features) times (classes x classes), plus the diagonal's own part.
 
-        The penalty may hold the rest of W far tighter than its diagonal, so the diagonal and b
-        are solved once more by themselves; the sum of both is good in either case.
+        The latter is taken for ``diag(d) - d d'``, `d` the share of each class in all doubt. The
+        penalty may hold the rest of W far tighter than its diagonal, so the diagonal and b are
+        solved once more by themselves; the sum of both is good in either case.
         """
-        features, classes, within = self.nll.factors(theta)
+        features, within = self.nll.factors(theta)
         n_classes = theta.shape[1]
-        held = np.full(n_classes + 1, 2 * self.penalty.off_diagonal)
+        d = within[:, 1, 1] / max(within[:, 1, 1].sum(), 1e-300)
+        held = np.full(features.shape[0], 2 * self.penalty.off_diagonal)
         held[-1] = ridge[1, 0]
         held += _lift(features.diagonal())
         own = within[:, [0, 1], [0, 1]] + ridge.T
         within[:, [0, 1], [0, 1]] = own + _lift(own)
         inverses = np.linalg.inv(within)
-        classes /= max(classes.trace(), 1e-300)
-        a, A = eigh(classes, overwrite_a=True, check_finite=False)
-        root = np.sqrt(held)
-        features /= np.multiply.outer(root, root)
-        c, C = eigh(features, overwrite_a=True, check_finite=False)
+        root = np.sqrt(held).astype(features.dtype)
+        features /= root
+        features /= root[:, None]
+        # Transposed as LAPACK wants it, so that nothing is copied.
+        c, C = eigh(features.T, overwrite_a=True, check_finite=False)
         C /= root[:, None]
-        a, c = np.maximum(a, 0.0), np.maximum(c, 0.0)
+        c, d = np.maximum(c, 0.0), d.astype(features.dtype)
 
-        def inverse(R: Float64Array) -> Float64Array:
+        def inverse(R: Array) -> Array:
             out = C.T @ R
-            out = out @ A
             for rows in row_blocks(*out.shape):
-                out[rows] /= np.multiply.outer(c[rows], a) + 1.0
-            out = C @ out
-            out = out @ A.T
+                free = 1.0 / (np.multiply.outer(c[rows], d) + 1.0)
+                out[rows] *= free
+                free *= d
+                total = np.maximum(free.sum(axis=1), np.finfo(free.dtype).tiny)
+                free *= (c[rows] * np.einsum("ij,j->i", out[rows], d) / total)[:, None]
+                out[rows] += free
+            for columns in column_blocks(n_classes + 1, n_classes, TALL_BLOCK_BYTES):
+                out[:, columns] = C @ out[:, columns]
             on, intercept = np.einsum("kab,bk->ak", inverses, np.vstack([_diagonal(R), R[-1]]))
             _diagonal(out)[:] += on
             out[-1] += intercept
-            return out
+            return self.clear_drift(out)
 
         return inverse
 
 
-def _diagonal(X: Float64Array) -> Float64Array:
+def _centre(X: Array, where: Array) -> Array:
+    """Clear the rounding of rows that sum to 0, which a preconditioner would blow up."""
+    if where.any():
+        for rows in row_blocks(*X.shape):
+            X[rows] -= (where[rows] * X[rows].mean(axis=1))[:, None]
+    return X
+
+
+def _diagonal(X: Array) -> Array:
     """Return a view of W's diagonal among its parameters."""
     if X.shape[0] == 2:
         return X[0]
     return X.reshape(-1)[: X.shape[1] ** 2 : X.shape[1] + 1]
 
 
-def _lift(own: Float64Array) -> Float64Array:
+def _lift(own: Array) -> Array:
     """Return what makes a Hessian with this diagonal positive, changing it as good as nothing."""
-    return np.where(own > 0.0, LIFT * own, 1.0)
+    return np.where(own > 0.0, max(LIFT, 10 * np.finfo(own.dtype).eps) * own, 1.0)
 
 
-def _inverse(H: Float64Array, ridge: Float64Array) -> Linear:
+def _inverse(H: Array, ridge: Array) -> Linear:
     """Return the inverse of ``H + diag(ridge)``; overwrites `H`."""
     diagonal = np.einsum("ii->i", H)
     diagonal += ridge.ravel()
@@ -191,29 +221,26 @@ def _inverse(H: Float64Array, ridge: Float64Array) -> Linear:
 
 
 def minimise(
-    problem: PenalisedNLL,
-    theta: Float64Array,
-    scale: float,
-    tol: float,
-    max_iter: int,
-    verbose: int = 0,
-) -> tuple[Float64Array, int, bool]:
+    problem: PenalisedNLL, tol: float, max_iter: int, verbose: int = 0
+) -> tuple[Array, int, bool]:
     """Newton steps by conjugate gradients, each shortened until the objective falls.
 
-    The gradient has to reach `tol` for logits as given and for logits divided by `scale`.
+    The gradient has to reach `tol` for logits as given and for logits divided by their scale.
     Returns the parameters, the number of steps and whether it did.
     """
-    per_scale = np.full(theta.shape[0], 1.0 / scale)
+    theta = problem.start()
+    per_scale = np.full(theta.shape[0], 1.0 / problem.scale)
     per_scale[-1] = 1.0
     measure = np.maximum(1.0, per_scale)
 
-    def largest(gradient: Float64Array, measure: Float64Array = measure) -> float:
+    def largest(gradient: Array, measure: Array = measure) -> float:
         rows = np.maximum(gradient.max(axis=1), -gradient.min(axis=1))
         return float((measure * rows).max())
 
+    dtype, rough = problem.dtype, theta.size > LARGEST_EXACT
     value, gradient = problem.value_and_gradient(theta)
     size = first_size = largest(gradient)
-    inverse, products, begin = None, 0, perf_counter()
+    inverse, products, thorough, begin = None, 0, False, perf_counter()
     for n_iter in range(max_iter):
         if verbose:
             print(  # noqa: T201
@@ -223,38 +250,58 @@ def minimise(
             )
         if size <= tol:
             return theta, n_iter, True
-        if inverse is None or products > STALE_PRODUCTS:
-            inverse = None
-            inverse = problem.preconditioner(theta, thorough=products > STALE_PRODUCTS)
         natural_size = largest(gradient, per_scale)
-        step, slope, products = _conjugate_gradients(
-            problem.hessian_at(theta),
-            inverse,
-            np.negative(gradient, out=gradient),
-            shrink=min(LEAST_SHRINK[theta.size > LARGEST_EXACT], np.sqrt(size / first_size)),
-            enough=lambda residual: largest(residual) <= 0.2 * tol,
-        )
+        residual = gradient.astype(dtype, copy=False)
         del gradient
+        np.negative(residual, out=residual)
+        # Until the step is done, theta is held as the sum of both.
+        head = theta.astype(dtype, copy=False)
+        step = np.subtract(theta, head, out=np.empty_like(head))
+        del theta
+        if inverse is None or products > STALE_PRODUCTS - thorough:
+            inverse = None
+            thorough = problem.by_pairs and (thorough or products > STALE_PRODUCTS)
+            inverse = problem.preconditioner(head, thorough)
+        slope, products, solved = _conjugate_gradients(
+            problem.hessian_at(head),
+            inverse,
+            residual,
+            step,
+            shrink=min(LEAST_SHRINK[rough], np.sqrt(size / first_size)),
+            enough=lambda residual: largest(residual) <= ENOUGH[rough] * tol,
+        )
+        del residual
         # Below the rounding of the value only the gradient can tell whether a step was good.
         blind = slope < 1e-14 * max(1.0, abs(value))
         length = 1.0
+        theta = np.add(head, step, dtype=np.float64)
+        del step
         while True:
-            new = theta + length * step if length < 1.0 else theta + step
-            new_value, gradient = problem.value_and_gradient(new)
+            new_value, gradient = problem.value_and_gradient(theta)
             new_size = largest(gradient)
             if (new_size < size) if blind else (new_value <= value - 1e-4 * length * slope):
                 break
-            del new, gradient
+            del gradient
             length /= 2
-            if blind or length < 1e-9:
-                # Rounding of logits of a large scale; enough if small on their own scale.
-                return theta, n_iter, natural_size <= tol
-        theta, value, size = new, new_value, new_size
-        del step, new
+            if blind or length < np.sqrt(np.finfo(dtype).eps):
+                if dtype == np.float64:
+                    # Rounding of logits of a large scale; enough if small on their own scale.
+                    return head, n_iter, natural_size <= tol
+                solved = False  # float32 has not served
+                theta = head.astype(np.float64)
+                new_value, gradient = problem.value_and_gradient(theta)
+                new_size = largest(gradient)
+                break
+            theta -= head
+            theta *= 0.5
+            theta += head
+        value, size = new_value, new_size
+        if not solved and dtype == np.float32:
+            dtype, inverse = np.float64, None
     return theta, max_iter, size <= tol
 
 
-def _add_scaled(out: Float64Array, factor: float, X: Float64Array) -> None:
+def _add_scaled(out: Array, factor: float, X: Array) -> None:
     """Add ``factor * X`` to `out`, without an array of their size between."""
     for rows in row_blocks(*X.shape):
         out[rows] += factor * X[rows]
@@ -263,40 +310,44 @@ def _add_scaled(out: Float64Array, factor: float, X: Float64Array) -> None:
 def _conjugate_gradients(
     product: Linear,
     inverse: Linear,
-    residual: Float64Array,
+    residual: Array,
+    step: Array,
     shrink: float,
-    enough: Callable[[Float64Array], bool],
-) -> tuple[Float64Array, float, int]:
-    """Solve ``product(step) = target`` roughly; `residual` is the target and gets overwritten.
+    enough: Callable[[Array], bool],
+) -> tuple[float, int, bool]:
+    """Add to `step` a rough solution of ``product(x) = target``.
 
-    Ends where the residual has shrunk by the factor `shrink` in the norm of `inverse`, or is
-    `enough`. Returns the step, its scalar product with the target, and the number of products.
+    `residual` is the target and gets overwritten. Ends where it has shrunk by the factor `shrink`
+    in the norm of `inverse`, or is `enough`. Returns the scalar product of the solution with the
+    target, the number of products, and whether it ended so.
     """
-    step = np.zeros_like(residual)
     direction = inverse(residual)
     first = along = _scalar(residual, direction)
     gain = 0.0
     for products in range(1, MAX_PRODUCTS + 1):
         curved = product(direction)
         curvature = _scalar(direction, curved)
-        if curvature <= 0.0:
-            return (step, gain, products) if products > 1 else (direction, first, products)
+        if not curvature > 0.0:
+            if products > 1:
+                return gain, products, False
+            step += direction
+            return first, products, False
         length = along / curvature
         gain += length * along
         _add_scaled(step, length, direction)
         _add_scaled(residual, -length, curved)
         del curved
         if enough(residual):
-            break
+            return gain, products, True
         turned = inverse(residual)
         before, along = along, _scalar(residual, turned)
         if along <= shrink * shrink * first:
-            break
+            return gain, products, True
         direction *= along / before
         direction += turned
         del turned
-    return step, gain, products
+    return gain, products, False
 
 
-def _scalar(X: Float64Array, Y: Float64Array) -> float:
-    return float(np.einsum("ij,ij->", X, Y))
+def _scalar(X: Array, Y: Array) -> float:
+    return float(np.einsum("ij,ij->i", X, Y).sum(dtype=np.float64))

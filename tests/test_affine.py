@@ -11,6 +11,7 @@ from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+import skcalib._affine_nll as affine_nll
 import skcalib._newton as newton
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._affine import AffineFit, find_temperature, fit_affine, rising_root, times_transposed
@@ -203,6 +204,40 @@ def test_steps_solved_but_roughly_lead_to_the_same_optimum(monkeypatch):
     assert largest_gradient(Z, y, by_few, penalty) < 1.5e-8
 
 
+@pytest.mark.parametrize("penalty", [(0.0, 0.0, 0.0), (0.0, 0.01, 0.01)])
+def test_directions_in_float32_reach_a_gradient_of_1e_9(monkeypatch, penalty):
+    """The objective and its gradient are exact, so each step mends what the last one lacked."""
+    types = set()
+    count_types(monkeypatch, types)
+    Z, y = data(1500, 20)
+    fitted = fit(Z, y, full=True, penalty=penalty, tol=1e-9)
+    assert types == {np.dtype(np.float32)}
+    assert largest_gradient(Z, y, fitted, penalty) < 1.5e-9
+
+
+def count_types(monkeypatch, types):
+    """Note the type of what is multiplied by the Hessian."""
+    at = AffineNLL.hessian_at
+
+    def hessian_at(nll, theta):
+        types.add(theta.dtype)
+        return at(nll, theta)
+
+    monkeypatch.setattr(AffineNLL, "hessian_at", hessian_at)
+
+
+def test_what_float32_cannot_solve_is_solved_in_float64(monkeypatch):
+    """Logits of 1e-25, whose squares are no numbers of float32."""
+    types = set()
+    count_types(monkeypatch, types)
+    Z, y = data(1500, 20)
+    weak = (0.0, 1e-52, 0.01)
+    tiny = fit(1e-25 * Z, y, full=True, penalty=weak, tol=1e-6)
+    assert types == {np.dtype(np.float32), np.dtype(np.float64)}
+    plain = fit(Z, y, full=True, penalty=(0.0, 0.01, 0.01), tol=1e-6)
+    np.testing.assert_allclose(1e-25 * tiny.coef, plain.coef, atol=1e-4)
+
+
 def test_a_curvature_lost_in_rounding_is_a_warning_and_no_wrong_map():
     """Scores that differ by 1e-8 need a W so large that its off-diagonal is penalised to 0.
 
@@ -383,16 +418,19 @@ def test_a_memory_map_is_never_read_as_a_whole(tmp_path, calibrator):
 
 
 @pytest.mark.parametrize("penalty", ["structured", "odir"])
-def test_matrix_scaling_keeps_nine_arrays_of_its_parameters_and_blocks(penalty):
-    """Eight of the solver and its preconditioner, one of a product; blocks of 2 MiB beside them."""
-    Z, y = data(700, 700)
+@pytest.mark.parametrize("K", [400, 900])
+@pytest.mark.filterwarnings("ignore:The fit of softmax")
+def test_a_large_matrix_takes_three_arrays_of_its_parameters_and_blocks(penalty, K):
+    """Of blocks of 2 MiB there are three at a time: logits, probabilities, a piece of a product."""
+    Z, y = data(700, K)
     tracemalloc.start()
     try:
-        MatrixScaling(penalty=penalty).fit(Z, y)
+        MatrixScaling(penalty=penalty, max_iter=3).fit(Z, y)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 9 * 8 * 700 * 700 + 12 * 2**20
+    kept = 8 * Z.size + 4 * Z.size if Z.size <= affine_nll.KEPT else 0
+    assert peak < 3.05 * 8 * K * (K + 1) + kept + 3.5 * affine_nll.TALL_BLOCK_BYTES
 
 
 # -------------------------------------------------------------------------------------- progress
