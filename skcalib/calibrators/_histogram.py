@@ -193,7 +193,7 @@ class HistogramBinning(ColumnwiseCalibrator):
         bins = Bins(int(self.n_bins), "uniform" if self.strategy == "uniform" else "edges")
         prior = np.bincount(code, weights=w, minlength=n_classes)[first:] / w.sum()
         if self.class_conditional:
-            table = columns_table(scores, code, w, bins, first=first)
+            table = columns_table(scores, code, w, bins, first=first, confidence=False)
         else:
             table = pooled_table(scores, code, w, bins)
             prior = np.array([1 / n_classes])

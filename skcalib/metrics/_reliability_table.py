@@ -108,7 +108,7 @@ def reliability_table(
 
     return pd.DataFrame(
         {
-            "class": [name for name in names for _ in range(n_bins)],
+            "class": pd.Index(names).repeat(n_bins),
             "bin": np.tile(np.arange(n_bins), m),
             "left": table.left.ravel(),
             "right": table.right.ravel(),
