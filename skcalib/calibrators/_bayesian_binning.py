@@ -4,6 +4,15 @@ All binnings of a class are read from one sorted column. A bin is a stretch of i
 and hits are differences of cumulative sums at the edges of all binnings together, and the mean of
 all maps is one step function over these edges: what it is changes at an edge by as much as the
 binnings change that have an edge there.
+
+Most binnings predict so badly that their share is lost in rounding. The score of one is the
+product of ratios of beta functions, one for each bin,
+
+.. math:: \frac{B(\alpha + h, \beta + g)}{B(\alpha, \beta)} \le
+          2^{\alpha + \beta} \frac{\alpha \beta}{\alpha + \beta} B(h, g)
+          \quad \text{with h > 0 hits and g > 0 misses, else} \le 1 .
+
+The bound is close, and quick where B is that of whole numbers; what it leaves is computed in full.
 """
 
 from __future__ import annotations
@@ -13,12 +22,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, logit, softmax
+from scipy.special import gammaln, logit
 from sklearn.utils._param_validation import Interval
 
 from skcalib._base import ColumnwiseCalibrator
-from skcalib._binning import opening_positions
-from skcalib._fitted import check_curves
+from skcalib._fitted import LARGEST, check_curves
 from skcalib._inputs import COUNT_HIGH
 from skcalib._one_vs_rest import TIE, SortedProblem, is_unit, is_whole, map_sorted
 from skcalib._simplex import LOG_PROBA_MIN, FloatArray, Scores
@@ -34,6 +42,10 @@ MAX_THRESHOLDS = 1 << 21
 # A difference of log-odds that is none.
 SAME = 1e-12
 
+# The log of a share of next to nothing: also where answers are tiny, it moves them by rounding.
+# Of the binnings whose bound is as much and some below the best one, few can do with more.
+NEGLIGIBLE, SLACK = -64.0, -16.0
+
 # Mid-points keep this distance from 0 and 1.
 LEAST = float(np.exp(LOG_PROBA_MIN))
 
@@ -44,10 +56,12 @@ MOST = float(np.nextafter(1.0, 0.0))
 class Binnings(NamedTuple):
     """M quantile binnings side by side: all bins of the first, all of the second, ..."""
 
-    position: Float64Array  # of each bin: the cumulative weight at which it opens
+    position: NDArray[Any]  # of each bin: the cumulative weight at which it opens
     member: NDArray[np.intp]  # of each bin: the binning that it belongs to
+    first: NDArray[np.intp]  # of each binning: its first bin
     prior: Float64Array  # of each binning: the weight of the prior of one of its bins
-    unit: bool  # whether positions are row numbers
+    log_limit: Float64Array  # of each bin: log of (alpha + beta) 2^(alpha + beta)
+    log_gamma: Float64Array | None  # of each number of rows; None where weights differ
 
 
 def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> Binnings:
@@ -57,13 +71,18 @@ def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> 
     most = int(max(1, min(SPREAD * root, total, max_bins)))
     fewest = min(most, int(np.ceil(root / SPREAD)))
     n_bins = np.arange(fewest, most + 1)
-    whole = is_whole(w)
-    return Binnings(
-        np.concatenate([opening_positions(total, int(B), whole) for B in n_bins]),
-        np.repeat(np.arange(n_bins.size), n_bins),
-        prior_strength / n_bins,
-        is_unit(w),
-    )
+    first = np.cumsum(n_bins) - n_bins
+    member = np.repeat(np.arange(n_bins.size), n_bins)
+    position = (np.arange(member.size) - first[member]) * (total / n_bins)[member]
+    if is_whole(w):
+        np.round(position, out=position)
+    prior = prior_strength / n_bins
+    log_limit = (np.log(prior) + prior * np.log(2.0))[member]
+    if not is_unit(w):
+        return Binnings(position, member, first, prior, log_limit, None)
+    # Of whole numbers it is the log of a factorial: good enough for a bound, and quick.
+    log_gamma = np.cumsum(np.log(np.maximum(np.arange(-1.0, w.size), 1.0)))
+    return Binnings(position.astype(np.intp), member, first, prior, log_limit, log_gamma)
 
 
 class StepMap(NamedTuple):
@@ -74,60 +93,129 @@ class StepMap(NamedTuple):
     weight: Float64Array
 
 
+class Bins(NamedTuple):
+    """Bins of one sorted problem, binning by binning; each array is ``(b,)``."""
+
+    member: NDArray[np.intp]  # the binning
+    opens: NDArray[np.intp]  # the first row
+    rows: NDArray[np.intp]  # how many rows; none where the tie that opens the bin opens the next
+    middle: Float64Array  # the mid-point
+    mass: NDArray[Any]  # weight of the rows, of the hits and of the misses
+    hit: NDArray[Any]
+    miss: NDArray[Any]
+
+    def chosen(self, which: NDArray[np.bool_]) -> Bins:
+        """Return some of the bins."""
+        at = np.flatnonzero(which)
+        return Bins._make(part[at] for part in self)
+
+
+def cut_bins(problem: SortedProblem, cumulative: Float64Array, binnings: Binnings) -> Bins:
+    """Cut a sorted problem of this cumulative weight into the bins of all binnings."""
+    values, n = problem.values.astype(np.float64, copy=False), problem.values.size
+    opens = binnings.position
+    if problem.weights is not None:
+        opens = np.minimum(np.searchsorted(cumulative[1:], opens, side="right"), n - 1)
+    # A tie belongs to the bin that opens within it, whole.
+    tied = values[1:] - values[:-1] <= TIE * values[1:]
+    if tied.any():
+        start = np.arange(n)
+        start[1:][tied] = 0
+        opens = np.maximum.accumulate(start)[opens]
+
+    def close(opening: NDArray[Any], end: Any) -> NDArray[Any]:
+        """Return what bins close with, from what each opens with and the last ones end with."""
+        closing = np.empty_like(opening)
+        closing[:-1] = opening[1:]
+        closing[binnings.first - 1] = end
+        return closing
+
+    def gain(opening: NDArray[Any], end: Any) -> NDArray[Any]:
+        """Return how much a sum grows in each bin."""
+        closing = close(opening, end)
+        closing -= opening
+        return closing
+
+    # Hits below each row that opens a tie.
+    place = values.searchsorted(problem.positives)
+    hits = np.append(0, np.cumsum(np.bincount(place, problem.positive_weights, minlength=n)))
+    hit = gain(hits[opens], hits[-1])
+    mass = rows = gain(opens, n)
+    if problem.weights is None:
+        miss = rows - hit
+    else:
+        mass = gain(cumulative[opens], cumulative[-1])
+        miss = np.maximum(mass - hit, 0.0)
+
+    edge = values.copy()
+    edge[0] = 0.0
+    below = edge[opens]
+    middle = close(below, 1.0)
+    if values[-1] == 1.0:
+        # The bin of 1 alone has no width: its prior takes in the gap below.
+        certain = below == 1.0
+        below[certain] = edge[opens[certain] - 1]
+    middle += below
+    middle /= 2
+    np.clip(middle, LEAST, 1 - LEAST, out=middle)
+    return Bins(binnings.member, opens, rows, middle, mass, hit, miss)
+
+
+def score_bounds(bins: Bins, binnings: Binnings) -> Float64Array:
+    """Return what the log score of each binning cannot exceed."""
+    table = binnings.log_gamma
+    bound: Float64Array = 1 - bins.middle
+    bound *= bins.middle
+    np.log(bound, out=bound)
+    bound += binnings.log_limit
+    for add, count in ((np.add, bins.hit), (np.add, bins.miss), (np.subtract, bins.mass)):
+        term = gammaln(np.maximum(count, 1 / LARGEST)) if table is None else table[count]
+        add(bound, term, out=bound)
+    # No ratio exceeds 1: also where misses are what rounding left of a difference of weights.
+    np.minimum(bound, 0.0, out=bound)
+    np.copyto(bound, 0.0, where=(bins.hit == 0) | (bins.miss == 0))
+    return np.asarray(np.add.reduceat(bound, binnings.first), dtype=np.float64)
+
+
+def log_scores(bins: Bins, binnings: Binnings) -> Float64Array:
+    """Return the log score of each binning; 0 where none of its bins is given."""
+    prior = binnings.prior[bins.member]
+    score = gammaln(binnings.prior)[bins.member] - gammaln(prior + bins.mass)
+    for count, start in ((bins.hit, prior * bins.middle), (bins.miss, prior * (1 - bins.middle))):
+        some = np.flatnonzero(count)
+        start = start[some]
+        score[some] += gammaln(start + count[some]) - gammaln(start)
+    total = np.bincount(bins.member, weights=score, minlength=binnings.prior.size)
+    return total.astype(np.float64, copy=False)
+
+
 def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     """Mean map of the binnings of one sorted problem, each weighted by its score."""
-    values, n = problem.values, problem.values.size
     cumulative = problem.cumulative_weight()
-    if binnings.unit:
-        row = binnings.position.astype(np.intp)
-    else:
-        row = np.searchsorted(cumulative[1:], binnings.position, side="right")
-        np.minimum(row, n - 1, out=row)
-    # A tie belongs to the bin that opens within it, whole.
-    new = np.append(True, np.diff(values) > TIE * values[1:])
-    opens = np.maximum.accumulate(np.where(new, np.arange(n), 0))[row]
+    bins = every = cut_bins(problem, cumulative, binnings)
+    bound = score_bounds(every, binnings)
+    score = np.full(bound.size, -np.inf)
+    wanted = bound >= bound.max() + NEGLIGIBLE + SLACK
+    while (score[wanted] == -np.inf).any():
+        bins = every.chosen(wanted[every.member] & (every.rows > 0))
+        score = np.where(wanted, log_scores(bins, binnings), -np.inf)
+        wanted |= bound >= score.max() + NEGLIGIBLE
+    share = np.exp(score - score.max())
+    share /= share.sum()
 
-    # Sums and scores at the edges of all binnings, the end of the column included.
-    is_edge = np.zeros(n, dtype=bool)
-    is_edge[opens] = True
-    edge = np.flatnonzero(is_edge)
-    x = values[edge].astype(np.float64)
-    weight = cumulative[np.append(edge, n)]
-    hits = np.arange(problem.positives.size + 1, dtype=np.float64)
-    if problem.positive_weights is not None:
-        hits[1:] = np.cumsum(problem.positive_weights)
-    rank = np.searchsorted(problem.positives, x, side="left")
-    hits = hits[np.append(rank, problem.positives.size)]
-
-    left = (np.cumsum(is_edge) - 1)[opens]
-    right = np.append(left[1:], edge.size)
-    right[:-1][np.diff(binnings.member) > 0] = edge.size
-    full = right > left
-    left, right, member = left[full], right[full], binnings.member[full]
-
-    below = np.append(0.0, x[1:])
-    if x[-1] == 1.0:
-        # The bin of 1 alone has no width: its prior takes in the gap below.
-        below[-1] = values[edge[-1] - 1] if edge[-1] > 0 else 0.0
-    middle = np.clip((below[left] + np.append(x, 1.0)[right]) / 2, LEAST, 1 - LEAST)
-    hit = hits[right] - hits[left]
-    mass = weight[right] - weight[left]
-    miss = np.maximum(mass - hit, 0.0)
-    prior = binnings.prior[member]
-    a, b = prior * middle, prior * (1 - middle)
-    evidence = np.repeat(gammaln(binnings.prior), np.bincount(member)) - gammaln(prior + mass)
-    for count, start in ((hit, a), (miss, b)):
-        some = np.flatnonzero(count)
-        evidence[some] += gammaln(start[some] + count[some]) - gammaln(start[some])
-    share = softmax(np.bincount(member, weights=evidence))[member]
-
-    mean = (a + hit) / (prior + mass)
-    part = share * mean
+    prior = binnings.prior[bins.member]
+    mean = (prior * bins.middle + bins.hit) / (prior + bins.mass)
+    part = share[bins.member] * mean
+    inner = np.flatnonzero(bins.opens)
     change = part.copy()
-    change[1:][left[1:] > 0] -= part[:-1][left[1:] > 0]
+    change[inner] -= part[inner - 1]
+    edge = np.flatnonzero(np.bincount(bins.opens))
     # Answers rise from left to right, nearly: the sum begins with the small ones.
-    y = np.cumsum(np.bincount(left, weights=change, minlength=edge.size))
-    return StepMap(np.append(0.0, x[1:]), np.clip(y, mean.min(), mean.max()), np.diff(weight))
+    y = np.cumsum(np.bincount(bins.opens, weights=change)[edge])
+    x = problem.values[edge].astype(np.float64)
+    x[0] = 0.0
+    weight = np.diff(cumulative[edge], append=cumulative[-1])
+    return StepMap(x, np.clip(y, mean.min(), mean.max()), weight)
 
 
 def merge_steps(step: StepMap, most: int) -> StepMap:

@@ -3,29 +3,32 @@ r"""Venn-Abers prediction: an isotonic fit with the new row in it, under either 
 Let :math:`P_0, \dots, P_m` be the cumulative sum diagram of a binary problem: for each distinct
 score the weight and the hits up to it, :math:`P_i = (W_i, H_i)`. A new row of weight 1 and label 1
 between points a and a + 1 moves all later points by (1, 1). Its fitted value is the slope of the
-line that bridges the lower hulls of both parts,
+line that bridges the lower hulls of both parts; with label 0 it is the same from the other end,
 
-.. math:: \max_{i \le a} \tau_i, \qquad
-          \tau_i = \min_{t > i} \frac{H_t + 1 - H_i}{W_t + 1 - W_i} .
+.. math:: p_1 = \max_{i \le a} \min_{t > i} \frac{H_t + 1 - H_i}{W_t + 1 - W_i}, \qquad
+          p_0 = \min_{i > a} \max_{t < i} \frac{H_i - H_t}{W_i + 1 - W_t} .
 
-The line rises at least as steeply as the hull of all points does there, so that it touches the
-later part at a vertex t of that hull. It is the same hull for every a: one isotonic fit, a search
-among its vertices for each score and a running maximum give the values of all scores. With label 0
-it is the same problem seen from the other end.
+A line touches the other part at a vertex t of the hull of all points: one isotonic fit serves all
+scores and both labels. Misses between two hits are a run, a level stretch of the diagram. The hull
+turns only at ends of runs, and so does the minimum; the maximum rises only within runs, towards
+their ends. With c hits, c + 1 ends tell p0 and which runs have to be looked at row by row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import config_context
 from sklearn.isotonic import isotonic_regression
 
 from skcalib._base import ColumnwiseCalibrator
-from skcalib._blocks import column_blocks, each_block
+from skcalib._blocks import column_blocks, each_block, map_blocks
 from skcalib._fitted import LARGEST, check_curves
-from skcalib._one_vs_rest import SortedProblem, map_sorted
+from skcalib._one_vs_rest import SortedProblem, class_members, is_unit, sort_problem
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
@@ -33,49 +36,121 @@ Float64Array = NDArray[np.float64]
 # Scores kept by all maps together, as those of splines: with both values, 48 MiB.
 MAX_THRESHOLDS = 1 << 21
 
+# Rows of the problems that are solved together: as many as fit the cache with what is made of them.
+TOGETHER_BYTES = 1 << 19
+
 # Neither label is ever ruled out: bounds that rounding may not reach.
 LEAST, MOST = 1 / LARGEST, float(np.nextafter(1.0, 0.0))
 
 
-def value_with_one(W: Float64Array, H: Float64Array) -> Float64Array:
-    """Isotonic value of an added row of weight 1 and label 1, just after each point but the last.
+class Runs(NamedTuple):
+    """Runs of all problems, those of the first, of the second, ...; each array is ``(r,)``.
 
-    Parameters
-    ----------
-    W, H : ndarray of shape (m + 1,)
-        Cumulative weight and hits, from 0.
+    The runs of a problem lie before, between and after its distinct scores that have hits. A run
+    may be empty.
+    """
 
-    Returns
-    -------
-    value : ndarray of shape (m,)
-        Non-decreasing. After the last point it would be 1.
+    owner: NDArray[np.intp]  # the problem
+    start: NDArray[np.intp]  # rows before the run
+    stop: NDArray[np.intp]  # rows up to its end
+    hits: Float64Array  # hits before it
+
+
+def find_runs(problems: Sequence[SortedProblem]) -> Runs:
+    """Find the runs between the hits of each problem."""
+    size: list[int] = []
+    start: list[ArrayLike] = []
+    stop: list[ArrayLike] = []
+    hits: list[Float64Array] = []
+    for values, _, positives, weights in problems:
+        last = np.flatnonzero(np.append(positives[1:] != positives[:-1], True)[: positives.size])
+        x = positives[last]
+        size.append(x.size + 1)
+        start += [[0], values.searchsorted(x, side="right")]
+        stop += [values.searchsorted(x, side="left"), [values.size]]
+        total = np.arange(1.0, positives.size + 1) if weights is None else np.cumsum(weights)
+        hits += [np.zeros(1), total[last]]
+    owner = np.repeat(np.arange(len(problems)), size)
+    return Runs(owner, np.concatenate(start), np.concatenate(stop), np.concatenate(hits))
+
+
+def least_enough(
+    low: NDArray[np.intp],
+    high: NDArray[np.intp],
+    enough: Callable[[NDArray[np.intp]], NDArray[np.bool_]],
+) -> NDArray[np.intp]:
+    """Return the least number from `low` to `high` that is enough, as all after it are."""
+    while (low < high).any():
+        middle = (low + high) // 2
+        is_enough = enough(middle)
+        high = np.where(is_enough, middle, high)
+        low = np.where(is_enough, low, middle + 1)
+    return low
+
+
+class Hull(NamedTuple):
+    """Vertices of the lower hulls of all problems and the slopes on both sides of each."""
+
+    W: Float64Array
+    H: Float64Array
+    before: Float64Array
+    beyond: Float64Array
+
+    def with_one(
+        self, W: Float64Array, H: Float64Array, low: NDArray[np.intp], high: NDArray[np.intp]
+    ) -> tuple[Float64Array, NDArray[np.intp]]:
+        """Return the minimum of the formula for points, and its vertices, `low` to `high`."""
+        value = (self.H[low] - H + 1.0) / (self.W[low] - W + 1.0)
+        # Most lines touch the first vertex. The hull is steeper past the one that is touched.
+        far = np.flatnonzero(self.beyond[low] < value)
+        W, H = W[far], H[far]
+
+        def slope(t: NDArray[np.intp]) -> Float64Array:
+            return np.asarray((self.H[t] - H + 1.0) / (self.W[t] - W + 1.0))
+
+        t = least_enough(low[far] + 1, high[far], lambda t: self.beyond[t] >= slope(t))
+        value[far] = slope(t)
+        touched = low.copy()
+        touched[far] = t
+        return value, touched
+
+    def with_zero(
+        self, W: Float64Array, H: Float64Array, low: NDArray[np.intp], high: NDArray[np.intp]
+    ) -> Float64Array:
+        """Return the maximum of the formula for points, over vertices `low` to `high`."""
+
+        def slope(t: NDArray[np.intp]) -> Float64Array:
+            return np.asarray((H - self.H[t]) / (W - self.W[t] + 1.0))
+
+        back = least_enough(-high, -low, lambda back: self.before[-back] <= slope(-back))
+        return slope(-back)
+
+
+def lower_hulls(
+    W: Float64Array, H: Float64Array, first: NDArray[np.intp], last: NDArray[np.intp]
+) -> tuple[Hull, NDArray[np.intp]]:
+    """Return the hulls of the points from `first` to `last`, and each point's next vertex.
+
+    That of a vertex is itself.
     """
     # A weight that is lost in the rounding of the sum counts as next to nothing.
     weight = np.maximum(np.diff(W), 1.0 / LARGEST)
-    level = isotonic_regression(np.diff(H) / weight, sample_weight=weight, y_min=0.0, y_max=1.0)
-    begins = np.flatnonzero(np.diff(level, prepend=-1.0))
-    vertex = np.append(begins, weight.size)
-    # Slope of the hull beyond each vertex.
-    beyond = np.append(level[begins], np.inf)
-
-    def slope(i: NDArray[np.intp], t: NDArray[np.intp]) -> Float64Array:
-        rise, run = H[vertex[t]] - H[i], W[vertex[t]] - W[i]
-        return np.asarray((rise + 1.0) / (run + 1.0))
-
-    point = np.arange(weight.size)
-    first = np.repeat(np.arange(1, vertex.size), np.diff(vertex))
-    value = slope(point, first)
-    # Most lines touch the first vertex after their point. Others are found by bisection: past the
-    # one that is touched, the hull is steeper than the line.
-    far = np.flatnonzero(beyond[first] < value)
-    low, high = first[far] + 1, np.full(far.size, begins.size)
-    while (low < high).any():
-        middle = (low + high) // 2
-        steeper = beyond[middle] >= slope(far, middle)
-        high = np.where(steeper, middle, high)
-        low = np.where(steeper, low, middle + 1)
-    value[far] = slope(far, low)
-    return np.clip(np.maximum.accumulate(value), LEAST, 1.0)
+    share = np.diff(H) / weight
+    slope = np.empty(W.size)
+    # Of a thousand short columns the checks of each would take longer than the fits.
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        for i, j in zip(first, last, strict=True):
+            if i < j:
+                slope[i:j] = isotonic_regression(share[i:j], sample_weight=weight[i:j])
+    np.minimum(slope, 1.0, out=slope)
+    slope[last] = np.inf
+    turns = np.append(True, slope[1:] != slope[:-1])
+    turns[first] = turns[last] = True
+    vertex = np.flatnonzero(turns)
+    following = np.cumsum(turns) - turns
+    before = slope[vertex - 1]
+    before[following[first]] = -np.inf
+    return Hull(W[vertex], H[vertex], before, slope[vertex]), following
 
 
 class Bounds(NamedTuple):
@@ -89,40 +164,86 @@ class Bounds(NamedTuple):
     p1: Float64Array
 
 
-def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
-    """Return p0 and p1 of every score of a binary problem, at up to `n_thresholds` scores."""
-    n = problem.values.size
-    ends = np.append(np.flatnonzero(np.diff(problem.values)) + 1, n)
-    x = problem.values[ends - 1]
-    hits = np.arange(problem.positives.size + 1, dtype=np.float64)
-    if problem.positive_weights is not None:
-        hits[1:] = np.cumsum(problem.positive_weights)
-    H = np.append(0.0, hits[np.searchsorted(problem.positives, x, side="right")])
-    W = np.append(0.0, problem.cumulative_weight()[ends])
-    p1 = value_with_one(W, H)
-    misses = W - H
-    p0 = 1.0 - value_with_one(W[-1] - W[::-1], misses[-1] - misses[::-1])[::-1]
-    np.clip(p0, 0.0, np.minimum(p1, MOST), out=p0)
+def venn_abers_bounds(problems: Sequence[SortedProblem], n_thresholds: int) -> list[Bounds]:
+    """Return p0 and p1 of every score of each problem, at up to `n_thresholds` scores.
+
+    All problems have n rows. Point i of problem j, with i rows before it, is at place
+    j (n + 1) + i.
+    """
+    n = problems[0].values.size
+    weight = np.concatenate([problem.cumulative_weight() for problem in problems])
+    values = np.empty((len(problems), n + 1))
+    for row, problem in zip(values, problems, strict=True):
+        row[0], row[1:] = -1.0, problem.values
+    owner, start, stop, H = find_runs(problems)
+    last = np.cumsum(np.bincount(owner)) - 1
+    first = np.append(0, last[:-1] + 1)
+
+    # Both formulas at the end of each run.
+    W = weight[owner * (n + 1) + stop]
+    hull, vertex = lower_hulls(W, H, first, last)
+    lowest, highest = vertex[first][owner], vertex[last][owner]
+    p0 = hull.with_zero(W, H, lowest, np.maximum(vertex - 1, lowest))
+    p0[first] = 0.0
+    p1, touched = hull.with_one(W, H, vertex, highest)
+    reached = np.zeros(W.size)
+    for i, j in zip(first, last, strict=True):
+        p0[i : j + 1] = np.minimum.accumulate(p0[i : j + 1][::-1])[::-1]
+        np.maximum.accumulate(p1[i:j], out=reached[i + 1 : j + 1])
+
+    # Points where a bound may change: the start of each run and, where p1 rises, the rows from
+    # which on it may. With weights of 1, the formula tells at which row it does, but for rounding.
+    rises = np.flatnonzero(p1 > reached)
+    skipped = stop - start
+    skipped[rises] = 0
+    if problems[0].weights is None:
+        level = np.maximum(reached[rises], LEAST)
+        t = least_enough(vertex[rises], touched[rises], lambda t: hull.beyond[t] >= level)
+        row = hull.W[t] + 1.0 - (hull.H[t] + 1.0 - H[rises]) / level
+        skipped[rises] = np.clip(row - 1.0 - start[rises], 0, (stop - start)[rises])
+    count = stop - start - skipped + 1
+    ends = np.cumsum(count)
+    begins = ends - count
+    run = np.repeat(np.arange(W.size), count)
+    place = np.arange(run.size) + (owner * (n + 1) + start + skipped - begins)[run]
+    place[begins] -= skipped
+    p1, _ = hull.with_one(weight[place], H[run], vertex[run], touched[run])
+    # There is no point within a tie.
+    inside = np.zeros(values.shape, dtype=bool)
+    np.equal(values[:, 1:], values[:, :-1], out=inside[:, :-1])
+    if inside.any():
+        p1[inside.ravel()[place]] = 0.0
+    for i, j in zip(begins[first], ends[last], strict=True):
+        np.maximum.accumulate(p1[i:j], out=p1[i:j])
+    np.clip(p1, LEAST, 1.0, out=p1)
+
     # A score between equal values says nothing; beyond the ends p0 is 0 and p1 is 1.
-    told = (np.diff(p1, append=1.0) != 0) | (np.diff(p0, prepend=0.0) != 0)
+    told = np.append(False, p1[1:] != p1[:-1])
+    told[begins[1:]] |= p0[1:] != p0[:-1]
+    told[begins[first]] = False
     kept = np.flatnonzero(told)
-    if kept.size > n_thresholds:
-        kept = kept[even_steps(p0[kept], p1[kept], n_thresholds)]
-    return Bounds(x[kept].astype(np.float64), p0[kept], p1[kept])
+    x, p0, p1 = values.ravel()[place[kept]], p0[run[kept]], p1[kept - 1]
+    np.minimum(p0, np.minimum(p1, MOST), out=p0)
+    cuts = kept.searchsorted(ends[last][:-1])
+    bounds = map(Bounds, *(np.split(part, cuts) for part in (x, p0, p1)))
+    return [thinned(each, n_thresholds) for each in bounds]
 
 
-def even_steps(p0: Float64Array, p1: Float64Array, most: int) -> NDArray[np.intp]:
+def thinned(bounds: Bounds, most: int) -> Bounds:
     """Choose up to `most` scores between which the log-odds of the merged answer move little.
 
     They are the first and the last score of each of ``most / 2`` equal ranges of log-odds. Fewer
     scores can only lower p0 and raise p1.
     """
-    odds = np.log(p1) - np.log1p(-p0)
+    if bounds.x.size <= most:
+        return bounds
+    odds = np.log(bounds.p1) - np.log1p(-bounds.p0)
     n_ranges = most // 2
     place = (odds - odds[0]) / (odds[-1] - odds[0]) * n_ranges
     inside = np.minimum(place.astype(np.intp), n_ranges - 1)
-    changes = np.diff(inside) != 0
-    return np.flatnonzero(np.append(True, changes) | np.append(changes, True))
+    changes = inside[1:] != inside[:-1]
+    chosen = np.flatnonzero(np.append(True, changes) | np.append(changes, True))
+    return Bounds(bounds.x[chosen], bounds.p0[chosen], bounds.p1[chosen])
 
 
 class VennAbersCalibrator(ColumnwiseCalibrator):
@@ -199,11 +320,27 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])
         n_thresholds = max(2, MAX_THRESHOLDS // (scores.shape[1] - first))
-        maps = list(
-            map_sorted(
-                lambda _, problem: venn_abers_bounds(problem, n_thresholds), scores, code, w, first
+        members = class_members(code, scores.shape[1])
+        weights = None if is_unit(w) else w
+        n = scores.shape[0]
+
+        def solve(block: slice) -> list[Bounds]:
+            columns = range(block.start + first, block.stop + first)
+            made = scores.proba_columns(slice(columns.start, columns.stop))
+            problems = (
+                sort_problem(column, members[k], weights)
+                for k, column in zip(columns, made, strict=True)
             )
-        )
+            return [
+                bounds
+                for together in column_blocks(n, len(columns), TOGETHER_BYTES)
+                for bounds in venn_abers_bounds(
+                    list(islice(problems, together.stop - together.start)), n_thresholds
+                )
+            ]
+
+        blocks = column_blocks(n, scores.shape[1] - first)
+        maps = [bounds for several in map_blocks(solve, blocks, 1) for bounds in several]
         return {
             "X_thresholds_": [bounds.x for bounds in maps],
             "p0_": [bounds.p0 for bounds in maps],

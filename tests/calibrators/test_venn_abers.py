@@ -147,3 +147,30 @@ def test_weights_that_others_drown_count_as_nothing(n_classes):
     both = VennAbersCalibrator().fit(P, y, sample_weight=w).predict_proba(P)
     heavy = VennAbersCalibrator().fit(P[::2], y[::2], sample_weight=w[::2]).predict_proba(P)
     np.testing.assert_allclose(both, heavy, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_classes_solved_together_are_those_solved_alone(monkeypatch, weighted):
+    P, y, w = multiclass(60, 10)
+    w = w if weighted else np.ones(60)
+    together = VennAbersCalibrator(classes=np.arange(10)).fit(P, y, w)
+    monkeypatch.setattr(_venn_abers, "TOGETHER_BYTES", 1)
+    alone = VennAbersCalibrator(classes=np.arange(10)).fit(P, y, w)
+    for name in ("X_thresholds_", "p0_", "p1_"):
+        for found, expected in zip(getattr(together, name), getattr(alone, name), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_bound_changes_at_each_score_kept_and_nowhere_else(seed):
+    """Long runs of misses between few hits: the rows where p1 rises begin within them."""
+    rng = np.random.default_rng(seed)
+    p = rng.permutation(np.arange(1, 121)) / 128
+    t = rng.random(120) < p * [0.1, 0.4, 0.8, 1.0][seed]
+    calibrator = VennAbersCalibrator(classes=[False, True]).fit(p, t)
+    x = np.sort(p)
+    p0, p1 = np.array([refit(p, t, np.ones(120), s) for s in x]).T
+    told = (np.diff(p1, append=1.0) > 1e-12) | (np.diff(p0, prepend=0.0) > 1e-12)
+    np.testing.assert_array_equal(calibrator.X_thresholds_[0], x[told])
+    np.testing.assert_allclose(calibrator.p0_[0], p0[told], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(calibrator.p1_[0], p1[told], rtol=0, atol=1e-12)
