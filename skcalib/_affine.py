@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._affine_nll import AffineNLL, Diagonal, Full, Pattern
 from skcalib._newton import PenalisedNLL, Penalty, minimise
-from skcalib._objectives import TopShifted, brier_of_scale, nll_of_scale
+from skcalib._objectives import TopShifted, brier_of_scale, brier_value, nll_of_scale
 from skcalib._simplex import Scores
 
 Float64Array = NDArray[np.float64]
@@ -138,7 +138,7 @@ def _by_brier(shifted: TopShifted, low: float, high: float) -> tuple[float, str]
 
     few = shifted.thinned(SAMPLE_ROWS)
     grid = np.linspace(low, high, 1 + round((high - low) / GRID_STEP))
-    height = np.array([brier_of_scale(few, np.exp(t)).value for t in grid])
+    height = np.array([brier_value(few, np.exp(t)) for t in grid])
     padded = np.concatenate([[np.inf], height, [np.inf]])
     basins = grid[(height < padded[:-2]) & (height <= padded[2:])]
     starts = []
@@ -147,12 +147,12 @@ def _by_brier(shifted: TopShifted, low: float, high: float) -> tuple[float, str]
         starts.append(start if end else guess)
     if len(starts) > 1:
         # Most of them are plateaus at an end, where T tells little.
-        height = np.array([brier_of_scale(shifted, np.exp(t)).value for t in starts])
+        height = np.array([brier_value(shifted, np.exp(t)) for t in starts])
         starts = [starts[i] for i in np.flatnonzero(height <= height.min() + CLEARLY_WORSE)]
     found = [rising_root(slope_on(shifted), start, low, high) for start in starts]
     if len(found) == 1:
         return found[0]
-    return min(found, key=lambda root: brier_of_scale(shifted, np.exp(root[0])).value)
+    return min(found, key=lambda root: brier_value(shifted, np.exp(root[0])))
 
 
 # How T is found for each objective: (rows, range of log beta) -> (log beta, end met or "").

@@ -152,7 +152,8 @@ class Full:
 
     def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``Z W' + b``, ``(n, K)``."""
-        L = Z @ theta[:-1]
+        by_columns = Z.strides[0] < Z.strides[1]
+        L = (theta[:-1].T @ Z.T).T if by_columns else Z @ theta[:-1]  # in the order of Z
         L += theta[-1]
         return L
 
@@ -219,17 +220,17 @@ class AffineNLL:
         Q /= total[:, None]
         return Q
 
-    def predictions(self, theta: Array) -> Iterator[tuple[Array, Array, Array]]:
+    def predictions(self, theta: Array, every: int = 1) -> Iterator[tuple[Array, Array, Array]]:
         """Yield ``(logits, probabilities at theta, share)`` of tall blocks, one after the other."""
         for rows in row_blocks(*self.scores.shape, TALL_BLOCK_BYTES):
-            Z, share = self._block(rows, theta)
+            Z, share = self._block(slice(rows.start, rows.stop, every), theta)
             yield Z, self.predict(Z, theta), share
 
-    def hessian(self, theta: Array) -> Array:
-        """Return the Hessian at `theta`, ``(p, p)`` with p = theta.size."""
+    def hessian(self, theta: Array, every: int = 1) -> Array:
+        """Return the Hessian at `theta`, ``(p, p)`` with p = theta.size, of one row in `every`."""
         H = np.zeros((theta.size, theta.size))
-        for Z, Q, share in self.predictions(theta):
-            self.pattern.add_hessian(H, Z, Q, share)
+        for Z, Q, share in self.predictions(theta, every):
+            self.pattern.add_hessian(H, Z, Q, every * share)
         return H
 
     def hessian_of_pairs(self, theta: Array) -> Array:

@@ -25,8 +25,10 @@ from skcalib._blocks import column_blocks, row_blocks
 Array = NDArray[Any]  # of float64, or of float32 where that is enough
 Linear = Callable[[Array], Array]
 
-# Up to this many parameters the Hessian itself is the preconditioner.
+# Up to this many parameters the Hessian itself is the preconditioner: that of a sample of rows,
+# where there are more than this and more than so many for each parameter.
 LARGEST_EXACT = 256
+SAMPLE_ROWS, ROWS = 2000, 8
 # Up to this many, the Hessian in W's diagonal and b is factorised when the blocks within each
 # class prove too poor; with its copy it takes 64 MiB.
 LARGEST_FACTOR = 2048
@@ -38,7 +40,7 @@ MAX_PRODUCTS = 250
 # exact preconditioner), or by the root of how much the gradient has since the start.
 LEAST_SHRINK = 0.1, 0.5
 # They end, too, where what is left of the gradient is this share of the tolerance.
-ENOUGH = 0.2, 0.3
+ENOUGH = 0.02, 0.3
 # Directions that nothing holds (a common shift of b) get this share of their own curvature, or
 # ten roundings of it.
 LIFT = 1e-10
@@ -128,7 +130,8 @@ class PenalisedNLL:
         if theta.size <= LARGEST_EXACT:
             ridge = np.full_like(theta, 2 * off)
             _diagonal(ridge)[:], ridge[-1] = short
-            return _inverse(self.nll.hessian(theta), ridge)
+            every = max(1, self.nll.share.size // max(SAMPLE_ROWS, ROWS * theta.size))
+            return _inverse(self.nll.hessian(theta, every), ridge)
         if not isinstance(self.nll.pattern, Diagonal):
             return self._by_factors(theta, short)
         if thorough:

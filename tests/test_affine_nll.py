@@ -90,6 +90,16 @@ def test_the_explicit_hessian_equals_the_products(pattern):
     np.testing.assert_allclose(nll.hessian(theta), hessian_by_products(nll, theta), atol=1e-13)
 
 
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_the_hessian_of_a_sample_is_that_of_every_so_many_rows(pattern):
+    Z, code, w = data()
+    nll = AffineNLL(Scores(Z, "logits"), code, w, pattern)
+    few = AffineNLL(Scores(Z[::3], "logits"), code[::3], w[::3], pattern)
+    theta = some_theta(pattern, 4)
+    expected = few.hessian(theta) * (3 * w[::3].sum() / w.sum())
+    np.testing.assert_allclose(nll.hessian(theta, 3), expected, atol=1e-13)
+
+
 def test_hessian_within_each_class_is_the_block_diagonal():
     Z, code, w = data()
     nll = AffineNLL(Scores(Z, "logits"), code, w, Diagonal())

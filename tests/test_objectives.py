@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import skcalib._objectives as objectives
-from skcalib._objectives import TopShifted, brier_of_scale, nll_of_scale
+from skcalib._objectives import TopShifted, brier_of_scale, brier_value, nll_of_scale
 from skcalib._simplex import Scores
 
 
@@ -47,6 +47,15 @@ def test_loss_of_a_scale_and_its_two_derivatives(of_scale, row_loss, beta):
     up, down = of_scale(shifted, beta + h), of_scale(shifted, beta - h)
     assert found.first == pytest.approx((up.value - down.value) / (2 * h), rel=1e-6, abs=1e-9)
     assert found.second == pytest.approx((up.first - down.first) / (2 * h), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("beta", [0.02, 0.4, 1.0, 3.0, 300.0])
+def test_the_brier_score_alone_is_the_same(beta):
+    Z, code, w = data()
+    shifted = TopShifted(Scores(Z, "logits"), code, w)
+    assert brier_value(shifted, beta) == pytest.approx(
+        loss(beta * Z, code, w, row_brier), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("of_scale", [nll_of_scale, brier_of_scale])

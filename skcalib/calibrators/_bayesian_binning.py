@@ -46,6 +46,9 @@ SAME = 1e-12
 # Of the binnings whose bound is as much and some below the best one, few can do with more.
 NEGLIGIBLE, SLACK = -64.0, -16.0
 
+# So few hits tell binnings so little apart that nearly all of them count.
+FEW_HITS = 50
+
 # Mid-points keep this distance from 0 and 1.
 LEAST = float(np.exp(LOG_PROBA_MIN))
 
@@ -62,6 +65,8 @@ class Binnings(NamedTuple):
     prior: Float64Array  # of each binning: the weight of the prior of one of its bins
     log_limit: Float64Array  # of each bin: log of (alpha + beta) 2^(alpha + beta)
     log_gamma: Float64Array | None  # of each number of rows; None where weights differ
+    untied: NDArray[np.intp]  # of each bin: rows where no tie moves an edge; else -1
+    log_untied: Float64Array  # log Gamma of these and the prior
 
 
 def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> Binnings:
@@ -79,10 +84,15 @@ def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> 
     prior = prior_strength / n_bins
     log_limit = (np.log(prior) + prior * np.log(2.0))[member]
     if not is_unit(w):
-        return Binnings(position, member, first, prior, log_limit, None)
+        none = np.full(member.size, -1, dtype=np.intp)
+        return Binnings(position, member, first, prior, log_limit, None, none, np.zeros(none.size))
     # Of whole numbers it is the log of a factorial: good enough for a bound, and quick.
     log_gamma = np.cumsum(np.log(np.maximum(np.arange(-1.0, w.size), 1.0)))
-    return Binnings(position.astype(np.intp), member, first, prior, log_limit, log_gamma)
+    opens = position.astype(np.intp)
+    untied = np.append(opens[1:], w.size) - opens
+    untied[first[1:] - 1] = w.size - opens[first[1:] - 1]
+    log_untied = gammaln(prior[member] + untied)
+    return Binnings(opens, member, first, prior, log_limit, log_gamma, untied, log_untied)
 
 
 class StepMap(NamedTuple):
@@ -96,6 +106,7 @@ class StepMap(NamedTuple):
 class Bins(NamedTuple):
     """Bins of one sorted problem, binning by binning; each array is ``(b,)``."""
 
+    place: NDArray[np.intp]  # which of all bins it is
     member: NDArray[np.intp]  # the binning
     opens: NDArray[np.intp]  # the first row
     rows: NDArray[np.intp]  # how many rows; none where the tie that opens the bin opens the next
@@ -158,7 +169,7 @@ def cut_bins(problem: SortedProblem, cumulative: Float64Array, binnings: Binning
     middle += below
     middle /= 2
     np.clip(middle, LEAST, 1 - LEAST, out=middle)
-    return Bins(binnings.member, opens, rows, middle, mass, hit, miss)
+    return Bins(np.arange(opens.size), binnings.member, opens, rows, middle, mass, hit, miss)
 
 
 def score_bounds(bins: Bins, binnings: Binnings) -> Float64Array:
@@ -180,24 +191,30 @@ def score_bounds(bins: Bins, binnings: Binnings) -> Float64Array:
 def log_scores(bins: Bins, binnings: Binnings) -> Float64Array:
     """Return the log score of each binning; 0 where none of its bins is given."""
     prior = binnings.prior[bins.member]
-    score = gammaln(binnings.prior)[bins.member] - gammaln(prior + bins.mass)
+    # One table serves all classes, but where ties move edges.
+    total = binnings.log_untied[bins.place]
+    moved = np.flatnonzero(bins.mass != binnings.untied[bins.place])
+    total[moved] = gammaln(prior[moved] + bins.mass[moved])
+    score = gammaln(binnings.prior)[bins.member] - total
     for count, start in ((bins.hit, prior * bins.middle), (bins.miss, prior * (1 - bins.middle))):
         some = np.flatnonzero(count)
         start = start[some]
         score[some] += gammaln(start + count[some]) - gammaln(start)
-    total = np.bincount(bins.member, weights=score, minlength=binnings.prior.size)
-    return total.astype(np.float64, copy=False)
+    by_binning = np.bincount(bins.member, weights=score, minlength=binnings.prior.size)
+    return by_binning.astype(np.float64, copy=False)
 
 
 def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     """Mean map of the binnings of one sorted problem, each weighted by its score."""
     cumulative = problem.cumulative_weight()
     bins = every = cut_bins(problem, cumulative, binnings)
-    bound = score_bounds(every, binnings)
+    few = problem.positives.size < FEW_HITS  # no ratio exceeds 1
+    bound = np.zeros(binnings.prior.size) if few else score_bounds(every, binnings)
     score = np.full(bound.size, -np.inf)
     wanted = bound >= bound.max() + NEGLIGIBLE + SLACK
     while (score[wanted] == -np.inf).any():
-        bins = every.chosen(wanted[every.member] & (every.rows > 0))
+        which = wanted[every.member] & (every.rows > 0)
+        bins = every if which.all() else every.chosen(which)
         score = np.where(wanted, log_scores(bins, binnings), -np.inf)
         wanted |= bound >= score.max() + NEGLIGIBLE
     share = np.exp(score - score.max())

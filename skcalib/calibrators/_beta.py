@@ -31,22 +31,30 @@ def fit_beta(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Log
     """
     F = np.moveaxis(beta_features(odds), 0, 1)
     fitted = fit_logistic(F, hit, w)
-    for k in np.flatnonzero((fitted.coef < 0).any(axis=1)):
-        held = [_without(j, F[[k]], hit[[k]], w) for j in range(2) if fitted.coef[k, j] < 0]
-        best = min(held, key=lambda fit: float(logistic_loss(F[[k]], hit[[k]], w, fit)[0]))
-        fitted.coef[k], fitted.intercept[k] = best.coef[0], best.intercept[0]
+    negative = fitted.coef < 0
+    lowest = np.full(hit.shape[0], np.inf)
+    for j in range(2):
+        held = np.flatnonzero(negative[:, j])
+        if held.size:
+            part = F[held], hit[held], w
+            without = _without(j, *part)
+            loss = logistic_loss(*part, without)
+            better = np.flatnonzero(loss < lowest[held])
+            lowest[held[better]] = loss[better]
+            fitted.coef[held[better]] = without.coef[better]
+            fitted.intercept[held[better]] = without.intercept[better]
     return fitted
 
 
 def _without(j: int, F: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:
-    """Fit one class with the coefficient of feature j at 0, and the other's at 0 or above."""
-    coef = np.zeros((1, 2))
+    """Fit with the coefficient of feature j at 0, and the other's at 0 or above."""
     other = fit_logistic(F[:, [1 - j]], hit, w)
-    if other.coef[0, 0] < 0:
-        other = fit_logistic(F[:, :0], hit, w)
-    else:
-        coef[0, 1 - j] = other.coef[0, 0]
-    return other._replace(coef=coef)
+    coef, intercept = np.zeros((hit.shape[0], 2)), other.intercept.copy()
+    coef[:, 1 - j] = np.maximum(other.coef[:, 0], 0.0)
+    neither = np.flatnonzero(other.coef[:, 0] < 0)
+    if neither.size:
+        intercept[neither] = fit_logistic(F[neither, :0], hit[neither], w).intercept
+    return Logistic(coef, intercept)
 
 
 def beta_features(odds: FloatArray) -> Float64Array:
