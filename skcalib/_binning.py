@@ -20,12 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._blocks import (
-    LIGHT_AT_A_TIME,
-    LIGHT_BLOCK_BYTES,
-    map_blocks,
-    row_blocks,
-)
+from skcalib._blocks import light_blocks, map_blocks
 from skcalib._one_vs_rest import (
     SortedProblem,
     is_unit,
@@ -270,9 +265,8 @@ def _columns_uniform(
     places: list[NDArray[np.intp]] = []
     values: list[FloatArray] = []
     gathered = 0
-    for total, at, value in map_blocks(
-        find, row_blocks(n, n_classes, LIGHT_BLOCK_BYTES), LIGHT_AT_A_TIME
-    ):
+    itemsize = scores.dtype.itemsize if scores.kind == "proba" else 8
+    for total, at, value in map_blocks(find, *light_blocks(n, n_classes, itemsize)):
         if total is not None:
             column_sum += total[first:]
         if gathered > GATHERED:

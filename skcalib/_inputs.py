@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_random_state, column_or_1d
 
-from skcalib._blocks import LIGHT_AT_A_TIME, LIGHT_BLOCK_BYTES, map_blocks, row_blocks
+from skcalib._blocks import light_blocks, map_blocks
 from skcalib._row_view import clip_to_unit, pick_rows
 from skcalib._simplex import FloatArray, Kind
 
@@ -140,8 +140,7 @@ def check_possible(S: FloatArray, name: str = "X") -> Survey:
             return found
         return found._replace(flawed=rows)
 
-    blocks = row_blocks(S.shape[0], S.shape[1], LIGHT_BLOCK_BYTES)
-    each = list(map_blocks(look, blocks, LIGHT_AT_A_TIME))
+    each = list(map_blocks(look, *light_blocks(S.shape[0], S.shape[1], S.itemsize)))
     flawed = next((part.flawed for part in each if part.flawed is not None), None)
     return Survey(min(part.low for part in each), max(part.high for part in each), flawed)
 

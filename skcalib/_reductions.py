@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._blocks import (
-    LIGHT_AT_A_TIME,
-    LIGHT_BLOCK_BYTES,
-    ROW_BLOCK_BYTES,
-    each_block,
-    row_blocks,
-)
+from skcalib._blocks import LIGHT_AT_A_TIME, each_block, light_blocks, row_blocks
 from skcalib._simplex import FloatArray
 
 # Up to here one column after the other finds the largest sooner than NumPy along each short row.
@@ -39,9 +33,10 @@ def top_label(P: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
     def reduce(rows: slice) -> None:
         score[rows], predicted[rows] = _largest(P[rows])
 
-    # A loop over columns reads its block once for each of them: it has to stay in the cache.
-    size = ROW_BLOCK_BYTES if P.shape[1] <= VERY_FEW_COLUMNS else LIGHT_BLOCK_BYTES
-    each_block(reduce, row_blocks(P.shape[0], P.shape[1], size), LIGHT_AT_A_TIME)
+    if P.shape[1] > VERY_FEW_COLUMNS:
+        each_block(reduce, *light_blocks(P.shape[0], P.shape[1], P.itemsize))
+    else:  # each column is read by itself: the block has to stay in the cache
+        each_block(reduce, row_blocks(P.shape[0], P.shape[1]), LIGHT_AT_A_TIME)
     return score, predicted
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from skcalib._binning import Bins, columns_table, flat_table
+from skcalib._blocks import row_blocks
 from skcalib._pooled_table import pooled_table
 from skcalib._simplex import Scores
 
@@ -112,8 +113,9 @@ def test_the_blocks_of_a_table_do_not_show(n_classes, weighted, threshold, monke
     scores, bins, first = Scores(P, "proba"), Bins(7), int(n_classes == 2)
     whole = columns_table(scores, code, w, bins, threshold=threshold, first=first)
     monkeypatch.setattr("skcalib._binning.GATHERED", 5)
-    monkeypatch.setattr("skcalib._binning.LIGHT_BLOCK_BYTES", 8 * n_classes * 3)
-    monkeypatch.setattr("skcalib._binning.LIGHT_AT_A_TIME", 2)
+    monkeypatch.setattr(
+        "skcalib._binning.light_blocks", lambda n, K, _: (row_blocks(n, K, 8 * K * 3), 2)
+    )
     monkeypatch.setattr("skcalib._blocks.thread_count", lambda: 3)
     parts = columns_table(scores, code, w, bins, threshold=threshold, first=first)
     np.testing.assert_array_equal(parts.count, whole.count)

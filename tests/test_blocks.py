@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 
@@ -104,6 +106,46 @@ def test_n_jobs_decides_then_a_worker_stands_alone_then_threadpoolctl():
             assert thread_count() == 2
 
 
+def test_threads_are_kept_and_a_loop_within_a_loop_has_its_own():
+    def who(_):
+        time.sleep(0.002)
+        return threading.get_ident()
+
+    def within(block):
+        with joblib.parallel_config(n_jobs=3):
+            return {who(block), *map_blocks(who, map(slice, range(12)), at_a_time=1)}
+
+    def nested():
+        with joblib.parallel_config(n_jobs=3):
+            found.update(*map_blocks(within, map(slice, range(30)), at_a_time=1))
+
+    with joblib.parallel_config(n_jobs=3):
+        first = set(map_blocks(who, map(slice, range(30)), at_a_time=1))
+        again = set(map_blocks(who, map(slice, range(30)), at_a_time=1))
+    assert first == again
+    found: set[int] = set()
+    apart = threading.Thread(target=nested, daemon=True)
+    apart.start()
+    apart.join(20)
+    assert not apart.is_alive(), "threads wait for each other"
+    assert found > first
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_starts_threads_of_its_own():
+    def total():
+        with joblib.parallel_config(n_jobs=2):
+            return sum(map_blocks(lambda block: block.stop, map(slice, range(100)), at_a_time=2))
+
+    assert total() == 4950
+    child = os.fork()
+    if not child:
+        signal.alarm(10)  # ends the child if it waits for threads that it does not have
+        os._exit(0 if total() == 4950 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_waiting_results_are_few_and_an_abandoned_loop_stops():
     started = []
 
@@ -164,6 +206,11 @@ def small_blocks(monkeypatch):
                 return original(n_rows, n_columns, block_bytes)
 
             monkeypatch.setattr(f"{module}.{function}", shrunk, raising=False)
+        monkeypatch.setattr(
+            f"{module}.light_blocks",
+            lambda n, K, _=8: (row_blocks(n, K, 1 << 12), 3),
+            raising=False,
+        )
 
 
 def sample(dtype):
