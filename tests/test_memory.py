@@ -101,9 +101,7 @@ def test_a_calibrator_reads_a_file_block_by_block(files, name, kind, n_jobs):
 VECTORS = 2
 
 
-@pytest.mark.parametrize(
-    ("kind", "weights"), [("logits", "one absent"), ("proba", "one absent"), ("rounded", None)]
-)
+@pytest.mark.parametrize(("kind", "weights"), [("logits", "one absent"), ("rounded", None)])
 @pytest.mark.parametrize("name", FITS)
 def test_a_calibrator_copies_neither_what_a_row_less_leaves_nor_what_is_clipped(
     files, name, kind, weights
