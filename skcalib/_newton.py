@@ -63,10 +63,10 @@ class PenalisedNLL:
         self.scale = scale
         on, off, intercept = penalty
         n_rows, n_classes = self.start().shape
-        # Rows of `theta` (b, columns of a full W) where adding a constant changes nothing.
         # Rows of the NLL's own gradient that sum to 0.
         self.balanced = np.full(n_rows, n_rows > 2)
         self.balanced[-1] = True
+        # Rows of `theta` (b, columns of a full W) where adding a constant changes nothing.
         self.loose = np.full(n_rows, n_rows > 2 and on == off == 0.0)
         self.loose[-1] = intercept == 0.0
         large = n_rows > 2 and n_rows * n_classes > LARGEST_EXACT

@@ -8,6 +8,7 @@ need just the ranks of its positives: `numpy.searchsorted` of a few values in ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -139,17 +140,13 @@ def map_columns(
         yield from several
 
 
-def map_sorted(
-    function: Callable[[int, SortedProblem], T],
-    scores: Scores,
-    code: NDArray[np.intp],
-    w: Float64Array,
-    first: int = 0,
-) -> Iterator[T]:
-    """Yield ``function(k, sorted problem of class k against the rest)`` as `map_columns` does.
+def sorted_blocks(
+    scores: Scores, code: NDArray[np.intp], w: Float64Array, first: int = 0
+) -> Iterator[list[SortedProblem]]:
+    """Yield the problems of the classes against the rest, some at a time, from `first` on.
 
-    Threads sort; the function is called in the caller's, for most are many short calls, in which
-    threads would wait for each other's.
+    Threads sort. What is done with a problem is mostly many short calls, in which threads would
+    wait for each other's: it is for the caller's.
     """
     n, n_classes = scores.shape
     members = class_members(code, n_classes)
@@ -165,9 +162,16 @@ def map_sorted(
         made.sort(axis=1)  # one call, where each would wait for the interpreter
         return [SortedProblem(v, None, hits, None) for v, hits in zip(made, positives, strict=True)]
 
-    blocks = column_blocks(n, n_classes - first, SORTED_BLOCK_BYTES)
-    k = first
-    for several in map_blocks(sort, blocks, at_a_time=1):
-        for problem in several:
-            yield function(k, problem)
-            k += 1
+    return map_blocks(sort, column_blocks(n, n_classes - first, SORTED_BLOCK_BYTES), at_a_time=1)
+
+
+def map_sorted(
+    function: Callable[[int, SortedProblem], T],
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    first: int = 0,
+) -> Iterator[T]:
+    """Yield ``function(k, sorted problem of class k against the rest)`` from `first` on."""
+    problems = chain.from_iterable(sorted_blocks(scores, code, w, first))
+    return (function(k, problem) for k, problem in enumerate(problems, start=first))

@@ -8,16 +8,16 @@ the next pass counts the few values that share them by the bits that follow, unt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._binning import Side
 from skcalib._blocks import map_blocks
 from skcalib._simplex import FloatArray
 
 Float64Array = NDArray[np.float64]
-Side = Literal["left", "right"]
 
 # Values of a block, all >= 0, and their weights, None where all are 1.
 Read = Callable[[slice], tuple[FloatArray, Float64Array | None]]

@@ -164,6 +164,8 @@ def test_a_metric_copies_neither_what_a_row_less_leaves_nor_what_is_clipped(
 ):
     metric, keywords, allowed = ERRORS[name]
     keywords = keywords | {"sample_weight": files.get(weights)}
+    if kind == "rounded":  # a copy of float32 is of 19 MiB, on top of what it takes
+        allowed = min(allowed, 20)
     with joblib.parallel_config(n_jobs=1):
         most, _ = peak(lambda: metric(files["code"], files[kind], **keywords))
     assert most < allowed + VECTORS

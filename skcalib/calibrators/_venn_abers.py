@@ -17,7 +17,6 @@ their ends. With c hits, c + 1 ends tell p0 and which runs have to be looked at 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,9 +25,9 @@ from sklearn import config_context
 from sklearn.isotonic import isotonic_regression
 
 from skcalib._base import ColumnwiseCalibrator
-from skcalib._blocks import column_blocks, each_block, map_blocks
+from skcalib._blocks import column_blocks, each_block
 from skcalib._fitted import LARGEST, check_curves
-from skcalib._one_vs_rest import SortedProblem, class_members, is_unit, sort_problem
+from skcalib._one_vs_rest import SortedProblem, sorted_blocks
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
@@ -320,27 +319,12 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])
         n_thresholds = max(2, MAX_THRESHOLDS // (scores.shape[1] - first))
-        members = class_members(code, scores.shape[1])
-        weights = None if is_unit(w) else w
-        n = scores.shape[0]
-
-        def solve(block: slice) -> list[Bounds]:
-            columns = range(block.start + first, block.stop + first)
-            made = scores.proba_columns(slice(columns.start, columns.stop))
-            problems = (
-                sort_problem(column, members[k], weights)
-                for k, column in zip(columns, made, strict=True)
-            )
-            return [
-                bounds
-                for together in column_blocks(n, len(columns), TOGETHER_BYTES)
-                for bounds in venn_abers_bounds(
-                    list(islice(problems, together.stop - together.start)), n_thresholds
-                )
-            ]
-
-        blocks = column_blocks(n, scores.shape[1] - first)
-        maps = [bounds for several in map_blocks(solve, blocks, 1) for bounds in several]
+        maps = [
+            bounds
+            for problems in sorted_blocks(scores, code, w, first)
+            for some in column_blocks(scores.shape[0], len(problems), TOGETHER_BYTES)
+            for bounds in venn_abers_bounds(problems[some], n_thresholds)
+        ]
         return {
             "X_thresholds_": [bounds.x for bounds in maps],
             "p0_": [bounds.p0 for bounds in maps],
