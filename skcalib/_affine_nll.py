@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from skcalib._blocks import ROW_BLOCK_BYTES, map_blocks, row_blocks
-from skcalib._objectives import weighted_columns, weighted_sum
-from skcalib._simplex import Scores, row_max, row_sums
+from skcalib._objectives import KEPT, weighted_columns, weighted_sum
+from skcalib._simplex import Scores, entries_at, exponentiate, row_max
 
 # Of float64, or of float32 where that is enough: parameters decide what they are computed in.
 Array = NDArray[Any]
@@ -31,22 +31,8 @@ Pieces = Iterable[tuple[slice, Array]]
 # Where pairs of classes are counted, a row brings those that hold over this share of its doubt
 # 1 - max q: thirty-three and the largest at most.
 SHARE_OF_DOUBT = 0.03
-# Up to so many entries the logits are made once, and the exponentials of a step: 16 MiB each.
-KEPT = 1 << 21
-# Far below the rounding of 1 in float32, and far above numbers that processors are slow at.
-LEAST_FLOAT32 = -50.0
 # Matrix products want taller blocks than row sums do.
 TALL_BLOCK_BYTES = 4 * ROW_BLOCK_BYTES
-
-
-def _exponentiate(L: Array) -> tuple[Array, Array]:
-    """Overwrite `L` by ``exp(L - top)``; return the row maxima ``top`` and the row sums."""
-    top = row_max(L)
-    L -= top[:, None]
-    if L.dtype == np.float32:
-        np.maximum(L, LEAST_FLOAT32, out=L)
-    np.exp(L, out=L)
-    return top, row_sums(L)
 
 
 def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
@@ -133,9 +119,9 @@ class Diagonal:
     def add_hessian(self, H: Array, Z: Array, Q: Array, share: Array) -> None:
         """Add the Hessian of these rows, ``(2 K, 2 K)``."""
         n_classes = Z.shape[1]
-        root = Q * np.sqrt(share)[:, None]
-        M = np.hstack([root * Z, root])
-        H -= M.T @ M
+        root = Q.T * np.sqrt(share)
+        M = np.vstack([root * Z.T, root])
+        H -= M @ M.T
         k = np.arange(n_classes)
         H.reshape(2, n_classes, 2, n_classes)[:, k, :, k] += _second_moments(Z, Q, share)
 
@@ -167,14 +153,13 @@ class Full:
     def add_hessian(self, H: Array, Z: Array, Q: Array, share: Array) -> None:
         """Add the Hessian of these rows, ``(K (K + 1), K (K + 1))``."""
         n, n_classes = Z.shape
-        F = np.hstack([Z, np.ones((n, 1))])
-        M = (F[:, :, None] * (Q * np.sqrt(share)[:, None])[:, None, :]).reshape(n, -1)
-        H -= M.T @ M
-        products = (F[:, :, None] * F[:, None, :]).reshape(n, -1)
-        own = (products.T @ (Q * share[:, None])).reshape(n_classes + 1, n_classes + 1, n_classes)
+        F = np.vstack([Z.T, np.ones(n)]) * np.sqrt(share)
+        M = (F[:, None] * Q.T).reshape(-1, n)
+        H -= M @ M.T
+        own = (M @ F.T).reshape(n_classes + 1, n_classes, n_classes + 1)
         k = np.arange(n_classes)
         blocks = H.reshape(n_classes + 1, n_classes, n_classes + 1, n_classes)
-        blocks[:, k, :, k] += np.moveaxis(own, 2, 0)
+        blocks[:, k, :, k] += own.swapaxes(0, 1)
 
 
 class AffineNLL:
@@ -216,7 +201,7 @@ class AffineNLL:
     def predict(self, Z: Array, theta: Array) -> Array:
         """Return the probabilities of a block of logits."""
         Q = self.pattern.apply(Z, theta)
-        _, total = _exponentiate(Q)
+        _, total = exponentiate(Q)
         Q /= total[:, None]
         return Q
 
@@ -280,12 +265,12 @@ class AffineNLL:
         """Return the mean NLL and its gradient, in the shape of `theta`."""
 
         def of_rows(rows: slice, Z: Array, share: Array) -> tuple[float, Pieces]:
-            at_true = np.arange(Z.shape[0]), self.code[rows]
             Q = self.pattern.apply(Z, theta)
-            true = Q[at_true]
-            top, total = _exponentiate(Q)
-            Q[at_true] -= total
-            value = weighted_sum(share, np.log(total) + top - true)
+            entries, at_true = entries_at(Q, self.code[rows])
+            true = entries[at_true]
+            shift, total = exponentiate(Q)
+            entries[at_true] -= total
+            value = weighted_sum(share, np.log(total) + shift - true)
             return value, self.pattern.adjoint(Z, Q, share / total)
 
         value, gradient = 0.0, np.zeros_like(theta)
@@ -309,18 +294,18 @@ class AffineNLL:
         """Return what multiplies an array of the shape of `theta` by the Hessian there."""
         exponentials: dict[int, tuple[Array, Array]] = {}
 
-        def exponentiate(rows: slice, Z: Array) -> tuple[Array, Array]:
+        def at(rows: slice, Z: Array) -> tuple[Array, Array]:
             if rows.start in exponentials:
                 return exponentials[rows.start]
             Q = self.pattern.apply(Z, theta)
-            _, total = _exponentiate(Q)
+            _, total = exponentiate(Q)
             if self._kept is not None:
                 exponentials[rows.start] = Q, total
             return Q, total
 
         def product(V: Array) -> Array:
             def of_rows(rows: slice, Z: Array, share: Array) -> Pieces:
-                Q, total = exponentiate(rows, Z)
+                Q, total = at(rows, Z)
                 U = self.pattern.apply(Z, V)
                 U -= (np.einsum("ij,ij->i", Q, U) / total)[:, None]
                 U *= Q

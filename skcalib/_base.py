@@ -28,7 +28,7 @@ from skcalib._inputs import (
     resolve_kind,
 )
 from skcalib._newton import Penalty
-from skcalib._simplex import FloatArray, Kind, Scores, normalise_rows, softmax_inplace
+from skcalib._simplex import FloatArray, Kind, Scores, normalise_rows
 
 Float64Array = NDArray[np.float64]
 
@@ -128,7 +128,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         columns = as_columns(S, found, kind)
         code, fitted["classes_"] = encode_labels(labels, columns.shape[1], self.classes)
         columns, code, w = drop_weightless(columns, code, w)
-        scores = Scores(columns, kind, fitted["classes_"])
+        scores = Scores(columns, kind, fitted["classes_"], found.reach)
         fitted.update(self._fit(scores, code, w))
         validate_data(self, X if hasattr(X, "columns") else S, skip_check_array=True)
         for name, value in fitted.items():
@@ -169,7 +169,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         found = check_possible(S)
         kind: Kind = self.input_
         check_kind(S, found, kind, self._refuses_simplex)
-        return Scores(as_columns(S, found, kind), kind)
+        return Scores(as_columns(S, found, kind), kind, reach=found.reach)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the label of the largest calibrated probability, the lowest column on ties.
@@ -257,13 +257,18 @@ class AffineCalibrator(ScoreCalibrator):
         check_number(self, "n_iter_", low=0)
 
     def _map(self, scores: Scores) -> FloatArray:
-        def softmax_of(rows: slice) -> Float64Array:
+        def apply(rows: slice) -> Float64Array:
             Z = scores.logits(rows)
-            Z = times_transposed(Z, self.coef_) if self._full else Z * self.coef_
+            if self._full:
+                Z = times_transposed(Z, self.coef_)
+            else:
+                Z *= self.coef_
             Z += self.intercept_
-            return softmax_inplace(Z)
+            return Z
 
-        return scores.map_rows(softmax_of)
+        gain = np.abs(self.coef_).sum(axis=1) if self._full else np.abs(self.coef_)
+        reach = scores.reach * float(gain.max()) + float(np.abs(self.intercept_).max())
+        return scores.softmax_of(apply, reach)
 
 
 class ColumnwiseCalibrator(ScoreCalibrator):
@@ -294,16 +299,19 @@ class ColumnwiseCalibrator(ScoreCalibrator):
         n, n_classes = scores.shape
         first = self._first_column(n_classes)
         out = np.empty((n, n_classes), dtype=scores.dtype)
+        blocks = list(column_blocks(n, n_classes - first))
 
         def map_block(block: slice) -> None:
             columns = slice(block.start + first, block.stop + first)
             values = self._columns(scores, columns)
             for i, column in enumerate(values):
                 values[i] = self._map_column(block.start + i, column)
+            if len(values) == n_classes:  # columns are quicker to add up than short rows
+                normalise_rows(values.T)
             transpose_into(values, out[:, columns])
 
-        each_block(map_block, column_blocks(n, n_classes - first), at_a_time=1)
+        each_block(map_block, blocks, at_a_time=1)
         if first:
             np.subtract(1, out[:, 1], out=out[:, 0])
             return out
-        return normalise_rows(out)
+        return normalise_rows(out) if len(blocks) > 1 else out

@@ -53,21 +53,20 @@ class Bins:
 
     def uniform_edges(self) -> Float64Array:
         """Edges of even bins on [0, 1], compared exactly and without tolerance."""
-        return np.linspace(0.0, 1.0, self.n_bins + 1)
+        edges = np.arange(self.n_bins + 1.0) * (1 / self.n_bins)  # those of `numpy.linspace`
+        edges[-1] = 1.0
+        return edges
 
     def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
         """Bin of each score; 0 falls in the first bin and 1 in the last, whichever side closes."""
         edges = self.uniform_edges()
-        # Rounding puts a score next to an edge a bin off, no more; then the edges decide.
-        place = np.multiply(score, self.n_bins, dtype=np.float64).astype(np.intp)
-        index = np.minimum(place, self.n_bins - 1, out=place)
-        lower, upper = edges[index], edges[index + 1]
-        if self.closed == "right":
-            index += (score > upper).view(np.int8) - (score <= lower).view(np.int8)
-        else:
-            index += (score >= upper).view(np.int8) - (score < lower).view(np.int8)
-        np.maximum(index, 0, out=index)
-        return np.minimum(index, self.n_bins - 1, out=index)
+        edges[0], edges[-1] = -np.inf, np.inf  # passed by every score, and by none
+        score = score.astype(np.float64, copy=False)
+        # A score lies on one side or the other of the edge that is nearest, however it is rounded.
+        nearest = np.rint(score * self.n_bins).astype(np.intp)
+        edge = edges.take(nearest)
+        nearest -= score <= edge if self.closed == "right" else score < edge
+        return nearest
 
 
 @dataclass(frozen=True)
@@ -179,8 +178,8 @@ def _from_cells(
     edges = bins.uniform_edges()
     count = np.bincount(cell, minlength=m * bins.n_bins).reshape(shape)
     return BinTable(
-        np.broadcast_to(edges[:-1], shape),
-        np.broadcast_to(edges[1:], shape),
+        edges[None, :-1].repeat(m, axis=0),
+        edges[None, 1:].repeat(m, axis=0),
         count,
         count.astype(np.float64) if w is None else sums(np.ones(w.size, dtype=bool)),
         sums(score),

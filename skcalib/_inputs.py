@@ -96,6 +96,11 @@ class Survey(NamedTuple):
     flawed: slice | None
 
     @property
+    def reach(self) -> float:
+        """What no value exceeds in absolute value."""
+        return max(-self.low, self.high)
+
+    @property
     def in_unit_interval(self) -> bool:
         """Whether all values lie in [0, 1], up to rounding."""
         return self.low >= -RANGE_TOLERANCE and self.high <= 1 + RANGE_TOLERANCE
@@ -117,7 +122,7 @@ def check_possible(S: FloatArray, name: str = "X") -> Survey:
 
     def look(rows: slice) -> Survey:
         block = S[rows]
-        if _are_unit(block[:1]) and _are_unit(block):
+        if _are_unit(block):
             low, high = 0.0, 1.0
         else:
             low, high = float(block.min()), float(block.max())
@@ -146,13 +151,14 @@ def check_possible(S: FloatArray, name: str = "X") -> Survey:
 
 
 def _are_unit(block: FloatArray) -> bool:
-    """Whether all lies in [0, 1], in one pass.
+    """Whether all lies in [0, 1], in one pass, which most logits end at their first row.
 
     Read as an unsigned integer, what does not, and NaN too, is larger than 1. (-0.0 is as well;
     it takes the slower way.)
     """
-    bits = np.dtype(f"u{block.itemsize}")
-    return bool(block.view(bits).max() <= block.dtype.type(1).view(bits))
+    bits = np.uint32 if block.itemsize == 4 else np.uint64
+    numbers, one = block.view(bits), block.dtype.type(1).view(bits)
+    return bool(numbers[0].max() <= one and numbers.max() <= one)
 
 
 def _not_a_number(block: FloatArray, start: int, name: str) -> str:
@@ -288,8 +294,11 @@ def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[A
     """Return labels as a 1-D array of one kind, without missing values."""
     if y is None:
         raise ValueError(f"{name} is required, but None was passed: give one label for each row.")
-    with reading(name, y, "pass one label for each row"):
-        array = np.asarray(y)
+    if type(y) is np.ndarray:
+        array = y
+    else:
+        with reading(name, y, "pass one label for each row"):
+            array = np.asarray(y)
     if array.dtype.kind == "U" and array.ndim == 1 and isinstance(y, list | tuple):
         # NumPy writes numbers among strings as strings; keep what was given.
         array = array if all(isinstance(v, str) for v in y) else np.asarray(y, dtype=object)
@@ -435,9 +444,12 @@ def _distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if y.dtype.kind not in "iu" or not y.size or y.min() < 0 or y.max() >= 2 * y.size:
         return np.unique(y, return_inverse=True)
     # Small whole numbers, the rule, are counted in a fraction of the time that sorting takes.
-    place = y.astype(np.intp, copy=False)
+    place = y.astype(np.intp)
     count = np.bincount(place)
-    return np.flatnonzero(count).astype(y.dtype), (np.cumsum(count > 0) - 1)[place]
+    distinct = np.flatnonzero(count).astype(y.dtype)
+    if distinct.size < count.size:
+        place = (np.cumsum(count > 0) - 1)[place]
+    return distinct, place
 
 
 def _check_classes(classes: ArrayLike, n_classes: int, argument: str) -> NDArray[Any]:

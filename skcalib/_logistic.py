@@ -33,7 +33,7 @@ GRADIENT_TOLERANCE = 1e-12
 ROUNDING = 1e-8
 MAX_STEPS = 200
 # Rows of the sample in which Newton's method begins, and the gradient that ends it there.
-SAMPLE_ROWS = 640
+SAMPLE_ROWS, SAMPLE_EVENTS = 640, 64
 NEAR = 1e-3
 # A Newton step that moves no eta by more than this lowers the loss: along it the second derivative
 # grows by at most exp(1.5), and e^x - 1 - x < x^2 up to x = 1.79.
@@ -74,23 +74,26 @@ def fit_logistic(F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
     if mixed.size < hit.shape[0]:
         F, hit = F[mixed], hit[mixed]
     share = w / w.sum()
+    low, high = F.min(axis=2), F.max(axis=2)
     centre = np.einsum("kdn,n->kd", F, share)
     G = F - centre[:, :, None]
     # Squared on their own scale: they neither overflow nor vanish.
-    size = np.maximum(G.max(axis=2), -G.min(axis=2)) + np.finfo(float).tiny
-    G /= size[:, :, None]
+    size = np.maximum(high - centre, centre - low) + np.finfo(float).tiny
+    G *= (1.0 / size)[:, :, None]
     spread = np.sqrt(np.einsum("kdn,kdn,n->kd", G, G, share))
-    largest = np.maximum(F.max(axis=2), -F.min(axis=2))
-    constant = spread * size <= CONSTANT * largest + LEAST_SPREAD
+    constant = spread * size <= CONSTANT * np.maximum(high, -low) + LEAST_SPREAD
     spread[constant] = np.inf
-    G /= spread[:, :, None]
+    G *= (1.0 / spread)[:, :, None]
+    reach = np.column_stack([1.0 / spread, np.ones(mixed.size)])
     rate = np.einsum("kn,n->k", hit, share)
     theta = np.column_stack([np.zeros_like(spread), np.log(rate) - np.log1p(-rate)])
-    if hit.shape[1] > 2 * SAMPLE_ROWS and G.shape[1]:
-        rows, weight = _sample(hit, share)
-        few = np.take_along_axis(G, rows[:, None, :], axis=2)
-        theta = _minimise(few, np.take_along_axis(hit, rows, axis=1), weight, theta, NEAR)
-    theta = _minimise(G, hit, share, theta, GRADIENT_TOLERANCE)
+    if G.shape[1]:  # else these are the answer
+        if hit.shape[1] > 2 * SAMPLE_ROWS:
+            rows, weight = _sample(hit, share)
+            few = np.take_along_axis(G, rows[:, None, :], axis=2)
+            events = np.take_along_axis(hit, rows, axis=1)
+            theta = _minimise(few, events, weight, reach, theta, NEAR)
+        theta = _minimise(G, hit, share, reach, theta, GRADIENT_TOLERANCE)
     coef[mixed] = theta[:, :-1] / spread / size
     intercept[mixed] = theta[:, -1] - np.einsum("kd,kd->k", coef[mixed], centre)
     return Logistic(coef, intercept)
@@ -100,61 +103,72 @@ def _sample(hit: Bools, share: Float64Array) -> tuple[NDArray[np.intp], Float64A
     """Return rows that stand for all of each event, and their weights, both ``(k, m)``.
 
     Evenly spaced ones for the rows without the event, and for those with it, of which there may
-    be few: up to a tenth as many.
+    be few: up to `SAMPLE_EVENTS`.
     """
     k, n = hit.shape
     step = n // SAMPLE_ROWS
     others = np.arange(0, n, step)
-    rows = np.zeros((k, others.size + SAMPLE_ROWS // 10), dtype=np.intp)
-    weight = np.zeros(rows.shape)
+    rows = np.zeros((k, others.size + SAMPLE_EVENTS), dtype=np.intp)
+    weight = np.empty(rows.shape)
     rows[:, : others.size] = others
-    weight[:, : others.size] = np.where(hit[:, others], 0.0, step * share[others])
-    for j in range(k):
-        own = np.flatnonzero(hit[j])
-        every = -(-own.size // (SAMPLE_ROWS // 10))
-        some = own[::every]
-        rows[j, others.size : others.size + some.size] = some
-        weight[j, others.size : others.size + some.size] = every * share[some]
-    return rows, weight / weight.sum(axis=1, keepdims=True)
+    weight[:, : others.size] = np.where(hit[:, ::step], 0.0, step * share[::step])
+    first = n * np.arange(k + 1)
+    events = np.flatnonzero(hit)
+    start = events.searchsorted(first)
+    every = -(-np.diff(start) // SAMPLE_EVENTS)[:, None]
+    place = start[:-1, None] + every * np.arange(SAMPLE_EVENTS)
+    some = events.take(place, mode="clip") - first[:-1, None]
+    there = place < start[1:, None]
+    rows[:, others.size :] = np.where(there, some, 0)
+    weight[:, others.size :] = np.where(there, every * share[rows[:, others.size :]], 0.0)
+    weight /= np.einsum("kn->k", weight)[:, None]
+    return rows, weight
 
 
 def _minimise(
-    G: Float64Array, hit: Bools, share: Float64Array, start: Float64Array, tol: float
+    G: Float64Array,
+    hit: Bools,
+    share: Float64Array,
+    reach: Float64Array,
+    start: Float64Array,
+    tol: float,
 ) -> Float64Array:
-    """Return coefficients and, last, the intercept, ``(k, d + 1)``; `share` may be ``(k, n)``."""
-    weight = hit * share
-    observed = np.column_stack([np.einsum("kn,kdn->kd", weight, G), weight.sum(axis=1)])
-    reach = np.column_stack([np.maximum(G.max(axis=2), -G.min(axis=2)), np.ones(hit.shape[0])])
-    out = start.copy()
-    live, theta, work = np.arange(hit.shape[0]), out.copy(), np.empty((2, *hit.shape))
-    gradient, hessian = _derivatives(G, share, theta, work)
-    gradient -= observed
-    size = np.abs(gradient).max(axis=1)
+    """Return coefficients and, last, the intercept, ``(k, d + 1)``; `share` may be ``(k, n)``.
+
+    `reach` is how far a row's eta moves at most where one of these moves by 1.
+    """
+    work = np.empty((2, *hit.shape))
+    weight = np.multiply(hit, share, out=work[0])
+    observed = np.column_stack([np.einsum("kn,kdn->kd", weight, G), np.einsum("kn->k", weight)])
+    out, live = start.copy(), np.arange(hit.shape[0])
+    theta, step = start, np.zeros_like(start)
+    farthest, size = np.zeros(live.size), np.full(live.size, np.inf)
     for _ in range(MAX_STEPS):
-        step = -_solve(hessian, gradient)
-        length = np.ones(live.size)
-        while True:
-            new = theta + length[:, None] * step
-            gradient, hessian = _derivatives(G, share, new, work)
-            gradient -= observed
-            # The loss is convex: it has fallen where it still falls along the step.
-            rises = np.einsum("kd,kd->k", gradient, step) > 0.0
-            farthest = np.einsum("kd,kd->k", np.abs(step), reach)
-            too_far = rises & (length * farthest > SURE_STEP)
-            if not too_far.any():
-                break
-            length[too_far] /= 2
+        new = theta + step
+        gradient, hessian = _derivatives(G, share, new, work)
+        gradient -= observed
         before, size = size, np.abs(gradient).max(axis=1)
+        # The loss is convex: it has fallen where it still falls along the step. Beyond its minimum
+        # there is progress where much of the gradient is gone.
+        rises = (np.einsum("kd,kd->k", gradient, step) > 0.0) & (size > 0.7 * before)
+        too_far = rises & (farthest > SURE_STEP)
         stuck = (size >= before) & (before <= ROUNDING)
-        theta = np.where(stuck[:, None], theta, new)
-        out[live] = theta
-        going = np.flatnonzero((size > tol) & ~stuck)
+        stays = too_far | stuck
+        theta = np.where(stays[:, None], theta, new)
+        step = np.where(too_far[:, None], step / 2, -_solve(hessian, gradient))
+        farthest = np.einsum("kd,kd->k", np.abs(step), reach)
+        # What a short step leaves is bounded by how much the Hessian changes on the way.
+        fall = np.abs(np.einsum("kd,kd->k", gradient, step))
+        lands = ~stays & (farthest < SURE_STEP) & (farthest * np.sqrt(fall) <= 2 * tol)
+        out[live] = np.where(lands[:, None], theta + step, theta)
+        going = np.flatnonzero(too_far | ~(stuck | lands | (size <= tol)))
         if not going.size:
             break
+        size = np.where(too_far, before, size)
         if going.size < live.size:
-            live, theta, G, observed = live[going], theta[going], G[going], observed[going]
-            gradient, hessian, size = gradient[going], hessian[going], size[going]
-            reach, work = reach[going], work[:, : going.size]
+            live, theta, step = live[going], theta[going], step[going]
+            size, farthest, reach = size[going], farthest[going], reach[going]
+            G, observed, work = G[going], observed[going], work[:, : going.size]
             share = share if share.ndim == 1 else share[going]
     return out
 
@@ -167,8 +181,9 @@ def _derivatives(
     `work` of shape ``(2, k, n)`` spares each step fresh memory.
     """
     Q, R = work
-    Q[:] = -theta[:, -1:]
-    for d in range(G.shape[1]):
+    np.multiply(G[:, 0], -theta[:, :1], out=Q)
+    Q -= theta[:, -1:]
+    for d in range(1, G.shape[1]):
         Q -= np.multiply(G[:, d], theta[:, d, None], out=R)
     with np.errstate(over="ignore"):  # expit(-inf) is 0
         np.exp(Q, out=Q)
@@ -182,7 +197,7 @@ def _derivatives(
     hessian = np.empty((*theta.shape, theta.shape[1]))
     for d in range(G.shape[1]):
         np.multiply(V, G[:, d], out=R)
-        hessian[:, d, :-1] = np.einsum("kn,ken->ke", R, G)
+        hessian[:, d, d:-1] = hessian[:, d:-1, d] = np.einsum("kn,ken->ke", R, G[:, d:])
         hessian[:, d, -1] = hessian[:, -1, d] = np.einsum("kn->k", R)
     hessian[:, -1, -1] = np.einsum("kn->k", V)
     return gradient, hessian
@@ -205,9 +220,18 @@ def logistic_loss(F: Float64Array, hit: Bools, w: Float64Array, fitted: Logistic
 def separates(score: Float64Array, hit: Bools) -> Bools:
     """Whether no row without the event has a higher score than any with it, for each of k."""
     lowest = np.where(hit, score, np.inf).min(axis=1)
-    highest = np.where(hit, -np.inf, score).max(axis=1)
-    both = np.isfinite(lowest) & np.isfinite(highest)
-    return both & (highest <= lowest) & (score.min(axis=1) < score.max(axis=1))
+    exception = (score > lowest[:, None]) & ~hit
+    both = hit.any(axis=1) & ~hit.all(axis=1)
+    return both & ~exception.any(axis=1) & (score.min(axis=1) < score.max(axis=1))
+
+
+def expit(eta: Float64Array) -> Float64Array:
+    """Overwrite numbers by ``1 / (1 + exp(-eta))`` and return them."""
+    np.negative(eta, out=eta)
+    with np.errstate(over="ignore"):  # expit(-inf) is 0
+        np.exp(eta, out=eta)
+    eta += 1.0
+    return np.reciprocal(eta, out=eta)
 
 
 def map_log_odds(

@@ -11,7 +11,7 @@ held at a time than three float64 arrays of the size of the parameters, and bloc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -21,14 +21,17 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from skcalib._affine_nll import TALL_BLOCK_BYTES, AffineNLL, Diagonal
 from skcalib._blocks import column_blocks, row_blocks
+from skcalib._quasi_newton import Point, descend
 
 Array = NDArray[Any]  # of float64, or of float32 where that is enough
 Linear = Callable[[Array], Array]
 
 # Up to this many parameters the Hessian itself is the preconditioner: that of a sample of rows,
-# where there are more than this and more than so many for each parameter.
+# where there are more than this and more than so many for each class.
 LARGEST_EXACT = 256
-SAMPLE_ROWS, ROWS = 2000, 8
+SAMPLE_ROWS, ROWS = 1000, 40
+# Up to this many, quasi-Newton steps go first, whose memory is two arrays of parameters a step.
+LARGEST_PAIRS = 1 << 16
 # Up to this many, the Hessian in W's diagonal and b is factorised when the blocks within each
 # class prove too poor; with its copy it takes 64 MiB.
 LARGEST_FACTOR = 2048
@@ -82,27 +85,17 @@ class PenalisedNLL:
         """Take from `theta` what changes nothing; returns it."""
         return _centre(theta, self.loose)
 
-    def _off_diagonal(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield ``(rows, a copy of W's rows with 0 on the diagonal)``; none of a diagonal W."""
-        if X.shape[0] > 2:
-            for rows in row_blocks(X.shape[0] - 1, X.shape[1]):
-                block = X[rows].copy()
-                block[np.arange(block.shape[0]), np.arange(rows.start, rows.stop)] = 0.0
-                yield rows, block
-
     def _add_pull(self, out: Array, X: Array, centre: float) -> float:
         """Add the gradient of the penalty at `X` to `out`; return the penalty."""
         on, off, intercept = self.penalty
-        away = _diagonal(X) - centre
-        value = on * float(np.einsum("i,i->", away, away))
-        value += intercept * float(np.einsum("i,i->", X[-1], X[-1]))
-        _diagonal(out)[:] += 2 * on * away
-        out[-1] += 2 * intercept * X[-1]
-        if off:
-            for rows, block in self._off_diagonal(X):
-                value += off * float(np.einsum("ij,ij->", block, block))
-                block *= 2 * off
-                out[rows] += block
+        value = _add_square(_diagonal(out), on, _diagonal(X) - centre)
+        value += _add_square(out[-1], intercept, X[-1].copy())
+        if off and X.shape[0] > 2:
+            for rows in row_blocks(X.shape[0] - 1, X.shape[1]):
+                # Without the diagonal, beside which the rest may be lost in rounding.
+                block = X[rows].copy()
+                np.einsum("ii->i", block[:, rows])[:] = 0.0
+                value += _add_square(out[rows], off, block)
         return value
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
@@ -130,7 +123,7 @@ class PenalisedNLL:
         if theta.size <= LARGEST_EXACT:
             ridge = np.full_like(theta, 2 * off)
             _diagonal(ridge)[:], ridge[-1] = short
-            every = max(1, self.nll.share.size // max(SAMPLE_ROWS, ROWS * theta.size))
+            every = max(1, self.nll.share.size // max(SAMPLE_ROWS, ROWS * theta.shape[1]))
             return _inverse(self.nll.hessian(theta, every), ridge)
         if not isinstance(self.nll.pattern, Diagonal):
             return self._by_factors(theta, short)
@@ -224,11 +217,12 @@ def _inverse(H: Array, ridge: Array) -> Linear:
 
 
 def minimise(
-    problem: PenalisedNLL, tol: float, max_iter: int, verbose: int = 0
+    problem: PenalisedNLL, tol: float, max_iter: int, verbose: int = 0, *, quick: bool = True
 ) -> tuple[Array, int, bool]:
     """Newton steps by conjugate gradients, each shortened until the objective falls.
 
-    The gradient has to reach `tol` for logits as given and for logits divided by their scale.
+    Unless parameters are too many, quasi-Newton steps go first (if `quick`), for as long as they
+    are. The gradient has to reach `tol` for logits as given and for logits divided by their scale.
     Returns the parameters, the number of steps and whether it did.
     """
     theta = problem.start()
@@ -240,17 +234,30 @@ def minimise(
         rows = np.maximum(gradient.max(axis=1), -gradient.min(axis=1))
         return float((measure * rows).max())
 
-    dtype, rough = problem.dtype, theta.size > LARGEST_EXACT
-    value, gradient = problem.value_and_gradient(theta)
-    size = first_size = largest(gradient)
-    inverse, products, thorough, begin = None, 0, False, perf_counter()
-    for n_iter in range(max_iter):
+    begin = perf_counter()
+
+    def report(n_iter: int, value: float, size: float, products: int = 0) -> None:
         if verbose:
             print(  # noqa: T201
                 f"Newton step {n_iter}: objective {value:.8g}, largest gradient {size:.2g}, "
                 f"{products} products, {perf_counter() - begin:.1f} s",
                 flush=True,
             )
+
+    dtype, rough = problem.dtype, theta.size > LARGEST_EXACT
+    at, n_done = Point(theta, *problem.value_and_gradient(theta)), 0
+    first_size = largest(at.gradient)
+    if quick and theta.size <= LARGEST_PAIRS and first_size > tol:
+        first_inverse = problem.preconditioner(theta, False)
+        at, n_done = descend(
+            problem.value_and_gradient, first_inverse, at, largest, tol, max_iter, report
+        )
+    theta, value, gradient = at
+    del at
+    size = largest(gradient)
+    inverse, products, thorough = None, 0, False
+    for n_iter in range(n_done, max_iter):
+        report(n_iter, value, size, products)
         if size <= tol:
             return theta, n_iter, True
         natural_size = largest(gradient, per_scale)
@@ -289,7 +296,10 @@ def minimise(
             if blind or length < np.sqrt(np.finfo(dtype).eps):
                 if dtype == np.float64:
                     # Rounding of logits of a large scale; enough if small on their own scale.
-                    return head, n_iter, natural_size <= tol
+                    if natural_size <= tol or not n_done:
+                        return head, n_iter, natural_size <= tol
+                    # The quick steps have led to where no step helps (a class without rows).
+                    return minimise(problem, tol, max_iter - n_iter, verbose, quick=False)
                 solved = False  # float32 has not served
                 theta = head.astype(np.float64)
                 new_value, gradient = problem.value_and_gradient(theta)
@@ -350,6 +360,15 @@ def _conjugate_gradients(
         direction += turned
         del turned
     return gain, products, False
+
+
+def _add_square(out: Array, weight: float, x: Array) -> float:
+    """Add the gradient of ``weight x'x`` to `out`; return that. Spoils `x`."""
+    entries = x.reshape(-1)
+    value = weight * float(np.einsum("i,i->", entries, entries))
+    x *= 2 * weight
+    out += x
+    return value
 
 
 def _scalar(X: Array, Y: Array) -> float:

@@ -11,13 +11,14 @@ value, first and second derivative in :math:`\beta`. Nothing of the size of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._blocks import each_block, map_blocks, row_blocks
-from skcalib._simplex import Scores, row_max, row_sums
+from skcalib._blocks import map_blocks, row_blocks
+from skcalib._simplex import Scores, block_order, entries_at, row_max, row_sums
 
 Float64Array = NDArray[np.float64]
 Intp = NDArray[np.intp]
@@ -25,6 +26,11 @@ T = TypeVar("T")
 
 # Of differences to the largest logit of a row: their squares stay within float64.
 LARGEST_TOTAL = 1e150
+# Far below the rounding of 1, and squares of its exponential are no subnormal numbers, which
+# processors are slow at.
+LEAST = -300.0
+# Up to so many entries what is made of the scores is kept (16 MiB), else made for each pass.
+KEPT = 1 << 21
 
 # Sums of a block, in the thread that holds it: a product would hand it to the threads of the
 # linear algebra, which are as many again, and add it up in another order for each number of them.
@@ -75,45 +81,69 @@ class TopShifted:
     def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
         n, n_classes = scores.shape
         self.scores = scores
-        self.code = code
-        self.share = w / w.sum()
+        self._kept: Float64Array | None = None
+        if scores.array.size <= KEPT:
+            self._kept = np.empty((n, n_classes), order=block_order(n_classes))
         self._top = np.empty(n)
         self.true = np.empty(n)
-        total = np.empty(n)
+        self._row_sums = np.empty(n)
 
-        def read(rows: slice) -> None:
-            Z = scores.logits(rows)
-            self._top[rows] = row_max(Z)
-            Z -= self._top[rows, None]
-            self.true[rows] = np.take_along_axis(Z, code[rows, None], axis=1)[:, 0]
-            total[rows] = row_sums(Z)
+        def read(rows: slice) -> float:
+            U = scores.logits(rows)
+            self._top[rows] = row_max(U)
+            U -= self._top[rows, None]
+            entries, at_true = entries_at(U, code[rows])
+            self.true[rows] = entries[at_true]
+            self._row_sums[rows] = row_sums(U)
+            if self._kept is not None:
+                self._kept[rows] = U
+            return float(U.min())
 
-        each_block(read, row_blocks(n, n_classes))
-        if total.min() < -LARGEST_TOTAL:
+        self._lowest = min(map_blocks(read, row_blocks(n, n_classes)))
+        lowest = self._row_sums.min()
+        if lowest < -LARGEST_TOTAL:
             raise ValueError(
-                f"X: the logits of row {total.argmin()} lie so far apart that their squares "
-                "overflow; divide all logits by a constant."
+                f"X: the logits of row {self._row_sums.argmin()} lie so far apart that their "
+                "squares overflow; divide all logits by a constant."
             )
+        self._weigh(w)
+
+    def _weigh(self, w: Float64Array) -> None:
+        self.share = w / w.sum()
         self.deficit = -weighted_sum(self.share, self.true)
-        self.spread = -weighted_sum(self.share, total) / n_classes
+        self.spread = -weighted_sum(self.share, self._row_sums) / self.scores.shape[1]
 
     def thinned(self, n_rows: int) -> TopShifted:
         """Return evenly spaced rows, `n_rows` or up to twice as many; itself if not longer."""
         step = self.share.size // n_rows
         if step < 2:
             return self
-        few = Scores(self.scores.array[::step], self.scores.kind)
-        return TopShifted(few, self.code[::step], self.share[::step])
+        few = copy(self)
+        few.scores = Scores(self.scores.array[::step], self.scores.kind)
+        few._kept = None if self._kept is None else self._kept[::step].copy(order="K")
+        few._top, few._row_sums = self._top[::step], self._row_sums[::step]
+        few.true = self.true[::step]
+        few._weigh(self.share[::step])
+        return few
 
     def map_blocks(self, function: Callable[[slice, Float64Array], T]) -> Iterator[T]:
-        """Yield ``function(rows, U of these rows)`` in order; it may overwrite its block."""
+        """Yield ``function(rows, U of these rows)`` in order; blocks are to read only."""
 
         def of_rows(rows: slice) -> T:
+            if self._kept is not None:
+                return function(rows, self._kept[rows])
             U = self.scores.logits(rows)
             U -= self._top[rows, None]
             return function(rows, U)
 
         return map_blocks(of_rows, row_blocks(*self.scores.shape))
+
+    def exponentials(self, U: Float64Array, beta: float) -> Float64Array:
+        """Return ``exp(beta U)`` of rows of `U`, none of them small enough to be slow."""
+        Q = beta * U
+        if beta * self._lowest < LEAST:
+            np.maximum(Q, LEAST, out=Q)
+        return np.exp(Q, out=Q)
 
     def total(self, function: Callable[[slice, Float64Array], Derivatives]) -> Derivatives:
         """Return the sum of ``function(rows, U of these rows)``."""
@@ -125,8 +155,7 @@ def nll_of_scale(shifted: TopShifted, beta: float) -> Derivatives:
 
     def of_rows(rows: slice, U: Float64Array) -> Derivatives:
         share, true = shifted.share[rows], shifted.true[rows]
-        Q = beta * U
-        np.exp(Q, out=Q)
+        Q = shifted.exponentials(U, beta)
         total = row_sums(Q)
         Q *= U
         mean = row_sums(Q) / total
@@ -145,11 +174,10 @@ def brier_value(shifted: TopShifted, beta: float) -> float:
 
     def of_rows(rows: slice, U: Float64Array) -> float:
         q_true = np.exp(beta * shifted.true[rows])
-        U *= beta
-        np.exp(U, out=U)
-        total = row_sums(U)
+        Q = shifted.exponentials(U, beta)
+        total = row_sums(Q)
         q_true /= total
-        norm = np.einsum("ij,ij->i", U, U) / total**2
+        norm = np.einsum("ij,ij->i", Q, Q) / total**2
         return weighted_sum(shifted.share[rows], norm - 2 * q_true + 1)
 
     return sum(shifted.map_blocks(of_rows))
@@ -160,19 +188,18 @@ def brier_of_scale(shifted: TopShifted, beta: float) -> Derivatives:
 
     def of_rows(rows: slice, U: Float64Array) -> Derivatives:
         share, true = shifted.share[rows], shifted.true[rows]
-        Q = beta * U
-        np.exp(Q, out=Q)
+        Q = shifted.exponentials(U, beta)
         total = row_sums(Q)
         q_true = np.exp(beta * true) / total
         Q /= total[:, None]
         mean = np.einsum("ij,ij->i", Q, U)
-        U -= mean[:, None]
+        V = U - mean[:, None]
         true = true - mean
         norm = np.einsum("ij,ij->i", Q, Q)
-        dQ = Q * U
+        dQ = Q * V
         slope = np.einsum("ij,ij->i", Q, dQ)
         curve = np.einsum("ij,ij->i", dQ, dQ)
-        variance = np.einsum("ij,ij->i", dQ, U)
+        variance = np.einsum("ij,ij->i", dQ, V)
         return Derivatives(
             weighted_sum(share, norm - 2 * q_true + 1),
             weighted_sum(share, 2 * slope - 2 * q_true * true),

@@ -118,8 +118,9 @@ def sort_problem(
 
 def class_members(code: NDArray[np.intp], n_classes: int) -> list[NDArray[np.intp]]:
     """Row numbers of each class, in row order."""
-    order = np.argsort(code, kind="stable")
-    return np.split(order, np.searchsorted(code[order], np.arange(1, n_classes)))
+    # Of two bytes, NumPy sorts by radix.
+    order = np.argsort(code.astype(np.uint16) if n_classes <= 1 << 16 else code, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(code, minlength=n_classes))[:-1])
 
 
 def map_columns(

@@ -6,23 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._blocks import LIGHT_AT_A_TIME, each_block, light_blocks, row_blocks
-from skcalib._simplex import FloatArray
+from skcalib._simplex import FloatArray, entries_at
 
-# Up to here one column after the other finds the largest sooner than NumPy along each short row.
-VERY_FEW_COLUMNS = 12
+# Up to here the largest is found sooner along long columns than along each short row.
+VERY_FEW_COLUMNS = 24
 
 
 def _largest(block: FloatArray) -> tuple[FloatArray, NDArray[np.integer]]:
     if block.shape[1] > VERY_FEW_COLUMNS:
         predicted = block.argmax(axis=1)
-        return np.take_along_axis(block, predicted[:, None], axis=1)[:, 0], predicted
-    top = block[:, 0].copy()
-    best = np.zeros(top.size, dtype=np.uint8)
-    for k in range(1, block.shape[1]):
-        rises = (block[:, k] > top).view(np.uint8)
-        np.maximum(best, rises * np.uint8(k), out=best)
-        np.maximum(top, block[:, k], out=top)
-    return top, best
+        entries, at = entries_at(block, predicted)
+        return entries.take(at), predicted
+    columns = np.ascontiguousarray(block.T)
+    top = columns.max(axis=0)
+    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # columns from each on
+    return top, len(columns) - ((columns == top).view(np.uint8) * left[:, None]).max(axis=0)
 
 
 def top_label(P: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:

@@ -17,9 +17,14 @@ from skcalib._blocks import each_block, map_blocks, row_blocks, transpose_into
 Kind = Literal["logits", "proba"]
 FloatArray = NDArray[np.floating]
 Float = TypeVar("Float", bound=np.floating)
-# Largest logit of each row, and the sum of the exponentials of what lies below it.
-Normaliser = tuple[NDArray[np.float64], NDArray[np.float64]]
+# What is taken from the logits of each row, and the sum of the exponentials of what is left.
+Normaliser = tuple[NDArray[Any], NDArray[Any]]
 
+# Exponentials of logits up to here, of each type, and their sums are far from overflow and from
+# numbers that processors are slow at: such rows are not shifted, whatever rows they stand among.
+NEAR = {np.dtype(np.float64): 64.0, np.dtype(np.float32): 30.0}
+# Far below the rounding of 1 in float32, and far above numbers that processors are slow at.
+LEAST_FLOAT32 = -50.0
 # The smallest probability whose logarithm is taken: an exact 0 (or a logit of -inf) keeps a
 # finite log of -27.6 and cannot outweigh every other row of a fit.
 LOG_PROBA_MIN = float(np.log(1e-12))
@@ -58,22 +63,48 @@ def row_sums(A: NDArray[np.float64]) -> NDArray[np.float64]:
     return total
 
 
-def _top_and_total(Z: NDArray[np.float64]) -> Normaliser:
-    top = row_max(Z)
-    return top, row_sums(np.exp(Z - top[:, None]))
+def entries_at(
+    A: NDArray[Float], code: NDArray[np.intp]
+) -> tuple[NDArray[Float], NDArray[np.intp]]:
+    """Return the entries of ``A (n, K)`` as a vector, not copied, and where ``A[i, code[i]]`` are.
+
+    A pair of indices for each row would take four times as long to look up. `A` is contiguous.
+    """
+    i = np.arange(A.shape[0])
+    if A.flags.c_contiguous:
+        return A.reshape(-1), i * A.shape[1] + code
+    return A.T.reshape(-1), code * A.shape[0] + i
+
+
+def exponentiate(Z: NDArray[Any], reach: float = np.inf) -> Normaliser:
+    """Overwrite logits ``Z (n, K)`` by ``exp(Z - shift)``; return the shifts and the row sums.
+
+    The shift is the largest logit of a row, or 0 where no logit of the row is far from 0. None
+    is farther than `reach`.
+    """
+    shift = np.zeros(Z.shape[0], dtype=Z.dtype)
+    near = NEAR[Z.dtype]
+    if not (reach <= near or (-near <= Z.min() and Z.max() <= near)):
+        top = row_max(Z)
+        far = np.maximum(top, row_max(-Z)) > near
+        shift[far] = top[far]
+        Z -= shift[:, None]
+        if Z.dtype == np.float32:
+            np.maximum(Z, LEAST_FLOAT32, out=Z)
+    np.exp(Z, out=Z)
+    return shift, row_sums(Z)
 
 
 def log_sum_exp(Z: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log of the row sums of ``exp(Z)``; rows need one entry above -inf."""
-    top, total = _top_and_total(Z)
-    return top + np.log(total)
+    shift, total = exponentiate(Z.copy(order="K"))
+    return shift + np.log(total)
 
 
-def softmax_inplace(Z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Overwrite float64 logits ``Z (n, K)`` by their softmax and return them."""
-    Z -= row_max(Z)[:, None]
-    np.exp(Z, out=Z)
-    Z /= row_sums(Z)[:, None]
+def softmax_inplace(Z: NDArray[np.float64], reach: float = np.inf) -> NDArray[np.float64]:
+    """Overwrite float64 logits ``Z (n, K)``, none beyond `reach`, by their softmax; return it."""
+    _, total = exponentiate(Z, reach)
+    Z /= total[:, None]
     return Z
 
 
@@ -82,7 +113,7 @@ def normalise_rows(Q: FloatArray) -> FloatArray:
 
     def normalise(rows: slice) -> None:
         block = Q[rows]
-        total = block.sum(axis=1, dtype=np.float64)
+        total = row_sums(block.astype(np.float64, copy=False))
         empty = total <= 0.0
         if empty.any():
             block[empty] = 1.0
@@ -111,10 +142,19 @@ class Scores:
     kind : {"logits", "proba"}
     classes : ndarray of shape (K,), default=None
         Labels of the columns, for a kernel that has to name them; None means 0..K-1.
+    reach : float, default=inf
+        What no logit exceeds in absolute value; inf where that is not known.
     """
 
-    def __init__(self, array: FloatArray, kind: Kind, classes: NDArray[Any] | None = None) -> None:
+    def __init__(
+        self,
+        array: FloatArray,
+        kind: Kind,
+        classes: NDArray[Any] | None = None,
+        reach: float = np.inf,
+    ) -> None:
         self.array = array
+        self.reach = reach if kind == "logits" else -LOG_PROBA_MIN
         self.kind = kind
         self.classes = np.arange(array.shape[1]) if classes is None else classes
         # What the columns of logits need of their rows is found once, by whichever thread asks
@@ -142,7 +182,7 @@ class Scores:
         if self.kind == "proba":
             np.maximum(block, np.exp(LOG_PROBA_MIN), out=block)
             return np.log(block, out=block)
-        if np.isneginf(block.min(initial=0.0)):
+        if self.reach == np.inf and np.isneginf(block.min(initial=0.0)):
             floor = log_sum_exp(block)[:, None] + LOG_PROBA_MIN
             np.copyto(block, np.broadcast_to(floor, block.shape), where=np.isneginf(block))
         return block
@@ -150,16 +190,16 @@ class Scores:
     def proba(self, rows: slice) -> NDArray[np.float64]:
         """Probabilities of a block of rows: a fresh float64 array, free to be overwritten."""
         block = self._read(rows)
-        return block if self.kind == "proba" else softmax_inplace(block)
+        return block if self.kind == "proba" else softmax_inplace(block, self.reach)
 
     def proba_columns(self, columns: slice) -> FloatArray:
         """Probabilities of a block of classes, ``(k, n)``: fresh, contiguous, in `dtype`."""
         if self.kind == "proba":
             return self._transposed(columns, self.dtype)
         # The operations of `proba`, so that an entry is the same number whichever way it is read.
-        top, total = self._row_normaliser()
+        shift, total = self._row_normaliser()
         P = self._transposed(columns, np.float64)
-        P -= top
+        P -= shift
         np.exp(P, out=P)
         P /= total
         return P.astype(self.dtype, copy=False)
@@ -203,12 +243,12 @@ class Scores:
             if self._normaliser is None:
                 each = list(
                     map_blocks(
-                        lambda rows: _top_and_total(self._read(rows)),
+                        lambda rows: exponentiate(self._read(rows)),
                         row_blocks(*self.shape),
                     )
                 )
                 self._normaliser = (
-                    np.concatenate([top for top, _ in each]),
+                    np.concatenate([shift for shift, _ in each]),
                     np.concatenate([total for _, total in each]),
                 )
         return self._normaliser
@@ -235,6 +275,27 @@ class Scores:
         """Column of the largest score of each row of a block, the lowest one on ties."""
         return self.array[rows].argmax(axis=1)
 
+    def softmax_of(
+        self, logits: Callable[[slice], NDArray[np.float64]], reach: float
+    ) -> FloatArray:
+        """Return the softmax of ``logits(rows)`` of all blocks of rows, ``(n, K)``, in `dtype`.
+
+        The blocks, in which no entry is farther from 0 than `reach`, are overwritten.
+        """
+        out = np.empty(self.shape, dtype=self.dtype)
+        in_place = block_order(self.shape[1]) == "F"
+
+        def fill(rows: slice) -> None:
+            Z = logits(rows)
+            _, total = exponentiate(Z, reach)
+            target = Z if in_place else out[rows]
+            np.divide(Z, total[:, None], out=target, casting="same_kind")
+            if in_place:
+                out[rows] = Z
+
+        each_block(fill, row_blocks(*self.shape))
+        return out
+
     def map_rows(self, function: Callable[[slice], FloatArray]) -> FloatArray:
         """Return ``function(rows)`` of all blocks of rows, ``(n, K)``, in `dtype`."""
         out = np.empty(self.shape, dtype=self.dtype)
@@ -251,6 +312,7 @@ class LogProba(Scores):
 
     def __init__(self, scores: Scores) -> None:
         super().__init__(scores.array, scores.kind, scores.classes)
+        self.reach = -LOG_PROBA_MIN
 
     def logits(self, rows: slice) -> NDArray[np.float64]:
         """Log-probabilities of a block of rows: fresh float64, free to be overwritten."""

@@ -98,6 +98,7 @@ def count_products(monkeypatch, taken):
 @pytest.mark.parametrize(("off", "products"), [(1e-4, 45), (0.05, 25), (10.0, 20)])
 def test_the_preconditioner_by_factors_serves_any_strength_of_penalty(monkeypatch, off, products):
     """More parameters than one matrix holds: cheap with the off-diagonal free, or held fast."""
+    monkeypatch.setattr(newton, "LARGEST_PAIRS", 0)
     taken = []
     count_products(monkeypatch, taken)
     Z, y = data(1200, 30)
@@ -107,6 +108,28 @@ def test_the_preconditioner_by_factors_serves_any_strength_of_penalty(monkeypatc
     assert fitted.n_iter < 15
     assert len(taken) < products
     assert largest_gradient(Z, y, fitted, penalty) < 1.5e-8
+
+
+@pytest.mark.parametrize(("off", "share"), [(1e-4, 1.2), (0.05, 1.2), (10.0, 1.0)])
+def test_quick_steps_first_are_fewer_passes_or_few_more(monkeypatch, off, share):
+    """Each takes one gradient and no product; both ways lead to one optimum."""
+    taken = []
+    count_products(monkeypatch, taken)
+    whole = AffineNLL.value_and_gradient
+    monkeypatch.setattr(
+        AffineNLL,
+        "value_and_gradient",
+        lambda nll, theta: (taken.append("gradient"), whole(nll, theta))[1],
+    )
+    Z, y = data(1200, 30)
+    keywords = {"full": True, "penalty": (0.0, off, 0.01)}
+    quick = fit(Z, y, **keywords)
+    passes = len(taken)
+    monkeypatch.setattr(newton, "LARGEST_PAIRS", 0)
+    slow = fit(Z, y, **keywords)
+    assert passes < share * (len(taken) - passes)
+    np.testing.assert_allclose(quick.coef, slow.coef, atol=2e-6)
+    np.testing.assert_allclose(quick.intercept, slow.intercept, atol=2e-6)
 
 
 def test_both_preconditioners_of_a_matrix_lead_to_one_optimum(monkeypatch):
@@ -286,8 +309,9 @@ KINDS = ["usual", "tiny", "huge", "heavy tails", "nearly separable"]
 
 @pytest.mark.parametrize("K", [2, 10, 100])
 @pytest.mark.parametrize("kind", KINDS)
-def test_temperature_by_nll_takes_at_most_eight_passes_over_all_rows(K, kind):
+def test_temperature_by_nll_takes_at_most_eight_passes_over_all_rows(monkeypatch, K, kind):
     """The pass for the rows' maxima counts; a sample has found the neighbourhood before."""
+    monkeypatch.setattr("skcalib._objectives.KEPT", 0)
     Z, y = strained(kind, 9000, K)
     scores = CountedScores(Z, "logits")
     found = find_temperature(scores, y, np.ones(len(y)))
@@ -297,8 +321,9 @@ def test_temperature_by_nll_takes_at_most_eight_passes_over_all_rows(K, kind):
 
 @pytest.mark.parametrize("K", [2, 10, 100])
 @pytest.mark.parametrize("kind", KINDS[:-1])
-def test_temperature_by_brier_takes_a_few_passes_for_each_low_of_the_sample(K, kind):
+def test_temperature_by_brier_takes_a_few_passes_for_each_low_of_the_sample(monkeypatch, K, kind):
     """The Brier score may have several minima: each is refined on all rows, in 3 passes or 4."""
+    monkeypatch.setattr("skcalib._objectives.KEPT", 0)
     Z, y = strained(kind, 9000, K)
     scores = CountedScores(Z, "logits")
     find_temperature(scores, y, np.ones(len(y)), "brier")
@@ -450,3 +475,15 @@ def test_verbose_prints_a_line_for_each_newton_step(capsys, calibrator):
     assert float(found[-1][2]) <= 1e-6
     calibrator().fit(Z, y)
     assert capsys.readouterr().out == ""
+
+
+def test_classes_without_rows_are_separated_whichever_steps_go_first():
+    """Without a penalty quick steps lead where no step helps; the fit begins anew, and says why."""
+    rng = np.random.default_rng(12)
+    Z = 2 * rng.normal(size=(100, 20))
+    y = np.zeros(100, dtype=int)
+    y[[10, 30, 50, 70]] = 1, 3, 8, 15
+    calibrator = MatrixScaling(penalty=None, classes=np.arange(20))
+    with pytest.warns(ConvergenceWarning, match="separate the classes"):
+        P = calibrator.fit(Z, y).predict_proba(Z)
+    assert -np.log(P[np.arange(100), y]).mean() < 1e-5

@@ -234,6 +234,21 @@ def test_scores_on_the_edges_fall_on_the_closed_side():
         assert columns.count[1].tolist() == table.count[0].tolist()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_bins", [1, 2, 3, 10, 15, 49, 1000])
+def test_scores_on_and_beside_the_edges_are_compared_with_them(n_bins, dtype):
+    edges = np.linspace(0, 1, n_bins + 1)
+    on = edges.astype(dtype)
+    one, two = dtype(1), dtype(2)
+    score = np.clip(np.concatenate([on, np.nextafter(on, -one), np.nextafter(on, two)]), 0, one)
+    inner = edges[1:-1]
+    for closed, side in (("right", "left"), ("left", "right")):
+        bins = Bins(n_bins, closed=closed)
+        np.testing.assert_array_equal(bins.uniform_edges(), edges)
+        expected = np.searchsorted(inner, score.astype(np.float64), side=side)
+        np.testing.assert_array_equal(bins.uniform_index(score), expected)
+
+
 def test_fractional_weights_cut_where_the_mass_is():
     """Bin r opens at the score of the row that holds the position r W / B of the weight."""
     rng = np.random.default_rng(2)

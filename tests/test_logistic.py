@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from skcalib import _logistic
 from skcalib._logistic import SAMPLE_ROWS, fit_logistic, separates
 
 
@@ -82,3 +83,23 @@ def test_separation_is_an_order_without_exception():
     score = np.array([[1.0, 2, 3, 4], [1, 3, 2, 4], [1, 2, 2, 3], [5, 5, 5, 5], [1, 2, 3, 4]])
     hit = np.array([[0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 0, 0]], bool)
     assert separates(score, hit).tolist() == [True, False, True, False, False]
+
+
+def test_the_sigmoid_is_exact_to_rounding_also_far_out_and_warns_of_nothing():
+    eta = np.array([-np.inf, -1e4, -700.0, -40.0, -1.0, 0.0, 1.0, 40.0, 1e4, np.inf])
+    q = _logistic.expit(eta.copy())
+    np.testing.assert_allclose(q, expit(eta), rtol=1e-15)
+    assert q[0] == 0.0
+    assert q[-1] == 1.0
+
+
+@pytest.mark.parametrize("n", [SAMPLE_ROWS, 30 * SAMPLE_ROWS])
+def test_a_fit_ends_at_the_tolerance_and_not_only_near_it(n):
+    F, hit, w = problems(n, seed=2)
+    fitted = fit_logistic(F, hit, w)
+    share = w / w.sum()
+    for k in range(4):
+        G = F[k] - (F[k] @ share)[:, None]
+        G /= np.sqrt((G * G) @ share)[:, None]
+        lack = share * (expit(fitted.coef[k] @ F[k] + fitted.intercept[k]) - hit[k])
+        assert np.abs(np.append(G @ lack, lack.sum())).max() < 1.5 * _logistic.GRADIENT_TOLERANCE

@@ -102,7 +102,7 @@ def test_thinned_rows_are_evenly_spaced(n, expected):
     Z, code, w = data(n)
     few = TopShifted(Scores(Z, "logits"), code, w).thinned(5)
     step = n // 5 if n >= 10 else 1
-    assert few.code.size == expected
+    assert few.true.size == expected
     np.testing.assert_array_equal(few.scores.array, Z[::step])
     np.testing.assert_allclose(few.share, w[::step] / w[::step].sum())
 

@@ -35,7 +35,7 @@ def test_a_row_is_the_same_in_any_company(K):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("K", [2, 3, 12, 13, 300])
+@pytest.mark.parametrize("K", [2, 3, 24, 25, 300])
 def test_the_top_label_is_the_lowest_of_equals(K, dtype):
     # Halves, so that most rows have several largest entries.
     P = (np.random.default_rng(K).integers(3, size=(400, K)) / 2).astype(dtype)

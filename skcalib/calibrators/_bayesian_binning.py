@@ -26,7 +26,7 @@ from scipy.special import gammaln, logit
 from sklearn.utils._param_validation import Interval
 
 from skcalib._base import ColumnwiseCalibrator
-from skcalib._fitted import LARGEST, check_curves
+from skcalib._fitted import check_curves
 from skcalib._inputs import COUNT_HIGH
 from skcalib._one_vs_rest import TIE, SortedProblem, is_unit, is_whole, map_sorted
 from skcalib._simplex import LOG_PROBA_MIN, FloatArray, Scores
@@ -66,7 +66,8 @@ class Binnings(NamedTuple):
     log_limit: Float64Array  # of each bin: log of (alpha + beta) 2^(alpha + beta)
     log_gamma: Float64Array | None  # of each number of rows; None where weights differ
     untied: NDArray[np.intp]  # of each bin: rows where no tie moves an edge; else -1
-    log_untied: Float64Array  # log Gamma of these and the prior
+    untied_limit: Float64Array  # `log_limit` less log Gamma of these
+    untied_score: Float64Array  # log of Gamma(prior) / Gamma(prior + these)
 
 
 def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> Binnings:
@@ -85,14 +86,17 @@ def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> 
     log_limit = (np.log(prior) + prior * np.log(2.0))[member]
     if not is_unit(w):
         none = np.full(member.size, -1, dtype=np.intp)
-        return Binnings(position, member, first, prior, log_limit, None, none, np.zeros(none.size))
+        zeros = np.zeros(none.size)
+        return Binnings(position, member, first, prior, log_limit, None, none, zeros, zeros)
     # Of whole numbers it is the log of a factorial: good enough for a bound, and quick.
     log_gamma = np.cumsum(np.log(np.maximum(np.arange(-1.0, w.size), 1.0)))
+    log_gamma[0] = np.inf
     opens = position.astype(np.intp)
     untied = np.append(opens[1:], w.size) - opens
     untied[first[1:] - 1] = w.size - opens[first[1:] - 1]
-    log_untied = gammaln(prior[member] + untied)
-    return Binnings(opens, member, first, prior, log_limit, log_gamma, untied, log_untied)
+    limit = log_limit - log_gamma[untied]
+    score = gammaln(prior)[member] - gammaln(prior[member] + untied)
+    return Binnings(opens, member, first, prior, log_limit, log_gamma, untied, limit, score)
 
 
 class StepMap(NamedTuple):
@@ -134,57 +138,60 @@ def cut_bins(problem: SortedProblem, cumulative: Float64Array, binnings: Binning
         start[1:][tied] = 0
         opens = np.maximum.accumulate(start)[opens]
 
-    def close(opening: NDArray[Any], end: Any) -> NDArray[Any]:
-        """Return what bins close with, from what each opens with and the last ones end with."""
-        closing = np.empty_like(opening)
-        closing[:-1] = opening[1:]
-        closing[binnings.first - 1] = end
-        return closing
+    last = binnings.first - 1  # of each binning, in another order
 
-    def gain(opening: NDArray[Any], end: Any) -> NDArray[Any]:
-        """Return how much a sum grows in each bin."""
-        closing = close(opening, end)
-        closing -= opening
-        return closing
+    def of_bins(operation: np.ufunc, opening: NDArray[Any], end: Any) -> NDArray[Any]:
+        """Return an operation of what bins close and open with, and the last ones end with."""
+        out = np.empty_like(opening)
+        operation(opening[1:], opening[:-1], out=out[:-1])
+        out[last] = operation(end, opening[last])
+        return out
 
     # Hits below each row that opens a tie.
     place = values.searchsorted(problem.positives)
     hits = np.append(0, np.cumsum(np.bincount(place, problem.positive_weights, minlength=n)))
-    hit = gain(hits[opens], hits[-1])
-    mass = rows = gain(opens, n)
+    hit = of_bins(np.subtract, hits[opens], hits[-1])
+    moved = opens is not binnings.position
+    mass = rows = of_bins(np.subtract, opens, n) if moved else binnings.untied
     if problem.weights is None:
         miss = rows - hit
     else:
-        mass = gain(cumulative[opens], cumulative[-1])
+        mass = of_bins(np.subtract, cumulative[opens], cumulative[-1])
         miss = np.maximum(mass - hit, 0.0)
 
     edge = values.copy()
     edge[0] = 0.0
     below = edge[opens]
-    middle = close(below, 1.0)
+    middle = of_bins(np.add, below, 1.0)
     if values[-1] == 1.0:
         # The bin of 1 alone has no width: its prior takes in the gap below.
         certain = below == 1.0
-        below[certain] = edge[opens[certain] - 1]
-    middle += below
-    middle /= 2
+        middle[certain] = edge[opens[certain] - 1] + 1.0
+    middle *= 0.5
     np.clip(middle, LEAST, 1 - LEAST, out=middle)
     return Bins(np.arange(opens.size), binnings.member, opens, rows, middle, mass, hit, miss)
 
 
 def score_bounds(bins: Bins, binnings: Binnings) -> Float64Array:
     """Return what the log score of each binning cannot exceed."""
-    table = binnings.log_gamma
+
+    def log_gamma(count: NDArray[Any]) -> Float64Array:
+        """Return it of numbers of rows or of weights; it is infinite at 0."""
+        table = binnings.log_gamma
+        return np.asarray(gammaln(count) if table is None else table[count], dtype=np.float64)
+
     bound: Float64Array = 1 - bins.middle
     bound *= bins.middle
     np.log(bound, out=bound)
-    bound += binnings.log_limit
-    for add, count in ((np.add, bins.hit), (np.add, bins.miss), (np.subtract, bins.mass)):
-        term = gammaln(np.maximum(count, 1 / LARGEST)) if table is None else table[count]
-        add(bound, term, out=bound)
+    if bins.mass is binnings.untied:
+        bound += binnings.untied_limit
+    else:
+        bound += binnings.log_limit
+        bound -= log_gamma(bins.mass + (bins.mass == 0))
+    bound += log_gamma(bins.hit)
+    bound += log_gamma(bins.miss)
     # No ratio exceeds 1: also where misses are what rounding left of a difference of weights.
     np.minimum(bound, 0.0, out=bound)
-    np.copyto(bound, 0.0, where=(bins.hit == 0) | (bins.miss == 0))
     return np.asarray(np.add.reduceat(bound, binnings.first), dtype=np.float64)
 
 
@@ -192,10 +199,9 @@ def log_scores(bins: Bins, binnings: Binnings) -> Float64Array:
     """Return the log score of each binning; 0 where none of its bins is given."""
     prior = binnings.prior[bins.member]
     # One table serves all classes, but where ties move edges.
-    total = binnings.log_untied[bins.place]
+    score = binnings.untied_score[bins.place]
     moved = np.flatnonzero(bins.mass != binnings.untied[bins.place])
-    total[moved] = gammaln(prior[moved] + bins.mass[moved])
-    score = gammaln(binnings.prior)[bins.member] - total
+    score[moved] = gammaln(prior[moved]) - gammaln(prior[moved] + bins.mass[moved])
     for count, start in ((bins.hit, prior * bins.middle), (bins.miss, prior * (1 - bins.middle))):
         some = np.flatnonzero(count)
         start = start[some]
@@ -231,8 +237,8 @@ def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     y = np.cumsum(np.bincount(bins.opens, weights=change)[edge])
     x = problem.values[edge].astype(np.float64)
     x[0] = 0.0
-    weight = np.diff(cumulative[edge], append=cumulative[-1])
-    return StepMap(x, np.clip(y, mean.min(), mean.max()), weight)
+    below = cumulative[np.append(edge, -1)]
+    return StepMap(x, np.clip(y, mean.min(), mean.max()), below[1:] - below[:-1])
 
 
 def merge_steps(step: StepMap, most: int) -> StepMap:
@@ -241,9 +247,10 @@ def merge_steps(step: StepMap, most: int) -> StepMap:
     Edges of binnings that hardly count always go: they move the answer by rounding.
     """
     odds = logit(np.minimum(step.y, MOST))
-    path = np.cumsum(np.abs(np.diff(odds, prepend=odds[0])))
+    path = np.append(0.0, np.cumsum(np.abs(odds[1:] - odds[:-1])))
     for width in (SAME, path[-1] / (most - 1)):
-        start = np.flatnonzero(np.diff(np.floor(path / width), prepend=-1.0))
+        cell = np.floor(path / width)
+        start = np.flatnonzero(np.append(True, cell[1:] != cell[:-1]))
         if start.size <= most:
             break
     weight = np.add.reduceat(step.weight, start)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from skcalib._base import ColumnwiseCalibrator
 from skcalib._fitted import check_numbers
 from skcalib._logistic import (
     Logistic,
+    expit,
     fit_logistic,
     logistic_loss,
     map_log_odds,
@@ -58,10 +58,15 @@ def _without(j: int, F: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -
 
 
 def beta_features(odds: FloatArray) -> Float64Array:
-    """Return ``log p`` and ``-log(1 - p)``, stacked."""
-    small = np.exp(-np.abs(odds))
-    lack = np.log1p(small)  # not in place, where NumPy computes one number at a time
-    return np.stack([np.minimum(odds, 0.0) - lack, np.maximum(odds, 0.0) + lack])
+    """Return ``log p`` and ``-log(1 - p)``, stacked; the log-odds are overwritten."""
+    F = np.empty((2, *odds.shape))
+    log_p, no_log = F
+    np.negative(np.abs(odds, out=no_log), out=no_log)
+    np.log1p(np.exp(no_log, out=no_log), out=log_p)  # not in place: NumPy would go one by one
+    np.maximum(odds, 0.0, out=no_log)
+    no_log += log_p
+    np.subtract(np.minimum(odds, 0.0, out=odds), log_p, out=log_p)
+    return F
 
 
 class BetaCalibrator(ColumnwiseCalibrator):
@@ -133,7 +138,8 @@ class BetaCalibrator(ColumnwiseCalibrator):
         def fit_some(
             odds: Float64Array, hit: NDArray[np.bool_]
         ) -> tuple[Logistic, NDArray[np.bool_]]:
-            return fit_beta(odds, hit, w), separates(odds, hit)
+            apart = separates(odds, hit)
+            return fit_beta(odds, hit, w), apart
 
         first = self._first_column(scores.shape[1])
         maps, apart = zip(*map_log_odds(fit_some, scores, code, first), strict=True)

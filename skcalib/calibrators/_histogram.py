@@ -19,6 +19,9 @@ from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
 
+# So many edges are few, and a column of so many scores for each of them is long.
+FEW_EDGES, LONG = 32, 64
+
 
 class StepMaps(NamedTuple):
     """m step functions: ``edges (m, B + 1)`` and the ``values (m, B)`` between them."""
@@ -51,6 +54,18 @@ def average_steps(maps: list[StepMaps]) -> StepMaps:
             mean[j] += value[np.concatenate([[0], piece])]
     border = [np.full((m, 1), end) for end in (0.0, 1.0)]
     return StepMaps(np.hstack([border[0], merged, border[1]]), mean / len(maps))
+
+
+def edges_passed(edges: Float64Array, column: FloatArray, side: Side) -> NDArray[np.integer]:
+    """Return what `numpy.searchsorted` of `column` in `edges` does.
+
+    To compare a long column with each of a few edges takes a quarter of the time of the search.
+    """
+    if edges.size > FEW_EDGES or column.size < LONG * edges.size:
+        return np.searchsorted(edges, column, side=side)
+    beyond = np.greater if side == "left" else np.greater_equal
+    passed = beyond(column.astype(np.float64, copy=False), edges[:, None])
+    return passed.view(np.uint8).sum(axis=0, dtype=np.uint8)
 
 
 class HistogramBinning(ColumnwiseCalibrator):
@@ -209,5 +224,5 @@ class HistogramBinning(ColumnwiseCalibrator):
         row = j if self.class_conditional else 0
         # The sides of `Bins`: uniform bins are closed on the right, an edge of "edges" opens one.
         below: Side = "left" if self.strategy == "uniform" else "right"
-        piece = np.searchsorted(self.bin_edges_[row, 1:-1], column, side=below)
-        return self.bin_values_[row][piece]
+        piece = edges_passed(self.bin_edges_[row, 1:-1], column, below)
+        return self.bin_values_[row].take(piece)

@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 from sklearn.utils._param_validation import Options
 
 from skcalib._base import ColumnwiseCalibrator
 from skcalib._fitted import check_numbers
 from skcalib._logistic import (
     Logistic,
+    expit,
     fit_logistic,
     map_log_odds,
     separates,
@@ -168,7 +168,10 @@ class PlattScaling(ColumnwiseCalibrator):
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         if self.coef_.ndim == 1:
-            return expit(self.coef_[j] * column + self.intercept_[j])
-        slope, bend = self.coef_[j]
-        with np.errstate(over="ignore"):
-            return expit((bend * column + slope) * column + self.intercept_[j])
+            eta = self.coef_[j] * column
+        else:
+            slope, bend = self.coef_[j]
+            with np.errstate(over="ignore"):
+                eta = (bend * column + slope) * column
+        eta += self.intercept_[j]
+        return expit(eta)

@@ -18,7 +18,7 @@ from skcalib._fitted import LARGEST, check_number
 from skcalib._inputs import check_between, check_count, check_option
 from skcalib._objectives import TopShifted
 from skcalib._one_vs_rest import is_unit
-from skcalib._simplex import FloatArray, Scores, softmax_inplace
+from skcalib._simplex import FloatArray, Scores, row_sums
 from skcalib._soft_binning import Kind, Norm, soft_binned_error
 
 Float64Array = NDArray[np.float64]
@@ -100,12 +100,12 @@ def _apart(new: Float64Array, old: Float64Array, least: float) -> list[float]:
 def scaled_softmax(scores: Scores, T: float) -> FloatArray:
     """Return softmax(z / T), in the type of the scores."""
 
-    def softmax_of(rows: slice) -> Float64Array:
+    def tempered(rows: slice) -> Float64Array:
         Z = scores.logits(rows)
-        Z /= T
-        return softmax_inplace(Z)
+        Z *= 1.0 / T
+        return Z
 
-    return scores.map_rows(softmax_of)
+    return scores.softmax_of(tempered, scores.reach / T)
 
 
 def soft_binned_height(
@@ -131,9 +131,9 @@ def soft_binned_height(
 
     def height(T: float) -> float:
         def tops(_: slice, U: Float64Array) -> Float64Array:
-            U /= T
-            np.exp(U, out=U)
-            return np.asarray(1.0 / U.sum(axis=1))
+            Q = U / T
+            np.exp(Q, out=Q)
+            return 1.0 / row_sums(Q)
 
         top = np.concatenate(list(shifted.map_blocks(tops)))
         return float(

@@ -101,14 +101,14 @@ def close_norm(
         return float(each.max()), each
     q = 1 if norm == "l1" else 2
     if bin_weight == "count":
-        share = np.divide(
-            table.weight, kept[:, None], out=np.zeros_like(gap), where=kept[:, None] > 0
-        )
+        share = table.weight / np.where(kept > 0, kept, 1.0)[:, None]
     else:
         share = (table.weight > 0) / gap.shape[1]
     each = (share * gap**q).sum(axis=1)
-    c = kept if class_weight == "count" and kept.any() else np.ones(kept.shape)
-    total = c @ each / c.sum()
+    if class_weight == "count" and kept.any():
+        total = kept @ each / kept.sum()
+    else:
+        total = each.sum() / each.size
     return float(total ** (1 / q)), each ** (1 / q)
 
 

@@ -129,6 +129,18 @@ def test_a_score_on_an_edge_is_mapped_by_the_bin_it_was_fitted_in():
     assert mass.predict_proba([0.49999, 0.7499999])[:, 1].tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("n_bins", [1, 15, 40])
+def test_a_row_has_one_answer_in_a_long_batch_and_alone(n_bins, strategy, dtype):
+    """Long columns are compared with the edges, short ones searched for; scores lie on edges."""
+    P, y, _ = data(1500)
+    P = P.astype(dtype)
+    binning = HistogramBinning(n_bins=n_bins, strategy=strategy).fit(P, y)
+    alone = np.concatenate([binning.predict_proba(row[None]) for row in P[:200]])
+    np.testing.assert_array_equal(binning.predict_proba(P)[:200], alone)
+
+
 def test_equal_logits_stay_in_the_bin_of_their_probability():
     """The logit 0 is exactly one half, the right edge of the second of four bins."""
     z = np.array([0.0, 0.0, 0.1, 3.0])
