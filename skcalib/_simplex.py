@@ -12,7 +12,14 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from skcalib._blocks import each_block, map_blocks, row_blocks, transpose_into
+from skcalib._blocks import (
+    AT_A_TIME,
+    ROW_BLOCK_BYTES,
+    each_block,
+    map_blocks,
+    row_blocks,
+    transpose_into,
+)
 
 Kind = Literal["logits", "proba"]
 FloatArray = NDArray[np.floating]
@@ -293,7 +300,7 @@ class Scores:
             if in_place:
                 out[rows] = Z
 
-        each_block(fill, row_blocks(*self.shape))
+        each_block(fill, row_blocks(*self.shape, 2 * ROW_BLOCK_BYTES), AT_A_TIME // 2)
         return out
 
     def map_rows(self, function: Callable[[slice], FloatArray]) -> FloatArray:
