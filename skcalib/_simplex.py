@@ -219,11 +219,11 @@ class Scores:
         block = self._transposed(columns, np.float64)
         if self.kind == "proba":
             lowest = np.exp(LOG_PROBA_MIN)
-            rest = np.log(np.maximum(1.0 - block, lowest))
+            rest = np.subtract(1.0, block)
+            np.maximum(rest, lowest, out=rest)
             np.maximum(block, lowest, out=block)
-            np.log(block, out=block)
-            block -= rest
-            return block
+            block /= rest
+            return np.log(block, out=block)
         best, top, rest = self._row_odds()
         block -= top
         # Of the mass of a row, measured by its largest entry, what is not of this class: at
