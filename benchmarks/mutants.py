@@ -31,7 +31,15 @@ HOUSE = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "trust" / "mutants.json"
 CORE = (
     *("_simplex", "_blocks", "_reductions", "_binning", "_one_vs_rest", "_objectives"),
-    *("_affine", "_affine_nll", "_newton", "_logistic", "_soft_binning", "_kernel_mean"),
+    *(
+        "_affine",
+        "_affine_nll",
+        "_newton",
+        "_quasi_newton",
+        "_logistic",
+        "_soft_binning",
+        "_kernel_mean",
+    ),
     *("_row_view", "_order_statistics", "_pooled_table"),
     *("_evidence", "_feature_nll", "_score_features", "_rising_basis", "_uncertainty"),
 )
@@ -48,6 +56,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "_affine": SCALING,
     "_affine_nll": ("test_affine_nll", "test_affine", "calibrators/test_scaling"),
     "_newton": SCALING,
+    "_quasi_newton": ("test_quasi_newton", "test_affine"),
     "_logistic": ("test_logistic", "calibrators/test_platt", "calibrators/test_beta"),
     "_kernel_mean": ("metrics/test_mmce", "test_losses"),
     "_feature_nll": ("test_evidence", "calibrators/test_auto"),

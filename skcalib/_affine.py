@@ -7,7 +7,7 @@ below the largest one equals the observed deficit,
 
 and Newton's method solves the logarithm of this in :math:`\log T`: nearly a straight line.
 
-A diagonal or full W starts at I / T and goes to the Newton method of `_newton`.
+A diagonal or full W starts at I / T and goes to the methods of `_newton`.
 """
 
 from __future__ import annotations
@@ -229,9 +229,9 @@ def fit_affine(
     tol : float
         Largest absolute entry of the gradient, for logits as given, at which the fit ends.
     max_iter : int
-        Largest number of Newton steps.
+        Largest number of steps: quasi-Newton ones, and Newton ones where these are slow.
     verbose : int
-        Whether each Newton step prints a line.
+        Whether each step prints a line.
     """
     if about_temperature:
         scale = fit_temperature(scores, code, w)

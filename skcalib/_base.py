@@ -187,6 +187,11 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         return self.classes_[proba.argmax(axis=1)]
 
 
+# What this weight leaves of a deviation, 1e-8, is lost beside the tolerance of a fit; of larger ones
+# the rounding of a deviation of 0 would be seen.
+LARGEST_PENALTY = 1e8
+
+
 class AffineCalibrator(ScoreCalibrator):
     """A calibrator that is softmax(W z + b): a pattern of W over one affine fit.
 
@@ -230,10 +235,11 @@ class AffineCalibrator(ScoreCalibrator):
         on_diagonal, off_diagonal = n_classes / n, n_classes * (n_classes - 1) / n
         if self.reg_lambda is not None:
             on_diagonal = off_diagonal = float(self.reg_lambda)
+        mu = n_classes / n if self.reg_mu is None else float(self.reg_mu)
         return Penalty(
-            0.0 if self.penalty == "odir" else on_diagonal,
-            off_diagonal,
-            n_classes / n if self.reg_mu is None else float(self.reg_mu),
+            0.0 if self.penalty == "odir" else min(on_diagonal, LARGEST_PENALTY),
+            min(off_diagonal, LARGEST_PENALTY),
+            min(mu, LARGEST_PENALTY),
         )
 
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:

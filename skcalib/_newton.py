@@ -1,12 +1,13 @@
-r"""Floor 1: Newton's method for a penalised affine NLL, of ten parameters or of a million.
+r"""Floor 1: Newton's method for a penalised affine NLL, of six parameters or of a million.
 
 .. math:: \mathrm{NLL}(W, b) + \lambda_d \sum_i (W_{ii} - c)^2
           + \lambda_o \sum_{i \ne j} W_{ij}^2 + \mu \sum_i b_i^2 .
 
-Each step is solved by preconditioned conjugate gradients on products with the Hessian, which is
-never made where it would be large. Directions need be but roughly right, so those of a large full
-W are computed in float32; the objective, its gradient and the parameters never are. So no more is
-held at a time than three float64 arrays of the size of the parameters, and blocks.
+Where memory allows, quasi-Newton steps about the preconditioner go first: each takes one gradient.
+Each of Newton's is solved by preconditioned conjugate gradients on products with the Hessian, which
+is never made where it would be large. Directions need be but roughly right, so those of a large
+full W are computed in float32; the objective, its gradient and the parameters never are. So no
+more is held at a time than three float64 arrays of the size of the parameters, and blocks.
 """
 
 from __future__ import annotations
@@ -239,7 +240,7 @@ def minimise(
     def report(n_iter: int, value: float, size: float, products: int = 0) -> None:
         if verbose:
             print(  # noqa: T201
-                f"Newton step {n_iter}: objective {value:.8g}, largest gradient {size:.2g}, "
+                f"Step {n_iter}: objective {value:.8g}, largest gradient {size:.2g}, "
                 f"{products} products, {perf_counter() - begin:.1f} s",
                 flush=True,
             )

@@ -462,12 +462,12 @@ def test_a_large_matrix_takes_three_arrays_of_its_parameters_and_blocks(penalty,
 
 
 @pytest.mark.parametrize("calibrator", [VectorScaling, MatrixScaling, DirichletCalibrator])
-def test_verbose_prints_a_line_for_each_newton_step(capsys, calibrator):
+def test_verbose_prints_a_line_for_each_step(capsys, calibrator):
     Z, y = data(300, 4)
     fitted = calibrator(verbose=1).fit(Z, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == fitted.n_iter_ + 1
-    pattern = r"Newton step (\d+): objective (\S+), largest gradient (\S+), \d+ products, \S+ s"
+    pattern = r"Step (\d+): objective (\S+), largest gradient (\S+), \d+ products, \S+ s"
     found = [re.fullmatch(pattern, line).groups() for line in lines]
     assert [int(step) for step, _, _ in found] == list(range(len(lines)))
     objective = [float(value) for _, value, _ in found]

@@ -34,13 +34,13 @@ class MatrixScaling(AffineCalibrator):
         :math:`\lambda_d = K / n` and :math:`\lambda_o = \lambda = K (K - 1) / n`, n being the
         sum of the weights.
     reg_mu : float, default=None
-        :math:`\mu`, at least 0; None means K / n.
+        :math:`\mu`, at least 0; None means K / n. More than 1e8 counts as 1e8, here and above.
     tol : float, default=1e-6
         Largest absolute entry of the objective's gradient at which the fit ends.
     max_iter : int, default=100
-        Largest number of Newton steps.
+        Largest number of steps: quasi-Newton ones, and Newton ones where these are slow.
     verbose : int, default=0
-        Whether each Newton step prints a line: objective, gradient and seconds so far.
+        Whether each step prints a line: objective, gradient and seconds so far.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
         certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
@@ -55,7 +55,7 @@ class MatrixScaling(AffineCalibrator):
     intercept_ : ndarray of shape (K,)
         b; they sum to 0.
     n_iter_ : int
-        Newton steps taken.
+        Steps taken.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}

@@ -353,3 +353,16 @@ def test_a_hundred_classes_converge(calibrator):
     after = fitted.predict_proba(Z)
     rows = np.arange(len(y))
     assert -np.log(after[rows, y]).mean() < -np.log(before[rows, y]).mean()
+
+
+@pytest.mark.parametrize("factor", [1e-5, 1.0, 1e5])
+@pytest.mark.parametrize("weight", [1e9, 1e30, 1e300])
+@pytest.mark.parametrize("calibrator", [VectorScaling, MatrixScaling])
+def test_under_a_huge_penalty_it_is_temperature_scaling(calibrator, weight, factor):
+    """The rounding of a weighted deviation of 0 is not taken for a gradient, nor does it overflow."""
+    rng = np.random.default_rng(0)
+    Z = 3 * rng.normal(size=(300, 4))
+    y = (Z + 2 * rng.gumbel(size=Z.shape)).argmax(axis=1)
+    fitted = calibrator(reg_lambda=weight, reg_mu=weight).fit(factor * Z, y)
+    expected = TemperatureScaling().fit(factor * Z, y).predict_proba(factor * Z)
+    np.testing.assert_allclose(fitted.predict_proba(factor * Z), expected, atol=1e-7)
