@@ -233,34 +233,35 @@ def fit_affine(
     verbose : int
         Whether each step prints a line.
     """
+    found = find_temperature(scores, code, w)
+    said = ""  # one warning, however much there is to say
     if about_temperature:
-        scale = fit_temperature(scores, code, w)
+        scale = found.value
         penalty = Penalty(
             scale * scale * penalty.diagonal,
             scale * scale * penalty.off_diagonal,
             penalty.intercept,
         )
+        if found.bound:
+            said = _AT_BOUND[found.bound] + " "
     else:
-        found = find_temperature(scores, code, w)
         scale = found.spread if found.bound else found.value
     pattern: Pattern = Full() if full else Diagonal()
     nll = AffineNLL(scores, code, w, pattern)
     problem = PenalisedNLL(nll, penalty, scale)
     theta, n_iter, converged = minimise(problem, tol, max_iter, verbose)
     if not any(penalty) and nll.separates(theta):
-        warnings.warn(
+        said += (
             "The logits separate the classes without error, so that no finite optimum of "
-            "softmax(W z + b) exists: pass penalty='structured', or fit on more held-out rows.",
-            ConvergenceWarning,
-            stacklevel=2,
+            "softmax(W z + b) exists: pass penalty='structured', or fit on more held-out rows."
         )
     elif not converged:
-        warnings.warn(
+        said += (
             f"The fit of softmax(W z + b) did not converge in {n_iter} of at most {max_iter} "
-            "iterations: raise max_iter, or pass penalty='structured'.",
-            ConvergenceWarning,
-            stacklevel=2,
+            "iterations: raise max_iter, or pass penalty='structured'."
         )
+    if said:
+        warnings.warn(said.rstrip(), ConvergenceWarning, stacklevel=2)
     # What no row can tell: b sums to 0, and the columns of a full W to those of the identity.
     problem.clear_drift(theta)
     theta[:-1][problem.loose[:-1]] += 1.0 / scores.shape[1]

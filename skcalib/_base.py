@@ -187,7 +187,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         return self.classes_[proba.argmax(axis=1)]
 
 
-# What this weight leaves of a deviation, 1e-8, is lost beside the tolerance of a fit; of larger ones
+# What this weight leaves of a deviation, 1e-8, is less than the tolerance of a fit; of larger ones
 # the rounding of a deviation of 0 would be seen.
 LARGEST_PENALTY = 1e8
 

@@ -359,7 +359,7 @@ def test_a_hundred_classes_converge(calibrator):
 @pytest.mark.parametrize("weight", [1e9, 1e30, 1e300])
 @pytest.mark.parametrize("calibrator", [VectorScaling, MatrixScaling])
 def test_under_a_huge_penalty_it_is_temperature_scaling(calibrator, weight, factor):
-    """The rounding of a weighted deviation of 0 is not taken for a gradient, nor does it overflow."""
+    """Rounding of a weighted deviation of 0 is not taken for a gradient; nothing overflows."""
     rng = np.random.default_rng(0)
     Z = 3 * rng.normal(size=(300, 4))
     y = (Z + 2 * rng.gumbel(size=Z.shape)).argmax(axis=1)
