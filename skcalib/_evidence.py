@@ -165,7 +165,8 @@ def fit_by_evidence(
         away = theta - start
         told = 1.0 - alpha * posterior.inverse_diagonal
         if low is not None:
-            told[theta <= low] = 0.0
+            # As far as a fit tells: rounding leaves some 1e-20 off their bound.
+            told[theta - low <= tol * np.sqrt(posterior.inverse_diagonal)] = 0.0
         dof = {g: float(told[where].sum()) for g, where in groups.items()}
         updated = {
             g: next_strength(dof[g], float(away[where] @ away[where]), prior[g])

@@ -48,6 +48,8 @@ ENOUGH = 0.02, 0.3
 # Directions that nothing holds (a common shift of b) get this share of their own curvature, or
 # ten roundings of it.
 LIFT = 1e-10
+# Curvature below this is none: of a class that no row doubts, it may be 1e-312.
+NOTHING = 1e-200
 
 
 class Penalty(NamedTuple):
@@ -200,7 +202,7 @@ def _diagonal(X: Array) -> Array:
 
 def _lift(own: Array) -> Array:
     """Return what makes a Hessian with this diagonal positive, changing it as good as nothing."""
-    return np.where(own > 0.0, max(LIFT, 10 * np.finfo(own.dtype).eps) * own, 1.0)
+    return np.where(own > NOTHING, max(LIFT, 10 * np.finfo(own.dtype).eps) * own, 1.0)
 
 
 def _inverse(H: Array, ridge: Array) -> Linear:

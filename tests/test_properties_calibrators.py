@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from discovery import CALIBRATORS
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from strategies import attempt, recipes
+from strategies import Recipe, attempt, recipes
 
 from skcalib import (
     AutoCalibrator,
@@ -28,6 +28,12 @@ from skcalib import (
 from skcalib._base import ColumnwiseCalibrator
 
 every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
+TIED = Recipe(
+    "logits", 14, 14, 244, "float32", 1.0, frozenset({"ties", "-inf"}), frozenset({"rare classes"})
+)
+NO_DOUBT = Recipe(
+    "logits", 25, 25, 23698, "float32", 1e-300, frozenset({"certain"}), frozenset({"always wrong"})
+)
 # Scales at which neither p nor 1 - p of different rows become equal by rounding.
 ORDINARY = (1e-3, 1.0, 5.0)
 
@@ -178,6 +184,7 @@ def test_a_weight_is_as_many_copies(calibrator, recipe):
 
 
 @every_calibrator
+@example(recipe=TIED)  # rounding once left a parameter of a bounded fit 1e-20 off its bound
 @given(recipe=recipes(scales=ORDINARY))
 def test_the_order_of_classes_means_nothing(calibrator, recipe):
     """Of rows that have one largest score: of several the lowest column is the predicted one.
@@ -203,6 +210,7 @@ def test_the_order_of_classes_means_nothing(calibrator, recipe):
 
 
 @every_calibrator
+@example(recipe=NO_DOUBT)  # a curvature of 1e-312 has no inverse
 @given(recipe=recipes(dtypes=["float32"]))
 def test_float32_scores_give_the_answers_of_float64(calibrator, recipe):
     """But where logits become probabilities in float32: a steep map sees them rounded."""
