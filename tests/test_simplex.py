@@ -2,10 +2,18 @@
 
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from skcalib._reductions import top_label
-from skcalib._simplex import FEW_COLUMNS, Scores, normalise_rows, row_max, row_sums, softmax_inplace
+from skcalib._simplex import (
+    FEW_COLUMNS,
+    Scores,
+    exponentiate,
+    normalise_rows,
+    row_max,
+    row_sums,
+    softmax_inplace,
+)
 
 
 def whole(scores, method):
@@ -74,3 +82,44 @@ def test_rows_are_divided_by_their_sum_and_empty_ones_become_uniform(dtype):
     assert normalise_rows(Q) is Q
     assert Q.dtype == dtype
     np.testing.assert_allclose(Q, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("K", [3, FEW_COLUMNS + 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exponentials_of_near_rows_are_not_shifted_and_of_far_ones_are(dtype, K):
+    """In float32, what lies 50 below the largest counts as 50 below."""
+    Z = np.random.default_rng(0).normal(size=(6, K)).astype(dtype)
+    Z[1] += 200
+    Z[2, 0] = -np.inf
+    Z[3, 1] = -1e30
+    Z[4] -= 3000
+    Q = Z.copy()
+    shift, total = exponentiate(Q)
+    far = np.array([False, True, True, True, True, False])
+    np.testing.assert_array_equal(shift, np.where(far, Z.max(axis=1), 0))
+    least = -50.0 if dtype == np.float32 else -np.inf
+    expected = np.exp(np.maximum(Z.astype(float) - shift[:, None], least))
+    np.testing.assert_allclose(Q, expected, rtol=5e-7 if dtype == np.float32 else 1e-15)
+    np.testing.assert_allclose(total, Q.sum(axis=1), rtol=1e-6)
+    assert exponentiate(Z.copy()[:1], 10.0)[0].tolist() == [0.0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_log_odds_of_logits_are_those_against_all_others_however_far(dtype):
+    Z = np.random.default_rng(0).normal(size=(40, 5)).astype(dtype)
+    Z[::2, 3] += 60  # all but 1e-26 of the mass, which 1 - p would lose
+    Z[1::4] = Z[1::4].round()  # ties
+    expected = [
+        [z[k] - logsumexp(np.delete(z, k).astype(float)) for z in Z] for k in range(Z.shape[1])
+    ]
+    found = Scores(Z, "logits").log_odds_columns(slice(0, 5))
+    np.testing.assert_allclose(found, expected, rtol=1e-6 if dtype == np.float32 else 1e-12)
+    np.testing.assert_array_equal(Scores(Z, "logits").log_odds_columns(slice(3, 5)), found[3:])
+
+
+def test_log_odds_of_probabilities_are_clipped_at_1e_12_on_both_sides():
+    P = np.array([[0.0, 1.0], [0.25, 0.75], [1e-14, 1 - 1e-14], [0.5, 0.5]])
+    far = np.log(1e-12)
+    expected = [far, np.log(1 / 3), far, 0.0]
+    found = Scores(P, "proba").log_odds_columns(slice(0, 2))
+    np.testing.assert_allclose(found, [expected, -np.array(expected)], rtol=1e-12)
