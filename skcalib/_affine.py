@@ -266,22 +266,3 @@ def fit_affine(
     problem.clear_drift(theta)
     theta[:-1][problem.loose[:-1]] += 1.0 / scores.shape[1]
     return AffineFit(theta[:-1].T.copy() if full else theta[0], theta[-1], n_iter)
-
-
-# Rows of a product that do not depend on their neighbours: BLAS adds those of a few rows in another
-# order. Where W is this large, as of rows that nothing holds, its terms cancel and the order shows.
-FEW_ROWS = 32
-LARGE_COEF = 1e3
-
-
-def times_transposed(Z: Float64Array, coef: Float64Array) -> Float64Array:
-    """Return ``Z W'``, each row of it the same whatever other rows there are (to 1e-12)."""
-    if np.abs(coef).max() <= LARGE_COEF:
-        return Z @ coef.T
-    out = np.empty_like(Z)
-    some = np.zeros((FEW_ROWS, Z.shape[1]))
-    for start in range(0, Z.shape[0], FEW_ROWS):
-        rows = Z[start : start + FEW_ROWS]
-        some[: rows.shape[0]] = rows
-        out[start : start + FEW_ROWS] = (some @ coef.T)[: rows.shape[0]]
-    return out

@@ -12,10 +12,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._affine import fit_affine, times_transposed
+from skcalib._affine import fit_affine
+from skcalib._affine_softmax import affine_softmax
 from skcalib._blocks import column_blocks, each_block, transpose_into
 from skcalib._fitted import check_number, check_numbers
 from skcalib._inputs import (
+    Survey,
     as_columns,
     as_matrix,
     check_kind,
@@ -26,6 +28,8 @@ from skcalib._inputs import (
     drop_weightless,
     encode_labels,
     resolve_kind,
+    survey,
+    together,
 )
 from skcalib._newton import Penalty
 from skcalib._simplex import FloatArray, Kind, Scores, normalise_rows
@@ -81,6 +85,11 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
     def _tells_classes_apart(self) -> bool:
         """Whether two classes with the same scores may get different probabilities."""
         return True
+
+    @property
+    def _reads_rows_once(self) -> bool:
+        """Whether ``_map`` reads each row once, and refuses what `Scores.reach_of` does."""
+        return False
 
     @property
     def _rises(self) -> bool:
@@ -153,10 +162,37 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         ValueError
             If the scores are of another kind or shape than those seen in ``fit``.
         """
-        return self._map(self._check_scores(X))
+        S = self._as_seen(X)
+        if self._reads_rows_once and S.shape[1] > 1:
+            Q = self._map_unchecked(S)
+            if Q is not None:
+                return Q
+        return self._map(self._check_scores(S))
 
-    def _check_scores(self, X: ArrayLike) -> Scores:
-        """Return scores to answer, of the kind and the shape seen in ``fit``."""
+    def _map_unchecked(self, S: FloatArray) -> FloatArray | None:
+        """Map scores, each block of which is checked when it is read: a file is read once.
+
+        None if they have to be looked at as a whole before.
+        """
+        kind: Kind = self.input_
+        if kind == "logits" and survey(S, slice(0, 1)).is_simplex:
+            return None  # they may all be probabilities
+        each: list[Survey] = []
+
+        def look(rows: slice) -> float:
+            each.append(survey(S, rows))
+            return each[-1].reach
+
+        Q = self._map(Scores(S, kind, look=look))
+        if kind == "proba":
+            found = together(each)
+            check_kind(S, found, kind, self._refuses_simplex)
+            if found.is_rounded:
+                return None
+        return Q
+
+    def _as_seen(self, X: ArrayLike) -> FloatArray:
+        """Return an array of as many columns as seen in ``fit``, with the same names."""
         check_is_fitted(self)
         S = as_matrix(X)
         if S.shape[1] == 1 < self.n_features_in_ and np.asarray(X).ndim == 1:
@@ -166,6 +202,10 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
                 "a single row."
             )
         validate_data(self, X if hasattr(X, "columns") else S, reset=False, skip_check_array=True)
+        return S
+
+    def _check_scores(self, S: FloatArray) -> Scores:
+        """Return scores to answer, of the kind seen in ``fit``."""
         found = check_possible(S)
         kind: Kind = self.input_
         check_kind(S, found, kind, self._refuses_simplex)
@@ -262,19 +302,12 @@ class AffineCalibrator(ScoreCalibrator):
         check_numbers(self, "intercept_", (n_classes,))
         check_number(self, "n_iter_", low=0)
 
-    def _map(self, scores: Scores) -> FloatArray:
-        def apply(rows: slice) -> Float64Array:
-            Z = scores.logits(rows)
-            if self._full:
-                Z = times_transposed(Z, self.coef_)
-            else:
-                Z *= self.coef_
-            Z += self.intercept_
-            return Z
+    @property
+    def _reads_rows_once(self) -> bool:
+        return True
 
-        gain = np.abs(self.coef_).sum(axis=1) if self._full else np.abs(self.coef_)
-        reach = scores.reach * float(gain.max()) + float(np.abs(self.intercept_).max())
-        return scores.softmax_of(apply, reach)
+    def _map(self, scores: Scores) -> FloatArray:
+        return affine_softmax(scores, self.coef_, self.intercept_)
 
 
 class ColumnwiseCalibrator(ScoreCalibrator):

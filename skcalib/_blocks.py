@@ -82,6 +82,11 @@ def _thread_pools() -> ThreadpoolController:
     return ThreadpoolController()  # looks through the loaded libraries: milliseconds
 
 
+@cache
+def _cores() -> int:
+    return joblib.cpu_count()  # reads the limits of the container
+
+
 def thread_count() -> int:
     """Threads that a loop may use.
 
@@ -93,8 +98,8 @@ def thread_count() -> int:
     if n_jobs is None:
         if backend.nesting_level:
             return 1
-        limits = [pool["num_threads"] for pool in _thread_pools().info()]
-        return min([joblib.cpu_count(), *limits])
+        limits = [pool.num_threads for pool in _thread_pools().lib_controllers]
+        return min([_cores(), *limits])
     return n_jobs if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + n_jobs)
 
 

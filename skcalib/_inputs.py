@@ -116,38 +116,47 @@ class Survey(NamedTuple):
         return self.low < 0 or self.high > 1
 
 
+def survey(S: FloatArray, rows: slice, name: str = "X") -> Survey:
+    """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; return what is found."""
+    block, single = S[rows], S.shape[1] == 1
+    if _are_unit(block):
+        low, high = 0.0, 1.0
+    else:
+        low, high = float(block.min()), float(block.max())
+    if not high < np.inf:  # also true of NaN
+        raise ValueError(_not_a_number(block, rows.start, name))
+    if low == -np.inf and not single:
+        dead = np.flatnonzero(np.isneginf(block).all(axis=1))
+        if dead.size:
+            raise ValueError(
+                f"{name}: every logit of row {rows.start + dead[0]} is -inf; a row needs at "
+                "least one class that is possible."
+            )
+    if high > FARTHEST or -np.inf < low < -FARTHEST:
+        raise ValueError(
+            f"{name} holds logits beyond {FARTHEST:g} in absolute value, whose differences "
+            "are no numbers; divide all by a constant."
+        )
+    found = Survey(low, high, None)
+    if found.in_unit_interval and (single or not (_excess(block) > ROW_SUM_TOLERANCE).any()):
+        return found
+    return found._replace(flawed=rows)
+
+
+def together(each: list[Survey]) -> Survey:
+    """Return what surveys of the blocks of an array, in any order, found."""
+    flawed = [part.flawed for part in each if part.flawed is not None]
+    return Survey(
+        min(part.low for part in each),
+        max(part.high for part in each),
+        min(flawed, key=lambda rows: rows.start, default=None),
+    )
+
+
 def check_possible(S: FloatArray, name: str = "X") -> Survey:
     """Refuse NaN, +inf, and rows whose every logit is -inf; return what the pass found."""
-    single = S.shape[1] == 1
-
-    def look(rows: slice) -> Survey:
-        block = S[rows]
-        if _are_unit(block):
-            low, high = 0.0, 1.0
-        else:
-            low, high = float(block.min()), float(block.max())
-        if not high < np.inf:  # also true of NaN
-            raise ValueError(_not_a_number(block, rows.start, name))
-        if low == -np.inf and not single:
-            dead = np.flatnonzero(np.isneginf(block).all(axis=1))
-            if dead.size:
-                raise ValueError(
-                    f"{name}: every logit of row {rows.start + dead[0]} is -inf; a row needs at "
-                    "least one class that is possible."
-                )
-        if high > FARTHEST or -np.inf < low < -FARTHEST:
-            raise ValueError(
-                f"{name} holds logits beyond {FARTHEST:g} in absolute value, whose differences "
-                "are no numbers; divide all by a constant."
-            )
-        found = Survey(low, high, None)
-        if found.in_unit_interval and (single or not (_excess(block) > ROW_SUM_TOLERANCE).any()):
-            return found
-        return found._replace(flawed=rows)
-
-    each = list(map_blocks(look, *light_blocks(S.shape[0], S.shape[1], S.itemsize)))
-    flawed = next((part.flawed for part in each if part.flawed is not None), None)
-    return Survey(min(part.low for part in each), max(part.high for part in each), flawed)
+    blocks, at_a_time = light_blocks(S.shape[0], S.shape[1], S.itemsize)
+    return together(list(map_blocks(lambda rows: survey(S, rows, name), blocks, at_a_time)))
 
 
 def _are_unit(block: FloatArray) -> bool:

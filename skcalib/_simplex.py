@@ -12,14 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from skcalib._blocks import (
-    AT_A_TIME,
-    ROW_BLOCK_BYTES,
-    each_block,
-    map_blocks,
-    row_blocks,
-    transpose_into,
-)
+from skcalib._blocks import each_block, map_blocks, row_blocks, transpose_into
 
 Kind = Literal["logits", "proba"]
 FloatArray = NDArray[np.floating]
@@ -151,6 +144,9 @@ class Scores:
         Labels of the columns, for a kernel that has to name them; None means 0..K-1.
     reach : float, default=inf
         What no logit exceeds in absolute value; inf where that is not known.
+    look : callable, default=None
+        Checks a block of rows that nobody has checked, and returns its reach. Whoever computes
+        with unchecked scores calls `reach_of` before they are read.
     """
 
     def __init__(
@@ -159,10 +155,14 @@ class Scores:
         kind: Kind,
         classes: NDArray[Any] | None = None,
         reach: float = np.inf,
+        look: Callable[[slice], float] | None = None,
     ) -> None:
         self.array = array
+        self.look = look
         self.reach = reach if kind == "logits" else -LOG_PROBA_MIN
         self.kind = kind
+        # Whether finite logits are the numbers of the array.
+        self.as_given = kind == "logits"
         self.classes = np.arange(array.shape[1]) if classes is None else classes
         # What the columns of logits need of their rows is found once, by whichever thread asks
         # first.
@@ -180,23 +180,45 @@ class Scores:
         """Type of the scores, and so of the probabilities made from them."""
         return self.array.dtype
 
-    def _read(self, rows: slice) -> NDArray[np.float64]:
-        return self.array[rows].astype(np.float64, order=block_order(self.array.shape[1]))
+    def reach_of(self, rows: slice) -> float:
+        """Return what no logit of a block exceeds; check the block if nobody has done so."""
+        if self.look is None:
+            return self.reach
+        found = self.look(rows)
+        return found if self.kind == "logits" else self.reach
 
-    def logits(self, rows: slice) -> NDArray[np.float64]:
-        """Logits of a block of rows: a fresh finite float64 array, free to be overwritten."""
-        block = self._read(rows)
+    def read(self, rows: slice, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Scores of a block of rows, in `out` or fresh, in the order that is computed fastest."""
+        if out is None:
+            return self.array[rows].astype(np.float64, order=block_order(self.array.shape[1]))
+        out[...] = self.array[rows]
+        return out
+
+    def logits(
+        self, rows: slice, out: NDArray[np.float64] | None = None, reach: float | None = None
+    ) -> NDArray[np.float64]:
+        """Logits of a block of rows: a finite float64 array, free to be overwritten.
+
+        That is `out` if given, else a fresh one. `reach` is that of the block, if it is known.
+        """
         if self.kind == "proba":
-            np.maximum(block, np.exp(LOG_PROBA_MIN), out=block)
+            lowest = np.exp(LOG_PROBA_MIN)
+            if out is not None and self.dtype == np.float64:
+                block = np.maximum(self.array[rows], lowest, out=out)
+            else:
+                block = self.read(rows, out)
+                np.maximum(block, lowest, out=block)
             return np.log(block, out=block)
-        if self.reach == np.inf and np.isneginf(block.min(initial=0.0)):
+        block = self.read(rows, out)
+        reach = self.reach if reach is None else reach
+        if reach == np.inf and np.isneginf(block.min(initial=0.0)):
             floor = log_sum_exp(block)[:, None] + LOG_PROBA_MIN
             np.copyto(block, np.broadcast_to(floor, block.shape), where=np.isneginf(block))
         return block
 
     def proba(self, rows: slice) -> NDArray[np.float64]:
         """Probabilities of a block of rows: a fresh float64 array, free to be overwritten."""
-        block = self._read(rows)
+        block = self.read(rows)
         return block if self.kind == "proba" else softmax_inplace(block, self.reach)
 
     def proba_columns(self, columns: slice) -> FloatArray:
@@ -250,7 +272,7 @@ class Scores:
             if self._normaliser is None:
                 each = list(
                     map_blocks(
-                        lambda rows: exponentiate(self._read(rows)),
+                        lambda rows: exponentiate(self.read(rows)),
                         row_blocks(*self.shape),
                     )
                 )
@@ -282,27 +304,6 @@ class Scores:
         """Column of the largest score of each row of a block, the lowest one on ties."""
         return self.array[rows].argmax(axis=1)
 
-    def softmax_of(
-        self, logits: Callable[[slice], NDArray[np.float64]], reach: float
-    ) -> FloatArray:
-        """Return the softmax of ``logits(rows)`` of all blocks of rows, ``(n, K)``, in `dtype`.
-
-        The blocks, in which no entry is farther from 0 than `reach`, are overwritten.
-        """
-        out = np.empty(self.shape, dtype=self.dtype)
-        in_place = block_order(self.shape[1]) == "F"
-
-        def fill(rows: slice) -> None:
-            Z = logits(rows)
-            _, total = exponentiate(Z, reach)
-            target = Z if in_place else out[rows]
-            np.divide(Z, total[:, None], out=target, casting="same_kind")
-            if in_place:
-                out[rows] = Z
-
-        each_block(fill, row_blocks(*self.shape, 2 * ROW_BLOCK_BYTES), AT_A_TIME // 2)
-        return out
-
     def map_rows(self, function: Callable[[slice], FloatArray]) -> FloatArray:
         """Return ``function(rows)`` of all blocks of rows, ``(n, K)``, in `dtype`."""
         out = np.empty(self.shape, dtype=self.dtype)
@@ -318,12 +319,20 @@ class LogProba(Scores):
     """Scores whose logits are the logs of their probabilities, clipped at 1e-12."""
 
     def __init__(self, scores: Scores) -> None:
-        super().__init__(scores.array, scores.kind, scores.classes)
+        super().__init__(scores.array, scores.kind, scores.classes, look=scores.look)
         self.reach = -LOG_PROBA_MIN
+        self.as_given = False
 
-    def logits(self, rows: slice) -> NDArray[np.float64]:
-        """Log-probabilities of a block of rows: fresh float64, free to be overwritten."""
-        block = super().logits(rows)
+    def reach_of(self, rows: slice) -> float:
+        """Return what no log-probability exceeds; check the block if nobody has done so."""
+        super().reach_of(rows)
+        return self.reach
+
+    def logits(
+        self, rows: slice, out: NDArray[np.float64] | None = None, reach: float | None = None
+    ) -> NDArray[np.float64]:
+        """Log-probabilities of a block of rows: `out` or fresh, free to be overwritten."""
+        block = super().logits(rows, out, reach)
         if self.kind == "logits":
             block -= log_sum_exp(block)[:, None]
             np.maximum(block, LOG_PROBA_MIN, out=block)

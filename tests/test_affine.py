@@ -14,8 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 import skcalib._affine_nll as affine_nll
 import skcalib._newton as newton
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._affine import AffineFit, find_temperature, fit_affine, rising_root, times_transposed
+from skcalib._affine import AffineFit, find_temperature, fit_affine, rising_root
 from skcalib._affine_nll import AffineNLL
+from skcalib._affine_softmax import times_transposed
 from skcalib._newton import Penalty
 from skcalib._simplex import Scores
 

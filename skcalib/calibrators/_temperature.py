@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
 from skcalib._affine import SCALE_FITS, find_temperature, fit_temperature
+from skcalib._affine_softmax import affine_softmax
 from skcalib._base import ScoreCalibrator
 from skcalib._fitted import LARGEST, check_number
 from skcalib._inputs import check_between, check_count, check_option
@@ -99,13 +100,7 @@ def _apart(new: Float64Array, old: Float64Array, least: float) -> list[float]:
 
 def scaled_softmax(scores: Scores, T: float) -> FloatArray:
     """Return softmax(z / T), in the type of the scores."""
-
-    def tempered(rows: slice) -> Float64Array:
-        Z = scores.logits(rows)
-        Z *= 1.0 / T
-        return Z
-
-    return scores.softmax_of(tempered, scores.reach / T)
+    return affine_softmax(scores, 1.0 / T)
 
 
 def soft_binned_height(
@@ -328,6 +323,10 @@ class TemperatureScaling(ScoreCalibrator):
 
     def _check_fitted(self) -> None:
         check_number(self, "temperature_", low=1 / LARGEST)
+
+    @property
+    def _reads_rows_once(self) -> bool:
+        return True
 
     def _map(self, scores: Scores) -> FloatArray:
         return scaled_softmax(scores, self.temperature_)

@@ -372,7 +372,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         ValueError
             If the scores are of another kind or shape than those seen in ``fit``.
         """
-        scores = self._check_scores(X)
+        scores = self._check_scores(self._as_seen(X))
         n, n_classes = scores.shape
         first = self._first_column(n_classes)
         out = np.empty((n, n_classes, 2), dtype=scores.dtype)
