@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._affine_nll import AffineNLL, Diagonal, Full, Pattern
+from skcalib._blocks import one_blas_thread
 from skcalib._newton import PenalisedNLL, Penalty, minimise
 from skcalib._objectives import TopShifted, brier_of_scale, brier_value, nll_of_scale
 from skcalib._simplex import Scores
@@ -249,7 +251,8 @@ def fit_affine(
     pattern: Pattern = Full() if full else Diagonal()
     nll = AffineNLL(scores, code, w, pattern)
     problem = PenalisedNLL(nll, penalty, scale)
-    theta, n_iter, converged = minimise(problem, tol, max_iter, verbose)
+    with one_blas_thread() if nll.threaded else nullcontext():
+        theta, n_iter, converged = minimise(problem, tol, max_iter, verbose)
     if not any(penalty) and nll.separates(theta):
         said += (
             "The logits separate the classes without error, so that no finite optimum of "

@@ -31,7 +31,7 @@ Pieces = Iterable[tuple[slice, Array]]
 # Where pairs of classes are counted, a row brings those that hold over this share of its doubt
 # 1 - max q: thirty-three and the largest at most.
 SHARE_OF_DOUBT = 0.03
-# Matrix products want taller blocks than row sums do.
+# Matrix products want taller blocks than row sums do, and threads that meet at every call too.
 TALL_BLOCK_BYTES = 4 * ROW_BLOCK_BYTES
 
 
@@ -77,9 +77,9 @@ def _add(out: Array, pieces: Pieces) -> None:
 class Pattern(Protocol):
     """Where W may differ from 0. Parameters `theta` are W in rows, and b in the last row."""
 
-    block_bytes: int
-    # Whether blocks go to threads; else one after the other, and products use threads.
-    threaded: bool
+    # Up to this many classes blocks go to threads; else they come one after the other, are taller,
+    # and the products of each use threads.
+    most_threaded: float
 
     def identity(self, n_classes: int) -> Array:
         """Return the parameters of W = I, b = 0."""
@@ -97,8 +97,7 @@ class Pattern(Protocol):
 class Diagonal:
     """W = diag(c); ``theta (2, K)`` holds c and b."""
 
-    block_bytes = ROW_BLOCK_BYTES
-    threaded = True
+    most_threaded: float = np.inf
 
     def identity(self, n_classes: int) -> Array:
         """Return the parameters of W = I, b = 0."""
@@ -129,8 +128,8 @@ class Diagonal:
 class Full:
     """W of K x K; ``theta (K + 1, K)`` holds W transposed and b, so logits are ``Z theta``."""
 
-    block_bytes = TALL_BLOCK_BYTES
-    threaded = False
+    # What blocks bring to the gradient is then no larger than they are.
+    most_threaded: float = 400
 
     def identity(self, n_classes: int) -> Array:
         """Return the parameters of W = I, b = 0."""
@@ -179,6 +178,7 @@ class AffineNLL:
         self.code = code
         self.share = w / w.sum()
         self.pattern = pattern
+        self.threaded = scores.shape[1] <= pattern.most_threaded
         self._kept = scores.logits(slice(None)) if scores.array.size <= KEPT else None
 
     def _block(self, rows: slice, theta: Array) -> tuple[Array, Array]:
@@ -187,16 +187,20 @@ class AffineNLL:
         return Z.astype(theta.dtype, copy=False), self.share[rows].astype(theta.dtype, copy=False)
 
     def map_blocks(self, function: Callable[[slice, Array, Array], T], theta: Array) -> Iterator[T]:
-        """Yield ``function(rows, logits, share)`` of blocks as tall as the pattern likes, in order.
+        """Yield ``function(rows, logits, share)`` of tall blocks, in order.
 
         Logits and shares are of the type of `theta`.
         """
-        blocks = row_blocks(*self.scores.shape, self.pattern.block_bytes)
+        blocks = row_blocks(*self.scores.shape, TALL_BLOCK_BYTES)
 
         def of_rows(rows: slice) -> T:
             return function(rows, *self._block(rows, theta))
 
-        return map_blocks(of_rows, blocks) if self.pattern.threaded else map(of_rows, blocks)
+        return map_blocks(of_rows, blocks, 1) if self.threaded else map(of_rows, blocks)
+
+    def _pieces(self, pieces: Pieces) -> Pieces:
+        """Return pieces that the thread of a block has to make; else they are made one by one."""
+        return list(pieces) if self.threaded else pieces
 
     def predict(self, Z: Array, theta: Array) -> Array:
         """Return the probabilities of a block of logits."""
@@ -205,17 +209,12 @@ class AffineNLL:
         Q /= total[:, None]
         return Q
 
-    def predictions(self, theta: Array, every: int = 1) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield ``(logits, probabilities at theta, share)`` of tall blocks, one after the other."""
-        for rows in row_blocks(*self.scores.shape, TALL_BLOCK_BYTES):
-            Z, share = self._block(slice(rows.start, rows.stop, every), theta)
-            yield Z, self.predict(Z, theta), share
-
     def hessian(self, theta: Array, every: int = 1) -> Array:
         """Return the Hessian at `theta`, ``(p, p)`` with p = theta.size, of one row in `every`."""
         H = np.zeros((theta.size, theta.size))
-        for Z, Q, share in self.predictions(theta, every):
-            self.pattern.add_hessian(H, Z, Q, every * share)
+        for rows in row_blocks(*self.scores.shape, TALL_BLOCK_BYTES):
+            Z, share = self._block(slice(rows.start, rows.stop, every), theta)
+            self.pattern.add_hessian(H, Z, self.predict(Z, theta), every * share)
         return H
 
     def hessian_of_pairs(self, theta: Array) -> Array:
@@ -240,14 +239,19 @@ class AffineNLL:
         The former is ``(K + 1, K + 1)``, the latter what `hessian_by_class` returns.
         """
         n_classes = theta.shape[1]
-        features = np.zeros((n_classes + 1, n_classes + 1), dtype=theta.dtype)
-        within = np.zeros((n_classes, 2, 2))
-        for Z, Q, share in self.predictions(theta):
+
+        def of_rows(_rows: slice, Z: Array, share: Array) -> tuple[Array, Array]:
+            Q = self.predict(Z, theta)
             F = np.ones((Z.shape[0], n_classes + 1), dtype=theta.dtype)
             F[:, :-1] = Z
             F *= np.sqrt(share * (1.0 - np.einsum("ij,ij->i", Q, Q)))[:, None]
-            features += F.T @ F
-            within += hessian_by_class(Z, Q, share)
+            return F.T @ F, hessian_by_class(Z, Q, share)
+
+        features = np.zeros((n_classes + 1, n_classes + 1), dtype=theta.dtype)
+        within = np.zeros((n_classes, 2, 2))
+        for products, moments in self.map_blocks(of_rows, theta):
+            features += products
+            within += moments
         return features, within
 
     def hessian_by_class(self, theta: Array) -> Array:
@@ -271,7 +275,7 @@ class AffineNLL:
             shift, total = exponentiate(Q)
             entries[at_true] -= total
             value = weighted_sum(share, np.log(total) + shift - true)
-            return value, self.pattern.adjoint(Z, Q, share / total)
+            return value, self._pieces(self.pattern.adjoint(Z, Q, share / total))
 
         value, gradient = 0.0, np.zeros_like(theta)
         for part, pieces in self.map_blocks(of_rows, theta):
@@ -309,7 +313,7 @@ class AffineNLL:
                 U = self.pattern.apply(Z, V)
                 U -= (np.einsum("ij,ij->i", Q, U) / total)[:, None]
                 U *= Q
-                return self.pattern.adjoint(Z, U, share / total)
+                return self._pieces(self.pattern.adjoint(Z, U, share / total))
 
             out = np.zeros_like(theta)
             for pieces in self.map_blocks(of_rows, theta):

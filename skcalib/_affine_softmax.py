@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._blocks import AT_A_TIME, ROW_BLOCK_BYTES, each_block, row_blocks
+from skcalib._blocks import AT_A_TIME, ROW_BLOCK_BYTES, each_block, one_blas_thread, row_blocks
 from skcalib._simplex import NEAR, FloatArray, Scores, block_order, exponentiate, row_sums
 
 Float64Array = NDArray[np.float64]
@@ -101,6 +103,8 @@ def affine_softmax(
             out[rows] = Z
 
     # Threads meet less often over taller blocks; those in place need no room for copies.
-    taller = 4 if in_place and not full else 2
-    each_block(fill, row_blocks(*scores.shape, taller * ROW_BLOCK_BYTES), AT_A_TIME // taller)
+    taller = 4 if in_place else 2
+    blocks = list(row_blocks(*scores.shape, taller * ROW_BLOCK_BYTES))
+    with one_blas_thread() if full else nullcontext():
+        each_block(fill, blocks, min(AT_A_TIME // taller, max(1, len(blocks) // 2)))
     return out

@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -98,9 +99,37 @@ def thread_count() -> int:
     if n_jobs is None:
         if backend.nesting_level:
             return 1
-        limits = [pool.num_threads for pool in _thread_pools().lib_controllers]
-        return min([_cores(), *limits])
+        before = getattr(_within, "limits", None)
+        return min([_cores(), *(_limits() if before is None else before)])
     return n_jobs if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + n_jobs)
+
+
+def _limits() -> list[int]:
+    return [pool.num_threads for pool in _thread_pools().lib_controllers]
+
+
+_within = threading.local()
+_limiting = threading.Lock()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Give the cores to loops over blocks: they have their threads, products of matrices one.
+
+    The threads of BLAS wait for their next product in busy loops, and take the cores from whatever
+    comes between: a fit of many small products takes twice as long. The limit holds for the whole
+    process, so only the first of several threads that ask sets it, and takes it back.
+    """
+    if not _limiting.acquire(blocking=False):
+        yield
+        return
+    try:
+        _within.limits = _limits()
+        with _thread_pools().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _within.limits = None
+        _limiting.release()
 
 
 _depth = threading.local()

@@ -10,7 +10,7 @@ import time
 import joblib
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skcalib import (
     BayesianBinning,
@@ -32,6 +32,7 @@ from skcalib._blocks import (
     column_blocks,
     each_block,
     map_blocks,
+    one_blas_thread,
     row_blocks,
     thread_count,
     transpose_into,
@@ -104,6 +105,52 @@ def test_n_jobs_decides_then_a_worker_stands_alone_then_threadpoolctl():
         assert thread_count() == 1
         with joblib.parallel_config(n_jobs=2):
             assert thread_count() == 2
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_blas_has_one_thread_while_loops_have_as_many_as_before():
+    with threadpool_limits(3):
+        with one_blas_thread():
+            assert blas_threads() == {1}
+            assert thread_count() == min(3, joblib.cpu_count())
+            with one_blas_thread():
+                assert thread_count() == min(3, joblib.cpu_count())
+            assert blas_threads() == {1}
+            with joblib.parallel_config(n_jobs=5):
+                assert thread_count() == 5
+        assert blas_threads() == {3}
+        with pytest.raises(RuntimeError, match="stopped"), one_blas_thread():
+            raise RuntimeError("stopped")
+        assert blas_threads() == {3}
+    with threadpool_limits(1):
+        assert thread_count() == 1
+        with one_blas_thread():
+            assert thread_count() == 1
+
+
+def test_blas_has_its_threads_back_whoever_of_two_leaves_first():
+    first_in, second_in, first_out = (threading.Event() for _ in range(3))
+
+    def second():
+        first_in.wait(20)
+        with one_blas_thread():
+            second_in.set()
+            first_out.wait(20)
+
+    with threadpool_limits(2):
+        other = threading.Thread(target=second, daemon=True)
+        other.start()
+        with one_blas_thread():
+            first_in.set()
+            assert second_in.wait(20)
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
+        first_out.set()
+        other.join(20)
+        assert blas_threads() == {2}
 
 
 def test_threads_are_kept_and_a_loop_within_a_loop_has_its_own():

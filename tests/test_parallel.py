@@ -14,6 +14,7 @@ from discovery import CALIBRATORS, DEFAULTS, ERRORS
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
+from threadpoolctl import threadpool_info
 
 import skcalib
 import skcalib._blocks
@@ -115,6 +116,7 @@ def outside():
         "np.get_printoptions": str(np.get_printoptions()),
         "os.environ": dict(os.environ),
         "working directory": os.getcwd(),
+        "threads": [pool["num_threads"] for pool in threadpool_info()],
         "skcalib": {
             module.__name__: {name: id(value) for name, value in vars(module).items()}
             for module in MODULES
