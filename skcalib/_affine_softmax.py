@@ -1,4 +1,4 @@
-"""Floor 0: softmax(W z + b) of all rows: what temperature, vector and matrix scaling answer."""
+"""Floor 1: softmax(W z + b) of all rows: what temperature, vector and matrix scaling answer."""
 
 from __future__ import annotations
 

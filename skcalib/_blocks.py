@@ -166,10 +166,12 @@ def map_blocks(
     """Yield ``function(block)`` of each block, in order, computed in threads if there are many.
 
     Each thread takes `at_a_time` blocks, and only a few results wait to be taken, so that memory
-    stays bounded. A loop that two threads could not share stays in the caller's.
+    stays bounded. A loop that two threads could not share stays in the caller's; of one that has no
+    more than a share for each, the caller's thread takes the first.
     """
     blocks = iter(blocks)
-    first, second = list(islice(blocks, at_a_time)), list(islice(blocks, at_a_time))
+    shares = iter(lambda: list(islice(blocks, at_a_time)), [])
+    first, second = next(shares, []), next(shares, [])
     if not second or (threads := thread_count()) == 1:
         yield from map(function, chain(first, second, blocks))
         return
@@ -179,12 +181,17 @@ def map_blocks(
 
     waiting: deque[Future[list[T]]] = deque()
     pool = _threads(threads, getattr(_depth, "value", 0))
+    others = [second, *islice(shares, threads - 1)]
     try:
-        waiting.extend(pool.submit(compute, several) for several in (first, second))
-        while several := list(islice(blocks, at_a_time)):
-            waiting.append(pool.submit(compute, several))
-            if len(waiting) > threads + 1:
-                yield from waiting.popleft().result()
+        if len(others) < threads:
+            # To wake a thread takes as long as to read a megabyte: one less for a short loop.
+            waiting.extend(pool.submit(compute, several) for several in others)
+            yield from compute(first)
+        else:
+            for several in chain([first], others, shares):
+                waiting.append(pool.submit(compute, several))
+                if len(waiting) > threads + 1:
+                    yield from waiting.popleft().result()
         while waiting:
             yield from waiting.popleft().result()
     finally:

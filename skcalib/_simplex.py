@@ -42,12 +42,21 @@ def block_order(n_columns: int) -> Literal["C", "F"]:
 
 def row_max(Z: NDArray[Float]) -> NDArray[Float]:
     """Return the largest entry of each row of ``Z (n, K)``, fresh."""
+    return _of_rows(np.maximum, Z)
+
+
+def row_min(Z: NDArray[Float]) -> NDArray[Float]:
+    """Return the smallest entry of each row of ``Z (n, K)``, fresh."""
+    return _of_rows(np.minimum, Z)
+
+
+def _of_rows(extreme: np.ufunc, Z: NDArray[Float]) -> NDArray[Float]:
     if Z.shape[1] > FEW_COLUMNS:
-        return Z.max(axis=1)
-    top = Z[:, 0].copy()
+        return extreme.reduce(Z, axis=1)
+    out = Z[:, 0].copy()
     for column in Z.T[1:]:
-        np.maximum(top, column, out=top)
-    return top
+        extreme(out, column, out=out)
+    return out
 
 
 def row_sums(A: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -86,7 +95,7 @@ def exponentiate(Z: NDArray[Any], reach: float = np.inf) -> Normaliser:
     near = NEAR[Z.dtype]
     if not (reach <= near or (-near <= Z.min() and Z.max() <= near)):
         top = row_max(Z)
-        far = np.maximum(top, row_max(-Z)) > near
+        far = np.maximum(top, -row_min(Z)) > near
         shift[far] = top[far]
         Z -= shift[:, None]
         if Z.dtype == np.float32:

@@ -77,17 +77,27 @@ def test_results_come_in_the_order_of_the_blocks(n_jobs, n_blocks):
 
 
 def test_a_long_loop_uses_the_threads_it_is_given_and_a_short_one_none():
+    running, most, lock = 0, 0, threading.Lock()
+
     def who(_):
-        time.sleep(0.002)
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.005)
+        with lock:
+            running -= 1
         return threading.get_ident()
 
     here = threading.get_ident()
     with joblib.parallel_config(n_jobs=3):
-        long = set(map_blocks(who, map(slice, range(40)), at_a_time=2))
-        short = set(map_blocks(who, map(slice, range(2)), at_a_time=2))
-    assert len(long) == 3
-    assert here not in long
-    assert short == {here}
+        long = list(map_blocks(who, map(slice, range(40)), at_a_time=2))
+        assert len(set(long)) == 3
+        assert here not in long
+        middling = list(map_blocks(who, map(slice, range(6)), at_a_time=2))
+        assert [thread == here for thread in middling] == [True, True, False, False, False, False]
+        assert set(map_blocks(who, map(slice, range(2)), at_a_time=2)) == {here}
+    assert most == 3
     with joblib.parallel_config(n_jobs=1):
         assert set(map_blocks(who, map(slice, range(40)), at_a_time=2)) == {here}
 

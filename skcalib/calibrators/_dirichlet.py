@@ -74,6 +74,12 @@ class DirichletCalibrator(MatrixScaling):
     skcalib.MatrixScaling : The same of logits as they are.
     skcalib.BetaCalibrator : One class at a time.
 
+    Notes
+    -----
+    Rows are computed in threads (``n_jobs`` of an enclosing ``joblib.parallel_config``). While
+    ``fit`` of up to 400 classes or ``predict_proba`` runs, BLAS has one thread in the whole
+    process.
+
     References
     ----------
     .. [1] M. Kull, M. Perello Nieto, M. Kaengsepp, T. Silva Filho, H. Song and P. Flach, "Beyond

@@ -74,6 +74,12 @@ class MatrixScaling(AffineCalibrator):
     --------
     skcalib.VectorScaling : The diagonal alone.
 
+    Notes
+    -----
+    Rows are computed in threads (``n_jobs`` of an enclosing ``joblib.parallel_config``). While
+    ``fit`` of up to 400 classes or ``predict_proba`` runs, BLAS has one thread in the whole
+    process.
+
     References
     ----------
     .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural

@@ -67,6 +67,11 @@ class VectorScaling(AffineCalibrator):
     skcalib.TemperatureScaling : One scale for all classes and no shift.
     skcalib.MatrixScaling : Each new logit from all old ones.
 
+    Notes
+    -----
+    Rows are computed in threads (``n_jobs`` of an enclosing ``joblib.parallel_config``). While
+    ``fit`` runs, BLAS has one thread in the whole process.
+
     References
     ----------
     .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural
