@@ -61,8 +61,8 @@ def counted() -> Iterator[dict[str, float]]:
 
     read = Scores.logits
 
-    def logits(self: Scores, rows: slice) -> Any:
-        block = read(self, rows)
+    def logits(self: Scores, rows: slice, *rest: Any) -> Any:
+        block = read(self, rows, *rest)
         count["rows"] += len(block)
         return block
 
