@@ -66,6 +66,15 @@ def test_a_row_far_from_0_changes_no_other(logits, coef, dtype):
         assert_array_equal(affine_softmax(Scores(beside[few], "logits"), coef, intercept), Q[few])
 
 
+@pytest.mark.parametrize("row", [0, 7])
+def test_what_many_logits_add_up_to_is_far_though_each_of_them_is_near(row):
+    coef = np.eye(K)
+    coef[row] = 8.0
+    Z = np.full((5, K), 5.0) + np.arange(K) / K
+    Q = affine_softmax(Scores(Z, "logits", reach=6.0), coef, np.zeros(K))
+    assert_allclose(Q, np.broadcast_to(np.eye(K)[row], Q.shape), rtol=0, atol=1e-15)
+
+
 @pytest.mark.parametrize("n_classes", [2, 50])
 def test_rows_that_are_certain_are_tied_at_1(n_classes):
     top = np.linspace(22, 63, 5000)

@@ -244,3 +244,16 @@ def test_arguments_are_never_written_to():
     proba = P.copy()
     proba.flags.writeable = False
     expected_calibration_error(labels, proba, sample_weight=weights)
+
+
+def test_of_several_entries_that_are_no_number_the_first_is_named():
+    X = np.zeros((6, 3))
+    X[5, 0] = X[3, 2] = np.nan
+    X[3, 1] = np.inf
+    with pytest.raises(ValueError, match=r"contains infinity .first at row 3, column 1"):
+        IdentityCalibrator(input="logits").fit(X, [0, 1, 2, 0, 1, 2])
+
+
+def test_of_labels_of_two_types_the_first_of_the_second_type_is_named():
+    with pytest.raises(ValueError, match=r"mixes \w+s and strings .first at row 2"):
+        IdentityCalibrator(input="logits").fit(np.zeros((4, 3)), [0, 1, "a", "b"])
