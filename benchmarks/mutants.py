@@ -33,6 +33,7 @@ CORE = (
     *("_simplex", "_blocks", "_reductions", "_binning", "_one_vs_rest", "_objectives"),
     *(
         "_affine",
+        "_affine_softmax",
         "_affine_nll",
         "_newton",
         "_quasi_newton",
