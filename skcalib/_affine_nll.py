@@ -77,8 +77,8 @@ def _add(out: Array, pieces: Pieces) -> None:
 class Pattern(Protocol):
     """Where W may differ from 0. Parameters `theta` are W in rows, and b in the last row."""
 
-    # Up to this many classes blocks go to threads; else they come one after the other, are taller,
-    # and the products of each use threads.
+    # Up to this many classes blocks go to threads; else they come one after the other, and the
+    # products of each use threads.
     most_threaded: float
 
     def identity(self, n_classes: int) -> Array:

@@ -95,7 +95,7 @@ def affine_softmax(
         all_near = found is not None
         Z, total, low = found or exponentials(rows, place)
         certain = low < 4 * (1 - ALMOST_ONE) * total.max()
-        # One division for each row; for each entry it would take three times as long.
+        # One division for each row; one for each entry takes half as long again as a product.
         Z *= np.reciprocal(total, out=total)[:, None]
         if certain and Z.max() >= ALMOST_ONE:
             np.copyto(Z, 1.0, where=Z >= ALMOST_ONE)

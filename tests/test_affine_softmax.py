@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
 
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._affine_softmax import affine_softmax
@@ -140,7 +141,7 @@ def test_a_logit_of_minus_infinity_is_that_of_the_smallest_probability(logits, c
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_probabilities_are_checked_in_whichever_block(logits, calibrator):
     Z, y = logits
-    P = np.exp(Z) / np.exp(Z).sum(axis=1)[:, None]
+    P = softmax(Z, axis=1)
     calibrator.fit(P[:2000], y[:2000])
     plain = calibrator.predict_proba(P)
     off = P.copy()
@@ -165,7 +166,7 @@ def test_probabilities_are_checked_in_whichever_block(logits, calibrator):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_probabilities_for_logits_are_told_from_rows_that_happen_to_sum_to_1(logits, calibrator):
     Z, y = logits
-    P = np.exp(Z) / np.exp(Z).sum(axis=1)[:, None]
+    P = softmax(Z, axis=1)
     calibrator.fit(Z[:2000], y[:2000])
     with pytest.raises(ValueError, match="all rows are probability vectors"):
         calibrator.predict_proba(P)
