@@ -84,6 +84,9 @@ class Pattern(Protocol):
     def identity(self, n_classes: int) -> Array:
         """Return the parameters of W = I, b = 0."""
 
+    def gain(self, theta: Array) -> float:
+        """Return how many times farther from 0 than any of z an entry of ``W z`` may be."""
+
     def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``Z W' + b``, ``(n, K)``."""
 
@@ -102,6 +105,10 @@ class Diagonal:
     def identity(self, n_classes: int) -> Array:
         """Return the parameters of W = I, b = 0."""
         return np.vstack([np.ones(n_classes), np.zeros(n_classes)])
+
+    def gain(self, theta: Array) -> float:
+        """Return the largest |c|."""
+        return float(np.abs(theta[0]).max())
 
     def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``c Z + b``, ``(n, K)``."""
@@ -134,6 +141,11 @@ class Full:
     def identity(self, n_classes: int) -> Array:
         """Return the parameters of W = I, b = 0."""
         return np.eye(n_classes + 1, n_classes)
+
+    def gain(self, theta: Array) -> float:
+        """Return the largest sum of absolute values of a row of W."""
+        K = theta.shape[1]
+        return float(sum(np.abs(theta[rows]).sum(axis=0) for rows in row_blocks(K, K)).max())
 
     def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``Z W' + b``, ``(n, K)``."""
@@ -202,6 +214,10 @@ class AffineNLL:
         """Return pieces that the thread of a block has to make; else they are made one by one."""
         return list(pieces) if self.threaded else pieces
 
+    def reach(self, theta: Array) -> float:
+        """Return what no entry of ``W z + b`` exceeds in absolute value; it may be inf."""
+        return self.pattern.gain(theta) * self.scores.reach + float(np.abs(theta[-1]).max())
+
     def predict(self, Z: Array, theta: Array) -> Array:
         """Return the probabilities of a block of logits."""
         Q = self.pattern.apply(Z, theta)
@@ -267,12 +283,13 @@ class AffineNLL:
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the mean NLL and its gradient, in the shape of `theta`."""
+        reach = self.reach(theta)
 
         def of_rows(rows: slice, Z: Array, share: Array) -> tuple[float, Pieces]:
             Q = self.pattern.apply(Z, theta)
             entries, at_true = entries_at(Q, self.code[rows])
             true = entries[at_true]
-            shift, total = exponentiate(Q)
+            shift, total = exponentiate(Q, reach)
             entries[at_true] -= total
             value = weighted_sum(share, np.log(total) + shift - true)
             return value, self._pieces(self.pattern.adjoint(Z, Q, share / total))
@@ -297,12 +314,13 @@ class AffineNLL:
     def hessian_at(self, theta: Array) -> Callable[[Array], Array]:
         """Return what multiplies an array of the shape of `theta` by the Hessian there."""
         exponentials: dict[int, tuple[Array, Array]] = {}
+        reach = self.reach(theta)
 
         def at(rows: slice, Z: Array) -> tuple[Array, Array]:
             if rows.start in exponentials:
                 return exponentials[rows.start]
             Q = self.pattern.apply(Z, theta)
-            _, total = exponentiate(Q)
+            _, total = exponentiate(Q, reach)
             if self._kept is not None:
                 exponentials[rows.start] = Q, total
             return Q, total

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from skcalib._affine_nll import TALL_BLOCK_BYTES, AffineNLL, Diagonal
 from skcalib._blocks import column_blocks, row_blocks
@@ -189,7 +190,7 @@ def _centre(X: Array, where: Array) -> Array:
     """Clear the rounding of rows that sum to 0, which a preconditioner would blow up."""
     if where.any():
         for rows in row_blocks(*X.shape):
-            X[rows] -= (where[rows] * X[rows].mean(axis=1))[:, None]
+            X[rows] -= (where[rows] * np.einsum("ij->i", X[rows]) / X.shape[1])[:, None]
     return X
 
 
@@ -212,11 +213,11 @@ def _inverse(H: Array, ridge: Array) -> Linear:
     lift = _lift(diagonal)
     while True:
         diagonal += lift
-        try:
-            factor = cho_factor(H, check_finite=False)
-            return lambda R: cho_solve(factor, R.ravel(), check_finite=False).reshape(R.shape)
-        except LinAlgError:
-            lift *= 100
+        # Not SciPy's `cho_solve`, whose checks take longer than to solve for a hundred parameters.
+        factor, not_positive = dpotrf(H.T, lower=True, clean=False)
+        if not not_positive:
+            return lambda R: dpotrs(factor, R.ravel(), lower=True)[0].reshape(R.shape)
+        lift *= 100
 
 
 def minimise(
