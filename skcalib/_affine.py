@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from skcalib._affine_nll import AffineNLL, Diagonal, Full, Pattern
+from skcalib._affine_nll import AffineNLL, Diagonal, Full, Pattern, out_of_range_is_found
 from skcalib._blocks import one_blas_thread
 from skcalib._newton import PenalisedNLL, Penalty, minimise
 from skcalib._objectives import TopShifted, brier_of_scale, brier_value, nll_of_scale
@@ -251,7 +251,7 @@ def fit_affine(
     pattern: Pattern = Full() if full else Diagonal()
     nll = AffineNLL(scores, code, w, pattern)
     problem = PenalisedNLL(nll, penalty, scale)
-    with one_blas_thread() if nll.threaded else nullcontext():
+    with one_blas_thread() if nll.threaded else nullcontext(), out_of_range_is_found():
         theta, n_iter, converged = minimise(problem, tol, max_iter, verbose)
     if not any(penalty) and nll.separates(theta):
         said += (

@@ -68,6 +68,11 @@ def _second_moments(Z: Array, V: Array, share: Array) -> Array:
     return out
 
 
+def out_of_range_is_found() -> np.errstate:
+    """Keep NumPy from warning of overflow: who gets inf or NaN takes it for no progress."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
 def _add(out: Array, pieces: Pieces) -> None:
     for rows, piece in pieces:
         out[rows] += piece
@@ -206,7 +211,8 @@ class AffineNLL:
         blocks = row_blocks(*self.scores.shape, TALL_BLOCK_BYTES)
 
         def of_rows(rows: slice) -> T:
-            return function(rows, *self._block(rows, theta))
+            with out_of_range_is_found():  # the caller's holds in its own thread only
+                return function(rows, *self._block(rows, theta))
 
         return map_blocks(of_rows, blocks, 1) if self.threaded else map(of_rows, blocks)
 

@@ -32,6 +32,8 @@ Linear = Callable[[Array], Array]
 # where there are more than this and more than so many for each class.
 LARGEST_EXACT = 256
 SAMPLE_ROWS, ROWS = 1000, 40
+# Logits of a scale further from 1, or their squares, leave the range of float32.
+LARGEST_SCALE = 1e15
 # Up to this many, quasi-Newton steps go first, whose memory is two arrays of parameters a step.
 LARGEST_PAIRS = 1 << 16
 # Up to this many, the Hessian in W's diagonal and b is factorised when the blocks within each
@@ -50,7 +52,7 @@ ENOUGH = 0.02, 0.3
 # ten roundings of it.
 LIFT = 1e-10
 # Curvature below this is none: of a class that no row doubts, it may be 1e-312.
-NOTHING = 1e-200
+NOTHING = {np.dtype(np.float64): 1e-200, np.dtype(np.float32): 1e-32}
 
 
 class Penalty(NamedTuple):
@@ -79,7 +81,9 @@ class PenalisedNLL:
         large = n_rows > 2 and n_rows * n_classes > LARGEST_EXACT
         # Whether there is a thorough preconditioner, for use when another has proved too poor.
         self.by_pairs = n_rows == 2 and LARGEST_EXACT < n_rows * n_classes <= LARGEST_FACTOR
-        self.dtype = np.float32 if large else np.float64  # of directions
+        # Of directions.
+        usual = 1 / LARGEST_SCALE < scale < LARGEST_SCALE
+        self.dtype = np.float32 if large and usual else np.float64
 
     def start(self) -> Array:
         """Return the parameters of W = I / scale, b = 0."""
@@ -203,7 +207,7 @@ def _diagonal(X: Array) -> Array:
 
 def _lift(own: Array) -> Array:
     """Return what makes a Hessian with this diagonal positive, changing it as good as nothing."""
-    return np.where(own > NOTHING, max(LIFT, 10 * np.finfo(own.dtype).eps) * own, 1.0)
+    return np.where(own > NOTHING[own.dtype], max(LIFT, 10 * np.finfo(own.dtype).eps) * own, 1.0)
 
 
 def _inverse(H: Array, ridge: Array) -> Linear:
@@ -344,12 +348,11 @@ def _conjugate_gradients(
     for products in range(1, MAX_PRODUCTS + 1):
         curved = product(direction)
         curvature = _scalar(direction, curved)
-        if not curvature > 0.0:
-            if products > 1:
-                return gain, products, False
-            step += direction
-            return first, products, False
-        length = along / curvature
+        if not curvature > 0.0 or not np.isfinite(length := along / curvature):
+            if products == 1 and curvature <= 0.0:
+                step += direction
+                gain = first
+            return gain, products, False
         gain += length * along
         _add_scaled(step, length, direction)
         _add_scaled(residual, -length, curved)

@@ -251,15 +251,48 @@ def count_types(monkeypatch, types):
 
 
 def test_what_float32_cannot_solve_is_solved_in_float64(monkeypatch):
-    """Logits of 1e-25, whose squares are no numbers of float32."""
+    """Logits of 1e5, which differ by 1."""
     types = set()
     count_types(monkeypatch, types)
     Z, y = data(1500, 20)
-    weak = (0.0, 1e-52, 0.01)
-    tiny = fit(1e-25 * Z, y, full=True, penalty=weak, tol=1e-6)
+    penalty = (0.0, 1e-4, 0.01)
+    fitted = fit(1e5 + Z, y, full=True, penalty=penalty, tol=1e-6)
     assert types == {np.dtype(np.float32), np.dtype(np.float64)}
+    types.clear()
+    monkeypatch.setattr(newton, "LARGEST_SCALE", 1.0)
+    expected = fit(1e5 + Z, y, full=True, penalty=penalty, tol=1e-6)
+    assert types == {np.dtype(np.float64)}
+    np.testing.assert_allclose(fitted.coef, expected.coef, atol=1e-6)
+
+
+def test_float32_is_not_tried_on_logits_whose_squares_it_has_not(monkeypatch):
+    types = set()
+    count_types(monkeypatch, types)
+    Z, y = data(1500, 20)
+    tiny = fit(1e-25 * Z, y, full=True, penalty=(0.0, 1e-52, 0.01), tol=1e-6)
+    assert types == {np.dtype(np.float64)}
     plain = fit(Z, y, full=True, penalty=(0.0, 0.01, 0.01), tol=1e-6)
     np.testing.assert_allclose(1e-25 * tiny.coef, plain.coef, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("penalty", [None, "structured"])
+@pytest.mark.parametrize("scale", [1e-300, 1e-25, 1e-16, 1e-12, 1e25])
+def test_a_matrix_of_logits_of_any_scale_beside_minus_infinity_is_finite(scale, penalty):
+    """What leaves the range of float32 is found: no NaN, and no warning of NumPy's."""
+    K = 16
+    for n, seed in [(n, seed) for n in (2, 3, 5, 16) for seed in range(5)]:
+        rng = np.random.default_rng(seed)
+        Z = scale * rng.normal(size=(n, K))
+        Z[rng.random(Z.shape) < 0.2] = -np.inf
+        Z[:, 0] = scale  # a row of nothing but -inf is refused
+        y = rng.integers(3, size=n)
+        y[0] = K - 1
+        fitted = MatrixScaling(penalty=penalty, classes=range(K)).fit(Z, y)
+        Q = fitted.predict_proba(Z)
+        assert np.isfinite(fitted.coef_).all()
+        assert np.isfinite(fitted.intercept_).all()
+        np.testing.assert_allclose(Q.sum(axis=1), 1.0, rtol=1e-12)
 
 
 def test_a_curvature_lost_in_rounding_is_a_warning_and_no_wrong_map():
