@@ -8,7 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._blocks import AT_A_TIME, ROW_BLOCK_BYTES, each_block, one_blas_thread, row_blocks
-from skcalib._simplex import NEAR, FloatArray, Scores, block_order, exponentiate, row_sums
+from skcalib._simplex import (
+    NEAR,
+    FloatArray,
+    Scores,
+    block_order,
+    exponentiate,
+    row_max,
+    row_min,
+    row_sums,
+)
 
 Float64Array = NDArray[np.float64]
 # Exponentials, their row sums, and what none of them is below.
@@ -35,11 +44,24 @@ def times_transposed(
     return out
 
 
+def keep_within(Z: Float64Array, largest: float, scale_alone: bool) -> None:
+    """Keep rows of logits beyond `largest`, which are certain, from products that overflow."""
+    top, bottom = row_max(Z), row_min(Z)
+    reach = np.maximum(top, -bottom)
+    far = reach > largest
+    if scale_alone:  # of its largest logit nothing is left, so that the others may overflow
+        Z[far] -= top[far, None]
+    else:
+        Z[far] *= (largest / reach[far])[:, None]
+
+
 # Between these lie the exponentials of logits that are near 0; the margin is for rounding.
 FAR = NEAR[np.dtype(np.float64)]
 LOWEST, HIGHEST = float(np.exp(0.1 - FAR)), float(np.exp(FAR - 0.1))
 # Times this, a logit that is refused (beyond 1e307) is still far from 0.
 LEAST_SCALE = 1e-300
+# What no product may exceed: the sum of two is still a number.
+LARGEST_PRODUCT = 1e300
 # A number times its inverse may be this; rows that are certain are to stay tied at 1.
 ALMOST_ONE = 1.0 - 2.0**-53
 
@@ -55,6 +77,7 @@ def affine_softmax(
     size = np.abs(W)
     full = size.ndim == 2
     gain = float(size.sum(axis=1).max() if full else size.max())
+    largest = LARGEST_PRODUCT / max(gain, 1.0)
     offset = 0.0 if intercept is None else float(np.abs(intercept).max())
     out = np.empty(scores.shape, dtype=scores.dtype)
     in_place = out.dtype == np.float64 and block_order(scores.shape[1]) == "C"
@@ -77,11 +100,14 @@ def affine_softmax(
 
     def exponentials(rows: slice, place: Float64Array | None) -> Exponentials:
         reach = scores.reach_of(rows)
+        Z = scores.logits(rows, None if full else place, reach)
+        if reach > largest:
+            keep_within(Z, largest, scale_alone=W.ndim == 0)
         if full:
-            Z = times_transposed(scores.logits(rows, None, reach), W, place)
+            Z = times_transposed(Z, W, place)
         else:
-            Z = scores.logits(rows, place, reach)
-            Z *= W
+            with np.errstate(over="ignore"):  # -inf is as good as -1e309
+                Z *= W
         if intercept is not None:
             Z += intercept
         reach = reach * gain + offset

@@ -67,6 +67,26 @@ def test_a_row_far_from_0_changes_no_other(logits, coef, dtype):
         assert_array_equal(affine_softmax(Scores(beside[few], "logits"), coef, intercept), Q[few])
 
 
+@pytest.mark.parametrize("n_classes", [3, 40])
+@pytest.mark.parametrize("pattern", ["scale", "diagonal", "full"])
+def test_products_beyond_the_largest_number_are_certain(pattern, n_classes):
+    """As of a map fitted to logits of 1e-304, asked for logits of 1e5."""
+    Z = np.zeros((6, n_classes))
+    Z[0, 1] = 1e5
+    Z[1, :2] = -1e5, -2e5
+    Z[2, 1:3] = 2e5, 2e5 + 1e-4
+    Z[3:5, 1:3] = 1e-304, 3e-304
+    Z[4, 0] = -1e5
+    Z[5, 2] = -np.inf
+    coef = {"scale": 1.0, "diagonal": np.ones(n_classes), "full": np.eye(n_classes)}[pattern]
+    Q = affine_softmax(Scores(Z, "logits"), 1e304 * coef)
+    expected = reference(np.maximum(Z, -1e7), 1e304 * coef, None).astype(float)
+    # A row of 1e5 and 1e-304 keeps what differs by 1e-304 where one number is the scale.
+    rows = np.arange(6) != (4 if pattern != "scale" else None)
+    assert_allclose(Q[rows], expected[rows], rtol=0, atol=1e-15)
+    assert_allclose(Q.sum(axis=1), 1.0, rtol=1e-15)
+
+
 @pytest.mark.parametrize("row", [0, 7])
 def test_what_many_logits_add_up_to_is_far_though_each_of_them_is_near(row):
     coef = np.eye(K)
