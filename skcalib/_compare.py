@@ -297,7 +297,7 @@ def _choose(calibrators: Any, n_classes: int) -> tuple[dict[str, Any], dict[str,
     else:
         if isinstance(calibrators, str) or hasattr(calibrators, "fit"):
             calibrators = [calibrators]
-        if not isinstance(calibrators, Iterable):
+        if not np.iterable(calibrators):
             raise TypeError(f"calibrators must be a list or a dict; got {calibrators!r}.")
         named = _by_name(list(calibrators), known)
     is_identity = [name for name, c in named.items() if type(c) is IdentityCalibrator]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,7 +113,7 @@ def as_measures(metrics: Any) -> list[Measure]:
         metrics = [metrics]
     if isinstance(metrics, Mapping):
         measures = [_as_measure(metric, name) for name, metric in metrics.items()]
-    elif not isinstance(metrics, Iterable):
+    elif not np.iterable(metrics):
         raise TypeError(f"metrics must be a list or a dict of metrics; got {metrics!r}.")
     else:
         measures = [_as_measure(metric, None) for metric in metrics]

@@ -2,7 +2,7 @@ r"""The KS graphs: cumulative score and accuracy, and their slopes, without bins
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -240,9 +240,7 @@ class KSDisplay(PredictionDisplay):
             If matplotlib is missing.
         """
         check_matplotlib(f"{type(self).__name__}.plot")
-        views = (
-            (views,) if isinstance(views, str) or not isinstance(views, Iterable) else tuple(views)
-        )
+        views = (views,) if isinstance(views, str) or not np.iterable(views) else tuple(views)
         if not views or not all(isinstance(view, str) and view in VIEWS for view in views):
             raise ValueError(f"views must be some of {list(VIEWS)}; got {list(views)}.")
         self.axes_ = (
