@@ -265,7 +265,7 @@ def hostile_scores(S: Array, kind: str) -> dict[str, Callable[[], Hostile]]:
         refused["ragged rows"] = lambda: [row[: 1 + i % 2] for i, row in enumerate(S.tolist())]
         refused["a list of -inf rows"] = lambda: spoilt(S, spots, -np.inf).tolist()
     if kind == "proba" and table:
-        refused["a row that sums to 1.3"] = lambda: np.where(np.arange(n)[:, None] == 2, 1.3 * S, S)
+        refused["a row that sums to 0.7"] = lambda: np.where(np.arange(n)[:, None] == 2, 0.7 * S, S)
         refused["a row of 0"] = lambda: spoilt(S, spots, 0.0)
     either: dict[str, Callable[[], Any]] = {
         "one row fewer": lambda: S[:-1],

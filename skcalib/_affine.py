@@ -43,6 +43,8 @@ LARGEST_LOG = 700.0
 SAMPLE_ROWS = 2000
 LOG_TOLERANCE = 1e-9
 GRID_STEP = 1.0
+# Newton's method needs fewer evaluations, unless it creeps along a plateau of rounding.
+PATIENCE = 20
 # A low of the sample whose Brier score of all rows is this much above another's is let go: on
 # thousands of rows it moves by far less.
 CLEARLY_WORSE = 0.05
@@ -134,7 +136,8 @@ def _by_brier(shifted: TopShifted, low: float, high: float) -> tuple[float, str]
         def slope(log_beta: float) -> tuple[float, float]:
             beta = np.exp(log_beta)
             _, first, second = brier_of_scale(rows, beta)
-            return beta * first, beta * first + beta * (beta * second)
+            with np.errstate(over="ignore"):  # a rise of inf is not followed
+                return beta * first, beta * first + beta * (beta * second)
 
         return slope
 
@@ -172,26 +175,30 @@ def rising_root(
     Returns the root and ""; or an end of the range and its name, if the root lies beyond.
     """
     left, right = -np.inf, np.inf
-    t, last = start, 0.0
+    t, moved, evaluations = start, 0.0, 0
     while right - left > tolerance:
         value, rise = slope(t)
+        evaluations += 1
         if value == 0.0:
             break
         left, right = (t, right) if value < 0.0 else (left, t)
-        step = -value / rise if rise > 0.0 and value < np.inf else -np.sign(value) * GRID_STEP
+        steady = 0.0 < rise < np.inf and abs(value) < np.inf
+        step = -value / rise if steady else -np.sign(value) * GRID_STEP
         target = min(max(t + step, low), high)
         if target == t:
             return t, "low" if value > 0.0 else "high"
-        if not left < target < right:
+        if evaluations > PATIENCE and right - left == np.inf:
+            target = min(max(t + np.sign(step) * max(abs(step), 2 * abs(moved)), low), high)
+        elif evaluations > PATIENCE or not left < target < right:
             target = (left + right) / 2
-        size = abs(target - t)
+        last, size = abs(moved), abs(target - t)
         # Newton's error after this step, from how the last two steps shrank.
         if (
             target == t + step
             and size * size * max(1.0, size / last**2 if last else 1.0) < tolerance
         ):
             return target, ""
-        t, last = target, size
+        t, moved = target, target - t
     return t, ""
 
 

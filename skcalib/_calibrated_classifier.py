@@ -314,6 +314,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             with reading("cv", None, "pass a number of folds, a splitter or (train, test) rows"):
                 cv = check_cv(self.cv, labels, classifier=True)
                 splits = list(cv.split(X, labels, **split_params))
+            if not splits:
+                raise ValueError("cv gives no folds; pass a number of folds or a splitter.")
             fitted = self._fit_ensemble(data, splits) if self.ensemble else self._fit(data, splits)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)

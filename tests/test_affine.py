@@ -295,6 +295,20 @@ def test_a_matrix_of_logits_of_any_scale_beside_minus_infinity_is_finite(scale, 
         np.testing.assert_allclose(Q.sum(axis=1), 1.0, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("objective", ["nll", "brier"])
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e-80])
+def test_a_temperature_of_tiny_logits_beside_minus_infinity_is_a_number(objective, scale):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        Z = scale * rng.normal(size=(2 + seed % 5, 4))
+        Z[:, seed % 2] = -np.inf
+        y = rng.integers(2, 4, size=len(Z))
+        fitted = TemperatureScaling(objective=objective, classes=range(4)).fit(Z, y)
+        assert 0.0 < fitted.temperature_ < np.inf
+        assert np.isfinite(fitted.predict_proba(Z)).all()
+
+
 def test_a_curvature_lost_in_rounding_is_a_warning_and_no_wrong_map():
     """Scores that differ by 1e-8 need a W so large that its off-diagonal is penalised to 0.
 
@@ -421,10 +435,19 @@ def test_a_row_of_a_product_does_not_depend_on_its_neighbours(K, factor):
         (lambda t: (np.expm1(3 * t), 3 * np.exp(3 * t)), 0.0),
         (lambda t: (np.cbrt(t), 0.0), 0.0),  # a slope that is not known
         (lambda t: (np.arctan(50 * (t - 1)), 50 / (1 + 2500 * (t - 1) ** 2)), 1.0),
+        (lambda t: (1e-16 * np.sign(t - 1), 1e-12), 1.0),  # plateaus of rounding
     ],
 )
 def test_a_root_is_found_from_anywhere_in_its_range(rising, root, start):
-    found, end = rising_root(rising, start, -5.0, 6.0)
+    evaluations = 0
+
+    def counted(t):
+        nonlocal evaluations
+        evaluations += 1
+        return rising(t)
+
+    found, end = rising_root(counted, start, -5.0, 6.0)
+    assert evaluations < 100
     assert end == ""
     assert found == pytest.approx(root, abs=1e-9)
 

@@ -873,6 +873,7 @@ def test_a_frozen_estimator_must_be_fitted(three):
         ({"estimator": LinearRegression()}, "no decision_function and no predict_proba"),
         ({"calibrator": LinearRegression()}, "'calibrator' parameter"),
         ({"cv": "five"}, "'cv' parameter"),
+        ({"cv": []}, "cv gives no folds; pass a number of folds or a splitter"),
         ({"ensemble": "yes"}, "'ensemble' parameter"),
         ({"response_method": "predict"}, "'response_method' parameter"),
         (
