@@ -464,7 +464,7 @@ def soft_binned_loss(
     batch = _Batch(logits, y, sample_weight, return_gradient)
     confidence, hit = batch.top()
     options: dict[str, Any] = {
-        "n_bins": n_bins,
+        "n_bins": int(n_bins),
         "temperature": temperature,
         "kind": kind,
         "norm": norm,

@@ -484,6 +484,15 @@ def test_autograd_of_a_batch_of_extreme_rows_only(case, rows):
         assert torch.isfinite(gradient).all()
 
 
+@pytest.mark.parametrize("return_gradient", [False, True])
+def test_a_number_of_bins_of_one_byte_is_that_number(return_gradient):
+    """NumPy would multiply it by 8 within the byte."""
+    Z, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 3
+    found = soft_binned_loss(Z, y, n_bins=np.int8(100), return_gradient=return_gradient)
+    expected = soft_binned_loss(Z, y, n_bins=100, return_gradient=return_gradient)
+    np.testing.assert_equal(found, expected)
+
+
 @needs_torch
 def test_labels_and_weights_of_tensors_may_be_arrays_and_logits_one_column():
     f = torch.tensor([0.3, -2.0, 1.0], dtype=torch.float64, requires_grad=True)

@@ -133,7 +133,7 @@ def soft_binned_height(
         top = np.concatenate(list(shifted.map_blocks(tops)))
         return float(
             soft_binned_error(
-                top, hit, w, n_bins=n_bins, temperature=temperature, kind=kind, norm=norm
+                top, hit, w, n_bins=int(n_bins), temperature=temperature, kind=kind, norm=norm
             )
         )
 

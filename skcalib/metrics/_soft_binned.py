@@ -102,7 +102,7 @@ def soft_binned_calibration_error(
     def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
         return float(
             soft_binned_error(
-                score, hit, w, n_bins=n_bins, temperature=temperature, kind=kind, norm=norm
+                score, hit, w, n_bins=int(n_bins), temperature=temperature, kind=kind, norm=norm
             )
         )
 
