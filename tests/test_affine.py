@@ -251,16 +251,16 @@ def count_types(monkeypatch, types):
 
 
 def test_what_float32_cannot_solve_is_solved_in_float64(monkeypatch):
-    """Logits of 1e5, which differ by 1."""
+    """Logits of 2e6, which differ by 1."""
     types = set()
     count_types(monkeypatch, types)
     Z, y = data(1500, 20)
     penalty = (0.0, 1e-4, 0.01)
-    fitted = fit(1e5 + Z, y, full=True, penalty=penalty, tol=1e-6)
+    fitted = fit(2e6 + Z, y, full=True, penalty=penalty, tol=1e-5)
     assert types == {np.dtype(np.float32), np.dtype(np.float64)}
     types.clear()
     monkeypatch.setattr(newton, "LARGEST_SCALE", 1.0)
-    expected = fit(1e5 + Z, y, full=True, penalty=penalty, tol=1e-6)
+    expected = fit(2e6 + Z, y, full=True, penalty=penalty, tol=1e-5)
     assert types == {np.dtype(np.float64)}
     np.testing.assert_allclose(fitted.coef, expected.coef, atol=1e-6)
 
