@@ -348,11 +348,12 @@ def _conjugate_gradients(
     for products in range(1, MAX_PRODUCTS + 1):
         curved = product(direction)
         curvature = _scalar(direction, curved)
-        if not curvature > 0.0 or not np.isfinite(length := along / curvature):
-            if products == 1 and curvature <= 0.0:
-                step += direction
-                gain = first
-            return gain, products, False
+        if not curvature > 0.0:
+            if products > 1:
+                return gain, products, False
+            step += direction
+            return first, products, False
+        length = along / curvature
         gain += length * along
         _add_scaled(step, length, direction)
         _add_scaled(residual, -length, curved)

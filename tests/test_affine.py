@@ -15,7 +15,7 @@ import skcalib._affine_nll as affine_nll
 import skcalib._newton as newton
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._affine import AffineFit, find_temperature, fit_affine, rising_root
-from skcalib._affine_nll import AffineNLL
+from skcalib._affine_nll import AffineNLL, Diagonal, Full, out_of_range_is_found
 from skcalib._affine_softmax import times_transposed
 from skcalib._newton import Penalty
 from skcalib._simplex import Scores
@@ -309,6 +309,28 @@ def test_a_temperature_of_tiny_logits_beside_minus_infinity_is_a_number(objectiv
         assert np.isfinite(fitted.predict_proba(Z)).all()
 
 
+@pytest.mark.parametrize("pattern", [Diagonal(), Full()])
+def test_the_reach_of_an_affine_map_is_the_least_that_none_exceeds(pattern):
+    rng = np.random.default_rng(0)
+    theta = pattern.identity(6) + rng.normal(size=pattern.identity(6).shape)
+    theta[-1] = 0.5
+    W = theta[:-1].T if theta.shape[0] > 2 else np.diag(theta[0])
+    Z = 3.0 * np.sign(W)
+    Z[Z == 0.0] = 1.0
+    nll = AffineNLL(Scores(Z, "logits", reach=3.0), np.arange(6), np.ones(6), pattern)
+    assert nll.reach(theta) == pytest.approx(np.abs(pattern.apply(Z, theta)).max(), rel=1e-12)
+
+
+def test_what_leaves_the_range_in_a_thread_is_no_warning_either():
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(50_000, 16)), rng.integers(16, size=50_000)
+    nll = AffineNLL(Scores(Z, "logits"), y, np.ones(y.size), Full())
+    theta = 1e308 * (2 * np.eye(17, 16) - 1)
+    with joblib.parallel_config(backend="threading", n_jobs=2), out_of_range_is_found():
+        value, _ = nll.value_and_gradient(theta)
+    assert not np.isfinite(value)
+
+
 def test_a_curvature_lost_in_rounding_is_a_warning_and_no_wrong_map():
     """Scores that differ by 1e-8 need a W so large that its off-diagonal is penalised to 0.
 
@@ -436,6 +458,7 @@ def test_a_row_of_a_product_does_not_depend_on_its_neighbours(K, factor):
         (lambda t: (np.cbrt(t), 0.0), 0.0),  # a slope that is not known
         (lambda t: (np.arctan(50 * (t - 1)), 50 / (1 + 2500 * (t - 1) ** 2)), 1.0),
         (lambda t: (1e-16 * np.sign(t - 1), 1e-12), 1.0),  # plateaus of rounding
+        (lambda t: (t - 0.3, np.inf), 0.3),  # a rise that has overflown
     ],
 )
 def test_a_root_is_found_from_anywhere_in_its_range(rising, root, start):

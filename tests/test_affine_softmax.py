@@ -85,6 +85,8 @@ def test_products_beyond_the_largest_number_are_certain(pattern, n_classes):
     rows = np.arange(6) != (4 if pattern != "scale" else None)
     assert_allclose(Q[rows], expected[rows], rtol=0, atol=1e-15)
     assert_allclose(Q.sum(axis=1), 1.0, rtol=1e-15)
+    known = Scores(Z[:5], "logits", reach=3e5)
+    assert_array_equal(affine_softmax(known, 1e304 * coef), Q[:5])
 
 
 @pytest.mark.parametrize("row", [0, 7])
