@@ -21,8 +21,14 @@ from skcalib._calibrator_names import calibrators_by_name
 from skcalib._compare import METRICS, compare_calibrators
 from skcalib._comparison_frame import metric_names, verdict
 from skcalib._file_words import in_file_words
-from skcalib._held_out import HeldOutRows, fit_calibrator, open_rows, predict_held_out
-from skcalib._inputs import Predictions, check_predictions
+from skcalib._held_out import (
+    HeldOutRows,
+    fit_calibrator,
+    open_rows,
+    predict_held_out,
+    read_rows,
+)
+from skcalib._inputs import Predictions, check_labels, check_predictions, read_event, shown
 from skcalib._paired_gain import (
     ROW_LOSSES,
     Measured,
@@ -34,6 +40,7 @@ from skcalib._paired_gain import (
 from skcalib._reductions import top_label
 from skcalib._report import gains_table, means_table, report_html, troubles
 from skcalib._saved_predictions import SavedPredictions, read_predictions, write_predictions
+from skcalib._score_checks import two_columns
 from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics import SCORERS, bootstrap_interval, calibration_test
 
@@ -44,7 +51,8 @@ FILE is one of
   .parquet  the same (needs pyarrow)
 A split says of each row 0 or 'cal' (fit on it) or 1 or 'test' (measure on it). Columns whose
 names end with the labels (cat, dog or p_cat, p_dog) are taken by name, others in the order of the
-sorted labels. All rows must be new to the model.
+sorted labels; what was taken for what is printed. One column is the score of the label --pos-label
+(1 or True if that is not given). All rows must be new to the model.
 """
 COMPARE_EXAMPLE = (
     "\nexample:\n"
@@ -65,6 +73,8 @@ EXECUTES CODE THAT IT HOLDS. Load only what you or people you trust have written
 """
 KINDS = {"logits": "logits", "proba": "probabilities"}
 CALIBRATORS = (".json", ".joblib")
+# Columns whose labels are printed.
+SHOWN_COLUMNS = 12
 
 
 class Parser(argparse.ArgumentParser):
@@ -170,6 +180,9 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", metavar="COLUMN", help="array or column (split, if there)")
     parser.add_argument("--scores", nargs="+", metavar="COLUMN", help="array or columns of scores")
     parser.add_argument(
+        "--pos-label", metavar="LABEL", help="of one column: the label that it is the score of"
+    )
+    parser.add_argument(
         "--input", choices=["auto", "logits", "proba"], help="what the scores are, if not plain"
     )
 
@@ -206,7 +219,7 @@ def run_compare(args: argparse.Namespace) -> str:
     if y.size and (y == y[0]).all():
         raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
     rows: dict[str, Any] = {"cv": args.cv, "test": None, "input": found.input}
-    rows["classes"] = found.classes
+    rows["classes"], rows["pos_label"] = found.classes, event_of(args.pos_label, y)
     if test is not None:
         X, y, rows["test"] = X[~test], y[~test], (X[test], y[test])
     frame = compare_calibrators(
@@ -226,6 +239,7 @@ def run_compare(args: argparse.Namespace) -> str:
     before = predict_held_out(IdentityCalibrator(), data).pooled()
     lines = [
         describe(args.file, data, before, test is not None, args.cv),
+        columns_of(found, data.classes, data.event),
         "",
         in_columns(means_table(frame)),
         "",
@@ -326,10 +340,14 @@ def run_measure(args: argparse.Namespace) -> str:
     found = read(args)
     X, y = found.scores, found.labels
     assert y is not None
-    identity = IdentityCalibrator(input=found.input, classes=found.classes).fit(X, y)
+    data = read_rows(
+        X, y, None, input=found.input, classes=found.classes, pos_label=event_of(args.pos_label, y)
+    )
     rows = slice(None) if found.test is None else found.test
-    P, classes = identity.predict_proba(X[rows]), identity.classes_
-    predictions = check_predictions(y[rows], P, None, classes)
+    classes, event = data.classes, data.event
+    pos_label = None if event is None else classes.tolist()[event]
+    P = fit_calibrator(IdentityCalibrator(), data).predict_proba(data.scores[rows])
+    predictions = check_predictions(y[rows], P, None, classes, pos_label)
     n, n_classes = predictions.P.shape
     resamples = affordable_resamples(n, n_classes) if args.resamples is None else args.resamples
     table = [["metric", "value", "95 % interval", "if calibrated", "p-value"]]
@@ -347,6 +365,7 @@ def run_measure(args: argparse.Namespace) -> str:
             "n_resamples": resamples,
             "random_state": args.seed,
             "labels": classes,
+            "pos_label": pos_label,
         }
         interval = bootstrap_interval(metric, y[rows], P, **keywords)
         chance = calibration_test(metric, y[rows], P, **keywords)
@@ -362,7 +381,8 @@ def run_measure(args: argparse.Namespace) -> str:
     which = "" if found.test is None else " of the test split"
     return "\n".join(
         [
-            f"{args.file}: {n:,} rows{which}, {n_classes} classes, {KINDS[identity.input_]}",
+            f"{args.file}: {n:,} rows{which}, {n_classes} classes, {KINDS[data.kind]}",
+            columns_of(found, classes, event),
             "",
             in_columns(table),
             "",
@@ -380,9 +400,64 @@ def run_apply(args: argparse.Namespace) -> str:
     classes = np.asarray(calibrator.classes_)
     found = read(args, classes)
     # In two dimensions, so that a wrong number of columns is said as such.
-    P = calibrator.predict_proba(found.scores.reshape(len(found.scores), -1))
+    X = found.scores.reshape(len(found.scores), -1)
+    if found.classes is not None and X.shape[1] > 1:
+        X = X[:, places(classes, found.classes)]
+    event = None
+    if X.shape[1] == 1 and classes.size == 2:
+        pos_label = event_of(args.pos_label, classes)
+        event = read_event(classes, classes, pos_label, name="y", X="X").column
+        if calibrator.n_features_in_ == 2:
+            pair = two_columns(X, calibrator.input_)
+            X = pair if event == 1 else pair[:, ::-1]
+        elif event == 0:
+            raise ValueError(
+                f"--pos-label {args.pos_label}: the calibrator was fitted on one column, the score "
+                f"of {classes[1]}"
+            )
+    P = calibrator.predict_proba(X)
     write_predictions(args.output, P, classes, found)
-    return f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities"
+    return (
+        f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities\n"
+        + columns_of(found, classes, event)
+    )
+
+
+def places(classes: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
+    """Return where each class of a calibrator stands among the columns of a file."""
+    place = {str(label): k for k, label in enumerate(known.tolist())}
+    texts = [str(label) for label in classes.tolist()]
+    if set(place) != set(texts):
+        raise ValueError(
+            f"the columns are those of the labels {shown(known.tolist())}, but the calibrator was "
+            f"fitted on {shown(classes.tolist())}"
+        )
+    return np.array([place[text] for text in texts], dtype=np.intp)
+
+
+def event_of(text: str | None, y: NDArray[Any]) -> Any:
+    """Return the label that is written as `text` on the command line, None if none is given."""
+    if text is None:
+        return None
+    known = np.unique(check_labels(y, "y")).tolist()
+    for label in known:
+        if str(label) == text:
+            return label
+    raise ValueError(f"--pos-label {text} is not one of the labels {shown(known)}")
+
+
+def columns_of(found: SavedPredictions, classes: NDArray[Any], event: int | None) -> str:
+    """Say which column was taken for which label."""
+    labels = classes.tolist()
+    if event is not None and found.scores.reshape(len(found.scores), -1).shape[1] == 1:
+        name = found.columns[0] if found.columns else "the array"
+        return f"column: {name} is the score of {labels[event]}"
+    given = classes if found.columns is not None or found.classes is None else found.classes
+    names = found.columns or [str(k) for k in range(len(labels))]
+    pairs = [f"{name} is {label}" for name, label in zip(names, given.tolist(), strict=True)]
+    told = ", ".join(pairs[:SHOWN_COLUMNS]) + (", ..." if len(pairs) > SHOWN_COLUMNS else "")
+    how = "in the order of the sorted labels" if found.classes is None else "by name"
+    return f"columns, {how}: {told}"
 
 
 def written(args: argparse.Namespace) -> list[str]:
@@ -399,7 +474,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         printed = run(args)
     except (OSError, ValueError, TypeError, ImportError, zipfile.BadZipFile, zlib.error) as error:
         where = getattr(error, "filename", None) or args.file
-        reason = getattr(error, "strerror", None) or in_file_words(str(error), args.file)
+        reason = getattr(error, "strerror", None) or in_file_words(
+            str(error), args.file, args.labels
+        )
         named = [p for p in (args.file, *written(args)) if reason.startswith(p)]
         text = " ".join((reason if named else f"{where}: {reason}").split())
         sys.stderr.write(f"python -m skcalib {args.command}: error: {text}\n")

@@ -17,21 +17,29 @@ from skcalib._affine_softmax import affine_softmax
 from skcalib._blocks import column_blocks, each_block, transpose_into
 from skcalib._fitted import check_number, check_numbers
 from skcalib._inputs import (
-    Survey,
-    as_columns,
-    as_matrix,
-    check_kind,
+    binary_classes,
     check_labels,
     check_lengths,
-    check_possible,
+    check_sorted,
     check_weight,
     drop_weightless,
     encode_labels,
+    name_columns,
+)
+from skcalib._named_columns import column_names, match_names, take_columns
+from skcalib._newton import Penalty
+from skcalib._score_checks import (
+    SUM_TOLERANCE_DECLARED,
+    Survey,
+    as_columns,
+    as_matrix,
+    cannot_be_proba,
+    check_kind,
+    check_possible,
     resolve_kind,
     survey,
     together,
 )
-from skcalib._newton import Penalty
 from skcalib._simplex import FloatArray, Kind, Scores, normalise_rows
 
 Float64Array = NDArray[np.float64]
@@ -103,7 +111,9 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, K), (n, 1) or (n,)
             Logits or class probabilities, a column for each class in sorted order; one column
-            is a binary logit or the probability of the second class. Logits may be -inf.
+            is a binary logit or the probability of the second of the sorted classes. A frame
+            whose columns are named by the labels ("cat", "dog" or "prob_cat", "prob_dog") is
+            read by name. Logits may be -inf.
         y : array-like of shape (n,)
             Labels.
         sample_weight : array-like of shape (n,), default=None
@@ -118,24 +128,28 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If the scores hold NaN or +inf, could be either logits or probabilities, or do not
-            go with the labels.
+            go with the labels, or if `classes` are not sorted.
         """
         self._validate_params()
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        S = as_matrix(X)
-        found = check_possible(S)
-        kind = resolve_kind(S, found, self.input)
         labels = check_labels(y, warn=True)
+        X, classes = name_columns(X, labels, self.classes, sort=True)
+        S = as_matrix(X)
+        found = check_possible(S, input=self.input)
+        kind = resolve_kind(S, found, self.input)
         check_lengths(labels, S, "y", "X")
         w = check_weight(sample_weight, S.shape[0])
         fitted: dict[str, Any] = {"input_": kind}
         # Whoever says "logits" of rows that lie on the simplex is believed at prediction too.
         fitted["_refuses_simplex"] = kind == "logits" and not found.is_simplex
-        columns = as_columns(S, found, kind)
-        code, fitted["classes_"] = encode_labels(labels, columns.shape[1], self.classes)
+        columns = as_columns(S, found, kind, self.input)
+        if S.shape[1] == 1 and classes is None:
+            classes = binary_classes(labels)
+        code, fitted["classes_"] = encode_labels(labels, columns.shape[1], classes)
+        check_sorted(fitted["classes_"])
         columns, code, w = drop_weightless(columns, code, w)
         scores = Scores(columns, kind, fitted["classes_"], found.reach)
         fitted.update(self._fit(scores, code, w))
@@ -150,7 +164,8 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, K), (n, 1) or (n,)
-            Scores of the kind seen in ``fit`` (`input_`).
+            Scores of the kind seen in ``fit`` (`input_`); a frame whose columns are named by the
+            labels is read by name.
 
         Returns
         -------
@@ -175,12 +190,12 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         None if they have to be looked at as a whole before.
         """
         kind: Kind = self.input_
-        if kind == "logits" and survey(S, slice(0, 1)).is_simplex:
-            return None  # they may all be probabilities
+        if kind == "logits" and self._refuses_simplex and not cannot_be_proba(S):
+            return None
         each: list[Survey] = []
 
         def look(rows: slice) -> float:
-            each.append(survey(S, rows))
+            each.append(survey(S, rows, tolerance=SUM_TOLERANCE_DECLARED))
             return each[-1].reach
 
         Q = self._map(Scores(S, kind, look=look))
@@ -194,6 +209,10 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
     def _as_seen(self, X: ArrayLike) -> FloatArray:
         """Return an array of as many columns as seen in ``fit``, with the same names."""
         check_is_fitted(self)
+        names = column_names(X)
+        if names is not None and len(names) == self.classes_.size:
+            named = match_names(names, self.classes_, True, "X")
+            X = X if named is None else take_columns(X, named.order)
         S = as_matrix(X)
         if S.shape[1] == 1 < self.n_features_in_ and np.asarray(X).ndim == 1:
             raise ValueError(
@@ -206,8 +225,8 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
 
     def _check_scores(self, S: FloatArray) -> Scores:
         """Return scores to answer, of the kind seen in ``fit``."""
-        found = check_possible(S)
         kind: Kind = self.input_
+        found = check_possible(S, input=kind)
         check_kind(S, found, kind, self._refuses_simplex)
         return Scores(as_columns(S, found, kind), kind, reach=found.reach)
 

@@ -28,7 +28,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 
 from skcalib._base import ScoreCalibrator
 from skcalib._calibrator_names import calibrators_by_name
-from skcalib._inputs import check_labels, check_weight, encode_labels, reading
+from skcalib._inputs import check_labels, check_weight, encode_labels
 from skcalib._responses import (
     RESPONSES,
     align_columns,
@@ -36,6 +36,7 @@ from skcalib._responses import (
     class_scores,
     response_kind,
 )
+from skcalib._score_checks import reading
 from skcalib._simplex import FloatArray, Kind, Scores
 from skcalib.calibrators import TemperatureScaling
 

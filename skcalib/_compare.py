@@ -138,6 +138,7 @@ def compare_calibrators(
     sample_weight: ArrayLike | None = None,
     input: str = "auto",
     classes: ArrayLike | None = None,
+    pos_label: Any = None,
     n_resamples: int | None = None,
     confidence_level: float = 0.95,
     random_state: Any = None,
@@ -184,7 +185,11 @@ def compare_calibrators(
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are; decided once, for all folds.
     classes : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y`.
+        Labels of the columns, in their order; needed where they cannot be told from `y`.
+    pos_label : label, default=None
+        The event whose probability calibration errors measure. Of one column, which is the
+        probability or the logit of that event, None means 1 or True of labels {0, 1}, {-1, 1}
+        or booleans; others need it. Of more columns, None means what each metric says.
     n_resamples : int, default=None
         Resamples behind the interval of a metric that is not a mean over rows; None means 200,
         or fewer, at least 20, where n K is large. 0 means no such intervals.
@@ -253,7 +258,9 @@ def compare_calibrators(
     True
     """
     check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
-    data = open_rows(X, y, sample_weight, cv=cv, test=test, input=input, classes=classes)
+    data = open_rows(
+        X, y, sample_weight, cv=cv, test=test, input=input, classes=classes, pos_label=pos_label
+    )
     measures = as_measures(METRICS if metrics is None else metrics)
     named, left_out = _choose(calibrators, data.classes.size)
     measured = data.measured()

@@ -15,7 +15,17 @@ WORDS = (
     (r"\b(?:test )?(?:X|y_proba) contains\b", "the scores contain"),
     (r"\b(?:test )?(?:X|y_proba)(?=:| has)", "scores"),
     (r"\b(?:y|y_true) has (\d+ distinct labels)", r"there are \1"),
+    (r"\b(?:y|y_true) has the labels", "the labels are"),
+    (r"\b(?:X|y_proba) is one column", "there is one column of scores"),
+    (r"pass pos_label= with the label that it is the probability of, such as pos_label='?(.*?)'?\.",
+     r"name the label that it is the score of, such as --pos-label \1"),
+    (r"\bpos_label=", "--pos-label "),
     (r"\b(?:test )?(?:y|y_true) (contain|mixe?)s\b", r"the labels \1"),
+    (r"Repair such rows and pass input='proba', or pass input='logits' if these are logits",
+     "Repair such rows, or pass --input logits if these are logits"),
+    (r"Divide each row by its sum if these are percentages or counts; pass input='logits'.*",
+     "Divide each row by its sum if these are percentages or counts; pass --input logits if these "
+     "are logits"),
     (r"\b(?:test )?(?:y|y_true)(?=:| has| should)", "labels"),
     (r"\b([Pp])ass input='logits' if these are logits;.*", rf"\1ass {LOGITS_OR_NOT}"),
     (r"pass probabilities whose rows sum to 1, or input='logits'", "probabilities sum to 1 in each "
@@ -37,7 +47,7 @@ WORDS = (
 )  # fmt: skip
 
 
-def in_file_words(message: str, path: str) -> str:
+def in_file_words(message: str, path: str, labels: str | None = None) -> str:
     """Say an error of the library to someone who has a file and a command line.
 
     Parameters
@@ -46,6 +56,8 @@ def in_file_words(message: str, path: str) -> str:
         What the library says.
     path : str
         The file of predictions; its ending decides how columns get names.
+    labels : str, default=None
+        The array or column of labels, if it is not called "labels".
 
     Returns
     -------
@@ -58,4 +70,6 @@ def in_file_words(message: str, path: str) -> str:
         named = r"name the \1 columns by the labels, such as cat and dog, or p_cat and p_dog"
     for said, meant in ((r"pass classes= with the (\d+) labels of the columns", named), *WORDS):
         message = re.sub(said, meant, message)
-    return message
+    if labels is None:
+        return message
+    return re.sub(r"^(?:the )?labels(?=:| )", f"the labels {labels!r}", message)

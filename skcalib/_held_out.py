@@ -17,18 +17,24 @@ from sklearn.utils.metaestimators import available_if
 from skcalib._calibrated_classifier import CalibratedClassifier
 from skcalib._inputs import (
     Predictions,
+    check_classes,
+    check_labels,
+    check_lengths,
+    check_option,
+    check_predictions,
+    check_weight,
+    class_column,
+    drop_weightless,
+    encode_labels,
+    name_columns,
+    read_event,
+)
+from skcalib._score_checks import (
     Survey,
     as_columns,
     as_matrix,
     check_kind,
-    check_labels,
-    check_lengths,
-    check_option,
     check_possible,
-    check_predictions,
-    check_weight,
-    drop_weightless,
-    encode_labels,
     reading,
     resolve_kind,
 )
@@ -39,7 +45,8 @@ class HeldOutRows(NamedTuple):
     """Scores and labels behind the door, and which rows are fitted on and which measured.
 
     ``scores (n, K)``; ``code (n,)`` columns of the true classes; ``w (n,)`` weights, all above 0,
-    None if none were given; ``splits``, pairs of row numbers (fitted on, measured).
+    None if none were given; ``splits``, pairs of row numbers (fitted on, measured); ``event``,
+    the column of the one event that is measured, None for all classes.
     """
 
     scores: FloatArray
@@ -48,6 +55,7 @@ class HeldOutRows(NamedTuple):
     classes: NDArray[Any]
     w: NDArray[np.float64] | None
     splits: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+    event: int | None = None
 
     def measured(self) -> NDArray[np.intp]:
         """Return the measured rows of all splits, one after the other."""
@@ -64,8 +72,10 @@ class HeldOutFit(NamedTuple):
         """Return the predictions of all splits as one."""
         if len(self.folds) == 1:
             return self.folds[0]
-        P, code, w, classes = zip(*self.folds, strict=True)
-        return Predictions(np.concatenate(P), np.concatenate(code), np.concatenate(w), classes[0])
+        P, code, w, classes, event = zip(*self.folds, strict=True)
+        return Predictions(
+            np.concatenate(P), np.concatenate(code), np.concatenate(w), classes[0], event[0]
+        )
 
 
 class ScoresAsGiven(ClassifierMixin, BaseEstimator):
@@ -114,22 +124,44 @@ def open_rows(
     test: tuple[Any, ...] | None,
     input: str,
     classes: ArrayLike | None,
+    pos_label: Any = None,
 ) -> HeldOutRows:
     """Check everything once; rows of weight 0 are left out before the folds are made."""
+    data = read_rows(
+        X, y, sample_weight, test=test, input=input, classes=classes, pos_label=pos_label
+    )
+    if test is not None:
+        return data
+    return data._replace(splits=_folds(cv, data.scores, data.classes[data.code]))
+
+
+def read_rows(
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    *,
+    test: tuple[Any, ...] | None = None,
+    input: str,
+    classes: ArrayLike | None,
+    pos_label: Any = None,
+) -> HeldOutRows:
+    """Check rows, without folds: the one split is that of the test rows, if there are any."""
     check_option("input", input, ("auto", "logits", "proba"))
-    S, found, labels, w = _open(X, y, sample_weight, "X", "y")
+    S, found, labels, w, known = _open(X, y, sample_weight, classes, input, "X", "y")
     kind = resolve_kind(S, found, input)
-    columns = as_columns(S, found, kind)
+    columns = as_columns(S, found, kind, input)
     n_fit = int((w > 0).sum())
     weighted = sample_weight is not None
     if test is not None:
         if not isinstance(test, tuple | list) or len(test) not in (2, 3):
             raise ValueError("test must be (X, y) or (X, y, sample_weight) of rows to measure on.")
         X_test, y_test, given = (*test, None)[:3]
-        S_test, found_test, labels_test, w_test = _open(X_test, y_test, given, "test X", "test y")
+        S_test, found_test, labels_test, w_test, _ = _open(
+            X_test, y_test, given, known if classes is None else classes, kind, "test X", "test y"
+        )
         certain = kind == "logits" and not found.is_simplex
         check_kind(S_test, found_test, kind, certain, "test X")
-        columns_test = as_columns(S_test, found_test, kind)
+        columns_test = as_columns(S_test, found_test, kind, name="test X")
         if columns_test.shape[1] != columns.shape[1]:
             raise ValueError(
                 f"test X has scores of {columns_test.shape[1]} classes but X of "
@@ -139,23 +171,49 @@ def open_rows(
         labels = check_labels([*labels.tolist(), *labels_test.tolist()])
         w = np.concatenate([w, w_test])
         weighted = weighted or given is not None
-    code, known = encode_labels(labels, columns.shape[1], classes)
-    columns, code, w = drop_weightless(columns, code, w)
-    if test is not None:
-        splits = [(np.arange(n_fit), np.arange(n_fit, code.size))]
+    event: int | None = None
+    if S.shape[1] == 1:
+        read = read_event(labels, known, pos_label, name="y", argument="classes", X="X")
+        known, event = read.classes, read.column
+        code = np.where(read.hit, event, 1 - event)
+        columns = columns if event == 1 else columns[:, ::-1]
     else:
-        splits = _folds(cv, columns, known[code])
-    return HeldOutRows(columns, kind, code, known, w if weighted else None, splits)
+        code, known = encode_labels(labels, columns.shape[1], known)
+        event = None if pos_label is None else class_column(pos_label, known, "pos_label")
+    columns, code, w = drop_weightless(columns, code, w)
+    splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]
+    return HeldOutRows(columns, kind, code, known, w if weighted else None, splits, event)
+
+
+class _Opened(NamedTuple):
+    S: FloatArray
+    found: Survey
+    labels: NDArray[Any]
+    w: NDArray[np.float64]
+    classes: ArrayLike | None  # sorted, as the columns of S; None where nothing says them
 
 
 def _open(
-    X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, X_name: str, y_name: str
-) -> tuple[FloatArray, Survey, NDArray[Any], NDArray[np.float64]]:
-    S = as_matrix(X, X_name)
-    found = check_possible(S, X_name)
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    classes: ArrayLike | None,
+    input: str,
+    X_name: str,
+    y_name: str,
+) -> _Opened:
     labels = check_labels(y, y_name)
+    named, known = name_columns(X, labels, classes, name=X_name, sort=True)
+    S = as_matrix(named, X_name)
+    if known is classes is not None:  # not read by name: `classes` say the order of the columns
+        given = check_classes(classes, max(S.shape[1], 2), "classes")
+        order = np.argsort(given)
+        if S.shape[1] > 1 and (order != np.arange(order.size)).any():
+            S = S[:, order]
+        known = given[order]
+    found = check_possible(S, X_name, input)
     check_lengths(labels, S, y_name, X_name)
-    return S, found, labels, check_weight(sample_weight, S.shape[0])
+    return _Opened(S, found, labels, check_weight(sample_weight, S.shape[0]), known)
 
 
 def _folds(
@@ -202,5 +260,6 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
         seconds.append(time.perf_counter() - start)
         P = fitted.predict_proba(data.scores[test])
         weight = None if data.w is None else data.w[test]
-        folds.append(check_predictions(data.classes[data.code[test]], P, weight, data.classes))
+        checked = check_predictions(data.classes[data.code[test]], P, weight, data.classes)
+        folds.append(checked._replace(event=data.event))
     return HeldOutFit(folds, seconds)

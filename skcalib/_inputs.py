@@ -1,30 +1,23 @@
-"""Floor 0: the one door. Labels become codes, scores and probabilities become checked arrays.
+"""Floor 0: checks of labels, weights, predictions and keywords.
 
-Nothing behind this file validates anything. Every message says what is wrong, where (the first
-row or label), and the mend.
+Nothing behind this file checks its arguments again. Every message says what is wrong, where (the
+first row or label), and the way out.
 """
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, check_random_state, column_or_1d
+from sklearn.utils import check_random_state, column_or_1d
 
-from skcalib._blocks import light_blocks, map_blocks
-from skcalib._row_view import clip_to_unit, pick_rows
-from skcalib._simplex import FloatArray, Kind
+from skcalib._named_columns import column_names, match_names, take_columns
+from skcalib._row_view import pick_rows
+from skcalib._score_checks import as_columns, as_matrix, check_possible, first_flaw, reading
+from skcalib._simplex import FloatArray
 
-# Rows of float16 probabilities, summed exactly, stay within 5e-4 of 1.
-ROW_SUM_TOLERANCE = 1e-3
-# A float32 softmax can return 1 + 1e-7: rounding, not a logit.
-RANGE_TOLERANCE = 1e-6
-# The difference of two logits stays within float64.
-FARTHEST = 1e307
 # The sum of all weights, so that neither it nor its square leaves the range of float64.
 WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
 # More bins, knots or resamples than this are a slip, and end in an error of NumPy's or worse.
@@ -35,7 +28,9 @@ class Predictions(NamedTuple):
     """Checked predictions: what every metric works on.
 
     ``P (n, K)`` probabilities, ``code (n,)`` column of the true class, ``w (n,)`` float64
-    weights, ``classes (K,)`` sorted labels. What rows of weight 0 or rounding leave of a large
+    weights, ``classes (K,)`` labels of the columns. ``event`` is None, or the column of the one
+    event that is measured: because a single column of probabilities was given, which stands here
+    as two, or because ``pos_label`` named it. What rows of weight 0 or rounding leave of a large
     array is a `RowView`, which is read as an array is.
     """
 
@@ -43,219 +38,12 @@ class Predictions(NamedTuple):
     code: NDArray[np.intp]
     w: NDArray[np.float64]
     classes: NDArray[Any]
+    event: int | None = None
 
-
-def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
-    """Return `X` as a non-empty 2-D array of float32 or float64; 1-D becomes one column."""
-    if X is None or np.isscalar(X) or getattr(X, "ndim", None) == 0:
-        raise ValueError(
-            f"Expected 2D array, got {'None' if X is None else 'scalar array'} instead: {name} "
-            "must be (n, K) scores or (n,) scores of the second class. Reshape your data."
-        )
-    # Nothing to convert: looking for frames takes as long as an error of a few thousand rows.
-    if type(X) is np.ndarray and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.size:
-        return X
-    with reading(name, X, "pass (n, K) or (n,) numbers"):
-        # Frames of pandas and sparse matrices have no cheap array; scikit-learn knows them.
-        if not (hasattr(X, "iloc") or hasattr(X, "tocsr") or isinstance(X, np.matrix)):
-            X = np.asarray(X)
-        types = np.atleast_1d(np.asarray(getattr(X, "dtypes", getattr(X, "dtype", None))))
-        if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in types):
-            raise TypeError("dates and spans of time are no scores")
-        half = types.size == 1 and types[0] == np.float16
-        array = check_array(
-            X,
-            dtype=[np.float32] if half else [np.float64, np.float32],
-            ensure_2d=False,
-            ensure_all_finite=False,
-            input_name=name,
-        )
-    return array[:, None] if array.ndim == 1 else array
-
-
-@contextmanager
-def reading(name: str, given: Any, mend: str) -> Iterator[None]:
-    """Name the argument in whatever its conversion to an array raises, in one line."""
-    if np.ma.is_masked(given):
-        raise ValueError(f"{name} has masked entries; drop or fill such rows.")
-    try:
-        # Numbers beyond float64 become infinite, which is refused where it is said where.
-        with np.errstate(over="ignore"):
-            yield
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(" .:")
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name}: {line}; {mend}.") from error
-
-
-class Survey(NamedTuple):
-    """What one pass over scores finds: their range, and the first rows off the simplex."""
-
-    low: float
-    high: float
-    flawed: slice | None
-
-    @property
-    def reach(self) -> float:
-        """What no value exceeds in absolute value."""
-        return max(-self.low, self.high)
-
-    @property
-    def in_unit_interval(self) -> bool:
-        """Whether all values lie in [0, 1], up to rounding."""
-        return self.low >= -RANGE_TOLERANCE and self.high <= 1 + RANGE_TOLERANCE
-
-    @property
-    def is_simplex(self) -> bool:
-        """Whether every row is a probability vector (one column: every value in [0, 1])."""
-        return self.flawed is None
-
-    @property
-    def is_rounded(self) -> bool:
-        """Whether rounding left a value outside [0, 1]."""
-        return self.low < 0 or self.high > 1
-
-
-def survey(S: FloatArray, rows: slice, name: str = "X") -> Survey:
-    """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; return what is found."""
-    block, single = S[rows], S.shape[1] == 1
-    if _are_unit(block):
-        low, high = 0.0, 1.0
-    else:
-        low, high = float(block.min()), float(block.max())
-    if not high < np.inf:  # also true of NaN
-        raise ValueError(_not_a_number(block, rows.start, name))
-    if low == -np.inf and not single:
-        dead = np.flatnonzero(np.isneginf(block).all(axis=1))
-        if dead.size:
-            raise ValueError(
-                f"{name}: every logit of row {rows.start + dead[0]} is -inf; a row needs at "
-                "least one class that is possible."
-            )
-    if high > FARTHEST or -np.inf < low < -FARTHEST:
-        raise ValueError(
-            f"{name} holds logits beyond {FARTHEST:g} in absolute value, whose differences "
-            "are no numbers; divide all by a constant."
-        )
-    found = Survey(low, high, None)
-    if found.in_unit_interval and (single or not (_excess(block) > ROW_SUM_TOLERANCE).any()):
-        return found
-    return found._replace(flawed=rows)
-
-
-def together(each: list[Survey]) -> Survey:
-    """Return what surveys of the blocks of an array, in any order, found."""
-    flawed = [part.flawed for part in each if part.flawed is not None]
-    return Survey(
-        min(part.low for part in each),
-        max(part.high for part in each),
-        min(flawed, key=lambda rows: rows.start, default=None),
-    )
-
-
-def check_possible(S: FloatArray, name: str = "X") -> Survey:
-    """Refuse NaN, +inf, and rows whose every logit is -inf; return what the pass found."""
-    blocks, at_a_time = light_blocks(S.shape[0], S.shape[1], S.itemsize)
-    return together(list(map_blocks(lambda rows: survey(S, rows, name), blocks, at_a_time)))
-
-
-def _are_unit(block: FloatArray) -> bool:
-    """Whether all lies in [0, 1], in one pass, which most logits end at their first row.
-
-    Read as an unsigned integer, what does not, and NaN too, is larger than 1. (-0.0 is as well;
-    it takes the slower way.)
-    """
-    bits = np.uint32 if block.itemsize == 4 else np.uint64
-    numbers, one = block.view(bits), block.dtype.type(1).view(bits)
-    return bool(numbers[0].max() <= one and numbers.max() <= one)
-
-
-def _not_a_number(block: FloatArray, start: int, name: str) -> str:
-    i, j = np.argwhere(np.isnan(block) | np.isposinf(block))[0]
-    what = "NaN" if np.isnan(block[i, j]) else "infinity"
-    return (
-        f"{name} contains {what} (first at row {start + i}, column {j}); drop or repair such rows."
-    )
-
-
-def _excess(block: FloatArray) -> FloatArray:
-    return np.abs(np.einsum("ij->i", block) - 1.0)
-
-
-def _first_flaw(S: FloatArray, flawed: slice) -> str:
-    """Say which row of a flawed block is the first off the simplex, and why."""
-    block = S[flawed]
-    outside = ~((block >= -RANGE_TOLERANCE) & (block <= 1 + RANGE_TOLERANCE))
-    off = outside.any(axis=1)
-    if S.shape[1] > 1:
-        off |= _excess(block) > ROW_SUM_TOLERANCE
-    i = int(np.flatnonzero(off)[0])
-    if outside[i].any():
-        why = f"holds {block[i, outside[i]][0]:.6g}, outside [0, 1]"
-    else:
-        why = f"sums to {block[i].sum(dtype=np.float64):.6g}, not 1"
-    return f"row {flawed.start + i} {why}"
-
-
-def resolve_kind(S: FloatArray, found: Survey, input: str, name: str = "X") -> Kind:
-    """Decide, once, whether checked scores are logits or probabilities.
-
-    Raises
-    ------
-    ValueError
-        If ``input="proba"`` and a row is not a probability vector, or if ``input="auto"`` and
-        the scores could be either.
-    """
-    if input == "logits":
-        return "logits"
-    if found.flawed is None:
-        return "proba"
-    if input == "proba":
-        raise ValueError(
-            f"{name}: {_first_flaw(S, found.flawed)}, but input='proba' was given; pass "
-            "probabilities whose rows sum to 1, or input='logits'."
-        )
-    if not found.in_unit_interval:
-        return "logits"
-    raise ValueError(
-        f"{name}: all values lie in [0, 1] but {_first_flaw(S, found.flawed)}: logits or "
-        "probabilities? Pass input='logits' if these are logits; divide each row by its sum if "
-        "these are probabilities."
-    )
-
-
-def check_kind(S: FloatArray, found: Survey, kind: Kind, certain: bool, name: str = "X") -> None:
-    """Refuse scores of another kind than the one decided in fit.
-
-    A single row, or one column, of logits may lie on the simplex by chance: only a batch of
-    rows that all do is certain to be probabilities, and only if the fitted ones were not so
-    (`certain`).
-    """
-    if kind == "proba":
-        if found.flawed is not None:
-            raise ValueError(
-                f"{name}: {_first_flaw(S, found.flawed)}, but this calibrator was fitted on "
-                "probabilities (input_='proba'); pass probabilities, or fit it again on logits."
-            )
-    elif certain and S.shape[0] > 1 and S.shape[1] > 1 and found.is_simplex:
-        raise ValueError(
-            f"{name}: all rows are probability vectors (row 0 sums to 1), but this calibrator "
-            "was fitted on logits (input_='logits'); pass logits, or fit it again on "
-            "probabilities."
-        )
-
-
-def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
-    """Write one column in two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second)."""
-    if S.shape[1] > 1:
-        return S
-    first = np.zeros_like(S) if kind == "logits" else 1 - S
-    return np.hstack([first, S])
-
-
-def as_columns(S: FloatArray, found: Survey, kind: Kind) -> FloatArray:
-    """One column for each class; probabilities that rounding left outside [0, 1] are mended."""
-    return two_columns(clip_to_unit(S) if kind == "proba" and found.is_rounded else S, kind)
+    def of_event(self) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return the probability of the event ``(n,)``, and whether it happened."""
+        assert self.event is not None
+        return self.P[:, self.event], self.code == self.event
 
 
 def check_weight(
@@ -411,15 +199,15 @@ def encode_labels(
     name: str = "y",
     argument: str = "classes",
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Map checked labels to columns: ``code (n,)`` and the sorted ``classes (n_classes,)``.
+    """Map checked labels to columns: ``code (n,)`` and the ``classes (n_classes,)``.
 
-    `classes` if given; else the distinct labels when there are `n_classes` of them; else
-    ``0..n_classes-1`` when all labels are integers in that range and 0 occurs; two booleans
-    need not both occur.
+    `classes` if given, in their order; else the distinct labels, sorted, when there are
+    `n_classes` of them; else ``0..n_classes-1`` when all labels are integers in that range and 0
+    occurs; two booleans need not both occur.
     """
     distinct, inverse = _distinct(y)
     if classes is not None:
-        known = _check_classes(classes, n_classes, argument)
+        known = check_classes(classes, n_classes, argument)
         position = {label: k for k, label in enumerate(known.tolist())}
         column = np.array([position.get(label, -1) for label in distinct.tolist()], dtype=np.intp)
         if (column < 0).any():
@@ -427,7 +215,7 @@ def encode_labels(
             label = distinct.tolist()[inverse[row]]
             raise ValueError(
                 f"{name}: label {label!r} at row {row} is not in {argument}={known.tolist()}; "
-                f"mend the label or add it to {argument}."
+                f"correct the label or add it to {argument}."
             )
         return column[inverse], known
     if distinct.size == n_classes:
@@ -461,17 +249,126 @@ def _distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return distinct, place
 
 
-def _check_classes(classes: ArrayLike, n_classes: int, argument: str) -> NDArray[Any]:
+def check_classes(classes: ArrayLike, n_classes: int, argument: str) -> NDArray[Any]:
+    """Return the labels of the columns, in their order: as many as columns, each once."""
     known = check_labels(classes, argument)
-    distinct = np.unique(known)
-    if distinct.size != known.size:
+    if np.unique(known).size != known.size:
         raise ValueError(f"{argument}={known.tolist()} has a label twice; give each label once.")
-    if distinct.size != n_classes:
+    if known.size != n_classes:
         raise ValueError(
-            f"{argument} has {distinct.size} labels but there are {n_classes} columns of scores; "
+            f"{argument} has {known.size} labels but there are {n_classes} columns of scores; "
             "give one label for each column."
         )
-    return distinct
+    return known
+
+
+def check_sorted(classes: NDArray[Any], argument: str = "classes", X: str = "X") -> None:
+    """Refuse classes that are not sorted: a classifier's columns follow its sorted classes."""
+    order = np.argsort(classes)
+    if (order != np.arange(order.size)).any():
+        raise ValueError(
+            f"{argument}={shown(classes.tolist())} is not sorted, as the columns of a classifier "
+            f"are: pass {X}[:, order] and {argument}[order] with order = "
+            f"np.argsort({argument}), here {shown(order.tolist())}."
+        )
+
+
+def name_columns(
+    X: Any,
+    y: NDArray[Any],
+    classes: ArrayLike | None,
+    *,
+    name: str = "X",
+    argument: str = "classes",
+    sort: bool = False,
+) -> tuple[Any, ArrayLike | None]:
+    """Return scores with columns in the order of their labels, if a frame names them so.
+
+    Also return those labels: `classes`, in their order unless they are to be sorted, or those
+    that the names say, sorted. Anything else is returned as it came.
+    """
+    names = column_names(X, name)
+    if names is None or not y.size:
+        return X, classes
+    if classes is None:
+        found = match_names(names, _distinct(y)[0], False, name)
+    else:
+        known = check_classes(classes, len(names), argument)
+        found = match_names(names, np.sort(known) if sort else known, True, name)
+    if found is None:
+        return X, classes
+    return take_columns(X, found.order), found.classes
+
+
+def binary_classes(y: NDArray[Any]) -> NDArray[Any] | None:
+    """Return both labels where those that occur tell: of {0, 1}, {-1, 1} or booleans."""
+    present = set(_distinct(y)[0][:3].tolist())
+    if y.dtype.kind == "b":
+        return np.array([False, True])
+    if y.dtype.kind in "iuf" and present and present <= {0, 1}:
+        return np.array([0, 1], dtype=y.dtype)
+    if y.dtype.kind in "if" and present and present <= {-1, 1}:
+        return np.array([-1, 1], dtype=y.dtype)
+    return None
+
+
+class Event(NamedTuple):
+    """What one column is the probability of: ``hit (n,)``, the two ``classes``, its column."""
+
+    hit: NDArray[np.bool_]
+    classes: NDArray[Any]
+    column: int
+
+
+def read_event(
+    y: NDArray[Any],
+    labels: ArrayLike | None,
+    pos_label: Any,
+    *,
+    name: str = "y_true",
+    argument: str = "labels",
+    X: str = "y_proba",
+) -> Event:
+    """Decide which label one column of probabilities speaks of.
+
+    That is `pos_label`; without it 1 of {0, 1} or {-1, 1}, and True.
+    """
+    known = _distinct(y)[0] if labels is None else np.unique(check_classes(labels, 2, argument))
+    if labels is not None:
+        encode_labels(y, 2, known, name=name, argument=argument)  # refuses other labels
+    present = known.tolist()
+    if known.size > 2:
+        example = present[-1] if pos_label is None else pos_label
+        raise ValueError(
+            f"{name} has {known.size} distinct labels but {X} is one column, the probability of "
+            f"one event: pass a column for each label, or {name} == {shown(example)}."
+        )
+    if pos_label is None:
+        classes = binary_classes(known)
+        if classes is None:
+            raise ValueError(
+                f"{X} is one column and {name} has the labels {present}: pass pos_label= with the "
+                f"label that it is the probability of, such as pos_label={present[-1]!r}."
+            )
+        return Event(y == classes[1], classes, 1)
+    if known.size == 1 and _is_other_label(pos_label, known):
+        known = np.unique(np.array([present[0], pos_label]))
+    elif known.size == 1:
+        other = f"not {present[0]}" if known.dtype.kind in "UO" else _other_number(present[0])
+        known = np.unique(np.array([present[0], other]))
+    column = class_column(pos_label, known, "pos_label")
+    return Event(y == known[column], known, column)
+
+
+def _is_other_label(pos_label: Any, known: NDArray[Any]) -> bool:
+    """Whether a label is of the kind of the only one that occurs, and another."""
+    label = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
+    words = known.dtype.kind in "UO"
+    return isinstance(label, str) is words and label != known.tolist()[0]
+
+
+def _other_number(label: Any) -> Any:
+    return not label if isinstance(label, bool) else 0 if label else 1
 
 
 def check_predictions(
@@ -479,28 +376,40 @@ def check_predictions(
     y_proba: ArrayLike,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    pos_label: Any = None,
 ) -> Predictions:
     """Check the arguments of a metric; rows of weight 0 are left out.
 
-    Predictions that came through this door before may stand in the place of `y_proba`, labels
-    and weights included: whoever evaluates a metric a thousand times checks once.
+    Checked predictions may stand in the place of `y_proba`, labels and weights included: a
+    metric that is evaluated a thousand times checks once.
     """
     if isinstance(y_proba, Predictions):
-        return y_proba
+        if pos_label is None:
+            return y_proba
+        return y_proba._replace(event=class_column(pos_label, y_proba.classes, "pos_label"))
+    y = check_labels(y_true, "y_true")
+    y_proba, labels = name_columns(y_proba, y, labels, name="y_proba", argument="labels")
     P = as_matrix(y_proba, "y_proba")
-    found = check_possible(P, "y_proba")
-    if found.flawed is not None:
+    found = check_possible(P, "y_proba", "proba")
+    if not found.is_simplex:
         raise ValueError(
-            f"y_proba: {_first_flaw(P, found.flawed)}; pass class probabilities (the softmax of "
+            f"y_proba: {first_flaw(P, found)}; pass class probabilities (the softmax of "
             "logits, or rows divided by their sum)."
         )
-    P = as_columns(P, found, "proba")
-    y = check_labels(y_true, "y_true")
     check_lengths(y, P, "y_true", "y_proba")
     w = check_weight(sample_weight, P.shape[0])
-    code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")
+    single = P.shape[1] == 1
+    event: int | None
+    P = as_columns(P, found, "proba", name="y_proba")
+    if single:
+        happened, classes, column = read_event(y, labels, pos_label)
+        P = P if column == 1 else P[:, ::-1]
+        code, event = np.where(happened, column, 1 - column), column
+    else:
+        code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")
+        event = None if pos_label is None else class_column(pos_label, classes, "pos_label")
     P, code, w = drop_weightless(P, code, w)
-    return Predictions(P, code, w, classes)
+    return Predictions(P, code, w, classes, event)
 
 
 def check_lengths(y: NDArray[Any], S: FloatArray, y_name: str, S_name: str) -> None:

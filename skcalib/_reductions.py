@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._blocks import LIGHT_AT_A_TIME, each_block, light_blocks, row_blocks
+from skcalib._inputs import Predictions
 from skcalib._simplex import FloatArray, entries_at
 
 # Up to here the largest is found sooner along long columns than along each short row.
@@ -36,6 +37,22 @@ def top_label(P: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
     else:  # each column is read by itself: the block has to stay in the cache
         each_block(reduce, row_blocks(P.shape[0], P.shape[1]), LIGHT_AT_A_TIME)
     return score, predicted
+
+
+def event_or_top(predictions: Predictions) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return score and hit of the event that is measured, or of the top label if there is none."""
+    if predictions.event is not None:
+        return predictions.of_event()
+    score, predicted = top_label(predictions.P)
+    return score, predicted == predictions.code
+
+
+def event_as_classes(predictions: Predictions) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return probabilities and codes: of no event and the event, or of all classes if none."""
+    if predictions.event is None:
+        return predictions.P, predictions.code
+    score, hit = predictions.of_event()
+    return np.column_stack([1 - score, score]), hit.astype(np.intp)
 
 
 def keep_top(P: FloatArray, top: NDArray[np.intp]) -> FloatArray:

@@ -198,10 +198,8 @@ def _pictures(
     for ax, name, predictions in zip(
         sides.subplots(1, 2), ("before", f"after: {chosen}"), (before, after), strict=True
     ):
-        P, code, w, classes = predictions
-        ReliabilityDisplay.from_predictions(
-            classes[code], P, sample_weight=w, labels=classes, ax=ax
-        )
+        checked: Any = predictions  # may stand in the place of labels and probabilities
+        ReliabilityDisplay.from_predictions(checked, checked, ax=ax)
         ax.set_title(name)
     return [
         "<h2>All calibrators</h2>",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skcalib._inputs import as_matrix, check_possible, two_columns
+from skcalib._score_checks import as_matrix, check_possible, two_columns
 from skcalib._simplex import FloatArray, Kind
 
 RESPONSES = ("auto", "decision_function", "predict_proba", "predict_log_proba")

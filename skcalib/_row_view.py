@@ -1,7 +1,7 @@
-"""Floor 0: rows of a large array, chosen and clipped when they are read.
+"""Floor 0: rows of a large array, chosen, clipped and divided by their sums when they are read.
 
 What rows of weight 0 or the rounding of a softmax leave of an array would be a copy as large as the
-array. Kernels read blocks, and so do without: a block is chosen and clipped when it is read.
+array. Kernels read blocks, and so do without: a block is made when it is read.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike, NDArray
 
-from skcalib._blocks import COLUMN_BLOCK_BYTES
-from skcalib._simplex import FloatArray
+from skcalib._blocks import COLUMN_BLOCK_BYTES, each_block, row_blocks
+from skcalib._simplex import FloatArray, row_sums
 
 # Up to this size, that of a few blocks, a copy is made: it is faster to read.
 COPIED_BYTES = COLUMN_BLOCK_BYTES
@@ -27,16 +27,26 @@ def pick_rows(S: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
     if rows.size * S.shape[1] * S.itemsize <= COPIED_BYTES:
         return S[rows]
     if isinstance(S, RowView):
-        S, rows, clipped = S.array, rows if S.rows is None else S.rows[rows], S.clipped
-        return cast(FloatArray, RowView(S, rows, clipped))
+        chosen = rows if S.rows is None else S.rows[rows]
+        return cast(FloatArray, RowView(S.array, chosen, S.clipped, S.divisor))
     return cast(FloatArray, RowView(S, rows))
 
 
-def clip_to_unit(S: FloatArray) -> FloatArray:
-    """Return ``S`` clipped to [0, 1]; a view that is read block by block where that is large."""
-    if S.nbytes <= COPIED_BYTES:
-        return np.clip(S, 0, 1)
-    return cast(FloatArray, RowView(S, clipped=True))
+def clip_and_divide(S: FloatArray, divide: bool) -> FloatArray:
+    """Return ``S`` clipped to [0, 1] or, if asked, clipped at 0 and rows divided by their sums.
+
+    A view that is read block by block where a copy would be large.
+    """
+    divisor = None
+    if divide:
+        divisor = np.empty(S.shape[0])
+
+        def add_up(rows: slice) -> None:
+            divisor[rows] = row_sums(np.maximum(S[rows], 0).astype(np.float64))
+
+        each_block(add_up, row_blocks(*S.shape))
+    view = RowView(S, clipped=True, divisor=divisor)
+    return view[:] if S.nbytes <= COPIED_BYTES else cast(FloatArray, view)
 
 
 class RowView(NDArrayOperatorsMixin):
@@ -51,14 +61,21 @@ class RowView(NDArrayOperatorsMixin):
         Numbers of the rows, in any order, with or without repeats; None for all of them.
     clipped : bool, default=False
         Whether values are clipped to [0, 1].
+    divisor : ndarray of shape (N,), default=None
+        What each row of the array is divided by, after it is clipped.
     """
 
     def __init__(
-        self, array: FloatArray, rows: NDArray[np.intp] | None = None, clipped: bool = False
+        self,
+        array: FloatArray,
+        rows: NDArray[np.intp] | None = None,
+        clipped: bool = False,
+        divisor: NDArray[np.float64] | None = None,
     ) -> None:
         self.array = array
         self.rows = rows
         self.clipped = clipped
+        self.divisor = divisor
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -100,8 +117,15 @@ class RowView(NDArrayOperatorsMixin):
             return np.asarray(self)[key]
         if not isinstance(columns, One):
             return np.asarray(self)[key]
-        block = self.array[self._places(rows), columns]
-        return np.clip(block, 0, 1) if self.clipped else block
+        places = self._places(rows)
+        block = self.array[places, columns]
+        if self.clipped:
+            # A row that is divided by its sum needs no upper bound.
+            block = np.clip(block, 0, 1 if self.divisor is None else None)
+        if self.divisor is not None:
+            divisor = self.divisor[places]
+            block = (block / (divisor[:, None] if block.ndim == 2 else divisor)).astype(self.dtype)
+        return block
 
     def _places(self, rows: Any) -> Any:
         """Where rows of the view lie in the array: a block without a gap is a slice there."""

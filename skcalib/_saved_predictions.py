@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._inputs import check_labels
+from skcalib._named_columns import match_names
+
 if TYPE_CHECKING:
     import pandas as pd
+
+# The way out of names that say some of the labels only.
+BY_OPTION = "name them by --scores in the order of the sorted labels"
 
 SUFFIXES = (".npz", ".csv", ".parquet")
 # What a word of a split means.
@@ -24,7 +30,8 @@ class SavedPredictions(NamedTuple):
     """What a file holds: ``scores (n, K)`` or ``(n,)``, ``labels (n,)``, which rows are test rows.
 
     ``input`` is what the scores are, as a calibrator takes it; ``classes`` the labels of the
-    columns where their names say so; labels, test and classes are None where there are none.
+    columns where the file says them; ``columns`` the names of the columns of a table, in the
+    order of the scores; labels, test, classes and columns are None where there are none.
     """
 
     scores: NDArray[Any]
@@ -32,6 +39,7 @@ class SavedPredictions(NamedTuple):
     labels: NDArray[Any] | None
     test: NDArray[np.bool_] | None
     classes: NDArray[Any] | None
+    columns: list[str] | None = None
 
 
 def read_predictions(
@@ -205,14 +213,12 @@ def _read_table(
                 f"column {name!r} is not of numbers (row 0 has {frame[name].iloc[0]!r}): name the "
                 "columns of scores by --scores"
             )
-    ordered = (
-        None if scores is not None else _columns_by_label(chosen, y if classes is None else classes)
-    )
+    ordered = _columns_by_label(chosen, y, classes, scores is not None)
     if ordered is None:
         _refuse_running_number(frame, chosen)
-        return SavedPredictions(_matrix(frame, chosen), "auto", y, test, None)
+        return SavedPredictions(_matrix(frame, chosen), "auto", y, test, None, chosen)
     columns, classes = ordered
-    return SavedPredictions(_matrix(frame, columns), "auto", y, test, classes)
+    return SavedPredictions(_matrix(frame, columns), "auto", y, test, classes, columns)
 
 
 def _read_frame(path: str) -> pd.DataFrame:
@@ -255,31 +261,30 @@ def _refuse_running_number(frame: pd.DataFrame, columns: Sequence[str]) -> None:
 
 
 def _columns_by_label(
-    columns: Sequence[str], labels: NDArray[Any] | None
+    columns: Sequence[str],
+    labels: NDArray[Any] | None,
+    classes: NDArray[Any] | None,
+    chosen: bool,
 ) -> tuple[list[str], NDArray[Any]] | None:
-    """Order columns whose names end with the labels, such as ``cat`` or ``p_cat``, by label."""
-    if labels is None or len(columns) < 2 or labels.dtype.kind == "f":
+    """Order columns that are named by the labels, such as ``cat`` or ``p_cat``, by label.
+
+    Names that say some of the labels only are refused, unless the caller has `chosen` them.
+    """
+    if len(columns) < 2:
         return None
-    whole = labels.dtype.kind in "iu"
-    distinct = set(labels.tolist())
-    for length in range(min(map(len, columns)) + 1):
-        if len({name[:length] for name in columns}) > 1:
-            break
-        ends = [name[length:] for name in columns]
-        if whole and not all(end.lstrip("-").isdecimal() for end in ends):
-            continue
-        known = np.array([int(end) if whole else end for end in ends])
-        if distinct <= set(known.tolist()) and np.unique(known).size == known.size:
-            order = np.argsort(known)
-            return [columns[i] for i in order], known[order]
-        lost = distinct - set(known.tolist())
-        if not whole and len(lost) < len(distinct):
-            raise ValueError(
-                f"label {min(map(str, lost))!r} is the name of no column, as others are "
-                f"({_shown(columns)}): name the columns by the labels, or name them by --scores in "
-                "the order of the sorted labels"
-            )
-    return None
+    known = classes
+    if known is None:
+        assert labels is not None
+        known = np.unique(check_labels(labels, "y"))
+        if known.dtype.kind == "f":
+            return None
+    try:
+        found = match_names(columns, known, classes is not None, "scores", BY_OPTION)
+    except ValueError:
+        if not chosen:
+            raise
+        return None
+    return None if found is None else ([columns[i] for i in found.order], found.classes)
 
 
 def write_predictions(

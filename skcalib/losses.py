@@ -17,18 +17,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._inputs import (
-    as_matrix,
     check_between,
     check_count,
     check_flags,
     check_labels,
     check_lengths,
     check_option,
-    check_possible,
     check_weight,
-    two_columns,
 )
 from skcalib._kernel_mean import kernel_mean_error, kernel_mean_gradient
+from skcalib._score_checks import as_matrix, check_possible, two_columns
 from skcalib._simplex import LOG_PROBA_MIN
 from skcalib._soft_binning import Kind, Norm, soft_binned_error, soft_binned_gradient
 from skcalib._uncertainty import avuc, avuc_gradient, entropy, soft_avuc, soft_avuc_gradient
@@ -134,7 +132,7 @@ class _Batch:
 
 def _open_arrays(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any, Any]:
     Z = as_matrix(logits, "logits")
-    check_possible(Z, "logits")
+    check_possible(Z, "logits", "logits")
     Z = two_columns(Z, "logits")
     codes = check_labels(y, "y")
     check_lengths(codes, Z, "y", "logits")

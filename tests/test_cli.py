@@ -16,12 +16,13 @@ import pytest
 from sklearn.metrics import log_loss
 
 import skcalib
-from skcalib import TemperatureScaling
+from skcalib import PlattScaling, TemperatureScaling
 from skcalib.__main__ import COMPARE_EXAMPLE, main
 from skcalib._calibrator_names import calibrators_by_name
 from skcalib._saved_predictions import read_predictions
 from skcalib.metrics import bootstrap_interval, expected_calibration_error
 
+COLUMNS = "columns, by name: p_cat is cat, p_dog is dog, p_owl is owl\n"
 FEW = ["--calibrators", "temperature", "--metrics", "log_loss"]
 
 
@@ -218,7 +219,7 @@ def test_apply_writes_what_the_calibrator_says(capsys, ending, out):
     joblib.dump(model, "t.joblib")
     FRAME.assign(split=np.arange(300) % 2).to_csv("p.csv", index=False)
     printed = run(capsys, "apply", skcalib_file, "p.csv", "-o", out)
-    assert printed == f"{out}: 300 rows, 3 classes, calibrated probabilities\n"
+    assert printed == f"{out}: 300 rows, 3 classes, calibrated probabilities\n" + COLUMNS
     found = read_predictions(out)
     np.testing.assert_allclose(found.scores, model.predict_proba(P[:, [1, 2, 0]]), rtol=1e-9)
     assert found.labels.tolist() == NAMES.tolist()
@@ -514,3 +515,107 @@ def test_a_calibrator_that_cannot_be_written_is_named(capsys, monkeypatch):
     monkeypatch.setattr(skcalib, "save_json", full)
     said = fails(capsys, "compare", "p.npz", *FEW, "--save", "t.json")
     assert said == "python -m skcalib compare: error: t.json: No space left on device\n"
+
+
+def test_the_columns_that_were_taken_are_printed(capsys):
+    """By name or in the order of the sorted labels; the reproducer took them without a word."""
+    named = pd.DataFrame(P, columns=["owl", "cat", "dog"]).assign(labels=NAMES)
+    named.to_csv("named.csv", index=False)
+    assert "columns, by name: cat is cat, dog is dog, owl is owl" in run(
+        capsys, "compare", "named.csv", *FEW
+    )
+    named.rename(columns={"owl": "s1", "cat": "s2", "dog": "s3"}).to_csv("other.csv", index=False)
+    printed = run(capsys, "measure", "other.csv", "--resamples", "2")
+    assert "columns, in the order of the sorted labels: s1 is cat, s2 is dog, s3 is owl" in printed
+    np.savez("p.npz", probs=P, labels=NAMES, classes=["owl", "cat", "dog"])
+    assert "columns, by name: 0 is owl, 1 is cat, 2 is dog" in run(capsys, "compare", "p.npz", *FEW)
+
+
+def test_labels_of_an_npz_may_be_in_any_order(capsys):
+    """An array 'classes' in the order of the columns gives what sorted columns give."""
+    np.savez("given.npz", probs=P, labels=NAMES, classes=["owl", "cat", "dog"])
+    np.savez("sorted.npz", probs=P[:, [1, 2, 0]], labels=NAMES)
+    measured, verdicts = (
+        [run(capsys, command, file, *extra).splitlines() for file in ("given.npz", "sorted.npz")]
+        for command, *extra in (["measure", "--resamples", "5"], ["compare", *FEW])
+    )
+    assert measured[0][2:] == measured[1][2:]
+    assert verdicts[0][-1] == verdicts[1][-1]
+    run(capsys, "compare", "sorted.npz", *FEW, "--save", "best.json")
+    run(capsys, "apply", "best.json", "given.npz", "-o", "a.npz")
+    run(capsys, "apply", "best.json", "sorted.npz", "-o", "b.npz")
+    np.testing.assert_array_equal(np.load("a.npz")["probs"], np.load("b.npz")["probs"])
+
+
+def test_columns_that_name_some_of_the_labels_are_refused(capsys):
+    frame = pd.DataFrame(P, columns=["p_owl", "p_cat", "p_bird"]).assign(labels=NAMES)
+    frame.to_csv("p.csv", index=False)
+    for command in (["measure", "p.csv"], ["compare", "p.csv", *FEW]):
+        line = fails(capsys, *command)
+        assert "label 'dog' is the name of no column, as others are (p_owl, p_cat, p_bird)" in line
+        assert "--scores in the order of the sorted labels" in line
+    np.savez("p.npz", probs=P[:, [1, 2, 0]], labels=NAMES)
+    run(capsys, "compare", "p.npz", *FEW, "--save", "best.json")
+    assert "label 'dog' is the name of no column" in fails(
+        capsys, "apply", "best.json", "p.csv", "-o", "q.csv"
+    )
+    np.savez("q.npz", probs=P, classes=["owl", "cat", "bird"])
+    line = fails(capsys, "apply", "best.json", "q.npz", "-o", "r.npz")
+    assert "columns are those of the labels ['owl', 'cat', 'bird'], but the calibrator" in line
+
+
+def test_columns_that_are_chosen_are_read_by_name_if_they_are_named(capsys):
+    frame = pd.DataFrame(P, columns=["owl", "cat", "dog"]).assign(labels=NAMES)
+    frame.to_csv("p.csv", index=False)
+    by_name, chosen = (
+        run(capsys, "measure", "p.csv", "--resamples", "2", *extra).splitlines()[1:]
+        for extra in ([], ["--scores", "owl", "cat", "dog"])
+    )
+    assert by_name == chosen
+
+
+def test_one_column_is_the_score_of_an_event(capsys):
+    p = P[:, 0]
+    hit = NAMES == "owl"
+    pd.DataFrame({"risk": p, "labels": np.where(hit, "case", "control")}).to_csv(
+        "p.csv", index=False
+    )
+    line = fails(capsys, "measure", "p.csv")
+    assert "there is one column of scores and the labels are ['case', 'control']" in line
+    assert "name the label that it is the score of, such as --pos-label control" in line
+    printed = run(capsys, "measure", "p.csv", "--pos-label", "case", "--resamples", "2")
+    assert "column: risk is the score of case" in printed
+    value = expected_calibration_error(hit, p)
+    assert f"{value:.4f}" in printed
+    compared = run(capsys, "compare", "p.csv", "--pos-label", "case", "--calibrators", "platt",
+                   "--metrics", "expected_calibration_error", "--save", "best.json")  # fmt: skip
+    assert "column: risk is the score of case" in compared
+    assert "such as --pos-label control" in fails(
+        capsys, "apply", "best.json", "p.csv", "-o", "q.csv"
+    )
+    run(capsys, "apply", "best.json", "p.csv", "-o", "q.csv", "--pos-label", "case")
+    expected = PlattScaling().fit(np.column_stack([p, 1 - p]), np.where(hit, "case", "control"))
+    np.testing.assert_allclose(
+        pd.read_csv("q.csv")["prob_case"],
+        expected.predict_proba(np.column_stack([p, 1 - p]))[:, 0],
+        atol=1e-9,
+    )
+    assert "--pos-label cow is not one of the labels ['case', 'control']" in fails(
+        capsys, "measure", "p.csv", "--pos-label", "cow"
+    )
+
+
+def test_percentages_are_refused_and_a_named_column_keeps_its_name(capsys):
+    frame = pd.DataFrame(100 * P, columns=["owl", "cat", "dog"])
+    frame.assign(labels=NAMES).to_csv("p.csv", index=False)
+    line = fails(capsys, "measure", "p.csv")
+    assert (
+        "every row sums to 100: percentages, counts or logits? Divide each row by its sum" in line
+    )
+    assert "--input logits if these are logits" in line
+    pd.DataFrame(P, columns=["owl", "cat", "dog"]).assign(y=[None, *NAMES[1:]]).to_csv(
+        "y.csv", index=False
+    )
+    assert "the labels 'y' contain a missing label" in fails(
+        capsys, "compare", "y.csv", "--labels", "y"
+    )

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from skcalib import IdentityCalibrator, PlattScaling, compare_calibrators, metrics
 from skcalib._inputs import check_predictions
-from skcalib._row_view import RowView, clip_to_unit, pick_rows
+from skcalib._row_view import RowView, clip_and_divide, pick_rows
 from skcalib.metrics import bootstrap_interval, calibration_test
 
 INDICES = [
@@ -94,9 +94,9 @@ def test_a_view_is_read_only_and_has_no_attributes_but_an_array_s():
 def test_a_small_copy_is_an_array_and_a_large_one_a_view_of_the_array_itself():
     small, large = np.zeros((10, 4)), np.zeros((200_000, 4))
     rows = np.arange(9)
-    assert type(pick_rows(small, rows)) is type(clip_to_unit(small)) is np.ndarray
+    assert type(pick_rows(small, rows)) is type(clip_and_divide(small, False)) is np.ndarray
     assert type(pick_rows(large, rows)) is np.ndarray
-    picked = pick_rows(clip_to_unit(large), np.arange(1, 200_000))
+    picked = pick_rows(clip_and_divide(large, False), np.arange(1, 200_000))
     again = pick_rows(picked, np.arange(1, 199_999))
     assert type(again) is RowView
     assert again.array is large

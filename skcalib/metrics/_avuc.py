@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._blocks import each_block, row_blocks
 from skcalib._inputs import check_between, check_predictions
-from skcalib._reductions import top_label
+from skcalib._reductions import event_as_classes, top_label
 from skcalib._simplex import FloatArray, Scores
 from skcalib._uncertainty import avuc, entropy, soft_avuc
 
@@ -29,6 +31,7 @@ def avuc_loss(
     y_proba: ArrayLike,
     *,
     threshold: float = 0.5,
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
@@ -46,13 +49,18 @@ def avuc_loss(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of the second class.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     threshold : float, default=0.5
         :math:`\kappa`, in nats: 0 is a hard decision and log K uniform probabilities.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -89,10 +97,17 @@ def avuc_loss(
     0.1937
     """
     check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
-    P, code, w, _ = check_predictions(y_true, y_proba, sample_weight, labels)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    P, code = event_as_classes(predictions)
     confidence, predicted = top_label(P)
     return float(
-        avuc(confidence.astype(np.float64), entropies(P), predicted == code, w, threshold=threshold)
+        avuc(
+            confidence.astype(np.float64),
+            entropies(P),
+            predicted == code,
+            predictions.w,
+            threshold=threshold,
+        )
     )
 
 
@@ -102,6 +117,7 @@ def soft_avuc_loss(
     *,
     kappa: float = 0.5,
     temperature: float = 1.0,
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
@@ -120,16 +136,21 @@ def soft_avuc_loss(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of the second class.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     kappa : float in (0, 1), default=0.5
         The normalised entropy that is half uncertain.
     temperature : float, default=1.0
         T > 0; the threshold becomes sharp as it tends to 0. With T = 1 and
         :math:`\kappa = 1/2`, t is the normalised entropy itself.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -159,13 +180,14 @@ def soft_avuc_loss(
     """
     check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
     check_between("temperature", temperature, 0, np.inf, "a positive number")
-    P, code, w, _ = check_predictions(y_true, y_proba, sample_weight, labels)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    P, code = event_as_classes(predictions)
     _, predicted = top_label(P)
     return float(
         soft_avuc(
             entropies(P),
             predicted == code,
-            w,
+            predictions.w,
             n_classes=P.shape[1],
             kappa=kappa,
             temperature=temperature,

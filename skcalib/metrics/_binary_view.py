@@ -18,6 +18,7 @@ def binary_view(
     *,
     mode: Mode = "top",
     r: Any = None,
+    pos_label: Any = None,
     labels: ArrayLike | None = None,
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     r"""Score and hit of the binary problem behind top-r, within-top-r or a class.
@@ -34,14 +35,19 @@ def binary_view(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of the second class.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     mode : {"top", "within_top", "classwise"}, default="top"
         Which problem.
     r : int in [1, K], or a label, default=None
         The rank for "top" and "within_top" (None: 1); the label of the class for "classwise"
         (None: the second of two classes).
+    pos_label : label, default=None
+        The event that is viewed, whatever `mode`. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -68,10 +74,13 @@ def binary_view(
     ([0.6, 0.5, 0.8], [True, False, True])
     """
     check_option("mode", mode, ("top", "within_top", "classwise"))
-    predictions = check_predictions(y_true, y_proba, None, labels)
+    predictions = check_predictions(y_true, y_proba, None, labels, pos_label)
+    P, code, _, classes, event = predictions
+    if event is not None and (mode != "classwise" or r is None):
+        score, hit = reduce_top(predictions, mode, 1 if r is None else r)
+        return score.copy(), hit
     if mode != "classwise":
         return reduce_top(predictions, mode, 1 if r is None else r)
-    P, code, _, classes = predictions
     if r is None and P.shape[1] > 2:
         raise ValueError(f"mode='classwise' needs r=, the label of a class: {classes.tolist()}.")
     k = 1 if r is None else class_column(r, classes, "r")

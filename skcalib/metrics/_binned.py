@@ -21,7 +21,6 @@ from skcalib._inputs import (
     check_flags,
     check_option,
     check_predictions,
-    class_column,
 )
 from skcalib._pooled_table import pooled_table
 from skcalib._reductions import top_label
@@ -60,19 +59,14 @@ def bin_predictions(
     max_prob: bool,
     class_conditional: bool,
     threshold: float | None,
-    pos_label: Any = None,
 ) -> tuple[BinTable, list[Any]]:
     """Reduce predictions to m binary problems and bin them; also return the problems' names."""
     check_flags(max_prob=max_prob, class_conditional=class_conditional)
-    P, code, w, classes = predictions
+    P, code, w, classes, event = predictions
     n_classes = P.shape[1]
-    if pos_label is not None:
-        if class_conditional:
-            raise ValueError(
-                "pos_label picks one class and class_conditional=True takes all: give one of them."
-            )
-        k = class_column(pos_label, classes, "pos_label")
-        return flat_table(P[:, k], code == k, w, bins, threshold=threshold), [pos_label]
+    if event is not None:
+        table = flat_table(*predictions.of_event(), w, bins, threshold=threshold)
+        return table, [classes.tolist()[event]]
     if max_prob:
         score, predicted = top_label(P)
         hit = predicted == code
@@ -147,8 +141,9 @@ def general_calibration_error(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, columns in the order of the sorted labels; one column is the
-        probability of the second class and gives the same number as two.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     max_prob : bool, default=True
         Whether only the largest probability of each row counts (hit: it is the true class; the
         lowest column on ties), or all of them.
@@ -177,11 +172,13 @@ def general_calibration_error(
         between equal parts (Kumar et al. 2019); "rank" gives rank i to bin floor(B i / n)
         and splits ties by row order (Roelofs et al. 2022), the one option that does so.
     pos_label : label, default=None
-        Measure the probability of this label instead; `max_prob` then has no effect.
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `max_prob`
+        and `class_conditional` say; they have no effect on a single event.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -224,12 +221,11 @@ def general_calibration_error(
     if average is None and not class_conditional:
         raise ValueError("average=None gives an error for each class: it needs class_conditional.")
     table, _ = bin_predictions(
-        check_predictions(y_true, y_proba, sample_weight, labels),
+        check_predictions(y_true, y_proba, sample_weight, labels, pos_label),
         bins,
         max_prob=max_prob,
         class_conditional=class_conditional,
         threshold=threshold,
-        pos_label=pos_label,
     )
     total, each = close_norm(table, norm, class_weight=class_weight, bin_weight=bin_weight)
     return each if average is None else total

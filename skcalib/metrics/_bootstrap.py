@@ -40,7 +40,7 @@ def draw_counts(
 
     ``row (n,)``, from 0, numbers what is drawn where several predictions are of one row.
     """
-    P, code, w, classes = predictions
+    P, code, w, classes, event = predictions
     random = np.random.default_rng(seed)
     n = code.size if row is None else int(row.max()) + 1
     whole = is_whole(w)
@@ -52,7 +52,7 @@ def draw_counts(
         else:
             # Two rows of weight 0.7 are not one of 1.4 to a metric that asks how many rows it has.
             rows = np.repeat(np.arange(n), count)
-            yield Predictions(pick_rows(P, rows), code[rows], w[rows], classes)
+            yield Predictions(pick_rows(P, rows), code[rows], w[rows], classes, event)
 
 
 def leave_out(
@@ -90,6 +90,7 @@ def bootstrap_interval(
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
     method: Literal["percentile", "bca"] = "percentile",
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     random_state: Any = None,
@@ -117,17 +118,22 @@ def bootstrap_interval(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of the second class.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     n_resamples : int, default=1000
         Number of resamples B.
     confidence_level : float in (0, 1), default=0.95
         Share of intervals that hold the true value, in the long run.
     method : {"percentile", "bca"}, default="percentile"
         Quantiles of the resampled values as they are, or bias-corrected and accelerated.
+    pos_label : label, default=None
+        The event whose probability is measured, given to `metric` as well if it takes it. Of one
+        column, None means 1 or True of labels {0, 1}, {-1, 1} or booleans; others need it.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; rows are drawn, each with its weight.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
     random_state : int, RandomState instance or None, default=None
         Seed of the draws; the same for any `n_jobs`.
     n_jobs : int, default=None
@@ -186,7 +192,7 @@ def bootstrap_interval(
     check_option("method", method, ("percentile", "bca"))
     check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
     evaluate, predictions, estimate = prepare(
-        metric, y_true, y_proba, sample_weight, labels, keywords
+        metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
     )
     random = check_seed(random_state)
     draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random)]

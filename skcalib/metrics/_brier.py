@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._inputs import check_predictions
-from skcalib._reductions import top_label
+from skcalib._reductions import event_or_top
 
 
 def top_label_brier_score(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
@@ -29,11 +32,16 @@ def top_label_brier_score(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of the second class.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -58,6 +66,7 @@ def top_label_brier_score(
     >>> round(top_label_brier_score([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), 4)
     0.1367
     """
-    P, code, w, _ = check_predictions(y_true, y_proba, sample_weight, labels)
-    score, predicted = top_label(P)
-    return float(w @ (score.astype(np.float64) - (predicted == code)) ** 2 / w.sum())
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    score, hit = event_or_top(predictions)
+    w = predictions.w
+    return float(w @ (score.astype(np.float64) - hit) ** 2 / w.sum())

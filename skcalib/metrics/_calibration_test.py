@@ -63,6 +63,7 @@ def calibration_test(
     y_proba: ArrayLike,
     *,
     n_resamples: int = 1000,
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     random_state: Any = None,
@@ -87,13 +88,18 @@ def calibration_test(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of the second class.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     n_resamples : int, default=1000
         Number of sets of labels B; the smallest p-value is 1 / (1 + B).
+    pos_label : label, default=None
+        The event whose probability is measured, given to `metric` as well if it takes it. Of one
+        column, None means 1 or True of labels {0, 1}, {-1, 1} or booleans; others need it.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; a row of weight 2 keeps its weight but has one label.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
     random_state : int, RandomState instance or None, default=None
         Seed of the draws; the same for any `n_jobs`.
     n_jobs : int, default=None
@@ -154,7 +160,7 @@ def calibration_test(
     """
     check_count("n_resamples", n_resamples, 2)
     evaluate, predictions, statistic = prepare(
-        metric, y_true, y_proba, sample_weight, labels, keywords
+        metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
     )
     draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random_state)]
     null = evaluate_chunks(evaluate, draw_labels, draws, n_jobs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -45,6 +47,7 @@ def debiased_calibration_error(
     strategy: Strategy = "quantile",
     closed: Closed = "right",
     quantile_method: QuantileMethod = "split",
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
@@ -65,7 +68,9 @@ def debiased_calibration_error(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of the second class.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     mode : {"top", "classwise"}, default="top"
         The top label and whether it is true, or each class against the rest.
     average : {"macro", None}, default="macro"
@@ -79,12 +84,15 @@ def debiased_calibration_error(
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     quantile_method : {"edges", "rank", "split"}, default="split"
         How quantile bins are cut; see `general_calibration_error`.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence. If all are
         whole numbers, :math:`n_b` is the weight of the bin; if not, the weights are first scaled
         to sum to the effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -121,7 +129,7 @@ def debiased_calibration_error(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_mode(mode, average)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     classwise = mode == "classwise"
     table, _ = bin_predictions(
         predictions, bins, max_prob=not classwise, class_conditional=classwise, threshold=None

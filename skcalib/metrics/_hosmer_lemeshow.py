@@ -65,10 +65,13 @@ def hosmer_lemeshow_test(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of the second class.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     pos_label : label, default=None
-        The class whose probability is tested. None: the second of two classes; the top label
-        where there are more.
+        The event whose probability is tested. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of two columns, None means the second; of
+        more, the top label.
     fitted : bool, default=False
         Whether the probabilities were fitted on these very rows, by a logistic regression: two
         degrees of freedom fewer.
@@ -83,7 +86,7 @@ def hosmer_lemeshow_test(
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; they count rows, so that doubling them doubles the statistic.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -123,16 +126,11 @@ def hosmer_lemeshow_test(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_flags(fitted=fitted)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
-    if pos_label is None and predictions.classes.size == 2:
-        pos_label = predictions.classes.tolist()[1]
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    if predictions.event is None and predictions.classes.size == 2:
+        predictions = predictions._replace(event=1)
     table, _ = bin_predictions(
-        predictions,
-        bins,
-        max_prob=True,
-        class_conditional=False,
-        threshold=None,
-        pos_label=pos_label,
+        predictions, bins, max_prob=True, class_conditional=False, threshold=None
     )
     degrees = int((table.weight > 0).sum()) - (2 if fitted else 0)
     if degrees < 1:

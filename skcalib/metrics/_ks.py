@@ -6,7 +6,7 @@ gap is largest just before or just at the score of a positive: n/K places for a 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,9 +36,16 @@ def ks_error(problem: SortedProblem) -> float:
 
 
 def reduce_top(predictions: Predictions, mode: str, r: int) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Score and hit of the r-th largest probability, or of the r largest together."""
-    P, code, _, _ = predictions
+    """Score and hit of one event, of the r-th largest probability, or of the r largest."""
+    P, code = predictions.P, predictions.code
     check_count("r", r, 1, P.shape[1])
+    if predictions.event is not None:
+        if mode == "within_top" or r > 1:
+            raise ValueError(
+                "mode='within_top' and r rank the classes of a row, but one event is measured "
+                "(one column, or pos_label): pass a column for each class and no pos_label."
+            )
+        return predictions.of_event()
     if mode == "within_top":
         return within_top_r(P, code, int(r))
     if r > 1:
@@ -54,6 +61,7 @@ def ks_calibration_error(
     mode: Mode = "top",
     r: int = 1,
     average: Average = "macro",
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
@@ -72,7 +80,9 @@ def ks_calibration_error(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of the second class.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     mode : {"top", "within_top", "classwise"}, default="top"
         The r-th largest probability and whether that class is true; the sum of the r largest
         and whether the true class is among them; or each class against the rest.
@@ -80,10 +90,13 @@ def ks_calibration_error(
         Rank for "top" and "within_top".
     average : {"macro", None}, default="macro"
         For "classwise": the mean over classes, or None for the error of each.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -114,11 +127,12 @@ def ks_calibration_error(
     check_option("average", average, ("macro", None))
     if average is None and mode != "classwise":
         raise ValueError("average=None gives an error for each class: it needs mode='classwise'.")
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
-    P, code, w, _ = predictions
-    if mode != "classwise":
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    P, code, w, _, event = predictions
+    if mode != "classwise" or event is not None:
         score, hit = reduce_top(predictions, mode, r)
-        return ks_error(sort_problem(score, hit, None if is_unit(w) else w))
+        error = ks_error(sort_problem(score, hit, None if is_unit(w) else w))
+        return np.array([error]) if average is None else error
     errors = map_sorted(lambda _, problem: ks_error(problem), Scores(P, "proba"), code, w)
     each = np.array(list(errors))
     return each if average is None else float(each.mean())

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._inputs import check_between, check_predictions, class_column, reading
-from skcalib._reductions import top_label
+from skcalib._inputs import check_between, check_predictions
+from skcalib._reductions import event_or_top
+from skcalib._score_checks import reading
 
 Float64Array = NDArray[np.float64]
 
@@ -63,7 +64,7 @@ def local_calibration(
     *,
     at: ArrayLike | None = None,
     decay: float = 0.9,
-    label: Any = None,
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> Float64Array:
@@ -83,17 +84,20 @@ def local_calibration(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of the second class.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     at : array-like of numbers in [0, 1], default=None
         Scores g to ask about, in any order and shape; None: the 101 points 0, 0.01, ..., 1.
     decay : float in (0, 1), default=0.9
         d: what the weight of a row is multiplied by for each 0.01 of distance.
-    label : label, default=None
-        The class whose probability is the score; None: the top label.
+    pos_label : label, default=None
+        The event whose probability is the score. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -124,7 +128,7 @@ def local_calibration(
     >>> from skcalib.metrics import local_calibration
     >>> y = [0, 0, 1, 1]
     >>> p = [0.1, 0.4, 0.4, 0.8]
-    >>> local_calibration(y, p, label=1, at=[0.0, 0.4, 1.0]).round(4)
+    >>> local_calibration(y, p, at=[0.0, 0.4, 1.0]).round(4)
     array([0.0396, 0.4966, 0.985 ])
     """
     check_between("decay", decay, 0, 1, "a number in (0, 1)")
@@ -132,15 +136,11 @@ def local_calibration(
         g = np.linspace(0.0, 1.0, 101) if at is None else np.asarray(at, dtype=np.float64)
     if not ((g >= 0) & (g <= 1)).all():
         raise ValueError("at holds a value outside [0, 1]; pass scores to ask about.")
-    P, code, w, classes = check_predictions(y_true, y_proba, sample_weight, labels)
-    if label is None:
-        score, predicted = top_label(P)
-        hit = predicted == code
-    else:
-        k = class_column(label, classes, "label")
-        score, hit = P[:, k], code == k
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    score, hit = event_or_top(predictions)
     order = np.argsort(score, kind="stable")
-    s, t, w = score[order].astype(np.float64), hit[order].astype(np.float64), w[order]
+    s, t = score[order].astype(np.float64), hit[order].astype(np.float64)
+    w = predictions.w[order]
     rate = -np.log(decay) / UNIT
     # The last row at or below g, and the first one at or above.
     last = np.searchsorted(s, g, side="right") - 1

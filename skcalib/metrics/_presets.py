@@ -49,10 +49,12 @@ def expected_calibration_error(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, columns in the order of the sorted labels; one column is the
-        probability of the second class and gives the same number as two.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     pos_label : label, default=None
-        None measures the top label; a label measures the probability of that label.
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
@@ -66,7 +68,7 @@ def expected_calibration_error(
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -130,10 +132,12 @@ def maximum_calibration_error(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, columns in the order of the sorted labels; one column is the
-        probability of the second class and gives the same number as two.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     pos_label : label, default=None
-        None measures the top label; a label measures the probability of that label.
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
@@ -147,7 +151,7 @@ def maximum_calibration_error(
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -196,6 +200,7 @@ def root_mean_squared_calibration_error(
     norm: Norm = "l2",
     closed: Closed = "right",
     quantile_method: QuantileMethod = "edges",
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
@@ -209,8 +214,9 @@ def root_mean_squared_calibration_error(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, columns in the order of the sorted labels; one column is the
-        probability of the second class and gives the same number as two.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="quantile"
@@ -221,10 +227,13 @@ def root_mean_squared_calibration_error(
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     quantile_method : {"edges", "rank", "split"}, default="edges"
         How quantile bins are cut; see `general_calibration_error`.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -255,6 +264,7 @@ def root_mean_squared_calibration_error(
         general_calibration_error(
             y_true,
             y_proba,
+            pos_label=pos_label,
             n_bins=n_bins,
             strategy=strategy,
             norm=norm,
@@ -276,6 +286,7 @@ def static_calibration_error(
     norm: Norm = "l1",
     closed: Closed = "right",
     quantile_method: QuantileMethod = "edges",
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
@@ -291,8 +302,9 @@ def static_calibration_error(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, columns in the order of the sorted labels; one column is the
-        probability of the second class and gives the same number as two.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     average : {"macro", None}, default="macro"
         Mean over the K classes, or None for the error of each.
     n_bins : int, default=15
@@ -305,10 +317,13 @@ def static_calibration_error(
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     quantile_method : {"edges", "rank", "split"}, default="edges"
         How quantile bins are cut; see `general_calibration_error`.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means every class.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -339,6 +354,7 @@ def static_calibration_error(
     return general_calibration_error(
         y_true,
         y_proba,
+        pos_label=pos_label,
         max_prob=False,
         class_conditional=True,
         average=average,
@@ -363,6 +379,7 @@ def adaptive_calibration_error(
     norm: Norm = "l1",
     closed: Closed = "right",
     quantile_method: QuantileMethod = "edges",
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
@@ -379,8 +396,9 @@ def adaptive_calibration_error(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, columns in the order of the sorted labels; one column is the
-        probability of the second class and gives the same number as two.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     bin_weight : {"count", "uniform"}, default="count"
         Weigh bins by their share of the rows, or by 1/B each (the paper's form, equal when
         the bins hold equally many rows).
@@ -396,10 +414,13 @@ def adaptive_calibration_error(
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     quantile_method : {"edges", "rank", "split"}, default="edges"
         How quantile bins are cut; see `general_calibration_error`.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means every class.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -427,6 +448,7 @@ def adaptive_calibration_error(
     return general_calibration_error(
         y_true,
         y_proba,
+        pos_label=pos_label,
         max_prob=False,
         class_conditional=True,
         bin_weight=bin_weight,
@@ -453,6 +475,7 @@ def thresholded_adaptive_calibration_error(
     norm: Norm = "l1",
     closed: Closed = "right",
     quantile_method: QuantileMethod = "edges",
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
@@ -474,8 +497,9 @@ def thresholded_adaptive_calibration_error(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, columns in the order of the sorted labels; one column is the
-        probability of the second class and gives the same number as two.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     threshold : float in [0, 1) or None, default=0.01
         Keep probabilities above it, strictly; None keeps all.
     version : {2, 1}, default=2
@@ -492,10 +516,13 @@ def thresholded_adaptive_calibration_error(
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     quantile_method : {"edges", "rank", "split"}, default="edges"
         How quantile bins are cut; see `general_calibration_error`.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means every class.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -525,6 +552,7 @@ def thresholded_adaptive_calibration_error(
         return general_calibration_error(
             y_true,
             y_proba,
+            pos_label=pos_label,
             max_prob=False,
             class_conditional=True,
             threshold=threshold,
@@ -545,7 +573,7 @@ def thresholded_adaptive_calibration_error(
     check_option("norm", norm, ("l1", "l2", "max"))
     check_threshold(threshold)
     table, _ = bin_predictions(
-        check_predictions(y_true, y_proba, sample_weight, labels),
+        check_predictions(y_true, y_proba, sample_weight, labels, pos_label),
         bins,
         max_prob=False,
         class_conditional=False,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skcalib._inputs import Predictions, check_option
 from skcalib._one_vs_rest import is_whole, map_columns
-from skcalib._reductions import top_label
+from skcalib._reductions import event_or_top
 from skcalib._simplex import FloatArray, Scores
 
 Mode = Literal["top", "classwise"]
@@ -45,11 +45,12 @@ def mean_of_classes(
 def measure_problems(
     predictions: Predictions, error: BinaryError, mode: str, average: str | None, norm: str = "l1"
 ) -> float | Float64Array:
-    """Measure ``error(score, hit, w)`` of the top label, or of each class against the rest."""
-    P, code, w, _ = predictions
-    if mode == "top":
-        score, predicted = top_label(P)
-        return float(error(score.astype(np.float64), predicted == code, w))
+    """Measure ``error(score, hit, w)`` of one event, the top label, or each class."""
+    P, code, w, _, event = predictions
+    if mode == "top" or event is not None:
+        score, hit = event_or_top(predictions)
+        value = float(error(score.astype(np.float64), hit, w))
+        return np.array([value]) if average is None else value
 
     def measure(k: int, column: FloatArray) -> float:
         return float(error(column.astype(np.float64, copy=False), code == k, w))

@@ -49,7 +49,9 @@ def reliability_table(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of the second class.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     max_prob, class_conditional, threshold, pos_label
         Which scores are binned; see `general_calibration_error`.
     n_bins, strategy, closed, quantile_method
@@ -57,7 +59,7 @@ def reliability_table(
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -93,12 +95,11 @@ def reliability_table(
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_threshold(threshold)
     table, names = bin_predictions(
-        check_predictions(y_true, y_proba, sample_weight, labels),
+        check_predictions(y_true, y_proba, sample_weight, labels, pos_label),
         bins,
         max_prob=max_prob,
         class_conditional=class_conditional,
         threshold=threshold,
-        pos_label=pos_label,
     )
     m, n_bins = table.count.shape
     empty = table.weight.ravel() == 0

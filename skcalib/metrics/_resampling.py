@@ -37,14 +37,16 @@ class Evaluation:
         self.accepted = _accepted(metric)
 
     def __call__(self, predictions: Predictions) -> NDArray[np.float64]:
-        P, code, w, classes = predictions
+        P, code, w, classes, event = predictions
         if self.own:
-            kept = Predictions(*drop_weightless(P, code, w), classes)
+            kept = Predictions(*drop_weightless(P, code, w), classes, event)
             return np.asarray(self.metric(None, kept, **self.keywords), dtype=np.float64)
         keywords = dict(self.keywords)
         if "labels" in self.accepted:
             keywords["labels"] = classes
-        y_true, y_proba = classes[code], P[:, 1] if self.column else np.asarray(P)
+        y_true, y_proba = classes[code], P[:, event] if self.column else np.asarray(P)
+        if event is not None and "pos_label" in self.accepted:
+            keywords["pos_label"] = classes.tolist()[event]
         if "sample_weight" in self.accepted:
             keywords["sample_weight"] = w
         else:
@@ -66,6 +68,7 @@ def prepare(
     y_proba: ArrayLike,
     sample_weight: ArrayLike | None,
     labels: ArrayLike | None,
+    pos_label: Any,
     keywords: dict[str, Any],
 ) -> tuple[Evaluation, Predictions, NDArray[np.float64]]:
     """Check everything once; also return the metric's value on the predictions as given."""
@@ -74,7 +77,7 @@ def prepare(
             "metric must be a function such as skcalib.metrics.static_calibration_error; got "
             f"{metric!r}."
         )
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     column = np.ndim(y_proba) == 1 or np.shape(y_proba)[1] == 1
     evaluate = Evaluation(metric, keywords, column)
     if (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -21,6 +23,7 @@ def soft_binned_calibration_error(
     average: Average = "macro",
     n_bins: int = 15,
     norm: Norm = "l2",
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
@@ -44,7 +47,9 @@ def soft_binned_calibration_error(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of the second class.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     temperature : float, default=0.01
         T > 0, in units of a squared score: the square root of T/2 is the width over which bins
         blend. As it tends to 0 the bins become even ones with sharp edges.
@@ -59,10 +64,13 @@ def soft_binned_calibration_error(
         Number of bins B.
     norm : {"l1", "l2"}, default="l2"
         q = 1 or q = 2.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -106,5 +114,5 @@ def soft_binned_calibration_error(
             )
         )
 
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     return measure_problems(predictions, error, mode, average, norm)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -146,6 +146,7 @@ def sweep_calibration_error(
     strategy: Strategy = "quantile",
     norm: Norm = "l2",
     closed: Closed = "right",
+    pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
@@ -165,7 +166,9 @@ def sweep_calibration_error(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of the second class.
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
     mode : {"top", "classwise"}, default="top"
         The top label and whether it is true, or each class against the rest.
     average : {"macro", None}, default="macro"
@@ -178,10 +181,13 @@ def sweep_calibration_error(
         q = 1 or q = 2.
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
 
     Returns
     -------
@@ -219,5 +225,5 @@ def sweep_calibration_error(
     def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
         return sweep_error(score, hit, w, method=method, closed=closed, norm=norm)
 
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     return measure_problems(predictions, error, mode, average, norm)

@@ -134,6 +134,7 @@ class ClasswiseDisplay(PredictionDisplay):
         n_bins: int = 15,
         strategy: Strategy = "uniform",
         confidence_level: float = 0.95,
+        pos_label: Any = None,
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         ax: Axes | Sequence[Axes] | None = None,
@@ -151,17 +152,23 @@ class ClasswiseDisplay(PredictionDisplay):
         y_true : array-like of shape (n,)
             Labels.
         y_proba : array-like of shape (n, K), (n,) or (n, 1)
-            Class probabilities; one column is the probability of the second class.
+            Class probabilities, a column for each of the sorted labels, or of `labels` in their
+            order; a frame whose columns are named by the labels is read by name. One column is
+            the probability of one event, `pos_label`.
         n_bins : int, default=15
             Number of bins.
         strategy : {"uniform", "quantile"}, default="uniform"
             Bins of equal width, or of equal weight within each class.
         confidence_level : float in (0, 1), default=0.95
             Level of the intervals on the curves.
+        pos_label : label, default=None
+            The one event that is shown. Of one column, None means 1 or True of labels {0, 1},
+            {-1, 1} or booleans; others need it. Of more columns, None means every class.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
         labels : array-like of shape (K,), default=None
-            Labels of the columns; needed where they cannot be told from `y_true`.
+            Labels of the columns, in their order; needed where they cannot be told from
+            `y_true`.
         ax, name, kind, n_curves, classes, order, ref_line
             See `plot`.
 
@@ -179,7 +186,10 @@ class ClasswiseDisplay(PredictionDisplay):
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         check_level(confidence_level)
-        predictions = check_predictions(y_true, y_proba, sample_weight, labels)
+        predictions: Any = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+        shown = predictions.classes
+        if predictions.event is not None:
+            shown = shown[predictions.event : predictions.event + 1]
         table = reliability_table(
             y_true,
             predictions,
@@ -188,7 +198,7 @@ class ClasswiseDisplay(PredictionDisplay):
             n_bins=n_bins,
             strategy=strategy,
         )
-        shape = (predictions.classes.size, n_bins)
+        shape = (shown.size, n_bins)
         weight, confidence, accuracy, gap = (
             table[column].to_numpy().reshape(shape)
             for column in ("weight", "confidence", "accuracy", "gap")
@@ -199,7 +209,7 @@ class ClasswiseDisplay(PredictionDisplay):
         table["accuracy_low"], table["accuracy_high"] = low.ravel(), high.ravel()
         display = cls(
             table,
-            predictions.classes,
+            shown,
             (weight / total * np.nan_to_num(np.abs(gap))).sum(axis=1),
             (weight / total * expected_deviation(confidence, n)).sum(axis=1),
             name=name,

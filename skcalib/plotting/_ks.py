@@ -147,20 +147,25 @@ class KSDisplay(PredictionDisplay):
         y_true : array-like of shape (n,)
             Labels.
         y_proba : array-like of shape (n, K), (n,) or (n, 1)
-            Class probabilities; one column is the probability of the second class.
+            Class probabilities, a column for each of the sorted labels, or of `labels` in their
+            order; a frame whose columns are named by the labels is read by name. One column is
+            the probability of one event, `pos_label`.
         mode : {"top", "within_top"}, default="top"
             The r-th largest probability and whether that class is true; or the sum of the r
             largest and whether the true class is among them.
         r : int in [1, K], default=1
             Rank.
         pos_label : label, default=None
-            Show the probability of this class instead.
+            The event whose probability is shown. Of one column, None means 1 or True of labels
+            {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode`
+            says.
         n_knots : int, default=6
             Knots of the spline whose slope is the accuracy, at least 4.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
         labels : array-like of shape (K,), default=None
-            Labels of the columns; needed where they cannot be told from `y_true`.
+            Labels of the columns, in their order; needed where they cannot be told from
+            `y_true`.
         ax, name, views, **kwargs
             See `plot`.
 
@@ -191,16 +196,14 @@ class KSDisplay(PredictionDisplay):
         order = stable_order(score)
         s, t, weight = score[order].astype(np.float64), hit[order], w[order] / w.sum()
         last = np.flatnonzero(np.append(score[order][1:] != score[order][:-1], True))
-        errors = ks_calibration_error(
-            hit, score, mode="classwise", average=None, sample_weight=w, labels=[False, True]
-        )
+        error = ks_calibration_error(hit, score, sample_weight=w)
         display = cls(
             100 * np.cumsum(weight)[last],
             s[last],
             np.cumsum(weight * s)[last],
             np.cumsum(weight * t)[last],
             spline.predict_proba(s[last])[:, 1].astype(np.float64),
-            float(np.asarray(errors)[1]),
+            float(error),
             axis_names=names,
             name=name,
         )

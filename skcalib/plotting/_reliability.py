@@ -12,7 +12,6 @@ from skcalib._inputs import (
     check_flags,
     check_option,
     check_predictions,
-    class_column,
 )
 from skcalib.metrics import binary_view, reliability_table
 from skcalib.metrics._problems import row_count
@@ -59,18 +58,12 @@ def event_view(
 ) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.float64], tuple[str, str]]:
     """Return score, hit and weight of the event that is shown, and what its axes are called."""
     check_option("mode", mode, ("top", "within_top"))
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels)
-    if pos_label is not None:
-        if mode != "top" or r != 1:
-            raise ValueError(
-                "pos_label shows the probability of one class, mode and r that of the likeliest: "
-                "give one of them."
-            )
-        class_column(pos_label, predictions.classes, "pos_label")
-        view = binary_view(y_true, predictions, mode="classwise", r=pos_label)
-        names = (f"Probability of class {pos_label}", f"Share of class {pos_label}")
+    predictions: Any = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    view = binary_view(y_true, predictions, mode=mode, r=r)
+    if predictions.event is not None:
+        label = predictions.classes.tolist()[predictions.event]
+        names = (f"Probability of class {label}", f"Share of class {label}")
     else:
-        view = binary_view(y_true, predictions, mode=mode, r=r)
         if mode == "within_top":
             names = (f"Probability of the {r} likeliest", "Share of hits")
         elif r == 1:
@@ -206,14 +199,18 @@ class ReliabilityDisplay(PredictionDisplay):
         y_true : array-like of shape (n,)
             Labels.
         y_proba : array-like of shape (n, K), (n,) or (n, 1)
-            Class probabilities; one column is the probability of the second class.
+            Class probabilities, a column for each of the sorted labels, or of `labels` in their
+            order; a frame whose columns are named by the labels is read by name. One column is
+            the probability of one event, `pos_label`.
         mode : {"top", "within_top"}, default="top"
             The r-th largest probability and whether that class is true; or the sum of the r
             largest and whether the true class is among them.
         r : int in [1, K], default=1
             Rank.
         pos_label : label, default=None
-            Show the probability of this class instead.
+            The event whose probability is shown. Of one column, None means 1 or True of labels
+            {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode`
+            says.
         n_bins : int, default=15
             Number of bins.
         strategy : {"uniform", "quantile"}, default="uniform"
@@ -223,7 +220,8 @@ class ReliabilityDisplay(PredictionDisplay):
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
         labels : array-like of shape (K,), default=None
-            Labels of the columns; needed where they cannot be told from `y_true`.
+            Labels of the columns, in their order; needed where they cannot be told from
+            `y_true`.
         ax, name, ref_line, interval, band, histogram, **kwargs
             See `plot`.
 

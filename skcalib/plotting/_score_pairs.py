@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._inputs import as_columns, as_matrix, check_possible, resolve_kind
 from skcalib._responses import class_scores, response_kind
+from skcalib._score_checks import as_columns, as_matrix, check_possible, resolve_kind
 from skcalib._simplex import FloatArray, Kind, Scores
 
 Float64Array = NDArray[np.float64]
@@ -74,9 +74,9 @@ def score_pairs(estimator: Any, X: Any) -> ScorePairs:
 def read_scores(X: Any, input: str, name: str) -> tuple[FloatArray, Kind, int]:
     """Check scores: their probabilities ``(n, K)``, their kind and their number of columns."""
     S = as_matrix(X, name)
-    found = check_possible(S, name)
+    found = check_possible(S, name, input)
     kind = resolve_kind(S, found, input, name)
-    return _proba(as_columns(S, found, kind), kind), kind, S.shape[1]
+    return _proba(as_columns(S, found, kind, input, name), kind), kind, S.shape[1]
 
 
 def _proba(S: FloatArray, kind: Kind) -> FloatArray:

@@ -155,21 +155,35 @@ def check_missing_class(metric: Metric) -> None:
         y = labels[code]
         value = _value(metric, y[some], S[some], labels)
         require(np.isfinite(value), f"{value} for {name}")
-        turned = _value(metric, y[some], S[some], labels[::-1])
-        require_close(turned, value, f"{name}, labels in another order", atol=0.0)
         if _takes(metric, "sample_weight"):
             weightless = _value(metric, y, S, labels, sample_weight=some.astype(float))
             require_close(weightless, value, f"{name}, by weights of 0", ROUNDING)
 
 
+def check_order_of_labels(metric: Metric) -> None:
+    """``labels[j]`` is the label of column j, in any order."""
+    for n_classes in (2, 4):
+        S, code, name = _without_ties(n_classes)
+        labels = NAMES[:n_classes]
+        expected = _value(metric, labels[code], S, labels)
+        turned = _value(metric, labels[code], S[:, ::-1], labels[::-1])
+        require_close(turned, expected, f"{name}, labels and columns turned round", ROUNDING)
+
+
 def check_one_column(metric: Metric) -> None:
-    """One column is the probability of the second class."""
+    """One column is the probability of one event: 1 of {0, 1}, or ``pos_label``."""
     for S, code, name in _samples((2,)):
         p = S[:, 1]
-        expected = _value(metric, code, np.c_[1 - p, p])
-        for narrow in (p, p[:, None]):
-            how = f"{name} of shape {narrow.shape}"
-            require_close(_value(metric, code, narrow), expected, how, ROUNDING)
+        expected = _value(metric, code, p)
+        require_close(_value(metric, code, p[:, None]), expected, f"{name} of shape (n, 1)")
+        if _takes(metric, "pos_label"):
+            two, names = np.c_[1 - p, p], NAMES[:2][::-1]
+            same = {
+                "two columns and pos_label=1": _value(metric, code, two, pos_label=1),
+                "an event named by its label": _value(metric, names[code], p, pos_label=names[1]),
+            }
+            for how, value in same.items():
+                require_close(value, expected, f"{name}, {how}", ROUNDING)
 
 
 def check_weights_are_copies(metric: Metric) -> None:
@@ -300,6 +314,7 @@ METRIC_CHECKS: tuple[Check, ...] = (
     check_weights_are_copies,
     check_weights_count,
     check_missing_class,
+    check_order_of_labels,
     check_one_column,
     check_row_order,
     check_order_of_ties,

@@ -101,10 +101,10 @@ def test_whole_weights_are_copies_and_order_does_not_matter(loss):
 
 
 @pytest.mark.parametrize("loss", [avuc_loss, soft_avuc_loss])
-def test_one_column_is_the_probability_of_the_second_class(loss):
+def test_one_column_is_the_probability_of_an_event(loss):
     p, y = np.array([0.2, 0.9, 0.6, 0.4]), ["no", "yes", "no", "yes"]
     two = np.column_stack([1 - p, p])
-    assert loss(y, p) == loss(y, p[:, None]) == loss(y, two)
+    assert loss(y, p, pos_label="yes") == loss(y, p[:, None], pos_label="yes") == loss(y, two)
 
 
 @pytest.mark.parametrize(

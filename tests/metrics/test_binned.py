@@ -238,15 +238,6 @@ def test_fractional_weights_cut_bins_by_mass(options):
     assert value == pytest.approx(halves, abs=1e-12)
 
 
-def test_one_column_is_the_probability_of_the_second_class():
-    y, P = ref.predictions(3, 80, seed=5)
-    p, y = P[:, 1], (y == 1).astype(int)
-    for name in PRESETS:
-        metric = getattr(metrics, name)
-        two = metric(y, np.column_stack([1 - p, p]))
-        assert metric(y, p) == metric(y, p[:, None]) == two
-
-
 def test_table_sums_up_to_the_error():
     y, P = ref.predictions(5, 90, seed=5)
     for keywords in (
@@ -288,7 +279,6 @@ def test_table_names_classes_by_their_labels():
         ({"average": "micro"}, "average must be one of"),
         ({"average": None}, "it needs class_conditional"),
         ({"pos_label": 7}, r"pos_label=7 is not one of the labels \[0, 1\]"),
-        ({"pos_label": 1, "class_conditional": True}, "give one of them"),
     ],
 )
 def test_wrong_keywords_are_named_with_the_mend(keywords, message):

@@ -224,7 +224,8 @@ def test_metrics_of_others_get_weights_labels_and_the_shape_they_were_meant_for(
     y, p = np.array(["no", "yes", "no"]), np.array([0.2, 0.7, 0.4])
     for given, shape in ((p, (3,)), (p[:, None], (3,)), (np.column_stack([1 - p, p]), (3, 2))):
         seen.clear()
-        bootstrap_interval(watch, y, given, n_resamples=2, random_state=0)
+        event = {"pos_label": "yes"} if shape == (3,) else {}
+        bootstrap_interval(watch, y, given, n_resamples=2, random_state=0, **event)
         assert seen == [(["no", "yes", "no"], shape, 3.0, ["no", "yes"])] * 3
 
 

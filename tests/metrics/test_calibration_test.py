@@ -124,8 +124,13 @@ def test_any_metric_any_labels_one_column():
     two = np.column_stack([1 - p, p])
     for metric in (ks_calibration_error, log_loss):
         tests = [
-            calibration_test(metric, y, q, n_resamples=20, random_state=0)
-            for y, q in ((hit, p), (names, p), (names, p[:, None]), (names, two))
+            calibration_test(metric, y, q, n_resamples=20, random_state=0, **keywords)
+            for y, q, keywords in (
+                (hit, p, {}),
+                (names, p, {"pos_label": "yes"}),
+                (names, p[:, None], {"pos_label": "yes"}),
+                (names, two, {"pos_label": "yes"}),
+            )
         ]
         for test in tests[1:]:
             assert test[:4] == pytest.approx(tests[0][:4], abs=1e-12)

@@ -64,10 +64,8 @@ def test_the_defaults_are_quantile_bins_cut_half_way():
 
 def test_a_bin_of_one_row_adds_nothing_and_keeps_its_weight():
     """Two rows at 0.5, both hits, and one at 0.9: two thirds of a squared gap of a half."""
-    error = debiased_calibration_error(
-        [1, 1, 0], [0.5, 0.5, 0.9], mode="classwise", average=None, strategy="uniform", n_bins=4
-    )
-    assert error[1] == pytest.approx(math.sqrt(2 / 3 * 0.25))
+    error = debiased_calibration_error([1, 1, 0], [0.5, 0.5, 0.9], strategy="uniform", n_bins=4)
+    assert error == pytest.approx(math.sqrt(2 / 3 * 0.25))
 
 
 @pytest.mark.parametrize("kind", ["plain", "ties", "hard"])
@@ -86,8 +84,7 @@ def test_its_square_is_right_on_average_where_the_plain_one_is_not():
     for _ in range(400):
         y = (rng.random(p.size) < p + 0.05).astype(int)
         plain.append(expected_calibration_error(y, p, norm="l2", pos_label=1, **keywords) ** 2)
-        each = debiased_calibration_error(y, p, mode="classwise", average=None, **keywords)
-        debiased.append(each[1] ** 2)
+        debiased.append(debiased_calibration_error(y, p, **keywords) ** 2)
     assert np.mean(plain) > 0.0031
     assert np.mean(debiased) == pytest.approx(0.0025, abs=2e-4)
 

@@ -72,9 +72,7 @@ def test_it_finds_the_true_error_of_even_scores(norm, truth):
     """Scores even on [0, 1] with hit rate s^2: the mean of s - s^2 is 1/6, of its square 1/30."""
     rng = np.random.default_rng(0)
     p = rng.random(50_000)
-    error = kde_calibration_error(
-        rng.random(p.size) < p**2, p, mode="classwise", average=None, norm=norm
-    )[1]
+    error = kde_calibration_error(rng.random(p.size) < p**2, p, norm=norm)
     assert error == pytest.approx(truth, abs=0.005)
 
 

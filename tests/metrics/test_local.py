@@ -41,33 +41,33 @@ def test_every_query_equals_the_loop(kind, decay):
     np.testing.assert_allclose(local_calibration(y, P, **keywords), expected, atol=1e-9)
     queries = np.random.default_rng(1).permutation(np.concatenate([P[:, 1], [0.0, 1.0]]))
     expected = [local(P[:, 1], y == 1, w, g, decay) for g in queries]
-    actual = local_calibration(y, P, at=queries, label=1, **keywords)
+    actual = local_calibration(y, P, at=queries, pos_label=1, **keywords)
     np.testing.assert_allclose(actual, expected, atol=1e-9)
 
 
 def test_by_hand():
     """At 0.5: below, a miss at 0.49 weighs d and a hit at 0.5 weighs 1; above, the hit alone."""
-    value = local_calibration([0, 1], [0.49, 0.5], at=0.5, label=1, decay=0.25)
+    value = local_calibration([0, 1], [0.49, 0.5], at=0.5, pos_label=1, decay=0.25)
     assert value == pytest.approx((1 / 1.25 + 1) / 2)
 
 
 def test_far_from_data_it_is_the_nearest_rows_answer():
     """The weights of rows 0.9 away underflow, but their share does not."""
     actual = local_calibration(
-        [0, 1, 1, 1], [0.9, 0.9, 0.95, 1.0], at=[0, 0.5], label=1, decay=1e-9
+        [0, 1, 1, 1], [0.9, 0.9, 0.95, 1.0], at=[0, 0.5], pos_label=1, decay=1e-9
     )
     np.testing.assert_allclose(actual, [0.5, 0.5], atol=1e-4)
 
 
 def test_a_row_at_the_query_counts_on_both_sides_and_an_empty_side_not_at_all():
     for at, expected in ((0.5, 1.0), (0.2, 1.0), (0.9, 1.0)):
-        assert local_calibration([1], [0.5], at=at, label=1, labels=[0, 1]) == expected
+        assert local_calibration([1], [0.5], at=at, pos_label=1, labels=[0, 1]) == expected
 
 
 def test_slow_decay_tends_to_the_mean_of_the_side_means():
     y, P = ref.predictions(3, 60, seed=4)
     s, t = P[:, 0], y == 0
-    actual = local_calibration(y, P, at=0.5, label=0, decay=1 - 1e-13, labels=range(3))
+    actual = local_calibration(y, P, at=0.5, pos_label=0, decay=1 - 1e-13, labels=range(3))
     expected = (t[s <= 0.5].mean() + t[s >= 0.5].mean()) / 2
     assert actual == pytest.approx(expected, abs=1e-9)
 
@@ -76,7 +76,7 @@ def test_calibrated_scores_are_worth_themselves():
     """Away from the ends, the curve of a large calibrated sample is near the diagonal."""
     rng = np.random.default_rng(0)
     s = rng.random(200_000)
-    curve = local_calibration(rng.random(s.size) < s, s, label=True)
+    curve = local_calibration(rng.random(s.size) < s, s, pos_label=True)
     np.testing.assert_allclose(curve[20:81], GRID[20:81], atol=0.02)
 
 
@@ -95,8 +95,10 @@ def test_weights_are_copies_and_order_and_shape_do_not_matter():
 
 def test_labels_of_any_kind_and_one_column():
     y, p = np.array(["no", "yes", "no", "yes"]), np.array([0.1, 0.4, 0.4, 0.8])
-    expected = local_calibration(y == "yes", np.column_stack([1 - p, p]), label=True)
-    np.testing.assert_array_equal(local_calibration(y, p.astype(np.float64), label="yes"), expected)
+    expected = local_calibration(y == "yes", np.column_stack([1 - p, p]), pos_label=True)
+    np.testing.assert_array_equal(
+        local_calibration(y, p.astype(np.float64), pos_label="yes"), expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_labels_of_any_kind_and_one_column():
         ({"decay": 0}, "decay must be"),
         ({"at": [0.5, 1.5]}, r"at holds a value outside \[0, 1\]"),
         ({"at": np.nan}, r"at holds a value outside \[0, 1\]"),
-        ({"label": 7}, r"label=7 is not one of the labels \[0, 1\]"),
+        ({"pos_label": 7}, r"pos_label=7 is not one of the labels \[0, 1\]"),
     ],
 )
 def test_wrong_keywords_are_named_with_the_mend(keywords, message):

@@ -53,7 +53,7 @@ def test_the_fixed_point_holds_to_a_millionth(n, ends):
         p = np.clip(1 / (1 + np.exp(-rng.normal(0, 6, n))), 1e-6, 1)
         p[::50] = 1.0
     y = (rng.random(n) < p).astype(int)
-    sigma = smooth_calibration_error(y, p, mode="classwise", average=None, labels=[0, 1])[1]
+    sigma = smooth_calibration_error(y, p)
     assert size_at(sigma, p, y) == pytest.approx(sigma, abs=1e-6)
     assert sigma < 0.3
 
@@ -63,7 +63,7 @@ def test_narrow_widths_are_found_too():
     p = np.tile([0.4995, 0.5005], 500)
     y = np.tile([1, 0], 500)
     p, y = np.append(p, np.full(99_000, 1.0)), np.append(y, np.ones(99_000, int))
-    sigma = smooth_calibration_error(y, p, mode="classwise", average=None)[1]
+    sigma = smooth_calibration_error(y, p)
     w = np.array([500.0, 500.0, 99_000.0])
     assert 1e-4 < sigma < 2e-3
     assert size_at(sigma, [0.4995, 0.5005, 1.0], [1, 0, 1], w) == pytest.approx(sigma, abs=1e-6)
@@ -107,7 +107,7 @@ def test_a_small_move_of_the_scores_is_a_small_move_of_the_error():
 def test_errors_smaller_than_the_grid_are_found():
     """Certain, and off by a millionth at either end or in a pair: sizes stay between the bounds."""
     p = np.array([1e-6, 1 - 1e-6, 3e-6, 1 - 2e-6])
-    error = smooth_calibration_error([0, 1, 0, 1], p, mode="classwise", average=None)
-    assert 0 < error[1] <= 1.75e-6 + 1e-12
+    error = smooth_calibration_error([0, 1, 0, 1], p)
+    assert 0 < error <= 1.75e-6 + 1e-12
     p = np.array([0.5 - 1e-7, 0.5 + 1e-7])
     assert smooth_calibration_error([0, 1], p, mode="classwise") <= 0.5
