@@ -1,43 +1,115 @@
 """Published calibration errors beside those measured here.
 
-``python -m benchmarks.published PATH`` takes an ``.npz`` with ``logits`` (n, K), ``labels`` (n,)
-and ``split`` (n,): it calibrates on split 0, measures on split 1 and prints a Markdown table. The
-published numbers are those of Gupta et al. (2021) for the CIFAR-10 ResNet-110 of Kull et al.
-(2019); on any other file only the measured ones mean something.
+``python -m benchmarks.published PATH`` calibrates on one part of a file of logits, measures on the
+other and prints a Markdown table. The published numbers are those of Gupta et al. (2021) for the
+networks of Kull et al. (2019). PATH is one of the files of Kull et al., ``probs_NAME_logits.p``, or
+an ``.npz`` with ``logits`` (n, K), ``labels`` (n,) and ``split`` (n,; 0 to calibrate, 1 to
+measure); ``--network NAME`` says which network an ``.npz`` is of.
 """
 
 from __future__ import annotations
 
 import argparse
-from typing import Any, NamedTuple
+import pickle
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
 
-from skcalib import IdentityCalibrator, SplineCalibrator, TemperatureScaling, VectorScaling
+from benchmarks._published_tables import METHODS, PUBLISHED
+from skcalib import (
+    DirichletCalibrator,
+    IdentityCalibrator,
+    MatrixScaling,
+    SplineCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+)
 from skcalib.metrics import binary_view, expected_calibration_error, ks_calibration_error
 
-METHODS = ("uncalibrated", "temperature", "vector", "spline")
+ODIR = {"MS-ODIR": MatrixScaling, "Dir-ODIR": DirichletCalibrator}
+SPLITS = ("logits", "labels", "split")
 
 
 class Row(NamedTuple):
-    """One published row: which error, of what, with how many knots, and its four numbers."""
+    """A row of the table: which error, of what, and how many knots the paper's spline had."""
 
     name: str
     metric: str
     mode: str
     r: int
     n_knots: int
-    published: tuple[float, float, float, float]
 
 
 ROWS = (
-    Row("KS error top-1 (Table 1)", "ks", "top", 1, 6, (4.750, 0.916, 0.996, 0.643)),
-    Row("KS error top-2 (Table 2)", "ks", "top", 2, 6, (3.011, 0.947, 0.948, 0.347)),
-    Row("KS error within top-2 (Table 4)", "ks", "within_top", 2, 14, (1.805, 0.097, 0.176, 0.277)),
-    Row("ECE top-1, 25 bins (Table 6)", "ece", "top", 1, 13, (4.750, 1.224, 1.092, 1.011)),
+    Row("KS error top-1 (Table 1)", "ks", "top", 1, 6),
+    Row("KS error top-2 (Table 2)", "ks", "top", 2, 6),
+    Row("KS error within top-2 (Table 4)", "ks", "within_top", 2, 14),
+    Row("ECE top-1, 25 bins (Table 6)", "ece", "top", 1, 13),
 )
+
+
+class Split(NamedTuple):
+    """Logits and labels 0..K-1 of the rows to calibrate on and of those to measure on."""
+
+    fit_logits: NDArray[Any]
+    fit_labels: NDArray[np.intp]
+    test_logits: NDArray[Any]
+    test_labels: NDArray[np.intp]
+
+
+class NumbersOnly(pickle.Unpickler):
+    """Reads a pickle of NumPy arrays, and refuses one that asks for anything else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what arrays are made by."""
+        makers = {"_reconstruct": np.empty(0).__reduce__()[0], "ndarray": np.ndarray}
+        makers["dtype"] = np.dtype
+        if module.split(".")[0] != "numpy" or name not in makers:
+            raise pickle.UnpicklingError(
+                f"the file asks for {module}.{name}: arrays alone are read"
+            )
+        return makers[name]
+
+
+def read_pickle(file: IO[bytes]) -> Split:
+    """Read ``((logits, labels), (logits, labels))``: the calibration rows, then the test rows."""
+    (fit_logits, fit_labels), (test_logits, test_labels) = NumbersOnly(file).load()
+    return Split(
+        fit_logits, np.ravel(fit_labels).astype(int), test_logits, np.ravel(test_labels).astype(int)
+    )
+
+
+def read(path: Path) -> Split:
+    """Read an ``.npz``, or a file of Kull et al."""
+    if path.suffix == ".npz":
+        with np.load(path) as data:
+            logits, labels, split = (data[name] for name in SPLITS)
+        fit, test = split == 0, split == 1
+        return Split(logits[fit], labels[fit].astype(int), logits[test], labels[test].astype(int))
+    with path.open("rb") as file:
+        return read_pickle(file)
+
+
+def named_network(path: Path) -> str | None:
+    """Return the network that the name of a file says, or None."""
+    return max((name for name in PUBLISHED if name in path.name), key=len, default=None)
+
+
+def kull_grid(n_classes: int) -> dict[str, NDArray[np.float64]]:
+    """Return the penalties that the programs of Kull et al. try, in the units of this package.
+
+    Those programs do not divide the sums of squares by K (K - 1) and K, as the paper does, and
+    neither does this package: their numbers are ``reg_lambda`` and ``reg_mu``.
+    """
+    powers = 10.0 ** np.arange(-2 if n_classes >= 100 else -5, 7)
+    return {
+        "reg_lambda": np.sort(np.concatenate([powers / 4, powers / 2, powers])),
+        "reg_mu": powers,
+    }
 
 
 def binary_error(metric: str, score: NDArray[Any], hit: NDArray[np.bool_]) -> float:
@@ -47,51 +119,101 @@ def binary_error(metric: str, score: NDArray[Any], hit: NDArray[np.bool_]) -> fl
     return 100 * expected_calibration_error(hit, score, pos_label=True, n_bins=25)
 
 
-def measure(
-    logits: NDArray[Any], labels: NDArray[Any], split: NDArray[Any]
-) -> tuple[list[list[float]], dict[str, float]]:
-    """Return a list of errors, in percent, for each of `ROWS`, and other figures by name."""
-    fit, test = split == 0, split == 1
-    classes = np.arange(logits.shape[1])
-    calibrators = {
-        "uncalibrated": IdentityCalibrator(classes=classes),
-        "temperature": TemperatureScaling(classes=classes),
-        "vector": VectorScaling(penalty=None, classes=classes),
+def fit_all(data: Split, *, tune: bool, n_jobs: int | None) -> dict[str, Any]:
+    """Fit each method that maps whole rows; the ODIR ones with and without tuning."""
+    classes = np.arange(data.fit_logits.shape[1])
+    fitted = {
+        "uncalibrated": IdentityCalibrator(input="logits", classes=classes),
+        "temperature": TemperatureScaling(input="logits", classes=classes),
+        "vector": VectorScaling(penalty=None, input="logits", classes=classes),
     }
-    for calibrator in calibrators.values():
-        calibrator.fit(logits[fit], labels[fit])
-    proba = {name: c.predict_proba(logits[test]) for name, c in calibrators.items()}
-    before = calibrators["uncalibrated"].predict_proba(logits[fit])
-    errors = []
+    for name, kind in ODIR.items():
+        default = kind(penalty="odir", input="logits", classes=classes)
+        fitted[f"{name}, default"] = default
+        if tune:
+            fitted[name] = GridSearchCV(
+                default, kull_grid(len(classes)), scoring="neg_log_loss", n_jobs=n_jobs
+            )
+    for model in fitted.values():
+        model.fit(data.fit_logits, data.fit_labels)
+    return fitted
+
+
+def measure(data: Split, fitted: dict[str, Any]) -> dict[str, list[float]]:
+    """Return the error of each of `ROWS`, in percent, of each method."""
+    classes = np.arange(data.fit_logits.shape[1])
+    proba = {name: model.predict_proba(data.test_logits) for name, model in fitted.items()}
+    before = fitted["uncalibrated"].predict_proba(data.fit_logits)
+    errors: dict[str, list[float]] = {name: [] for name in [*fitted, "spline"]}
     for row in ROWS:
-        view = {"mode": row.mode, "r": row.r, "labels": classes}
-        views = [binary_view(labels[test], proba[name], **view) for name in METHODS[:3]]
+        view: dict[str, Any] = {"mode": row.mode, "r": row.r, "labels": classes}
+        for name, P in proba.items():
+            score, hit = binary_view(data.test_labels, P, **view)
+            errors[name].append(binary_error(row.metric, score, hit))
         # The paper's spline maps the one score that is measured, not the whole vector.
-        spline = SplineCalibrator(n_knots=row.n_knots, input="proba")
-        spline.fit(*binary_view(labels[fit], before, **view))
-        score, hit = views[0]
-        views.append((spline.predict_proba(score)[:, 1], hit))
-        errors.append([binary_error(row.metric, *view) for view in views])
-    figures = {"T": calibrators["temperature"].temperature_}
-    for name in METHODS[:3]:
-        figures[f"log loss, {name}"] = log_loss(labels[test], proba[name], labels=classes)
-    return errors, figures
+        spline = SplineCalibrator(mode="classwise", n_knots=row.n_knots, input="proba")
+        spline.fit(*binary_view(data.fit_labels, before, **view))
+        score, hit = binary_view(data.test_labels, proba["uncalibrated"], **view)
+        errors["spline"].append(binary_error(row.metric, spline.predict_proba(score)[:, 1], hit))
+    return errors
+
+
+def cell(row: int, method: str, errors: dict[str, list[float]], network: str | None) -> str:
+    """Return published / measured; of an ODIR method published / tuned / at its defaults."""
+    numbers = [PUBLISHED[network][row][METHODS.index(method)]] if network else []
+    numbers += [errors[name][row] for name in (method, f"{method}, default") if name in errors]
+    return " / ".join(f"{number:.3f}" for number in numbers)
+
+
+def table(errors: dict[str, list[float]], network: str | None) -> list[str]:
+    """Return the lines of the Markdown table."""
+    tuned = set(ODIR) <= set(errors)
+    before, odir = ["published"] if network else [], ["tuned", "default"] if tuned else ["default"]
+    heads = [
+        f"{name}: {' / '.join([*before, *odir])}" if name in ODIR and (tuned or network) else name
+        for name in METHODS
+    ]
+    lines = [
+        f"| {' / '.join([*before, 'measured'])}, % | " + " | ".join(heads) + " |",
+        "|---|" + "--:|" * len(METHODS),
+    ]
+    for i, row in enumerate(ROWS):
+        cells = (cell(i, method, errors, network) for method in METHODS)
+        lines.append(f"| {row.name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def figures(data: Split, fitted: dict[str, Any]) -> list[str]:
+    """Return what else tells a fit from another: T, the penalties chosen, log losses."""
+    K = data.fit_logits.shape[1]
+    lines = [f"T: {fitted['temperature'].temperature_:.4f}"]
+    for name in ODIR:
+        if name in fitted:
+            chosen = fitted[name].best_params_
+            lam, mu = chosen["reg_lambda"], chosen["reg_mu"]
+            lines.append(
+                f"{name}: reg_lambda={lam:g}, reg_mu={mu:g}; as the paper writes it"
+                f" {lam * K * (K - 1):g} and {mu * K:g}"
+            )
+    for name, model in fitted.items():
+        loss = log_loss(data.test_labels, model.predict_proba(data.test_logits), labels=range(K))
+        lines.append(f"log loss, {name}: {loss:.5f}")
+    return [f"* {line}" for line in lines]
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the table for the file named on the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("npz", help="file with logits, labels and split (0 calibration, 1 test)")
-    with np.load(parser.parse_args(arguments).npz) as data:
-        errors, figures = measure(data["logits"], data["labels"], data["split"])
-    print("| published / measured, % | " + " | ".join(METHODS) + " |")
-    print("|---|" + "--:|" * len(METHODS))
-    for row, measured in zip(ROWS, errors, strict=True):
-        cells = (f"{p:.3f} / {m:.3f}" for p, m in zip(row.published, measured, strict=True))
-        print(f"| {row.name} | " + " | ".join(cells) + " |")
-    print()
-    for name, value in figures.items():
-        print(f"* {name}: {value:.5f}")
+    parser.add_argument("path", type=Path, help=".npz or probs_NAME_logits.p")
+    parser.add_argument("--network", choices=PUBLISHED, help="whose published numbers to show")
+    parser.add_argument("--no-tuning", action="store_true", help="ODIR at its defaults only")
+    parser.add_argument("--jobs", type=int, help="processes that try penalties")
+    options = parser.parse_args(arguments)
+    data = read(options.path)
+    fitted = fit_all(data, tune=not options.no_tuning, n_jobs=options.jobs)
+    network = options.network or named_network(options.path)
+    lines = table(measure(data, fitted), network)
+    print("\n".join([*lines, "", *figures(data, fitted)]))
 
 
 if __name__ == "__main__":

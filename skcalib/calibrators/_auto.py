@@ -205,7 +205,7 @@ class AutoCalibrator(ScoreCalibrator):
 
     See Also
     --------
-    skcalib.TemperatureScaling : One number; for some ten rows.
+    skcalib.TemperatureScaling : One number; for few rows.
     skcalib.MatrixScaling : A matrix of the logits, with fixed strengths.
 
     Notes

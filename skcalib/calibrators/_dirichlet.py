@@ -76,6 +76,13 @@ class DirichletCalibrator(MatrixScaling):
 
     Notes
     -----
+    Kull et al. [1]_ print their penalties divided by the number of terms,
+    :math:`\frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2 + \frac{\mu}{K} \sum_k b_k^2`: their
+    :math:`\lambda` and :math:`\mu` are ``reg_lambda=lambda / (K * (K - 1))`` and
+    ``reg_mu=mu / K`` here. Their programs do not divide: the numbers found by these are
+    ``reg_lambda`` and ``reg_mu`` as they stand. Both were chosen by cross-validated log loss,
+    which ``GridSearchCV`` with ``scoring="neg_log_loss"`` does; the defaults are not tuned.
+
     Rows are computed in threads (``n_jobs`` of an enclosing ``joblib.parallel_config``). While
     ``fit`` of up to 400 classes or ``predict_proba`` runs, BLAS has one thread in the whole
     process.

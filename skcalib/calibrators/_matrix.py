@@ -76,6 +76,13 @@ class MatrixScaling(AffineCalibrator):
 
     Notes
     -----
+    Kull et al. [2]_ print their penalties divided by the number of terms,
+    :math:`\frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2 + \frac{\mu}{K} \sum_k b_k^2`: their
+    :math:`\lambda` and :math:`\mu` are ``reg_lambda=lambda / (K * (K - 1))`` and
+    ``reg_mu=mu / K`` here. Their programs do not divide: the numbers found by these are
+    ``reg_lambda`` and ``reg_mu`` as they stand. Both were chosen by cross-validated log loss,
+    which ``GridSearchCV`` with ``scoring="neg_log_loss"`` does; the defaults are not tuned.
+
     Rows are computed in threads (``n_jobs`` of an enclosing ``joblib.parallel_config``). While
     ``fit`` of up to 400 classes or ``predict_proba`` runs, BLAS has one thread in the whole
     process.
@@ -85,7 +92,8 @@ class MatrixScaling(AffineCalibrator):
     .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural
        networks", ICML 2017.
     .. [2] M. Kull, M. Perello Nieto, M. Kaengsepp, T. Silva Filho, H. Song and P. Flach, "Beyond
-       temperature scaling", NeurIPS 2019.
+       temperature scaling: obtaining well-calibrated multi-class probabilities with Dirichlet
+       calibration", NeurIPS 2019.
     .. [3] E. Berta, D. Holzmueller, M. I. Jordan and F. Bach, "Structured matrix scaling for
        multi-class calibration", arXiv:2511.03685v2, 2026.
 

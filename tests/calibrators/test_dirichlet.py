@@ -110,3 +110,25 @@ def test_a_heavy_penalty_leaves_the_diagonal_free():
     np.testing.assert_allclose(fitted.coef_, np.diag(np.diag(fitted.coef_)), atol=1e-5)
     np.testing.assert_allclose(fitted.intercept_, 0, atol=1e-5)
     assert np.abs(np.diag(fitted.coef_) - 1).max() > 0.05
+
+
+@pytest.mark.parametrize("Calibrator", [MatrixScaling, DirichletCalibrator])
+def test_penalties_of_the_paper_are_divided_by_the_number_of_terms(Calibrator):
+    """Kull's lambda and mu, as printed, are lambda / (K (K - 1)) and mu / K here."""
+    Z, y, _ = data(200, 4)
+    K, lam, mu = 4, 0.9, 0.2
+    L = log_softmax(Z, axis=1) if Calibrator is DirichletCalibrator else Z
+
+    def printed(theta):
+        W, b = theta[: K * K].reshape(K, K), theta[K * K :]
+        loss = -log_softmax(L @ W.T + b, axis=1)[np.arange(len(y)), y].mean()
+        off = (W[~np.eye(K, dtype=bool)] ** 2).mean()
+        return loss + lam * off + mu * (b**2).mean()
+
+    start = np.r_[np.eye(K).ravel(), np.zeros(K)]
+    found = minimize(printed, start, method="BFGS", options={"gtol": 1e-7})
+    fitted = Calibrator(
+        penalty="odir", reg_lambda=lam / (K * (K - 1)), reg_mu=mu / K, tol=1e-9, input="logits"
+    ).fit(Z, y)
+    np.testing.assert_allclose(fitted.coef_.ravel(), found.x[: K * K], atol=1e-5)
+    np.testing.assert_allclose(fitted.intercept_, found.x[K * K :], atol=1e-5)
