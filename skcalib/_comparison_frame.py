@@ -40,10 +40,15 @@ def metric_rank_correlation(frame: pd.DataFrame) -> pd.DataFrame:
     ValueError
         If the frame is not of a comparison, or has fewer than two calibrators with numbers.
 
+    Notes
+    -----
+    Section 5.3 of the paper prints :math:`|r_c - r'_c|` in place of the square. That gives no -1
+    for inverse rankings, as its text wants: 0 for three calibrators in inverse order.
+
     References
     ----------
     Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
-    Learning. arXiv:1904.01685, section 5.
+    Learning. arXiv:1904.01685v2, sections 5.3 and 5.4.
 
     Examples
     --------

@@ -126,8 +126,8 @@ class HistogramBinning(ColumnwiseCalibrator):
 
     Notes
     -----
-    Nixon et al. name bootstrap histogram binning but do not specify it; what is done here is
-    not specified by the paper. A resample draws as many rows as there are (the sum of the
+    Nixon et al. [3]_ name bootstrap histogram binning but do not specify it; what is done here
+    is not specified by the paper. A resample draws as many rows as there are (the sum of the
     weights where these are whole numbers), with probabilities in proportion to the weights.
 
     References
@@ -137,7 +137,7 @@ class HistogramBinning(ColumnwiseCalibrator):
     .. [2] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural
        networks", ICML 2017.
     .. [3] J. Nixon, M. Dusenberry, G. Jerfel, T. Nguyen, J. Liu, L. Zhang and D. Tran,
-       "Measuring calibration in deep learning", CVPR Workshops 2019.
+       "Measuring calibration in deep learning", arXiv:1904.01685v2, 2020.
 
     Examples
     --------

@@ -251,8 +251,8 @@ class TemperatureScaling(ScoreCalibrator):
        networks", ICML 2017.
     .. [2] A. Karandikar, N. Cain, D. Tran, B. Lakshminarayanan, J. Shlens, M. C. Mozer and
        B. Roelofs, "Soft calibration objectives for neural networks", NeurIPS 2021.
-    .. [3] J. Nixon, M. W. Dusenberry, L. Zhang, G. Jerfel and D. Tran, "Measuring calibration in
-       deep learning", CVPR Workshops 2019.
+    .. [3] J. Nixon, M. Dusenberry, G. Jerfel, T. Nguyen, J. Liu, L. Zhang and D. Tran,
+       "Measuring calibration in deep learning", arXiv:1904.01685v2, 2020.
 
     Examples
     --------

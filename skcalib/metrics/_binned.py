@@ -192,8 +192,19 @@ def general_calibration_error(
 
     Notes
     -----
-    The 32 members of Nixon et al.'s table are `strategy` x `max_prob` x `class_conditional` x
-    `threshold` (0.0 or 0.01) x `norm` ("l1" or "l2").
+    The 32 members of Nixon et al.'s table, 0 to 31 in appendix C, are `strategy` x `max_prob` x
+    `class_conditional` x `threshold` (0.0 or 0.01) x `norm` ("l1" or "l2"). Where the paper leaves
+    a choice, or its formula and its program differ:
+
+    * A threshold of 0.0 drops probabilities of exactly 0, so that members 8 and 24 are
+      `static_calibration_error` and `adaptive_calibration_error` only where there are none.
+    * Section 4.4 prints the l2 norm as :math:`\sqrt{\sum_b (\mathrm{acc}_b -
+      \mathrm{conf}_b)^2}`, without weights: it grows with the number of bins and may pass 1. Here
+      squares are weighted, as absolute gaps are. The printed one is :math:`\sqrt{B}` times that
+      of ``norm="l2", bin_weight="uniform"`` (:math:`\sqrt{K B}` times with K classes apart).
+    * Section 4.1 says that with the maximum probability, or a threshold, classes weigh by how
+      often the model is sure of them: that is ``class_weight="count"``. The default is 1/K for
+      each, a class that is never predicted included, as in the formula of SCE.
 
     References
     ----------

@@ -120,8 +120,8 @@ def local_calibration(
 
     References
     ----------
-    Nixon, Dusenberry, Zhang, Jerfel, Tran (2019). Measuring Calibration in Deep Learning.
-    arXiv:1904.01685v1. Section 7 and appendix A.
+    Nixon, Dusenberry, Zhang, Jerfel, Tran (2019). Measuring Calibration in Deep Learning. CVPR
+    Workshops; arXiv:1904.01685v1, section 7 and appendix A.
 
     Examples
     --------

@@ -82,6 +82,9 @@ def expected_calibration_error(
 
     References
     ----------
+    Naeini, Cooper, Hauskrecht (2015). Obtaining Well Calibrated Probabilities Using Bayesian
+    Binning. AAAI.
+
     Guo, Pleiss, Sun, Weinberger (2017). On Calibration of Modern Neural Networks. ICML.
 
     Examples
@@ -165,6 +168,9 @@ def maximum_calibration_error(
 
     References
     ----------
+    Naeini, Cooper, Hauskrecht (2015). Obtaining Well Calibrated Probabilities Using Bayesian
+    Binning. AAAI.
+
     Guo, Pleiss, Sun, Weinberger (2017). On Calibration of Modern Neural Networks. ICML.
 
     Examples
@@ -247,6 +253,9 @@ def root_mean_squared_calibration_error(
 
     References
     ----------
+    Nguyen, O'Connor (2015). Posterior calibration and exploratory analysis for natural language
+    processing models. EMNLP.
+
     Hendrycks, Mazeika, Dietterich (2019). Deep Anomaly Detection with Outlier Exposure. ICLR.
 
     Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
@@ -335,13 +344,21 @@ def static_calibration_error(
     ValueError
         If probabilities, labels, weights or keywords are invalid.
 
+    Notes
+    -----
+    Probabilities of exactly 0 count. Member 8 of the 32 of Nixon et al. (2020), whose threshold
+    is 0.0, drops them: ``general_calibration_error(..., threshold=0.0)``.
+
     References
     ----------
+    Nixon, Dusenberry, Zhang, Jerfel, Tran (2019). Measuring Calibration in Deep Learning. CVPR
+    Workshops; arXiv:1904.01685v1.
+
     Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
     Learning. arXiv:1904.01685v2.
 
-    Kull, Perello Nieto, Kaengsepp, Silva Filho, Song, Flach (2019). Beyond temperature scaling.
-    NeurIPS.
+    Kull, Perello Nieto, Kaengsepp, Silva Filho, Song, Flach (2019). Beyond temperature scaling:
+    Obtaining well-calibrated multi-class probabilities with Dirichlet calibration. NeurIPS.
 
     Examples
     --------
@@ -400,8 +417,7 @@ def adaptive_calibration_error(
         order; a frame whose columns are named by the labels is read by name. One column is the
         probability of one event, `pos_label`, and is measured as that.
     bin_weight : {"count", "uniform"}, default="count"
-        Weigh bins by their share of the rows, or by 1/B each (the paper's form, equal when
-        the bins hold equally many rows).
+        Weigh bins by their share of the rows, or by 1/B each (in the paper's form; see Notes).
     average : {"macro", None}, default="macro"
         Mean over the K classes, or None for the error of each.
     n_bins : int, default=15
@@ -432,8 +448,21 @@ def adaptive_calibration_error(
     ValueError
         If probabilities, labels, weights or keywords are invalid.
 
+    Notes
+    -----
+    The paper's formula, :math:`\frac{1}{K R} \sum_k \sum_r |\mathrm{acc}_{kr} -
+    \mathrm{conf}_{kr}|` with ranges of equally many sorted predictions, takes two keywords
+    together: ``bin_weight="uniform", quantile_method="rank"``. With one of them alone it differs
+    where scores tie or R does not divide n.
+
+    Probabilities of exactly 0 count. Member 24 of the 32 of Nixon et al. (2020), whose threshold
+    is 0.0, drops them: ``general_calibration_error(..., threshold=0.0)``.
+
     References
     ----------
+    Nixon, Dusenberry, Zhang, Jerfel, Tran (2019). Measuring Calibration in Deep Learning. CVPR
+    Workshops; arXiv:1904.01685v1.
+
     Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
     Learning. arXiv:1904.01685v2.
 
@@ -536,8 +565,11 @@ def thresholded_adaptive_calibration_error(
 
     References
     ----------
-    Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2019). Measuring Calibration in Deep
-    Learning. arXiv:1904.01685v1 (version 1) and arXiv:1904.01685v2 (version 2).
+    Version 1: Nixon, Dusenberry, Zhang, Jerfel, Tran (2019). Measuring Calibration in Deep
+    Learning. CVPR Workshops; arXiv:1904.01685v1.
+
+    Version 2: Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration
+    in Deep Learning. arXiv:1904.01685v2.
 
     Examples
     --------

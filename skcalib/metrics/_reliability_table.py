@@ -81,6 +81,10 @@ def reliability_table(
 
     References
     ----------
+    DeGroot, Fienberg (1983). The Comparison and Evaluation of Forecasters. The Statistician 32.
+
+    Niculescu-Mizil, Caruana (2005). Predicting good probabilities with supervised learning. ICML.
+
     Guo, Pleiss, Sun, Weinberger (2017). On Calibration of Modern Neural Networks. ICML.
 
     Examples

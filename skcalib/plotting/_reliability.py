@@ -134,6 +134,10 @@ class ReliabilityDisplay(PredictionDisplay):
 
     References
     ----------
+    DeGroot, Fienberg (1983). The Comparison and Evaluation of Forecasters. The Statistician 32.
+
+    Niculescu-Mizil, Caruana (2005). Predicting good probabilities with supervised learning. ICML.
+
     Guo, Pleiss, Sun, Weinberger (2017). On Calibration of Modern Neural Networks. ICML.
 
     Broecker, Smith (2007). Increasing the Reliability of Reliability Diagrams. Weather and
