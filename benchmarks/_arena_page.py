@@ -37,7 +37,12 @@ from benchmarks._arena_versus import (
 from benchmarks._report import fill, machine, number
 
 # Those of any number of classes that never move the predicted class.
-KEEP_THE_CLASS = (TEMPERATURE, RISING, "EnsembleTemperatureScaling")
+KEEP_THE_CLASS = (
+    TEMPERATURE,
+    RISING,
+    "EnsembleTemperatureScaling",
+    "SplineCalibrator(mode='top')",
+)
 # Who failed in more of the experiments is not named as the best.
 MAY_FAIL = 0.02
 DRAWN = (

@@ -38,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> pd.DataFrame:
             ("test", scores.test_logits, scores.test_labels),
         )
     }
-    spline = SplineCalibrator(n_knots=args.knots, input="proba").fit(*parts["calibration"])
+    spline = SplineCalibrator(mode="classwise", n_knots=args.knots, input="proba")
+    spline.fit(*parts["calibration"])
     graphs = {f"{part}, before": view for part, view in parts.items()}
     for part, (score, hit) in parts.items():
         graphs[f"{part}, after"] = (spline.predict_proba(score)[:, 1], hit)
