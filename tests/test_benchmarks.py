@@ -1,5 +1,6 @@
 """The programs that time and weigh run where no peer but scikit-learn is installed."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest
 # The benchmarks are not installed; last, so that it is the installed package that is tested.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from benchmarks import _peers, _report, _timing, memory, speed
+from benchmarks import _peers, _report, _timing, memory, published, speed
 from benchmarks._data import FLOORS, make_data
 from benchmarks._jobs import JOBS
+from benchmarks._published_tables import METHODS, PUBLISHED
 from benchmarks._timing import OURS, Patience
 
 HOUSE = Path(__file__).parents[1]
@@ -179,3 +181,105 @@ def test_sections_of_a_page_are_replaced(tmp_path):
     _report.fill(page, "a", ["new"])
     _report.fill(page, "a", ["new"])
     assert page.read_text() == "before\n<!-- a -->\n\nnew\n\n<!-- end of a -->\nafter\n"
+
+
+@pytest.fixture
+def two_files(tmp_path):
+    """The same logits as an .npz and as a file of Kull et al., named as that of a DenseNet-40."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=600)
+    logits = 3 * (rng.normal(size=(600, 3)) + 1.5 * np.eye(3)[labels])
+    split = np.repeat([0, 1], 300)
+    np.savez(tmp_path / "saved.npz", logits=logits, labels=labels, split=split)
+    pairs = tuple((logits[split == part], labels[split == part][:, None]) for part in (0, 1))
+    theirs = tmp_path / "probs_densenet40_c10_logits.p"
+    theirs.write_bytes(pickle.dumps(pairs, protocol=3))
+    return tmp_path / "saved.npz", theirs
+
+
+def table_of(printed):
+    """The cells of the first table of a page, by row and column."""
+    lines = [line for line in printed.splitlines() if line.startswith("|")]
+    heads, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    return {row[0]: dict(zip(heads[1:], row[1:], strict=True)) for row in rows}
+
+
+def test_published_numbers_stand_beside_those_of_any_file(two_files, capsys):
+    """A file of Kull et al. names its network; an .npz has no published numbers unless told."""
+    ours, theirs = two_files
+    published.main([str(theirs), "--no-tuning"])
+    beside = table_of(capsys.readouterr().out)
+    published.main([str(ours), "--no-tuning"])
+    alone = table_of(capsys.readouterr().out)
+    published.main([str(ours), "--no-tuning", "--network", "densenet40_c10"])
+    assert table_of(capsys.readouterr().out) == beside
+    top = beside["KS error top-1 (Table 1)"]
+    printed = ("5.493", "0.900", "0.890", "0.897", "1.057", "0.773")  # Gupta et al., Table 1
+    for (name, cell), number in zip(top.items(), printed, strict=True):
+        assert cell == f"{number} / {alone['KS error top-1 (Table 1)'][name.split(':')[0]]}"
+    assert [PUBLISHED["densenet40_c10"][row][3] for row in (1, 2, 3)] == [0.598, 0.395, 1.250]
+
+
+def test_measured_numbers_of_the_published_table_are_of_the_test_rows(two_files, capsys):
+    """The uncalibrated KS errors and ECE, from the logits, in loops over sorted rows and bins."""
+    with np.load(two_files[0]) as data:
+        Z, y = data["logits"][300:], data["labels"][300:]
+    P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+    ranks = np.argsort(P, axis=1)[:, ::-1]
+    scores = np.take_along_axis(P, ranks, axis=1)
+    hits = ranks == y[:, None]
+
+    def ks(score, hit):
+        gap = largest = 0.0
+        for i in sorted(range(300), key=lambda i: score[i]):
+            gap += (score[i] - hit[i]) / 300
+            largest = max(largest, abs(gap))
+        return largest
+
+    ece = 0.0
+    for b in range(25):
+        rows = [i for i in range(300) if b / 25 < scores[i, 0] <= (b + 1) / 25]
+        ece += abs(sum(scores[i, 0] - hits[i, 0] for i in rows)) / 300
+    within = scores[:, 0] + scores[:, 1], hits[:, 0] | hits[:, 1]
+    expected = [ks(scores[:, 0], hits[:, 0]), ks(scores[:, 1], hits[:, 1]), ks(*within), ece]
+    published.main([str(two_files[0]), "--no-tuning"])
+    found = [float(row["uncalibrated"]) for row in table_of(capsys.readouterr().out).values()]
+    assert found == pytest.approx([100 * error for error in expected], abs=6e-4)
+
+
+def test_penalties_are_tuned_over_the_grid_and_printed_as_the_paper_writes_them(
+    two_files, capsys, monkeypatch
+):
+    """Three columns of an ODIR method; lambda is times K (K - 1), mu times K in the paper."""
+    monkeypatch.setattr(published, "kull_grid", lambda K: {"reg_lambda": [0.5], "reg_mu": [0.25]})
+    published.main([str(two_files[1])])
+    printed = capsys.readouterr().out
+    assert "MS-ODIR: reg_lambda=0.5, reg_mu=0.25; as the paper writes it 3 and 0.75" in printed
+    for row in table_of(printed).values():
+        cells = row["MS-ODIR: published / tuned / default"].split(" / ")
+        assert len(cells) == 3
+        assert cells[1] != cells[2]
+
+
+def test_the_grid_is_that_of_kull():
+    """36 lambdas and 12 mus for ten classes, from 10^-2 on for a hundred."""
+    assert [len(values) for values in published.kull_grid(10).values()] == [36, 12]
+    grid = published.kull_grid(100)
+    assert grid["reg_lambda"][:4] == pytest.approx([0.0025, 0.005, 0.01, 0.025])
+    assert grid["reg_mu"][[0, -1]] == pytest.approx([0.01, 1e6])
+
+
+def test_published_numbers_of_all_networks_are_whole_tables():
+    """13 networks, four tables, six methods, all in per cent."""
+    assert len(PUBLISHED) == 13
+    for tables in PUBLISHED.values():
+        assert [len(row) for row in tables] == [len(METHODS)] * len(published.ROWS)
+        assert all(0 < number < 25 for row in tables for number in row)
+
+
+def test_a_pickle_that_asks_for_more_than_arrays_is_refused(tmp_path):
+    """Nothing of it is executed."""
+    path = tmp_path / "probs_lenet5_c10_logits.p"
+    path.write_bytes(pickle.dumps((Path, np.arange(3))))
+    with pytest.raises(pickle.UnpicklingError, match="arrays alone are read"):
+        published.main([str(path)])
