@@ -506,6 +506,14 @@ def test_rank_correlation_is_spearmans():
             assert table.loc[a, b] == pytest.approx(expected)
 
 
+def test_rank_correlation_of_inverse_orders_is_minus_one():
+    """By the square; the paper's formula without it, 1 - 6 (2 + 0 + 2) / (3 (9 - 1)), is 0."""
+    columns = pd.MultiIndex.from_product([["a", "b"], ["mean", "rank"]])
+    frame = pd.DataFrame([[0.1, 1, 0.3, 3], [0.2, 2, 0.2, 2], [0.3, 3, 0.1, 1]], columns=columns)
+    assert metric_rank_correlation(frame).loc["a", "b"] == pytest.approx(-1, abs=1e-12)
+    assert 1 - 6 * (2 + 0 + 2) / (3 * (9 - 1)) == 0
+
+
 def test_rank_correlation_needs_a_comparison():
     with pytest.raises(ValueError, match="compare_calibrators"):
         metric_rank_correlation(pd.DataFrame({"a": [1]}))
