@@ -452,8 +452,8 @@ def adaptive_calibration_error(
     -----
     The paper's formula, :math:`\frac{1}{K R} \sum_k \sum_r |\mathrm{acc}_{kr} -
     \mathrm{conf}_{kr}|` with ranges of equally many sorted predictions, takes two keywords
-    together: ``bin_weight="uniform", quantile_method="rank"``. With one of them alone it differs
-    where scores tie or R does not divide n.
+    together: ``bin_weight="uniform", quantile_method="rank"``. The first alone differs from it
+    where scores tie, the second alone where R does not divide n.
 
     Probabilities of exactly 0 count. Member 24 of the 32 of Nixon et al. (2020), whose threshold
     is 0.0, drops them: ``general_calibration_error(..., threshold=0.0)``.

@@ -29,6 +29,9 @@ def test_ace_as_printed_takes_uniform_weights_and_ranks_together():
     assert ace(**both) == pytest.approx(printed, abs=1e-12)
     assert abs(ace(bin_weight="uniform") - printed) > 0.001
     assert abs(ace() - printed) > 0.001
+    assert ace(quantile_method="rank") == pytest.approx(printed, abs=1e-12)  # R divides n
+    y, P = y[:-5], P[:-5]
+    assert abs(ace(quantile_method="rank") - ace(**both)) > 1e-6
 
 
 @pytest.mark.parametrize(
