@@ -396,14 +396,14 @@ def test_kinds_of_input_give_one_table():
     metrics = {"metrics": ["log_loss", "ks_calibration_error"], "random_state": 0}
     tried = ["temperature", "isotonic"]
     expected = compare_calibrators(Z, y, tried, **metrics)["log_loss"]
-    for X, labels in (
-        (f, y),
-        (f[:, None], names),
-        (P, y),
-        (P[:, 1], names),
-        (pd.DataFrame(Z), pd.Series(names)),
+    for X, labels, event in (
+        (f, y, {}),
+        (f[:, None], names, {"pos_label": "yes"}),
+        (P, y, {}),
+        (P[:, 1], names, {"pos_label": "yes"}),
+        (pd.DataFrame(Z), pd.Series(names), {}),
     ):
-        found = compare_calibrators(X, labels, tried, **metrics)["log_loss"]
+        found = compare_calibrators(X, labels, tried, **metrics, **event)["log_loss"]
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
