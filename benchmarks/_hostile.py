@@ -58,6 +58,25 @@ class Refuses:
         raise TypeError("no array here")
 
 
+class Lazy:
+    """An array of 7 GiB that is computed when it is read."""
+
+    shape = (10**6, 1000)
+    ndim = 2
+    dtype = np.dtype(float)
+
+    def __len__(self) -> int:
+        return 10**6
+
+    def __dask_graph__(self) -> dict[str, Any]:
+        """Return something: it is lazy."""
+        return {}
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Fail."""
+        raise AssertionError("a lazy array was read")
+
+
 def spoilt(values: Array, at: Any, value: Any, dtype: Any = None) -> Array:
     """Return a copy in which some entries are others."""
     changed = np.array(values, dtype=dtype)
@@ -174,6 +193,7 @@ def nonsense(n: int) -> dict[str, Callable[[], Any]]:
         "ellipsis": lambda: ...,
         "NotImplemented": lambda: NotImplemented,
         "refuses to convert": Refuses,
+        "lazy": Lazy,
         "None in a list": lambda: [None] * n,
         "ragged": lambda: [[0.5, 0.5]] * (n - 1) + [[0.5]],
         "ragged, deep": lambda: [[0.5, [0.5]]] * n,
@@ -228,6 +248,13 @@ def hostile_scores(S: Array, kind: str) -> dict[str, Callable[[], Hostile]]:
         same["booleans"] = (lambda: hard.astype(bool), hard)
     if not table:
         same["a column"] = (lambda: S[:, None], S)
+    else:
+        turned = [f"p_{k}" for k in range(S.shape[1])][::-1]
+        same["named columns"] = (lambda: pd.DataFrame(S[:, ::-1], columns=turned), S)
+        same["named columns, polars"] = (lambda: pl.DataFrame(S[:, ::-1], schema=turned), S)
+        if kind == "proba":
+            same["sums of 1.0008"] = (lambda: 1.0008 * S, S)
+            same["sums of 1.000004"] = (lambda: 1.000004 * S, 1.000004 * S)
     spots: Any = (2, slice(None)) if table else 2
     spot: Any = (2, 0) if table else 2
     refused: dict[str, Callable[[], Any]] = {
@@ -264,10 +291,18 @@ def hostile_scores(S: Array, kind: str) -> dict[str, Callable[[], Hostile]]:
         refused["no columns"] = lambda: S[:, :0]
         refused["ragged rows"] = lambda: [row[: 1 + i % 2] for i, row in enumerate(S.tolist())]
         refused["a list of -inf rows"] = lambda: spoilt(S, spots, -np.inf).tolist()
+    if kind == "proba" and not table:
+        refused["one value of 1.3"] = lambda: spoilt(S, spot, 1.3)
     if kind == "proba" and table:
+        refused["one odd row"] = lambda: np.where(np.arange(n)[:, None] == 2, 1.3 * S, S)
+        refused["a row of logits"] = lambda: spoilt(S, spots, np.arange(S.shape[1]) - 1.5)
+        refused["percentages"] = lambda: 100 * S
         refused["a row that sums to 0.7"] = lambda: np.where(np.arange(n)[:, None] == 2, 0.7 * S, S)
         refused["a row of 0"] = lambda: spoilt(S, spots, 0.0)
     either: dict[str, Callable[[], Any]] = {
+        "two decimals": lambda: np.round(S, 2),
+        "on the edges of bins": lambda: (np.round(S * 10) / 10).astype(np.float32),
+        "on the edges of bins, float16": lambda: (np.round(S * 20) / 20).astype(np.float16),
         "one row fewer": lambda: S[:-1],
         "one row": lambda: S[:1],
         "twice the rows": lambda: np.concatenate([S, S]),
@@ -285,7 +320,11 @@ def hostile_scores(S: Array, kind: str) -> dict[str, Callable[[], Hostile]]:
         either["one column more"] = lambda: np.hstack([S, S[:, :1]])
         either["the first column"] = lambda: S[:, :1]
         either["one row as a vector"] = lambda: S[0]
-        # Told nothing, a calibrator takes these for logits.
+        either["some names"] = lambda: pd.DataFrame(S, columns=["p_0", *"xyz"[: S.shape[1] - 1]])
+        either["a few probability vectors"] = lambda: spoilt(
+            S, slice(3), np.eye(S.shape[1])[[0, 1, 1]]
+        )
+        # Probability vectors but for one row.
         either["a negative probability"] = lambda: spoilt(S, (2, slice(2)), [1.2, -0.2])
     return _collect(same, refused, either, beside=("y", "y_true", "sample_weight", "at"))
 
@@ -444,7 +483,6 @@ def hostile_classes(n_classes: int) -> dict[str, Callable[[], Hostile]]:
             **layouts(known),
             "None": lambda: None,
             "range": lambda: range(n_classes),
-            "turned round": lambda: known[::-1],
             "floats": lambda: known.astype(float),
             "uint8": lambda: known.astype(np.uint8),
             "pandas categories": lambda: pd.Series(pd.Categorical(known)),
@@ -467,6 +505,8 @@ def hostile_classes(n_classes: int) -> dict[str, Callable[[], Hostile]]:
         "continuous": lambda: known + 0.5,
     }
     either: dict[str, Callable[[], Any]] = {
+        # The columns in another order, which a calibrator refuses.
+        "turned round": lambda: known[::-1],
         "set": lambda: set(known.tolist()),
         "generator": lambda: (k for k in known.tolist()),
         "a column": lambda: known[:, None],

@@ -38,8 +38,9 @@ from benchmarks._hostile_subjects import Subject, subjects
 
 PAGE = Path(__file__).parent / "trust" / "fuzz.json"
 DOCUMENTED = (ConvergenceWarning, UndefinedMetricWarning, DataConversionWarning)
-# What every estimator of scikit-learn says of a frame after an array.
-FEATURE_NAMES = "X has feature names, but"
+# What every estimator of scikit-learn says of a frame after an array, and what is said of
+# probabilities that are a little off.
+ANNOUNCED = ("X has feature names, but", "rows do not sum to 1", "values lie outside [0, 1]")
 # Features that an estimator of scikit-learn computes with as they are.
 OTHER_FEATURES = {
     "float16",
@@ -56,6 +57,11 @@ OF_SCIKIT_LEARN = (
     "ufunc 'isnan' not supported",
     "Sample weights must contain at least one non-zero number",
 )
+# Labels that say which event one column is the probability of.
+TELL_THE_EVENT = {
+    "Fortran order", "every second entry", "reversed strides", "read-only", "memmap", "list",
+    "tuple", "pandas", "polars", "booleans", "floats", "uint8", "big-endian", "a column",
+}  # fmt: skip
 # A function that is given is called, and its errors are its own.
 CALLED = {("objective", "function"), ("objective", "class")}
 N_ROWS = 40
@@ -213,7 +219,8 @@ def judge(case: Case, hostile: Hostile, told: Told, clean: Told | None) -> tuple
 def _storm(warned: list[warnings.WarningMessage]) -> str:
     """Say which warning is not documented, or that there are several of a kind."""
     for w in warned:
-        if not issubclass(w.category, DOCUMENTED) and FEATURE_NAMES not in str(w.message):
+        announced = any(text in str(w.message) for text in ANNOUNCED)
+        if not issubclass(w.category, DOCUMENTED) and not announced:
             return f"{w.category.__name__}: {w.message}"
     # As a user sees them: the same text is shown once.
     kinds = Counter(category for category, _ in {(w.category, str(w.message)) for w in warned})
@@ -247,6 +254,8 @@ def run_case(case: Case, seed: int) -> tuple[str, str]:
     if _wants_clean(case.subject):
         given["clean"] = (sample.clean["scores"], sample.clean["labels"])
     hostile = table[case.hostile]()
+    if narrow and case.role == "labels" and case.hostile not in TELL_THE_EVENT:
+        hostile = hostile._replace(verdict="either", beside=("pos_label",))
     clean = {**given, case.argument: hostile.clean}
     others = [
         (argument, role)

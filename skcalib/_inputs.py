@@ -363,8 +363,8 @@ def read_event(
 def _is_other_label(pos_label: Any, known: NDArray[Any]) -> bool:
     """Whether a label is of the kind of the only one that occurs, and another."""
     label = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
-    words = known.dtype.kind in "UO"
-    return isinstance(label, str) is words and label != known.tolist()[0]
+    of_the_kind = isinstance(label, str if known.dtype.kind in "UO" else numbers.Real)
+    return of_the_kind and label != known.tolist()[0]
 
 
 def _other_number(label: Any) -> Any:
