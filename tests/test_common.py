@@ -216,7 +216,7 @@ BAD_FITS = {
         spoil(P0, 7, [0.5, 0.5, 0.3, 0.0]),
         CODE0,
         None,
-        r"row 7 sums to 1.3, not 1.*input='logits'.*divide",
+        r"59 of 60 rows are probability vectors, but row 7 sums to 1.3, not 1.*input='logits'",
     ),
     "logits called probabilities": ({"input": "proba"}, Z0, CODE0, None, r"row 0 .*input='logits'"),
     "negative probability": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from skcalib.testing._fits import (
     require_simplex,
     samples,
 )
-from skcalib.testing._promises import NAMES, make_sample, require, require_close
+from skcalib.testing._promises import NAMES, make_sample, require, require_close, require_refusal
 
 # ------------------------------------------------------------------ as an estimator
 
@@ -157,11 +158,13 @@ def check_missing_class(calibrator: Any) -> None:
         for missing in (0, 2, 3):
             how = f"{name}, without the class of column {missing}"
             some = code != missing
-            told = clone(calibrator).set_params(classes=names[::-1])
+            told = clone(calibrator).set_params(classes=names)
             fitted = told.fit(S[some], names[code[some]])
             proba = fitted.predict_proba(S)
             require_simplex(proba, S.shape, how)
             require(np.array_equal(fitted.classes_, names), f"{how}: classes_ are others")
+            turned = clone(calibrator).set_params(classes=names[::-1])
+            require_refusal(partial(turned.fit, S, names[code]), f"{how}: classes not sorted")
             weightless = fit_proba(calibrator, S, names[code], S, sample_weight=some.astype(float))
             require_close(weightless, proba, f"{how}, by weights of 0", atol=1e-12)
             if missing:  # labels within 0..K-1 of which 0 occurs

@@ -259,7 +259,7 @@ def test_calibrated_scores_stay_nearly_as_they_are():
 def test_scores_without_an_error_are_no_warning():
     """The priors hold what has no finite optimum."""
     Z = 5 * np.eye(3)[[0, 1, 2] * 20]
-    fitted = AutoCalibrator().fit(Z, [0, 1, 2] * 20)
+    fitted = AutoCalibrator(input="logits").fit(Z, [0, 1, 2] * 20)
     assert 0.05 < fitted.temperature_ < 2
     assert (fitted.predict(Z) == [0, 1, 2] * 20).all()
 

@@ -167,7 +167,8 @@ def test_members_that_all_but_agree_end_the_fit(seed):
 def test_a_member_that_all_rows_refute_has_no_weight(deficit, n):
     """What it gives them is so small that its square leaves the range of float64."""
     Z = np.tile([deficit, 0.0, 0.0], (n, 1))
-    ensemble = EnsembleTemperatureScaling(classes=[0, 1, 2]).fit(Z, np.ones(n, dtype=int))
+    told = EnsembleTemperatureScaling(input="logits", classes=[0, 1, 2])
+    ensemble = told.fit(Z, np.ones(n, dtype=int))
     assert ensemble.weights_[1] == 0
     np.testing.assert_allclose(ensemble.predict_proba(Z), 1 / 3, atol=1e-4)
 
@@ -186,7 +187,8 @@ def test_impossible_classes_and_a_missing_one_are_answered():
 
 
 def test_scores_that_say_nothing_are_answered_uniform():
-    ensemble = EnsembleTemperatureScaling().fit(np.zeros((6, 3)) + 5, [0, 1, 2, 0, 1, 2])
+    Z = np.zeros((6, 3)) + 5
+    ensemble = EnsembleTemperatureScaling(input="logits").fit(Z, [0, 1, 2, 0, 1, 2])
     assert ensemble.temperature_ == 1
     np.testing.assert_allclose(ensemble.predict_proba([[7.0, 7.0, 7.0]]), 1 / 3, atol=1e-15)
 

@@ -233,8 +233,8 @@ def test_layouts_do_not_warn_and_nothing_leaves_its_axes(layout):
     [
         ({"confidence_level": 95}, "confidence_level must be in"),
         ({"mode": "all"}, "mode must be one of"),
-        ({"pos_label": 7}, "pos_label=7|r=7"),
-        ({"pos_label": 1, "mode": "within_top"}, "give one of them"),
+        ({"pos_label": 7}, "pos_label=7"),
+        ({"pos_label": 1, "mode": "within_top"}, "but one event is measured"),
         ({"n_bins": 0}, "n_bins must be"),
         ({"strategy": "even"}, "strategy must be"),
         ({"r": 9}, "r must be a whole number from 1 to 4"),
