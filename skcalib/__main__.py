@@ -454,7 +454,10 @@ def columns_of(found: SavedPredictions, classes: NDArray[Any], event: int | None
         return f"column: {name} is the score of {labels[event]}"
     given = classes if found.columns is not None or found.classes is None else found.classes
     names = found.columns or [str(k) for k in range(len(labels))]
-    pairs = [f"{name} is {label}" for name, label in zip(names, given.tolist(), strict=True)]
+    pairs = [
+        name if name == str(label) else f"{name} is {label}"
+        for name, label in zip(names, given.tolist(), strict=True)
+    ]
     told = ", ".join(pairs[:SHOWN_COLUMNS]) + (", ..." if len(pairs) > SHOWN_COLUMNS else "")
     how = "in the order of the sorted labels" if found.classes is None else "by name"
     return f"columns, {how}: {told}"

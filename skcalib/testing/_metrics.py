@@ -162,6 +162,8 @@ def check_missing_class(metric: Metric) -> None:
 
 def check_order_of_labels(metric: Metric) -> None:
     """``labels[j]`` is the label of column j, in any order."""
+    if not _takes(metric, "labels"):
+        return
     for n_classes in (2, 4):
         S, code, name = _without_ties(n_classes)
         labels = NAMES[:n_classes]
