@@ -14,8 +14,8 @@ Uniform bins of all classes need no pass over the tiny entries: a row has at mos
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,18 @@ from skcalib._one_vs_rest import (
     map_sorted,
     sort_problem,
 )
+from skcalib._precision import (
+    FLOAT32,
+    FLOAT64,
+    Side,
+    all_even_edges,
+    as_written,
+    bits_of_probabilities,
+    significant_bits,
+)
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
-Side = Literal["left", "right"]
 Method = Literal["uniform", "edges", "rank", "split", "floor"]
 
 
@@ -44,22 +52,38 @@ class Bins:
     closed on the left), "rank" (equal counts by rank, ties split), "split" (edges half-way
     between equal parts, closed on the right) or "floor" ("edges" with range starts rounded
     down, the form of thresholded adaptive calibration error's first paper). ``closed`` is the
-    closed side of uniform bins.
+    closed side of uniform bins. ``bits`` are the significant bits of the scores, None for those
+    of the column that is binned, and ``complements`` says whether scores may be 1 less others.
     """
 
     n_bins: int = 15
     method: Method = "uniform"
     closed: Side = "right"
+    bits: int | None = None
+    complements: bool = False
+
+    def reading(self, P: FloatArray) -> Bins:
+        """Return the bins for probabilities ``P (n, K)``, or a part of them."""
+        return replace(self, bits=bits_of_probabilities(P), complements=P.shape[1] == 2)
 
     def uniform_edges(self) -> Float64Array:
-        """Edges of even bins on [0, 1], compared exactly and without tolerance."""
-        edges = np.arange(self.n_bins + 1.0) * (1 / self.n_bins)  # those of `numpy.linspace`
-        edges[-1] = 1.0
-        return edges
+        """Edges of even bins on [0, 1]: the float64 numbers next to k/B."""
+        return np.arange(self.n_bins + 1.0) / self.n_bins
+
+    def compared_edges(self, bits: int) -> Float64Array:
+        """Edges of even bins as scores of so many bits write them, compared without tolerance."""
+        return all_even_edges(self.n_bins, bits, self.complements, self.closed)
+
+    def threshold(self, exact: float) -> float:
+        """Return a threshold as the scores write it: what is equal to it is not above it."""
+        bits = FLOAT64 if self.bits is None else self.bits
+        above = np.array([exact], dtype=np.float64)
+        return float(as_written(above, 1 - above, bits, self.complements, "right"))
 
     def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
         """Bin of each score; 0 falls in the first bin and 1 in the last, whichever side closes."""
-        edges = self.uniform_edges()
+        bits = significant_bits(score) if self.bits is None else self.bits
+        edges = self.compared_edges(bits).copy()
         edges[0], edges[-1] = -np.inf, np.inf  # passed by every score, and by none
         score = score.astype(np.float64, copy=False)
         # A score lies on one side or the other of the edge that is nearest, however it is rounded.
@@ -235,9 +259,11 @@ def _columns_uniform(
 ) -> BinTable:
     n, n_classes = scores.shape
     m = n_classes - first
+    bits = _bits(scores) if bins.bits is None else bins.bits
+    bins = replace(bins, bits=bits, complements=n_classes == 2)
     # Entries at or below the cut are dropped (threshold) or belong to the first bin. In the type
     # of the scores a cut may round up, so it is taken a step lower and the few left are sifted.
-    exact = bins.uniform_edges()[1] if threshold is None else np.float64(threshold)
+    exact = bins.compared_edges(bits)[1] if threshold is None else np.float64(threshold)
     cut = np.nextafter(scores.dtype.type(exact), scores.dtype.type(-1))
     unit = is_unit(w)
 
@@ -278,6 +304,13 @@ def _columns_uniform(
     if threshold is None:
         _fill_first_bin(table, scores, code, w, bins, column_sum, first)
     return table
+
+
+def _bits(scores: Scores) -> int:
+    """Return the significant bits of the probabilities, which logits are made to in their type."""
+    if scores.kind == "proba":
+        return bits_of_probabilities(scores.array)
+    return FLOAT64 if scores.dtype == np.float64 else FLOAT32
 
 
 def _sum(tables: list[BinTable]) -> BinTable:
@@ -355,14 +388,26 @@ def _value_at(problem: SortedProblem, cumulative: Float64Array) -> Callable[...,
     return value
 
 
+def _times(number: NDArray[np.intp], total: float) -> NDArray[Any]:
+    """Multiply numbers of bins by a whole total; products that leave 64 bits are Python's."""
+    if total * (number.max(initial=0) + 1.0) < 2.0**62:
+        return number * int(total)
+    return number.astype(object) * int(total)
+
+
 def opening_positions(
     total: float, n_bins: int, whole: bool, *, down: bool = False
 ) -> Float64Array:
     """Cumulative weight at which each quantile bin opens; a number of rows if `whole`."""
-    position = np.linspace(0.0, total, n_bins, endpoint=False)
-    if whole:
-        return np.floor(position) if down else np.round(position)
-    return position
+    if not whole:
+        return np.linspace(0.0, total, n_bins, endpoint=False)
+    # In whole numbers: a product of floats may lie just below r N / B where that is a row.
+    product = _times(np.arange(n_bins), total)
+    row = product // n_bins
+    rest = product - row * n_bins
+    if not down:
+        row += 2 * rest + row % 2 > n_bins  # a half goes to the even row
+    return row.astype(np.float64)
 
 
 def quantile_cuts(bins: Bins, total: float, whole: bool, n_rows: int) -> Float64Array:
@@ -442,7 +487,7 @@ def rank_cuts(
     Whole weights are cut between copies: rank i goes to bin floor(B i / N).
     """
     if whole:
-        return np.asarray(-(-j * int(total) // n_bins), dtype=np.float64)
+        return np.asarray(-(-_times(j, total) // n_bins), dtype=np.float64)
     return np.asarray(j * (total / n_bins), dtype=np.float64)
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._binning import Side
 from skcalib._blocks import map_blocks
+from skcalib._precision import Side
 from skcalib._simplex import FloatArray
 
 Float64Array = NDArray[np.float64]

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from skcalib._binning import (
     Bins,
     BinTable,
-    Side,
     columns_table,
     edge_sides,
     exceeds,
@@ -28,6 +27,7 @@ from skcalib._binning import (
 from skcalib._blocks import map_blocks, row_blocks
 from skcalib._one_vs_rest import is_unit, is_whole
 from skcalib._order_statistics import Cells, values_at
+from skcalib._precision import Side
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]

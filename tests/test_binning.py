@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from edges import even_bin, ways_to_write
 
-from skcalib._binning import Bins, columns_table, flat_table
+from skcalib._binning import Bins, columns_table, flat_table, opening_positions
 from skcalib._blocks import row_blocks
 from skcalib._pooled_table import pooled_table
 from skcalib._simplex import Scores
@@ -26,17 +27,7 @@ def reference_bins(score, weight, bins):
     if len(score) == 0:
         return []
     if bins.method == "uniform":
-        edges = np.linspace(0, 1, n_bins + 1)
-        placed = []
-        for s in score:
-            for b in range(n_bins):
-                low, high = edges[b], edges[b + 1]
-                if bins.closed == "right":
-                    inside = low < s <= high or (b == 0 and s == 0)
-                else:
-                    inside = low <= s < high or (b == n_bins - 1 and s == 1)
-                if inside:
-                    placed.append(b)
+        placed = [even_bin(s, n_bins, bins.closed) for s in score]
         return [{b: w} for b, w in zip(placed, weight, strict=True)]
     order = sorted(range(len(score)), key=lambda i: score[i])
     repeated = [i for i in order for _ in range(int(weight[i]))]
@@ -205,8 +196,8 @@ def test_rows_of_logits_are_binned_as_the_columns_made_of_them(dtype):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_float32_scores_are_compared_and_summed_exactly(method):
-    """Tenths in float32 lie beside the float64 edges: float32(0.7) is below 0.7."""
+def test_float32_scores_are_compared_in_float32_and_summed_exactly(method):
+    """Tenths in float32 lie beside the float64 edges: float32(0.3) is above 0.3."""
     P, code, w = coarse(50, 3, seed=11, digits=1, dtype=np.float32)
     bins = Bins(10, method)
     table = columns_table(Scores(P, "proba"), code, w, bins, threshold=0.1)
@@ -236,17 +227,54 @@ def test_scores_on_the_edges_fall_on_the_closed_side():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_bins", [1, 2, 3, 10, 15, 49, 1000])
-def test_scores_on_and_beside_the_edges_are_compared_with_them(n_bins, dtype):
-    edges = np.linspace(0, 1, n_bins + 1)
-    on = edges.astype(dtype)
-    one, two = dtype(1), dtype(2)
-    score = np.clip(np.concatenate([on, np.nextafter(on, -one), np.nextafter(on, two)]), 0, one)
-    inner = edges[1:-1]
-    for closed, side in (("right", "left"), ("left", "right")):
+def test_scores_beside_the_edges_fall_where_they_are(n_bins, dtype):
+    """There is no tolerance: the next number after those that stand for an edge is beyond it."""
+    for closed in ("right", "left"):
         bins = Bins(n_bins, closed=closed)
-        np.testing.assert_array_equal(bins.uniform_edges(), edges)
-        expected = np.searchsorted(inner, score.astype(np.float64), side=side)
-        np.testing.assert_array_equal(bins.uniform_index(score), expected)
+        for k in range(1, n_bins):
+            ways = ways_to_write(k, n_bins, dtype)
+            below, above = np.nextafter(min(ways), dtype(0)), np.nextafter(max(ways), dtype(1))
+            # One more number, so that what is beside an edge is not read as of float16.
+            found = bins.uniform_index(np.array([below, above, dtype(1 / 3)]))
+            assert found[:2].tolist() == [k - 1, k]
+
+
+def test_edges_are_the_numbers_next_to_the_fractions():
+    """Those of `numpy.linspace` may lie beside: 3 times 1/10 is not 3/10."""
+    for n_bins in range(1, 101):
+        expected = [k / n_bins for k in range(n_bins + 1)]
+        assert Bins(n_bins).uniform_edges().tolist() == expected
+
+
+def test_quantile_bins_open_at_exact_rows():
+    """r N / B in whole numbers: as a product of floats it may lie just below the row it is."""
+    for n in range(1, 401):
+        for n_bins in range(1, 61):
+            exact = [Fraction(r * n, n_bins) for r in range(n_bins)]
+            down = opening_positions(float(n), n_bins, True, down=True)
+            assert down.tolist() == [math.floor(position) for position in exact]
+            nearest = opening_positions(float(n), n_bins, True)
+            assert nearest.tolist() == [round(position) for position in exact]
+
+
+@pytest.mark.parametrize("scale", [2.0**40, 2.0**57, 1e20, 1e60])
+@pytest.mark.parametrize("method", METHODS)
+def test_very_large_whole_weights_give_the_bins_of_ones(method, scale):
+    """Of 60 rows in 15 bins, which cut no row in two: products leave 64 bits, results do not."""
+    rng = np.random.default_rng(5)
+    score, hit = rng.random(60), rng.random(60) < 0.5
+    expected = sums(flat_table(score, hit, np.ones(60), Bins(15, method)))
+    found = sums(flat_table(score, hit, np.full(60, scale), Bins(15, method))) / scale
+    if method == "split":  # parts of copies, whose edges are scores and not half-way between them
+        expected, found = expected.sum(axis=-1), found.sum(axis=-1)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_quantile_bins_of_very_large_weights_open_where_they_should():
+    exact = [Fraction(r * 10**30, 7) for r in range(7)]
+    for down in (False, True):
+        found = opening_positions(1e30, 7, True, down=down)
+        np.testing.assert_allclose(found, [float(position) for position in exact], rtol=1e-15)
 
 
 def test_fractional_weights_cut_where_the_mass_is():

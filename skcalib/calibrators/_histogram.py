@@ -10,17 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._base import ColumnwiseCalibrator
-from skcalib._binning import Bins, BinTable, Side, columns_table
+from skcalib._binning import Bins, BinTable, columns_table
 from skcalib._fitted import check_numbers
 from skcalib._inputs import COUNT_HIGH, check_seed
 from skcalib._one_vs_rest import is_whole
 from skcalib._pooled_table import pooled_table
+from skcalib._precision import Side, significant_bits
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
 
 # So many edges are few, and a column of so many scores for each of them is long.
 FEW_EDGES, LONG = 32, 64
+# Earlier versions wrote even edges that differ in the last bits.
+EVEN = 1e-12
 
 
 class StepMaps(NamedTuple):
@@ -66,6 +69,17 @@ def edges_passed(edges: Float64Array, column: FloatArray, side: Side) -> NDArray
     beyond = np.greater if side == "left" else np.greater_equal
     passed = beyond(column.astype(np.float64, copy=False), edges[:, None])
     return passed.view(np.uint8).sum(axis=0, dtype=np.uint8)
+
+
+def opening_scores(edges: Float64Array, dtype: np.dtype[Any]) -> Float64Array:
+    """Return the lowest float64 numbers that are rounded to these scores of the type `dtype`.
+
+    A score of float64 then passes an edge where it would as float32.
+    """
+    if dtype == np.float64:
+        return edges
+    below = np.nextafter(edges.astype(dtype), dtype.type(-1)).astype(np.float64)
+    return np.maximum(np.nextafter((edges + below) / 2, 2.0), 0.0)
 
 
 class HistogramBinning(ColumnwiseCalibrator):
@@ -212,17 +226,31 @@ class HistogramBinning(ColumnwiseCalibrator):
         else:
             table = pooled_table(scores, code, w, bins)
             prior = np.array([1 / n_classes])
-        return bin_shares(table, prior if self.empty == "prior" else None)
+        maps = bin_shares(table, prior if self.empty == "prior" else None)
+        if self.strategy == "quantile":
+            maps.edges[:, 1:-1] = opening_scores(maps.edges[:, 1:-1], scores.dtype)
+        return maps
 
     def _check_fitted(self) -> None:
         n_maps = self._map_count() if self.class_conditional else 1
         check_numbers(self, "bin_edges_", (n_maps, None), low=0.0, high=1.0, order="weak")
         n_bins = self.bin_edges_.shape[1] - 1
+        even = Bins(n_bins).uniform_edges()
+        if self.strategy == "uniform" and not np.allclose(self.bin_edges_, even, rtol=0, atol=EVEN):
+            raise ValueError(
+                f"{type(self).__name__}.bin_edges_ must be those of {n_bins} even bins for "
+                "strategy='uniform'; got others."
+            )
         check_numbers(self, "bin_values_", (n_maps, n_bins), low=0.0, high=1.0)
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         row = j if self.class_conditional else 0
-        # The sides of `Bins`: uniform bins are closed on the right, an edge of "edges" opens one.
-        below: Side = "left" if self.strategy == "uniform" else "right"
-        piece = edges_passed(self.bin_edges_[row, 1:-1], column, below)
-        return self.bin_values_[row].take(piece)
+        values = self.bin_values_[row]
+        # As in fit: uniform bins are closed on the right, an edge of "edges" opens one, and edges
+        # are rounded as the scores were.
+        if self.strategy == "uniform":
+            bins = Bins(values.size, complements=self.classes_.size == 2)
+            edges = bins.compared_edges(significant_bits(column))[1:-1]
+            return values.take(edges_passed(edges, column, "left"))
+        edges = self.bin_edges_[row, 1:-1].astype(column.dtype)
+        return values.take(edges_passed(edges.astype(np.float64), column, "right"))

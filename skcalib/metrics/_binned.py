@@ -64,6 +64,9 @@ def bin_predictions(
     check_flags(max_prob=max_prob, class_conditional=class_conditional)
     P, code, w, classes, event = predictions
     n_classes = P.shape[1]
+    bins = bins.reading(P)
+    if threshold is not None:
+        threshold = bins.threshold(threshold)
     if event is not None:
         table = flat_table(*predictions.of_event(), w, bins, threshold=threshold)
         return table, [classes.tolist()[event]]

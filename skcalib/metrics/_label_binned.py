@@ -147,9 +147,10 @@ def label_binned_calibration_error(
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_option("norm", norm, ("l1", "l2", "max"))
     check_mode(mode, average)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    bins = bins.reading(predictions.P)
 
     def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
         return label_binned_error(score, hit, w, bins, norm)
 
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     return measure_problems(predictions, error, mode, average, norm)

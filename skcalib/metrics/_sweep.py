@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._binning import Bins, flat_table, rank_cuts, rank_table
 from skcalib._inputs import check_option, check_predictions
 from skcalib._one_vs_rest import is_whole, stable_order
+from skcalib._precision import even_edges, significant_bits
 from skcalib.metrics._binned import Average, Closed, Strategy, close_norm
 from skcalib.metrics._problems import (
     Float64Array,
@@ -46,11 +48,13 @@ def distinct_scores(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array
     )
 
 
-def monotone_bins(
-    rows: Distinct, n_rows: float, method: Literal["uniform", "rank"], closed: Closed
-) -> int:
-    """Return M - 1 for the first M = 2, ..., n - 1 of whose accuracies one is below the last."""
+def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> int:
+    """Return M - 1 for the first M = 2, ..., n - 1 of whose accuracies one is below the last.
+
+    `bins` says how to bin, but not their number.
+    """
     values, weights, hits = rows
+    bits = significant_bits(values) if bins.bits is None else bins.bits
     position = np.concatenate([[0.0], np.cumsum(weights)])
     hit_sum = np.concatenate([[0.0], np.cumsum(hits)])
     whole, total = is_whole(weights), position[-1]
@@ -62,17 +66,18 @@ def monotone_bins(
         return most
     first, last = int(some[0]), int(missed[-1])
     low, high = values[first], values[last]
-    if method == "rank":
+    if bins.method == "rank":
         low, high = position[first] / total, position[last + 1] / total
     start, size = 2, 8
     while start <= most:
         sweep = np.arange(start, min(start + size, most + 1))
         M, j = _edges_between(sweep, low, high)
-        if method == "rank":
+        if bins.method == "rank":
             weight_below = rank_cuts(j, M, total, whole)
             hits_below = np.interp(weight_below, position, hit_sum)
         else:
-            edge = np.searchsorted(values, j * (1.0 / M), side=closed)
+            edges = even_edges(j, M, bits, bins.complements, bins.closed)
+            edge = np.searchsorted(values, edges, side=bins.closed)
             weight_below, hits_below = position[edge], hit_sum[edge]
         failed = _first_fall(M, weight_below, hits_below, total, hit_sum[-1], whole)
         if failed:
@@ -123,15 +128,13 @@ def sweep_error(
     score: Float64Array,
     hit: NDArray[np.bool_],
     w: Float64Array,
-    *,
-    method: Literal["uniform", "rank"],
-    closed: Closed,
+    bins: Bins,
     norm: Norm,
 ) -> float:
     """Binned error with the number of bins that the sweep finds."""
     rows = distinct_scores(score, hit, w)
-    bins = Bins(monotone_bins(rows, row_count(w), method, closed), method, closed)
-    if method == "uniform":
+    bins = replace(bins, n_bins=monotone_bins(rows, row_count(w), bins))
+    if bins.method == "uniform":
         return close_norm(flat_table(score, hit, w, bins), norm)[0]
     rate = np.divide(rows.hits, rows.weight, out=rows.hits)
     return close_norm(rank_table(rows.score, rate, rows.weight, bins), norm)[0]
@@ -220,10 +223,11 @@ def sweep_calibration_error(
     check_option("closed", closed, ("right", "left"))
     check_option("norm", norm, ("l1", "l2"))
     check_mode(mode, average)
-    method: Literal["uniform", "rank"] = "uniform" if strategy == "uniform" else "rank"
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    bins = Bins(method="uniform" if strategy == "uniform" else "rank", closed=closed)
+    bins = bins.reading(predictions.P)
 
     def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
-        return sweep_error(score, hit, w, method=method, closed=closed, norm=norm)
+        return sweep_error(score, hit, w, bins, norm)
 
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     return measure_problems(predictions, error, mode, average, norm)

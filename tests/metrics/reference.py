@@ -2,35 +2,26 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
-
-
-def uniform_bin(s, n_bins, closed):
-    """Bin of a score by comparing it with every edge."""
-    edges = np.linspace(0, 1, n_bins + 1)
-    for b in range(n_bins):
-        if closed == "right" and (edges[b] < s <= edges[b + 1] or (b == 0 and s == 0)):
-            return b
-        if closed == "left" and (edges[b] <= s < edges[b + 1] or (b == n_bins - 1 and s == 1)):
-            return b
-    raise AssertionError(s)
+from edges import even_bin
 
 
 def bins_of(scores, n_bins, strategy, closed, method):
     """Bin of each score of one binary problem."""
     n = len(scores)
     if strategy == "uniform":
-        return [uniform_bin(s, n_bins, closed) for s in scores]
+        return [even_bin(np.float64(s), n_bins, closed) for s in scores]
     if n == 0:
         return []
     in_order = sorted(scores)
     if method == "edges":
-        starts = [int(i) for i in np.round(np.linspace(0, n, n_bins, endpoint=False))]
+        starts = [round(Fraction(r * n, n_bins)) for r in range(n_bins)]
         edges = [in_order[min(i, n - 1)] for i in starts[1:]]
         return [sum(s >= e for e in edges) for s in scores]
     if method == "floor":
-        edges = [in_order[math.floor(i * n / n_bins)] for i in range(n_bins)]
+        edges = [in_order[r * n // n_bins] for r in range(n_bins)]
         return [sum(s >= e for e in edges[1:]) for s in scores]
     if method == "split":
         parts = np.array_split(in_order, min(n_bins, n))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import reference as ref
 
+from skcalib._binning import Bins
 from skcalib.metrics import sweep_calibration_error
 from skcalib.metrics._sweep import distinct_scores, monotone_bins
 
@@ -54,7 +55,7 @@ def number_of_bins(score, hit, strategy, closed="right", w=None):
     w = np.ones(len(score)) if w is None else w
     method = "rank" if strategy == "quantile" else "uniform"
     rows = distinct_scores(np.asarray(score, float), np.asarray(hit, bool), w)
-    return monotone_bins(rows, np.sum(w), method, closed)
+    return monotone_bins(rows, np.sum(w), Bins(method=method, closed=closed))
 
 
 @pytest.mark.parametrize(("strategy", "closed"), OPTIONS)
