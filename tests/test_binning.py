@@ -257,7 +257,7 @@ def test_quantile_bins_open_at_exact_rows():
             assert nearest.tolist() == [round(position) for position in exact]
 
 
-@pytest.mark.parametrize("scale", [2.0**40, 2.0**57, 1e20, 1e60])
+@pytest.mark.parametrize("scale", [2.0**40, 2.0**57, 2.0**66, 2.0**200])
 @pytest.mark.parametrize("method", METHODS)
 def test_very_large_whole_weights_give_the_bins_of_ones(method, scale):
     """Of 60 rows in 15 bins, which cut no row in two: products leave 64 bits, results do not."""
