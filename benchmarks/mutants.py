@@ -41,7 +41,7 @@ CORE = (
         "_soft_binning",
         "_kernel_mean",
     ),
-    *("_row_view", "_order_statistics", "_pooled_table"),
+    *("_row_view", "_precision", "_order_statistics", "_pooled_table"),
     *("_evidence", "_feature_nll", "_score_features", "_rising_basis", "_uncertainty"),
 )
 SCALING = ("calibrators/test_scaling", "test_affine", "test_affine_nll")
@@ -53,6 +53,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "_simplex": ("test_simplex", "test_inputs", "calibrators/test_scaling"),
     "_reductions": ("metrics/test_binned", "metrics/test_ks", "metrics/test_problems"),
     "_binning": BINNED,
+    "_precision": ("test_precision", "test_binning"),
     "_pooled_table": ("test_pooled_table", "test_binning"),
     "_affine": SCALING,
     "_affine_nll": ("test_affine_nll", "test_affine", "calibrators/test_scaling"),

@@ -4,13 +4,18 @@ Its bounds an error says itself, where it says what it returns: "In [0, 1]".
 """
 
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from discovery import ERRORS
+from edges import bin_of
 from hypothesis import assume, given
 from numpy.testing import assert_array_equal
-from strategies import LABEL_KINDS, attempt, names_of, recipes
+from strategies import LABEL_KINDS, attempt, edge_recipes, names_of, recipes
+
+from skcalib import HistogramBinning
+from skcalib.metrics import expected_calibration_error, static_calibration_error
 
 every_error = pytest.mark.parametrize("metric", ERRORS, ids=lambda metric: metric.__name__)
 any_sample = given(recipe=recipes(kinds=["proba"]))
@@ -115,3 +120,50 @@ def test_nothing_passed_in_is_written_to(metric, recipe):
     for array, before in zip(passed, (recipe.S, recipe.code, recipe.w), strict=True):
         assert_array_equal(array, before)
     assert value(metric, *passed) == first
+
+
+def binned(rows, n_bins, closed):
+    """Weight, score sum and hit sum of each bin, in fractions, of (edge, score, hit, weight)."""
+    table = {}
+    for k, score, hit, weight in rows:
+        cell = table.setdefault(bin_of(Fraction(k, n_bins), n_bins, closed), [0, 0, 0])
+        for part, term in enumerate((1, Fraction(float(score)), int(hit))):
+            cell[part] += int(weight) * term
+    return table
+
+
+def slow_error(rows, n_bins, closed):
+    cells = binned(rows, n_bins, closed).values()
+    return float(sum(abs(hits - scores) for _, scores, hits in cells) / sum(c[0] for c in cells))
+
+
+@given(recipe=edge_recipes())
+def test_scores_on_the_edges_are_binned_as_fractions_are(recipe):
+    """In every precision, of one column and of two, one of them computed from the other."""
+    n_bins, closed, k, code, w = recipe.n_bins, recipe.closed, recipe.k, recipe.code, recipe.w
+    keywords = {"n_bins": n_bins, "closed": closed, "sample_weight": w, "labels": [0, 1]}
+    single = recipe.p.astype(np.float32) if recipe.dtype == "float16" else recipe.p
+    found = expected_calibration_error(code, recipe.p, pos_label=1, **keywords)
+    expected = slow_error(zip(k, single, code == 1, w, strict=True), n_bins, closed)
+    assert found == pytest.approx(expected, abs=1e-9)
+    if recipe.dtype != "float16":
+        each = static_calibration_error(code, recipe.P, average=None, **keywords)
+        for column, edge in ((0, n_bins - k), (1, k)):
+            rows = zip(edge, recipe.P[:, column], code == column, w, strict=True)
+            assert each[column] == pytest.approx(slow_error(rows, n_bins, closed), abs=1e-9)
+
+
+@given(recipe=edge_recipes(), asked=edge_recipes())
+def test_a_histogram_answers_scores_on_its_edges_as_fractions_say(recipe, asked):
+    """Fitted in one precision and asked in another: with the share of the bin of the fraction."""
+    n_bins, k, code, w = recipe.n_bins, recipe.k, recipe.code, recipe.w
+    binning = HistogramBinning(n_bins=n_bins, classes=[0, 1]).fit(recipe.p, code, w)
+    table = binned(zip(k, recipe.p, code, w, strict=True), n_bins, "right")
+    edge = np.arange(n_bins + 1)
+    score = np.array([np.dtype(asked.dtype).type(j / n_bins) for j in edge.tolist()])
+    answers = binning.predict_proba(score)[:, 1]
+    for j in edge.tolist():
+        b = bin_of(Fraction(j, n_bins), n_bins, "right")
+        weight, _, hits = table.get(b, (0, 0, 0))
+        expected = hits / weight if weight else Fraction(2 * b + 1, 2 * n_bins)
+        assert answers[j] == pytest.approx(float(expected), abs=1e-6)

@@ -498,6 +498,7 @@ def thresholded_adaptive_calibration_error(
     *,
     threshold: float | None = 0.01,
     version: Literal[1, 2] = 2,
+    bin_weight: Weighting | None = None,
     average: Average = "macro",
     n_bins: int = 15,
     strategy: Strategy = "quantile",
@@ -516,6 +517,8 @@ def thresholded_adaptive_calibration_error(
     .. math:: \mathrm{TACE} = \frac{1}{K} \sum_k \sum_r \frac{W_{kr}}{W_k}
               |\mathrm{acc}_{kr} - \mathrm{conf}_{kr}|
 
+    The formula printed in the paper weighs the ranges equally, 1 / (K R): ``bin_weight="uniform"``.
+
     Version 1 pools the kept entries of all classes, lets range r of R begin at the sorted entry
     of rank :math:`\lfloor r N / R \rfloor`, and weighs the ranges equally:
 
@@ -530,9 +533,14 @@ def thresholded_adaptive_calibration_error(
         order; a frame whose columns are named by the labels is read by name. One column is the
         probability of one event, `pos_label`, and is measured as that.
     threshold : float in [0, 1) or None, default=0.01
-        Keep probabilities above it, strictly; None keeps all.
+        Keep probabilities above it, strictly; None keeps all. It is rounded to the precision of
+        the probabilities: 0.05 written in float32 is not above 0.05.
     version : {2, 1}, default=2
         The second or the first paper's definition.
+    bin_weight : {"count", "uniform"} or None, default=None
+        Weigh ranges by their share of the rows kept (of the entries kept, in version 1), or by
+        1/R each, also where one is empty; None is "count" for version 2 and "uniform" for
+        version 1, which is defined so.
     average : {"macro", None}, default="macro"
         Mean over the K classes, or None for the error of each.
     n_bins : int, default=15
@@ -580,6 +588,7 @@ def thresholded_adaptive_calibration_error(
     0.3
     """
     check_option("version", version, (1, 2))
+    check_option("bin_weight", bin_weight, (None, "count", "uniform"))
     if version == 2:
         return general_calibration_error(
             y_true,
@@ -588,6 +597,7 @@ def thresholded_adaptive_calibration_error(
             max_prob=False,
             class_conditional=True,
             threshold=threshold,
+            bin_weight="count" if bin_weight is None else bin_weight,
             average=average,
             n_bins=n_bins,
             strategy=strategy,
@@ -611,4 +621,4 @@ def thresholded_adaptive_calibration_error(
         class_conditional=False,
         threshold=threshold,
     )
-    return close_norm(table, norm, bin_weight="uniform")[0]
+    return close_norm(table, norm, bin_weight=bin_weight or "uniform")[0]

@@ -110,6 +110,51 @@ def test_first_version_of_tace_pools_rounds_down_and_weighs_ranges_equally(kind,
     assert actual == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("bin_weight", ["count", "uniform"])
+@pytest.mark.parametrize("kind", ["ties", "sparse"])
+def test_ranges_of_both_versions_of_tace_are_weighed_either_way(kind, bin_weight, version):
+    """Ties leave ranges empty or uneven: 1/R each, or their share of what is kept."""
+    y, P = ref.predictions(4, 57, seed=1, kind=kind)
+    own = {1: "uniform", 2: "count"}[version]
+    expected = ref.gce(
+        y,
+        P,
+        max_prob=False,
+        class_conditional=version == 2,
+        threshold=0.01,
+        strategy="quantile",
+        quantile_method="floor" if version == 1 else "edges",
+        bin_weight=bin_weight,
+    )
+
+    def tace(**keywords):
+        return metrics.thresholded_adaptive_calibration_error(
+            y, P, version=version, labels=range(4), **keywords
+        )
+
+    assert tace(bin_weight=bin_weight) == pytest.approx(expected, abs=1e-12)
+    assert (tace() == tace(bin_weight=bin_weight)) == (bin_weight == own)
+    with pytest.raises(ValueError, match="bin_weight must be one of"):
+        tace(bin_weight="mass")
+
+
+def test_first_version_of_tace_begins_its_ranges_at_exact_ranks():
+    """232 entries in 50 ranges: 25 times 232 / 50 is 116, and just below that in floats."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(2), 116)
+    y = rng.integers(2, size=116)
+    pairs = sorted((float(P[i, k]), int(y[i] == k)) for i in range(116) for k in range(2))
+    starts = [*(r * 232 // 50 for r in range(50)), 232]
+    gaps = [
+        abs(sum(hit - s for s, hit in pairs[a:b]) / (b - a)) for a, b in itertools.pairwise(starts)
+    ]
+    actual = metrics.thresholded_adaptive_calibration_error(
+        y, P, version=1, threshold=None, n_bins=50
+    )
+    assert actual == pytest.approx(sum(gaps) / 50, abs=1e-12)
+
+
 def test_probability_of_one_label_is_a_problem_of_its_own():
     y, P = ref.predictions(3, 50, seed=0)
     names = np.array(["ape", "bee", "cat"])
