@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from discovery import ERRORS
 from edges import bin_of
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from numpy.testing import assert_array_equal
-from strategies import LABEL_KINDS, attempt, edge_recipes, names_of, recipes
+from strategies import LABEL_KINDS, EdgeRecipe, attempt, edge_recipes, names_of, recipes
 
 from skcalib import HistogramBinning
 from skcalib.metrics import expected_calibration_error, static_calibration_error
@@ -138,6 +138,9 @@ def slow_error(rows, n_bins, closed):
 
 
 @given(recipe=edge_recipes())
+@example(recipe=EdgeRecipe(10, 40))
+@example(recipe=EdgeRecipe(20, 40, step=3, dtype="float32"))
+@example(recipe=EdgeRecipe(20, 40, step=3, dtype="float16", closed="left"))
 def test_scores_on_the_edges_are_binned_as_fractions_are(recipe):
     """In every precision, of one column and of two, one of them computed from the other."""
     n_bins, closed, k, code, w = recipe.n_bins, recipe.closed, recipe.k, recipe.code, recipe.w
