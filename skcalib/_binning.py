@@ -390,7 +390,7 @@ def _value_at(problem: SortedProblem, cumulative: Float64Array) -> Callable[...,
 
 def _times(number: NDArray[np.intp], total: float) -> NDArray[Any]:
     """Multiply numbers of bins by a whole total; products that leave 64 bits are Python's."""
-    if total * (number.max(initial=0) + 1.0) < 2.0**62:
+    if total < 2.0**31 or total * (number.max(initial=0) + 1.0) < 2.0**62:
         return number * int(total)
     return number.astype(object) * int(total)
 

@@ -27,7 +27,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._blocks import row_blocks
+from skcalib._blocks import light_blocks, map_blocks
 from skcalib._simplex import FloatArray
 
 Float64Array = NDArray[np.float64]
@@ -63,18 +63,25 @@ def _fits(S: FloatArray, bits: int) -> bool:
     few = S[:4] if S.ndim == 1 else S[:1, :4].ravel()
     if any(number & left_over for number in few.view(unsigned).tolist()):
         return False
-    return not any(np.bitwise_and(part.view(unsigned), left_over).any() for part in _parts(S))
+
+    def fit(rows: slice) -> bool:
+        return not np.bitwise_and(S[rows].view(unsigned), left_over).any()
+
+    return all(map_blocks(fit, *_blocks(S)))
 
 
 def _counts(S: FloatArray, total: int) -> bool:
     """Whether all numbers are multiples of ``1 / total``."""
-    return all((part * total == np.rint(part * total)).all() for part in _parts(S))
+
+    def count(rows: slice) -> bool:
+        multiple = S[rows] * S.dtype.type(total)
+        return bool((multiple == np.rint(multiple)).all())
+
+    return all(map_blocks(count, *_blocks(S)))
 
 
-def _parts(S: FloatArray) -> Iterator[FloatArray]:
-    """Yield all rows in blocks."""
-    for rows in row_blocks(S.shape[0], 1 if S.ndim == 1 else S.shape[1]):
-        yield S[rows]
+def _blocks(S: FloatArray) -> tuple[Iterator[slice], int]:
+    return light_blocks(S.shape[0], 1 if S.ndim == 1 else S.shape[1], S.itemsize)
 
 
 def rounded(x: Float64Array, bits: int) -> Float64Array:

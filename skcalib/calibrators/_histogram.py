@@ -102,7 +102,8 @@ class HistogramBinning(ColumnwiseCalibrator):
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width, closed on the right with 0 in the first, or of equal mass, whose
         inner edges are calibration scores; tied scores share a bin, and a score equal to an
-        edge belongs to the bin above it.
+        edge belongs to the bin above it. Edges are rounded as the scores are: a score of float32
+        falls in the bin of the same score of float64.
     class_conditional : bool, default=True
         One map for each class (with two classes: one, for the second). False pools the entries
         of all columns into a single map, applied to every column.
@@ -124,7 +125,8 @@ class HistogramBinning(ColumnwiseCalibrator):
     ----------
     bin_edges_ : ndarray of shape (m, B + 1)
         Edges, a row for each map: K maps, or 1 for two classes or pooled entries. B is `n_bins`;
-        bootstrapped quantile bins keep the edges of every resample.
+        bootstrapped quantile bins keep the edges of every resample. float64 whatever the scores
+        are; of quantile bins of float32 scores, the lowest numbers that round to an edge.
     bin_values_ : ndarray of shape (m, B)
         What each bin answers.
     classes_ : ndarray of shape (K,)

@@ -154,7 +154,8 @@ def general_calibration_error(
         Whether each class is a problem of its own (with `max_prob`, the rows predicted as that
         class) or all rows (without `max_prob`, all n K entries) are one problem.
     threshold : float in [0, 1), default=None
-        Keep scores above it, strictly; None keeps all, 0 drops exact zeros.
+        Keep scores above it, strictly; None keeps all, 0 drops exact zeros. It is rounded to the
+        precision of the scores: one that is written 0.05 is not above 0.05 in float32 either.
     class_weight : {"uniform", "count"}, default="uniform"
         :math:`c_j`: 1/m for each problem, empty ones included, or its share of the kept weight.
     bin_weight : {"count", "uniform"}, default="count"
@@ -208,6 +209,9 @@ def general_calibration_error(
     * Section 4.1 says that with the maximum probability, or a threshold, classes weigh by how
       often the model is sure of them: that is ``class_weight="count"``. The default is 1/K for
       each, a class that is never predicted included, as in the formula of SCE.
+
+    Edges of uniform bins are rounded to the precision of the scores, so that k/B lies in the bin
+    that ends there (with ``closed="left"``, begins there) in float64, float32 and float16.
 
     References
     ----------

@@ -533,8 +533,7 @@ def thresholded_adaptive_calibration_error(
         order; a frame whose columns are named by the labels is read by name. One column is the
         probability of one event, `pos_label`, and is measured as that.
     threshold : float in [0, 1) or None, default=0.01
-        Keep probabilities above it, strictly; None keeps all. It is rounded to the precision of
-        the probabilities: 0.05 written in float32 is not above 0.05.
+        Keep probabilities above it, strictly; None keeps all. It is rounded to their precision.
     version : {2, 1}, default=2
         The second or the first paper's definition.
     bin_weight : {"count", "uniform"} or None, default=None
