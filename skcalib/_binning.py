@@ -259,7 +259,7 @@ def _columns_uniform(
 ) -> BinTable:
     n, n_classes = scores.shape
     m = n_classes - first
-    bits = _bits(scores) if bins.bits is None else bins.bits
+    bits = bits_of_scores(scores) if bins.bits is None else bins.bits
     bins = replace(bins, bits=bits, complements=n_classes == 2)
     # Entries at or below the cut are dropped (threshold) or belong to the first bin. In the type
     # of the scores a cut may round up, so it is taken a step lower and the few left are sifted.
@@ -306,7 +306,7 @@ def _columns_uniform(
     return table
 
 
-def _bits(scores: Scores) -> int:
+def bits_of_scores(scores: Scores) -> int:
     """Return the significant bits of the probabilities, which logits are made to in their type."""
     if scores.kind == "proba":
         return bits_of_probabilities(scores.array)

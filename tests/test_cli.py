@@ -521,9 +521,7 @@ def test_the_columns_that_were_taken_are_printed(capsys):
     """By name or in the order of the sorted labels; the reproducer took them without a word."""
     named = pd.DataFrame(P, columns=["owl", "cat", "dog"]).assign(labels=NAMES)
     named.to_csv("named.csv", index=False)
-    assert "columns, by name: cat, dog, owl\n" in run(
-        capsys, "compare", "named.csv", *FEW
-    )
+    assert "columns, by name: cat, dog, owl\n" in run(capsys, "compare", "named.csv", *FEW)
     named.rename(columns={"owl": "s1", "cat": "s2", "dog": "s3"}).to_csv("other.csv", index=False)
     printed = run(capsys, "measure", "other.csv", "--resamples", "2")
     assert "columns, in the order of the sorted labels: s1 is cat, s2 is dog, s3 is owl" in printed

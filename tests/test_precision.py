@@ -225,10 +225,3 @@ def test_a_histogram_of_float16_scores_answers_them_as_it_was_fitted():
         half = binning.fit(score.astype(np.float16), y).predict_proba(score.astype(np.float16))
         np.testing.assert_allclose(half, expected, atol=1e-6)
         np.testing.assert_allclose(binning.predict_proba(score), expected, atol=1e-6)
-
-
-def test_uneven_edges_from_a_file_are_refused():
-    binning = HistogramBinning(n_bins=4).fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
-    binning.bin_edges_ = binning.bin_edges_**2
-    with pytest.raises(ValueError, match="bin_edges_ must be those of 4 even bins"):
-        binning._check_fitted()

@@ -10,20 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._base import ColumnwiseCalibrator
-from skcalib._binning import Bins, BinTable, columns_table
+from skcalib._binning import Bins, BinTable, bits_of_scores, columns_table
 from skcalib._fitted import check_numbers
 from skcalib._inputs import COUNT_HIGH, check_seed
 from skcalib._one_vs_rest import is_whole
 from skcalib._pooled_table import pooled_table
-from skcalib._precision import Side, significant_bits
+from skcalib._precision import FLOAT64, Side
 from skcalib._simplex import FloatArray, Scores
 
 Float64Array = NDArray[np.float64]
 
 # So many edges are few, and a column of so many scores for each of them is long.
 FEW_EDGES, LONG = 32, 64
-# Earlier versions wrote even edges that differ in the last bits.
-EVEN = 1e-12
 
 
 class StepMaps(NamedTuple):
@@ -69,6 +67,17 @@ def edges_passed(edges: Float64Array, column: FloatArray, side: Side) -> NDArray
     beyond = np.greater if side == "left" else np.greater_equal
     passed = beyond(column.astype(np.float64, copy=False), edges[:, None])
     return passed.view(np.uint8).sum(axis=0, dtype=np.uint8)
+
+
+def closing_scores(edges: Float64Array, bits: int) -> Float64Array:
+    """Return the highest float64 numbers that are rounded to these, of so many bits.
+
+    A score of float64 then passes an edge where it would as a score of the calibration rows.
+    """
+    if bits == FLOAT64:
+        return edges
+    _, exponent = np.frexp(edges)
+    return np.nextafter(edges + np.ldexp(0.5, exponent - bits), 0.0)
 
 
 def opening_scores(edges: Float64Array, dtype: np.dtype[Any]) -> Float64Array:
@@ -221,7 +230,11 @@ class HistogramBinning(ColumnwiseCalibrator):
     def _fit_once(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> StepMaps:
         n_classes = scores.shape[1]
         first = self._first_column(n_classes)
-        bins = Bins(int(self.n_bins), "uniform" if self.strategy == "uniform" else "edges")
+        if self.strategy == "uniform":
+            bits, complements = bits_of_scores(scores), n_classes == 2
+            bins = Bins(int(self.n_bins), bits=bits, complements=complements)
+        else:
+            bins = Bins(int(self.n_bins), "edges")
         prior = np.bincount(code, weights=w, minlength=n_classes)[first:] / w.sum()
         if self.class_conditional:
             table = columns_table(scores, code, w, bins, first=first, confidence=False)
@@ -229,7 +242,11 @@ class HistogramBinning(ColumnwiseCalibrator):
             table = pooled_table(scores, code, w, bins)
             prior = np.array([1 / n_classes])
         maps = bin_shares(table, prior if self.empty == "prior" else None)
-        if self.strategy == "quantile":
+        # What new scores are compared with depends on the calibration scores alone: a row is in
+        # the same bin whatever rows it stands among.
+        if bins.bits is not None:
+            maps.edges[:, 1:-1] = closing_scores(bins.compared_edges(bins.bits)[1:-1], bins.bits)
+        else:
             maps.edges[:, 1:-1] = opening_scores(maps.edges[:, 1:-1], scores.dtype)
         return maps
 
@@ -237,22 +254,13 @@ class HistogramBinning(ColumnwiseCalibrator):
         n_maps = self._map_count() if self.class_conditional else 1
         check_numbers(self, "bin_edges_", (n_maps, None), low=0.0, high=1.0, order="weak")
         n_bins = self.bin_edges_.shape[1] - 1
-        even = Bins(n_bins).uniform_edges()
-        if self.strategy == "uniform" and not np.allclose(self.bin_edges_, even, rtol=0, atol=EVEN):
-            raise ValueError(
-                f"{type(self).__name__}.bin_edges_ must be those of {n_bins} even bins for "
-                "strategy='uniform'; got others."
-            )
         check_numbers(self, "bin_values_", (n_maps, n_bins), low=0.0, high=1.0)
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         row = j if self.class_conditional else 0
         values = self.bin_values_[row]
         # As in fit: uniform bins are closed on the right, an edge of "edges" opens one, and edges
-        # are rounded as the scores were.
-        if self.strategy == "uniform":
-            bins = Bins(values.size, complements=self.classes_.size == 2)
-            edges = bins.compared_edges(significant_bits(column))[1:-1]
-            return values.take(edges_passed(edges, column, "left"))
-        edges = self.bin_edges_[row, 1:-1].astype(column.dtype)
-        return values.take(edges_passed(edges.astype(np.float64), column, "right"))
+        # are rounded as the scores are.
+        edges = self.bin_edges_[row, 1:-1].astype(column.dtype).astype(np.float64)
+        below: Side = "left" if self.strategy == "uniform" else "right"
+        return values.take(edges_passed(edges, column, below))

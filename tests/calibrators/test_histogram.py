@@ -228,3 +228,17 @@ def test_a_whole_number_of_any_type_counts_bins(given, meant, strategy):
         for n in (given, meant)
     )
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_a_row_is_in_the_same_bin_whatever_rows_it_stands_among(dtype, strategy):
+    """Also where it alone looks like a number of a shorter type on the edge of a bin."""
+    rng = np.random.default_rng(0)
+    p = rng.random(2000).astype(dtype)
+    calibrator = HistogramBinning(n_bins=10, strategy=strategy).fit(p, rng.random(2000) < p)
+    edges = np.arange(11) / 10
+    asked = np.concatenate([edges.astype(kind).astype(dtype) for kind in (np.float16, np.float32)])
+    together = calibrator.predict_proba(np.concatenate([asked, p[:9]]))[: asked.size]
+    alone = np.vstack([calibrator.predict_proba(asked[i : i + 1]) for i in range(asked.size)])
+    np.testing.assert_array_equal(alone, together)
