@@ -51,8 +51,8 @@ def kernel_mean_error(score: Any, hit: Any, w: Any, *, xp: Any = np) -> Any:
     below = xp.exp(-s / WIDTH) * _before(a * xp.exp(s / WIDTH), first, xp)
     tied = _before(a, last, xp) - _before(a, first, xp)
     square = xp.sum(a * (2.0 * below + tied))
-    positive = square > 0.0
-    return xp.where(positive, xp.sqrt(xp.where(positive, square, 1.0)), 0.0)
+    zero = square <= 0.0  # false of NaN, which goes through the root
+    return xp.where(zero, 0.0, xp.sqrt(xp.where(zero, 1.0, square)))
 
 
 def kernel_mean_gradient(

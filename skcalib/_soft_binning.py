@@ -11,9 +11,12 @@ A score s belongs to every one of B bins, most to those whose centre is near. Wi
 .. math:: \mathrm{bin} = \Big(\sum_b S_b |\mathrm{acc}_b - \mathrm{conf}_b|^q\Big)^{1/q}, \qquad
           \mathrm{label} = \Big(\sum_{ib} w_i u_{ib} |\mathrm{acc}_b - s_i|^q\Big)^{1/q}.
 
+The class-wise error is the mean over classes of the q-th powers, below one root.
+
 The value is written in the operations of the array API alone, so that a tensor library
-differentiates it; the gradient for NumPy stands beside it. As T tends to 0 the bins become even
-ones with sharp edges.
+differentiates it; the gradient for NumPy stands beside it. Conditions are written so that NaN
+takes the branch that computes with it: a score of NaN gives an error of NaN. As T tends to 0 the
+bins become even ones with sharp edges.
 
 References
 ----------
@@ -23,15 +26,18 @@ Objectives for Neural Networks. NeurIPS, equations (8)-(12).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._blocks import row_blocks
+from skcalib._blocks import column_blocks, map_blocks, row_blocks
+from skcalib._norm import MeanNorm, exponent
 
 Kind = Literal["bin", "label"]
-Norm = Literal["l1", "l2"]
+Float64Array = NDArray[np.float64]
 
 
 def soft_binned_error(
@@ -42,7 +48,7 @@ def soft_binned_error(
     n_bins: int = 15,
     temperature: float = 0.01,
     kind: Kind = "bin",
-    norm: Norm = "l2",
+    norm: MeanNorm = "l2",
     xp: Any = np,
 ) -> Any:
     """Soft-binned calibration error of a binary problem.
@@ -60,7 +66,7 @@ def soft_binned_error(
         T > 0, in units of squared score.
     kind : {"bin", "label"}
         Gap between accuracy and confidence of a bin, or between accuracy and each score in it.
-    norm : {"l1", "l2"}
+    norm : {"l1", "l2"} or float
     xp : namespace
         NumPy, or the array API namespace of the arrays.
 
@@ -68,76 +74,189 @@ def soft_binned_error(
     -------
     error : 0-d array
     """
-    share = w / xp.sum(w)
-    centres = _centres(share, n_bins, xp)
-    mass, hits, surplus = _bin_sums(score, hit, share, centres, temperature, xp)
-    filled, divisor = _divisor(mass, xp)
-    if kind == "bin":
-        if norm == "l1":
-            return xp.sum(xp.abs(surplus))
-        return _root(xp.sum(xp.where(filled, surplus * (surplus / divisor), 0.0)), xp)
-    accuracy = hits / divisor
-    total = 0.0
-    for rows in row_blocks(score.shape[0], n_bins):
-        U = _members(score[rows], centres, temperature, xp)
-        gap = accuracy[None, :] - score[rows][:, None]
-        cost = xp.abs(gap) if norm == "l1" else gap * gap
-        total = total + xp.sum(share[rows] * xp.sum(U * cost, axis=1))
-    return total if norm == "l1" else _root(total, xp)
+    q = exponent(norm)
+    power = _power_of_error(score, hit, w, n_bins, temperature, kind, q, xp)
+    return _root(power, q, xp)
 
 
 def soft_binned_gradient(
     score: NDArray[np.floating],
     hit: NDArray[np.bool_],
-    w: NDArray[np.float64],
+    w: Float64Array,
     *,
     n_bins: int = 15,
     temperature: float = 0.01,
     kind: Kind = "bin",
-    norm: Norm = "l2",
-) -> tuple[float, NDArray[np.float64]]:
+    norm: MeanNorm = "l2",
+) -> tuple[float, Float64Array]:
     """Return the error and its derivative in each score, ``(n,)``; parameters as above.
 
-    At an error of 0 under "l2", and at a gap of 0 under "l1", the derivative is 0.
+    At an error of 0, and under "l1" at a gap of 0, the derivative is 0.
     """
+    q = exponent(norm)
+    power, gradient = _power_gradient(score, hit, w, n_bins, temperature, kind, q)
+    return float(_root(power, q, np)), _root_slope(float(power), q) * gradient
+
+
+def classwise_soft_binned_error(
+    P: Any,
+    true: Any,
+    w: Any,
+    *,
+    n_bins: int = 15,
+    temperature: float = 0.01,
+    kind: Kind = "bin",
+    norm: MeanNorm = "l2",
+    xp: Any = np,
+) -> Any:
+    """Soft-binned calibration error of each class against the rest, closed over the classes.
+
+    Parameters
+    ----------
+    P : array of shape (n, K)
+        Probabilities.
+    true : array of shape (n, K)
+        Booleans: whether a column is the row's class.
+    w, n_bins, temperature, kind, norm, xp
+        As in `soft_binned_error`.
+
+    Returns
+    -------
+    error : 0-d array
+    """
+    q, (n, n_classes) = exponent(norm), P.shape
+    blocks = list(column_blocks(n * n_bins, n_classes))
+    if xp is np:
+
+        def power_of_block(block: slice) -> Any:
+            score, hit = _rows_of_classes(P, true, block)
+            return _power_of_error(score, hit, w, n_bins, temperature, kind, q, np).sum()
+
+        total = sum(map_blocks(power_of_block, blocks, at_a_time=1))
+    else:
+        # What the gradient of a block of classes needs is computed again when it is taken:
+        # memberships of all classes at once would be K B numbers for each row.
+        from torch.utils.checkpoint import checkpoint
+
+        power = partial(
+            _power_of_error, n_bins=n_bins, temperature=temperature, kind=kind, q=q, xp=xp
+        )
+        sizes = [block.stop - block.start for block in blocks]
+        total = 0.0
+        for score, hit in zip(P.T.split(sizes), true.T.split(sizes), strict=True):
+            each = checkpoint(power, score, hit, w, use_reentrant=False, preserve_rng_state=False)
+            total = total + xp.sum(each)
+    return _root(total / n_classes, q, xp)
+
+
+def classwise_soft_binned_gradient(
+    P: NDArray[np.floating],
+    true: NDArray[np.bool_],
+    w: Float64Array,
+    *,
+    n_bins: int = 15,
+    temperature: float = 0.01,
+    kind: Kind = "bin",
+    norm: MeanNorm = "l2",
+) -> tuple[float, Float64Array]:
+    """Return the error and its derivative in each probability, ``(n, K)``; parameters as above."""
+    q, (n, n_classes) = exponent(norm), P.shape
+    gradient = np.empty((n, n_classes))
+
+    def power_of_block(block: slice) -> float:
+        score, hit = _rows_of_classes(P, true, block)
+        power, slope = _power_gradient(score, hit, w, n_bins, temperature, kind, q)
+        gradient[:, block] = slope.T
+        return float(power.sum())
+
+    blocks = column_blocks(n * n_bins, n_classes)
+    mean = sum(map_blocks(power_of_block, blocks, at_a_time=1)) / n_classes
+    gradient *= _root_slope(mean, q) / n_classes
+    return float(_root(np.float64(mean), q, np)), gradient
+
+
+def _rows_of_classes(
+    P: NDArray[np.floating], true: NDArray[np.bool_], block: slice
+) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
+    """Scores and hits of a block of classes, ``(m, n)``, each class in a row."""
+    return np.ascontiguousarray(P[:, block].T), np.ascontiguousarray(true[:, block].T)
+
+
+# ------------------------------------------------- one problem (n,), or m of the same rows (m, n)
+
+
+def _power_of_error(
+    score: Any,
+    hit: Any,
+    w: Any,
+    n_bins: int,
+    temperature: float,
+    kind: Kind,
+    q: float,
+    xp: Any,
+) -> Any:
+    """Return the q-th power of the error of each problem."""
+    share = w / xp.sum(w)
+    centres = _centres(share, n_bins, xp)
+    mass, hits, surplus = _bin_sums(score, hit, share, centres, temperature, xp)
+    divisor = _divisor(mass, xp)
+    if kind == "bin":
+        return xp.sum(mass * _cost(surplus / divisor, q, xp), axis=-1)
+    accuracy = hits / divisor
+    total = 0.0
+    for rows in _row_blocks(score, n_bins):
+        s = score[..., rows]
+        U = _members(s, centres, temperature, xp)
+        gap = accuracy[..., None, :] - s[..., None]
+        total = total + xp.sum(share[rows] * xp.sum(U * _cost(gap, q, xp), axis=-1), axis=-1)
+    return total
+
+
+def _power_gradient(
+    score: NDArray[np.floating],
+    hit: NDArray[np.bool_],
+    w: Float64Array,
+    n_bins: int,
+    temperature: float,
+    kind: Kind,
+    q: float,
+) -> tuple[Float64Array, Float64Array]:
+    """Return the q-th power of the error and its derivative in each score."""
     share = w / w.sum()
     centres = _centres(share, n_bins, np)
     mass, hits, surplus = _bin_sums(score, hit, share, centres, temperature, np)
-    filled, divisor = _divisor(mass, np)
-    gap, accuracy = surplus / divisor, hits / divisor
-    gradient = np.empty(score.shape[0])
-    value = 0.0
+    divisor = _divisor(mass, np)
+    filled = mass == divisor
+    gradient = np.empty(score.shape)
+    blocks = list(_row_blocks(score, n_bins))
     if kind == "bin":
-        if norm == "l1":
-            by_surplus, by_mass = np.sign(surplus), np.zeros(n_bins)
-            value = float(np.abs(surplus).sum())
-        else:
-            by_surplus, by_mass = 2.0 * gap * filled, -gap * gap * filled
-            value = float((surplus * gap * filled).sum())
-        for rows in row_blocks(score.shape[0], n_bins):
-            s = score[rows, None].astype(np.float64)
-            U = _members(score[rows], centres, temperature, np)
-            into = by_surplus * (hit[rows, None] - s) + by_mass
-            gradient[rows] = (_slopes(U, centres, temperature) * into).sum(axis=1) - U @ by_surplus
+        gap = surplus / divisor
+        cost = _cost(gap, q, np)
+        power = (mass * cost).sum(axis=-1)
+        by_surplus, by_mass = filled * _cost_slope(gap, q), filled * (1 - q) * cost
+        for rows in blocks:
+            s = score[..., rows, None].astype(np.float64)
+            U = _members(score[..., rows], centres, temperature, np)
+            into = by_surplus[..., None, :] * (hit[..., rows, None] - s) + by_mass[..., None, :]
+            into *= _slopes(U, centres, temperature)
+            gradient[..., rows] = into.sum(axis=-1) - (U @ by_surplus[..., None])[..., 0]
     else:
-        by_accuracy = np.zeros(n_bins)
-        for rows in row_blocks(score.shape[0], n_bins):
-            U = _members(score[rows], centres, temperature, np)
-            cost, slope = _cost(accuracy - score[rows, None], norm)
-            value += float(share[rows] @ (U * cost).sum(axis=1))
-            by_accuracy += share[rows] @ (U * slope)
-        by_accuracy *= filled / divisor
-        for rows in row_blocks(score.shape[0], n_bins):
-            U = _members(score[rows], centres, temperature, np)
-            cost, slope = _cost(accuracy - score[rows, None], norm)
-            into = cost + by_accuracy * (hit[rows, None] - accuracy)
-            dU = _slopes(U, centres, temperature)
-            gradient[rows] = (dU * into).sum(axis=1) - (U * slope).sum(axis=1)
+        accuracy = (hits / divisor)[..., None, :]
+        by_accuracy, power = np.zeros(mass.shape), np.zeros(mass.shape[:-1])
+        for rows in blocks:
+            U = _members(score[..., rows], centres, temperature, np)
+            gap = accuracy - score[..., rows, None]
+            power += (U * _cost(gap, q, np)).sum(axis=-1) @ share[rows]
+            by_accuracy += share[rows] @ (U * _cost_slope(gap, q))
+        by_accuracy = (by_accuracy * filled / divisor)[..., None, :]
+        for rows in blocks:
+            U = _members(score[..., rows], centres, temperature, np)
+            gap = accuracy - score[..., rows, None]
+            into = _cost(gap, q, np) + by_accuracy * (hit[..., rows, None] - accuracy)
+            into *= _slopes(U, centres, temperature)
+            gradient[..., rows] = into.sum(axis=-1) - (U * _cost_slope(gap, q)).sum(axis=-1)
     gradient *= share
-    if norm == "l1":
-        return value, gradient
-    root = float(np.sqrt(value))
-    return root, gradient / (2.0 * root) if root > 0.0 else np.zeros_like(gradient)
+    return power, gradient
 
 
 def _centres(like: Any, n_bins: int, xp: Any) -> Any:
@@ -148,18 +267,16 @@ def _centres(like: Any, n_bins: int, xp: Any) -> Any:
 
 
 def _members(score: Any, centres: Any, temperature: float, xp: Any) -> Any:
-    """Memberships ``(n, B)``, each row summing to 1."""
-    distance = score[:, None] - centres[None, :]
+    """Memberships ``(..., n, B)``, each row summing to 1."""
+    distance = score[..., None] - centres
     U = distance * distance / -temperature
-    U = xp.exp(U - xp.max(U, axis=1, keepdims=True))
-    return U / xp.sum(U, axis=1, keepdims=True)
+    U = xp.exp(U - xp.max(U, axis=-1, keepdims=True))
+    return U / xp.sum(U, axis=-1, keepdims=True)
 
 
-def _slopes(
-    U: NDArray[np.float64], centres: NDArray[np.float64], temperature: float
-) -> NDArray[np.float64]:
-    """Return the derivatives of the memberships in the score, ``(n, B)``."""
-    slopes = U * (centres - (U @ centres)[:, None])
+def _slopes(U: Float64Array, centres: Float64Array, temperature: float) -> Float64Array:
+    """Return the derivatives of the memberships in the score, ``(..., n, B)``."""
+    slopes = U * (centres - (U @ centres)[..., None])
     slopes *= 2.0 / temperature
     return slopes
 
@@ -167,31 +284,60 @@ def _slopes(
 def _bin_sums(
     score: Any, hit: Any, share: Any, centres: Any, temperature: float, xp: Any
 ) -> tuple[Any, Any, Any]:
-    """Sum share, share of hits, and share of (hit - score) over each soft bin: three ``(B,)``."""
+    """Sum share, share of hits and share of (hit - score) over each soft bin, ``(..., B)``."""
     hits = xp.where(hit, share, 0.0)
-    surplus = hits - share * score
+    parts = xp.stack([xp.broadcast_to(share, hits.shape), hits, hits - share * score], axis=-2)
     sums: Any = 0.0
-    for rows in row_blocks(score.shape[0], centres.shape[0]):
-        columns = xp.stack([share[rows], hits[rows], surplus[rows]])
-        sums = sums + columns @ _members(score[rows], centres, temperature, xp)
-    return sums[0], sums[1], sums[2]
+    for rows in _row_blocks(score, centres.shape[0]):
+        U = _members(score[..., rows], centres, temperature, xp)
+        if xp is np:
+            sums = sums + parts[..., rows] @ U
+        else:
+            # Products of matrices are taken in half precision under autocast, and with ten bits
+            # where TF32 is allowed; sums are not.
+            sums = sums + xp.sum(parts[..., rows, None] * U[..., None, :, :], axis=-2)
+    return sums[..., 0, :], sums[..., 1, :], sums[..., 2, :]
 
 
-def _divisor(mass: Any, xp: Any) -> tuple[Any, Any]:
-    """Say which bins hold anything, and their mass with 1 in place of nothing.
+def _row_blocks(score: Any, n_bins: int) -> Iterator[slice]:
+    """Blocks of rows, so that memberships of all problems in all bins stay in the cache."""
+    n_problems = score.shape[0] if score.ndim == 2 else 1
+    return row_blocks(score.shape[-1], n_problems * n_bins)
+
+
+def _divisor(mass: Any, xp: Any) -> Any:
+    """Return the mass of each bin, with 1 in place of nothing.
 
     A mass so small that its reciprocal overflows adds nothing to the error and counts as none.
     """
-    filled = mass > float(xp.finfo(mass.dtype).smallest_normal)
-    return filled, xp.where(filled, mass, 1.0)
+    return xp.where(mass <= float(xp.finfo(mass.dtype).smallest_normal), 1.0, mass)
 
 
-def _root(square: Any, xp: Any) -> Any:
-    """Square root whose derivative at 0 is 0, not infinite."""
-    positive = square > 0.0
-    return xp.where(positive, xp.sqrt(xp.where(positive, square, 1.0)), 0.0)
+def _cost(gap: Any, q: float, xp: Any) -> Any:
+    """Return the q-th power of the size of each gap."""
+    if q == 2:
+        return gap * gap
+    return xp.abs(gap) if q == 1 else xp.abs(gap) ** q
 
 
-def _cost(gap: NDArray[np.float64], norm: Norm) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the cost of each gap under a norm, before the root, and its derivative."""
-    return (np.abs(gap), np.sign(gap)) if norm == "l1" else (gap * gap, 2.0 * gap)
+def _cost_slope(gap: Float64Array, q: float) -> Float64Array:
+    """Return the derivative of the cost in each gap; 0 at a gap of 0."""
+    if q == 2:
+        return 2.0 * gap
+    return np.sign(gap) if q == 1 else q * np.sign(gap) * np.abs(gap) ** (q - 1)
+
+
+def _root(power: Any, q: float, xp: Any) -> Any:
+    """Return the q-th root, whose derivative at 0 is 0, not infinite."""
+    if q == 1:
+        return power
+    zero = power <= 0.0
+    base = xp.where(zero, 1.0, power)
+    return xp.where(zero, 0.0, xp.sqrt(base) if q == 2 else base ** (1 / q))
+
+
+def _root_slope(power: float, q: float) -> float:
+    """Return the derivative of the q-th root."""
+    if q == 1:
+        return 1.0
+    return float(power ** (1 / q - 1) / q) if power > 0.0 else 0.0

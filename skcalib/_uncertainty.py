@@ -15,7 +15,8 @@ certain sum of its accuracy.
 
 The logarithm is clipped where every logarithm of the package is, so that no batch, however wrong
 and certain, costs more than 27.6. Values are written in the operations of the array API alone;
-gradients for NumPy stand beside them.
+gradients for NumPy stand beside them. Conditions are written so that NaN takes the branch that
+computes with it: an entropy of NaN gives a loss of NaN.
 
 References
 ----------
@@ -44,7 +45,7 @@ ENTROPY_MARGIN = 1e-12
 
 def entropy(P: Any, xp: Any = np) -> Any:
     """Entropy of each row of probabilities ``P (n, K)`` in nats, ``(n,)``; 0 log 0 is 0."""
-    return -xp.sum(P * xp.log(xp.where(P > 0.0, P, 1.0)), axis=1)
+    return -xp.sum(P * xp.log(xp.where(P <= 0.0, 1.0, P)), axis=1)
 
 
 def avuc(
@@ -177,8 +178,8 @@ def _soft_uncertainty(h: Any, kappa: float, temperature: float, xp: Any) -> Any:
     """Return the soft threshold t of normalised entropies."""
     # 1 - 1e-12 is 1 in single precision.
     margin = max(ENTROPY_MARGIN, float(xp.finfo(h.dtype).eps))
-    h = xp.where(h > margin, h, margin)
-    h = xp.where(h < 1.0 - margin, h, 1.0 - margin)
+    h = xp.where(h <= margin, margin, h)
+    h = xp.where(h >= 1.0 - margin, 1.0 - margin, h)
     odds = xp.log(h) - xp.log1p(-h) + math.log((1.0 - kappa) / kappa)
     return 0.5 + 0.5 * xp.tanh(odds / (2.0 * temperature))  # logistic, without overflow
 
@@ -186,8 +187,8 @@ def _soft_uncertainty(h: Any, kappa: float, temperature: float, xp: Any) -> Any:
 def _close(good: Any, bad: Any, xp: Any) -> Any:
     """Minus the log of good / (good + bad), clipped; nothing good is as bad as can be."""
     least = math.exp(LOG_PROBA_MIN)
-    clear = good > least * (good + bad)
-    return xp.where(clear, xp.log1p(bad / xp.where(clear, good, 1.0)), -LOG_PROBA_MIN)
+    nothing = good <= least * (good + bad)
+    return xp.where(nothing, -LOG_PROBA_MIN, xp.log1p(bad / xp.where(nothing, 1.0, good)))
 
 
 def _slopes_of_close(good: float, bad: float) -> tuple[float, float]:

@@ -4,6 +4,9 @@ Each is ``loss(logits, y, *, sample_weight=None, ..., return_gradient=False)``. 
 a float, or a float and its gradient with respect to the logits; PyTorch logits give a
 differentiable 0-d tensor on their device. Both come from one formula.
 
+NaN and +inf in NumPy logits are refused. Tensors are not searched for them, which would make the
+device wait and break a compiled graph; their loss is NaN, and so are the gradients of their rows.
+
 A calibration error alone does not teach a model to be right: add a multiple of it to a proper
 loss, as in ``nll_loss + beta * soft_binned_loss``.
 """
@@ -11,7 +14,7 @@ loss, as in ``nll_loss + beta * soft_binned_loss``.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,9 +29,16 @@ from skcalib._inputs import (
     check_weight,
 )
 from skcalib._kernel_mean import kernel_mean_error, kernel_mean_gradient
+from skcalib._norm import MeanNorm, check_norm
 from skcalib._score_checks import as_matrix, check_possible, two_columns
 from skcalib._simplex import LOG_PROBA_MIN
-from skcalib._soft_binning import Kind, Norm, soft_binned_error, soft_binned_gradient
+from skcalib._soft_binning import (
+    Kind,
+    classwise_soft_binned_error,
+    classwise_soft_binned_gradient,
+    soft_binned_error,
+    soft_binned_gradient,
+)
 from skcalib._uncertainty import avuc, avuc_gradient, entropy, soft_avuc, soft_avuc_gradient
 
 __all__ = [
@@ -43,6 +53,7 @@ __all__ = [
 
 # A float, (float, gradient), or a 0-d tensor of a library that is not imported here.
 Loss = Any
+Mode = Literal["top", "classwise"]
 Float64Array = NDArray[np.float64]
 
 
@@ -85,6 +96,8 @@ class _Batch:
         P = xp.exp(Z)
         total = xp.sum(P, axis=1, keepdims=True)
         self.P = P / total
+        # A row with NaN or +inf, or of -inf alone, is NaN in every column.
+        self.impossible = self.impossible & ~xp.isnan(total)
         self.log_P = xp.where(self.impossible, LOG_PROBA_MIN, Z - xp.log(total))
 
     @property
@@ -366,12 +379,12 @@ def focal_loss(
     xp = batch.xp
     log_p = batch.log_of_true()
     miss = -xp.expm1(log_p)
-    unsure = miss > 0.0  # a power below 1 has an infinite slope at 0
-    focus = xp.where(unsure, xp.where(unsure, miss, 1.0) ** gamma, 0.0)
+    sure = miss <= 0.0  # a power below 1 has an infinite slope at 0
+    focus = xp.where(sure, 0.0, xp.where(sure, 1.0, miss) ** gamma)
     value = batch.mean(-focus * log_p)
     if not return_gradient:
         return value
-    slope = gamma * focus / np.where(unsure, miss, 1.0) * np.exp(log_p) * log_p - focus
+    slope = gamma * focus / np.where(sure, 1.0, miss) * np.exp(log_p) * log_p - focus
     if gamma == 0:
         slope = np.full_like(log_p, -1.0)
     return value, batch.gradient((batch.share * slope)[:, None] * batch.true)
@@ -385,13 +398,14 @@ def soft_binned_loss(
     y: Any,
     *,
     kind: Kind = "bin",
+    mode: Mode = "top",
     n_bins: int = 15,
     temperature: float = 0.01,
-    norm: Norm = "l2",
+    norm: MeanNorm = "l2",
     sample_weight: ArrayLike | None = None,
     return_gradient: bool = False,
 ) -> Loss:
-    r"""Soft-binned calibration error (SB-ECE) of the top label.
+    r"""Soft-binned calibration error (SB-ECE) of the top label, or of every class.
 
     With :math:`c_i = \max_k P_{ik}`, :math:`t_i = [\arg\max_k P_{ik} = y_i]`,
     :math:`\xi_b = (b - 1/2) / B` and weights normalised to 1,
@@ -405,6 +419,10 @@ def soft_binned_loss(
               \qquad \mathrm{label}
               = \Big(\sum_{ib} w_i u_{ib} |\mathrm{acc}_b - c_i|^q\Big)^{1/q}
 
+    Class by class, the error :math:`e_k` has :math:`P_{ik}` for :math:`c_i` and
+    :math:`[y_i = k]` for :math:`t_i`, and the loss is
+    :math:`\big(\frac{1}{K} \sum_k e_k^q\big)^{1/q}`.
+
     Parameters
     ----------
     logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
@@ -414,12 +432,14 @@ def soft_binned_loss(
     kind : {"bin", "label"}, default="bin"
         Compare the accuracy of a bin with its confidence, or with each confidence in it. The
         paper trains with "label".
+    mode : {"top", "classwise"}, default="top"
+        The top label and whether it is true, or each class against the rest.
     n_bins : int, default=15
         Number of bins.
     temperature : float, default=0.01
         T > 0; the bins become sharp, and the loss flat within each, as it tends to 0.
-    norm : {"l1", "l2"}, default="l2"
-        q = 1 or 2.
+    norm : {"l1", "l2"} or float in [1, 10], default="l2"
+        q.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     return_gradient : bool, default=False
@@ -447,26 +467,38 @@ def soft_binned_loss(
     References
     ----------
     Karandikar, Cain, Tran, Lakshminarayanan, Shlens, Mozer, Roelofs (2021). Soft Calibration
-    Objectives for Neural Networks. NeurIPS. Equations (8)-(12).
+    Objectives for Neural Networks. NeurIPS. Equations (8)-(12); class by class, appendix J.
 
     Examples
     --------
     >>> from skcalib.losses import soft_binned_loss
     >>> round(soft_binned_loss([[0.0, 1.0], [2.0, 0.0]], [1, 0], norm="l1"), 4)
     0.1941
+    >>> Z, y = [[0.0, 1.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 1.0]], [1, 0, 2]
+    >>> round(soft_binned_loss(Z, y, mode="classwise"), 4)
+    0.2728
     """
     check_option("kind", kind, ("bin", "label"))
-    check_option("norm", norm, ("l1", "l2"))
+    check_option("mode", mode, ("top", "classwise"))
+    check_norm(norm, has_max=False)
     check_count("n_bins", n_bins, 1)
     _check_temperature(temperature)
     batch = _Batch(logits, y, sample_weight, return_gradient)
-    confidence, hit = batch.top()
     options: dict[str, Any] = {
         "n_bins": int(n_bins),
         "temperature": temperature,
         "kind": kind,
         "norm": norm,
     }
+    if mode == "classwise":
+        if not return_gradient:
+            error = classwise_soft_binned_error(
+                batch.P, batch.true, batch.w, xp=batch.xp, **options
+            )
+            return batch.number(error)
+        value, slope = classwise_soft_binned_gradient(batch.P, batch.true, batch.w, **options)
+        return value, batch.gradient(slope * batch.P)
+    confidence, hit = batch.top()
     if not return_gradient:
         error = soft_binned_error(confidence, hit, batch.w, xp=batch.xp, **options)
         return batch.number(error)

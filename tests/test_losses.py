@@ -1,5 +1,6 @@
 """Losses: values by loops, gradients by differences and by autograd, and nothing ever infinite."""
 
+import itertools
 import math
 import re
 import runpy
@@ -105,8 +106,17 @@ def slow_mmce(P, y, w):
     return math.sqrt(total) / math.fsum(w)
 
 
-def slow_soft_binned(P, y, w, kind="bin", norm="l2", n_bins=15, temperature=0.01):
-    q, problem = int(norm[1]), top_problem(P, y)
+def slow_soft_binned(P, y, w, mode="top", norm="l2", **keywords):
+    """The mean over the problems of the q-th powers, below one root."""
+    q = {"l1": 1, "l2": 2}.get(norm, norm)
+    problems = [top_problem(P, y)]
+    if mode == "classwise":
+        problems = [[(p[k], t == k) for p, t in zip(P, y, strict=True)] for k in range(len(P[0]))]
+    powers = [slow_soft_power(problem, w, q, **keywords) for problem in problems]
+    return (math.fsum(powers) / len(problems)) ** (1 / q)
+
+
+def slow_soft_power(problem, w, q, kind="bin", n_bins=15, temperature=0.01):
     total = 0.0
     members = []
     for c, _ in problem:
@@ -122,7 +132,7 @@ def slow_soft_binned(P, y, w, kind="bin", norm="l2", n_bins=15, temperature=0.01
         else:
             cost = [v * abs(acc - c) ** q for v, (c, _) in zip(weight, problem, strict=True)]
             total += math.fsum(cost)
-    return (total / math.fsum(w)) ** (1 / q)
+    return total / math.fsum(w)
 
 
 CASES = {
@@ -135,6 +145,16 @@ CASES = {
     "bin l1": (soft_binned_loss, slow_soft_binned, {"norm": "l1", "n_bins": 5}),
     "label l2": (soft_binned_loss, slow_soft_binned, {"kind": "label", "temperature": 0.1}),
     "label l1": (soft_binned_loss, slow_soft_binned, {"kind": "label", "norm": "l1"}),
+    "bin l3": (soft_binned_loss, slow_soft_binned, {"norm": 3}),
+    "bin l1.5": (soft_binned_loss, slow_soft_binned, {"norm": 1.5}),
+    "label l2.5": (soft_binned_loss, slow_soft_binned, {"kind": "label", "norm": 2.5}),
+    "classwise": (soft_binned_loss, slow_soft_binned, {"mode": "classwise"}),
+    "classwise l1": (soft_binned_loss, slow_soft_binned, {"mode": "classwise", "norm": "l1"}),
+    "classwise label l3": (
+        soft_binned_loss,
+        slow_soft_binned,
+        {"mode": "classwise", "kind": "label", "norm": 3, "temperature": 0.1, "n_bins": 7},
+    ),
     "avuc": (avuc_loss, slow_avuc, {}),
     "avuc 0.9": (avuc_loss, slow_avuc, {"threshold": 0.9}),
     "avuc-gs": (avuc_loss, slow_avuc, {"stop_gradient": True}),
@@ -181,9 +201,12 @@ def test_the_value_is_the_formula(case, K):
 def test_a_loss_and_the_metric_of_its_name_agree():
     Z, y, w = batch(4)
     P = np.array([softmax(z) for z in Z.tolist()])
-    for kind in ("bin", "label"):
-        metric = soft_binned_calibration_error(y, P, kind=kind, sample_weight=w)
-        assert soft_binned_loss(Z, y, kind=kind, sample_weight=w) == pytest.approx(metric)
+    for kind, mode, norm in itertools.product(
+        ("bin", "label"), ("top", "classwise"), ("l1", "l2", 3)
+    ):
+        keywords = {"kind": kind, "mode": mode, "norm": norm, "sample_weight": w}
+        metric = soft_binned_calibration_error(y, P, **keywords)
+        assert soft_binned_loss(Z, y, **keywords) == pytest.approx(metric, rel=1e-12)
     metric = maximum_mean_calibration_error(y, P, sample_weight=w)
     assert mmce_loss(Z, y, sample_weight=w) == pytest.approx(metric)
 
@@ -392,6 +415,7 @@ def test_what_cannot_be_meant_is_refused(arguments, message):
         (soft_binned_loss, {"n_bins": 0}, "n_bins must be a whole number >= 1"),
         (soft_binned_loss, {"kind": "lb"}, "kind must be one of"),
         (soft_binned_loss, {"norm": "max"}, "norm must be one of"),
+        (soft_binned_loss, {"mode": "all"}, "mode must be one of"),
     ],
 )
 def test_wrong_keywords_are_named_with_the_mend(loss, keywords, message):
@@ -527,10 +551,82 @@ def test_a_network_learns_by_a_calibration_loss():
 
 
 @needs_torch
+@every_loss
+@pytest.mark.parametrize(
+    "row",
+    [
+        [float("nan"), 0.0, 1.0],
+        [0.0, 1.0, float("nan")],
+        [float("inf"), 0.0, 1.0],
+        [0.0, float("inf"), float("inf")],
+        [-float("inf"), float("nan"), 0.0],
+        [-float("inf"), 0.0, float("inf")],
+        [-float("inf")] * 3,
+    ],
+    ids=str,
+)
+def test_what_training_broke_shows_in_the_loss(case, row):
+    """One row of 40 that is no number makes a loss of NaN, and a gradient of NaN for that row."""
+    settings = [("float64", 0, 1.0), ("float32", 1, 0.0), ("bfloat16", 2, 1.0), ("float16", 0, 1.0)]
+    for dtype, true, weight in settings:
+        Z, y, w = batch(3)
+        Z[7], y[7], w[7] = row, true, weight
+        value, gradient = by_autograd(case, Z, y, w, dtype)
+        assert torch.isnan(value)
+        assert torch.isnan(gradient[7]).all()
+
+
+@needs_torch
+@every_loss
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_what_training_broke_shows_in_the_loss(bad):
-    """NaN goes through; tensors are not searched for it."""
-    assert torch.isnan(nll_loss(torch.tensor([[0.0, bad], [0.0, 1.0]]), [1, 1]))
+def test_what_training_broke_shows_in_one_column_too(case, bad):
+    f = np.linspace(-2, 2, 9)
+    f[4] = bad
+    value, gradient = by_autograd(case, f, np.arange(9) % 2, np.ones(9))
+    assert torch.isnan(value)
+    assert torch.isnan(gradient[4])
+
+
+@needs_torch
+@every_loss
+def test_what_training_broke_reaches_every_weight_of_a_network(case):
+    """A network whose weights became NaN, or whose logits overflow, has a loss of NaN."""
+    loss, _, keywords = CASES[case]
+    for broken in (float("nan"), 3e38):
+        layer = torch.nn.Linear(4, 3)
+        with torch.no_grad():
+            layer.weight[1, 2] = broken
+        value = loss(layer(4 * torch.ones(20, 4)), torch.arange(20) % 3, **keywords)
+        value.backward()
+        assert torch.isnan(value)
+        assert torch.isnan(layer.weight.grad).all()
+
+
+@needs_torch
+@every_loss
+def test_impossible_classes_of_tensors_are_no_fault(case):
+    """-inf is a logit like any other: a finite loss, and no slope there."""
+    Z, y, w = extreme_batch(3)
+    value, gradient = by_autograd(case, Z, y, w, "float32")
+    assert torch.isfinite(value)
+    assert torch.isfinite(gradient).all()
+    assert gradient[3, 0] == gradient[4, 0] == 0
+
+
+@needs_torch
+@every_loss
+@pytest.mark.parametrize("autocast", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_autocast_changes_nothing(case, dtype, autocast):
+    """The loss and its gradient are those outside of autocast, to the last bit."""
+    Z, y, w = batch(5, n=300)
+    expected, slope = by_autograd(case, Z, y, w, dtype)
+    with torch.autocast("cpu", dtype=getattr(torch, autocast)):
+        value, gradient = by_autograd(case, Z, y, w, dtype)
+    assert value.dtype == expected.dtype == (torch.float64 if dtype == "float64" else torch.float32)
+    assert gradient.dtype == getattr(torch, dtype)
+    assert value.item() == expected.item()
+    assert torch.equal(gradient, slope)
 
 
 @needs_torch

@@ -16,11 +16,12 @@ from skcalib._affine import SCALE_FITS, find_temperature, fit_temperature
 from skcalib._affine_softmax import affine_softmax
 from skcalib._base import ScoreCalibrator
 from skcalib._fitted import LARGEST, check_number
-from skcalib._inputs import check_between, check_count, check_option
+from skcalib._inputs import check_between, check_count
+from skcalib._norm import MeanNorm, check_norm
 from skcalib._objectives import TopShifted
 from skcalib._one_vs_rest import is_unit
 from skcalib._simplex import FloatArray, Scores, row_sums
-from skcalib._soft_binning import Kind, Norm, soft_binned_error
+from skcalib._soft_binning import Kind, soft_binned_error
 
 Float64Array = NDArray[np.float64]
 Intp = NDArray[np.intp]
@@ -111,11 +112,11 @@ def soft_binned_height(
     *,
     n_bins: int = 15,
     temperature: float = 0.01,
-    norm: Norm = "l2",
+    norm: MeanNorm = "l2",
 ) -> Height:
     """Return the soft-binned error of the top label as a function of T."""
     check_count("objective_params['n_bins']", n_bins, 1)
-    check_option("objective_params['norm']", norm, ("l1", "l2"))
+    check_norm(norm, name="objective_params['norm']", has_max=False)
     check_between("objective_params['temperature']", temperature, 0, np.inf, "a positive number")
     shifted = TopShifted(scores, code, w)
 

@@ -22,11 +22,11 @@ from skcalib._inputs import (
     check_option,
     check_predictions,
 )
+from skcalib._norm import Norm, check_norm, exponent
 from skcalib._pooled_table import pooled_table
 from skcalib._reductions import top_label
 from skcalib._simplex import Scores
 
-Norm = Literal["l1", "l2", "max"]
 Strategy = Literal["uniform", "quantile"]
 Closed = Literal["right", "left"]
 QuantileMethod = Literal["edges", "rank", "split"]
@@ -88,7 +88,7 @@ def bin_predictions(
 
 
 def close_norm(
-    table: BinTable, norm: str, *, class_weight: str = "uniform", bin_weight: str = "count"
+    table: BinTable, norm: Norm, *, class_weight: str = "uniform", bin_weight: str = "count"
 ) -> tuple[float, Float64Array]:
     """Close a bin table by a norm: the error of all problems together and of each, ``(m,)``."""
     gap = np.abs(table.gap)
@@ -96,7 +96,7 @@ def close_norm(
     if norm == "max":
         each = gap.max(axis=1)
         return float(each.max()), each
-    q = 1 if norm == "l1" else 2
+    q = exponent(norm)
     if bin_weight == "count":
         share = table.weight / np.where(kept > 0, kept, 1.0)[:, None]
     else:
@@ -166,8 +166,8 @@ def general_calibration_error(
         Number of bins B.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], or of equal weight within each problem.
-    norm : {"l1", "l2", "max"}, default="l1"
-        q = 1, q = 2, or the largest gap of any bin of any problem.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
+        q, or the largest gap of any bin of any problem.
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     quantile_method : {"edges", "rank", "split"}, default="edges"
@@ -232,7 +232,7 @@ def general_calibration_error(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_threshold(threshold)
-    check_option("norm", norm, ("l1", "l2", "max"))
+    check_norm(norm)
     check_option("class_weight", class_weight, ("uniform", "count"))
     check_option("bin_weight", bin_weight, ("count", "uniform"))
     check_option("average", average, ("macro", None))

@@ -2,13 +2,14 @@ r"""Kernel density error: calibration curve and density of the scores by the sam
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import spherical_jn
 
-from skcalib._inputs import check_option, check_predictions
+from skcalib._inputs import check_predictions
+from skcalib._norm import MeanNorm, check_norm, exponent
 from skcalib.metrics._binned import Average
 from skcalib.metrics._problems import (
     Float64Array,
@@ -23,8 +24,6 @@ from skcalib.metrics._smoothing import (
     share_to_grid,
     smoothed_density,
 )
-
-Norm = Literal["l1", "l2"]
 
 # Silverman's normal reference rule, h = 3.15 sigma n^(-1/5), for the triweight kernel.
 RULE = 3.15
@@ -48,7 +47,9 @@ def triweight_transform(frequency: Float64Array) -> Float64Array:
     return np.where(near, 1.0 - frequency**2 / 18.0, 105.0 * spherical_jn(3, v) / v**3)
 
 
-def kde_error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array, norm: Norm) -> float:
+def kde_error(
+    score: Float64Array, hit: NDArray[np.bool_], w: Float64Array, norm: MeanNorm
+) -> float:
     """Distance of the smoothed calibration curve from the diagonal, under the smoothed density."""
     share = w / w.sum()
     width = kernel_width(score, w)
@@ -66,8 +67,9 @@ def kde_error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array, norm
     surplus = np.clip(hits, 0.0, density) - nodes * density
     if norm == "l1":
         return integral(np.abs(surplus)) / integral(density)
-    square = np.divide(surplus**2, density, out=np.zeros_like(density), where=density > 0.0)
-    return float(np.sqrt(integral(square) / integral(density)))
+    q = exponent(norm)
+    gap = np.divide(surplus, density, out=np.zeros_like(density), where=density > 0.0)
+    return float((integral(np.abs(gap) ** q * density) / integral(density)) ** (1 / q))
 
 
 def kde_calibration_error(
@@ -76,7 +78,7 @@ def kde_calibration_error(
     *,
     mode: Mode = "top",
     average: Average = "macro",
-    norm: Norm = "l1",
+    norm: MeanNorm = "l1",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
@@ -109,8 +111,8 @@ def kde_calibration_error(
     average : {"macro", None}, default="macro"
         For "classwise": the mean over classes, of the q-th powers and below one root, or None
         for the error of each.
-    norm : {"l1", "l2"}, default="l1"
-        q = 1 or q = 2.
+    norm : {"l1", "l2"} or float in [1, 10], default="l1"
+        q.
     pos_label : label, default=None
         The event whose probability is measured. Of one column, None means 1 or True of labels
         {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
@@ -152,7 +154,7 @@ def kde_calibration_error(
     >>> round(kde_calibration_error(y, P), 4)
     0.1325
     """
-    check_option("norm", norm, ("l1", "l2"))
+    check_norm(norm, has_max=False)
     check_mode(mode, average)
 
     def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:

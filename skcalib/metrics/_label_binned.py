@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._binning import Bins, flat_table, rank_cuts
-from skcalib._inputs import check_option, check_predictions
+from skcalib._inputs import check_predictions
+from skcalib._norm import Norm, check_norm, exponent
 from skcalib._one_vs_rest import is_whole, stable_order
 from skcalib.metrics._binned import (
     Average,
     Closed,
-    Norm,
     QuantileMethod,
     Strategy,
     check_bins,
@@ -22,7 +22,7 @@ from skcalib.metrics._problems import Float64Array, Mode, check_mode, measure_pr
 
 
 def label_binned_error(
-    score: Float64Array, hit: NDArray[np.bool_], w: Float64Array, bins: Bins, norm: str
+    score: Float64Array, hit: NDArray[np.bool_], w: Float64Array, bins: Bins, norm: Norm
 ) -> float:
     """Distance of each score from the accuracy of its bin, closed by a norm."""
     table = flat_table(score, hit, w, bins)
@@ -37,9 +37,8 @@ def label_binned_error(
     gap = np.abs(table.accuracy[0, index] - score)
     if norm == "max":
         return float(gap.max())
-    if norm == "l1":
-        return float((w * gap).sum() / w.sum())
-    return float(np.sqrt((w * gap * gap).sum() / w.sum()))
+    q = exponent(norm)
+    return float(((w * gap**q).sum() / w.sum()) ** (1 / q))
 
 
 def _rank_pieces(
@@ -98,8 +97,8 @@ def label_binned_calibration_error(
         Number of bins.
     strategy : {"uniform", "quantile"}, default="quantile"
         Bins of equal width on [0, 1], or of equal weight.
-    norm : {"l1", "l2", "max"}, default="l2"
-        q = 1, q = 2, or the largest distance of any row.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l2"
+        q, or the largest distance of any row.
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     quantile_method : {"edges", "rank", "split"}, default="edges"
@@ -145,7 +144,7 @@ def label_binned_calibration_error(
     0.1581
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
-    check_option("norm", norm, ("l1", "l2", "max"))
+    check_norm(norm)
     check_mode(mode, average)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     bins = bins.reading(predictions.P)

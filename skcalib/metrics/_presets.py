@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._inputs import check_option, check_predictions
+from skcalib._norm import Norm, check_norm
 from skcalib.metrics._binned import (
     Average,
     Closed,
-    Norm,
     QuantileMethod,
     Strategy,
     Weighting,
@@ -59,8 +59,9 @@ def expected_calibration_error(
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], or of equal weight.
-    norm : {"l1", "l2", "max"}, default="l1"
-        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
+        number q is the q-th root of the weighted mean of their q-th powers.
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     quantile_method : {"edges", "rank", "split"}, default="edges"
@@ -145,8 +146,9 @@ def maximum_calibration_error(
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], or of equal weight.
-    norm : {"l1", "l2", "max"}, default="max"
-        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="max"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
+        number q is the q-th root of the weighted mean of their q-th powers.
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     quantile_method : {"edges", "rank", "split"}, default="edges"
@@ -227,8 +229,9 @@ def root_mean_squared_calibration_error(
         Number of bins.
     strategy : {"uniform", "quantile"}, default="quantile"
         Bins of equal width on [0, 1], or of equal weight.
-    norm : {"l1", "l2", "max"}, default="l2"
-        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l2"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
+        number q is the q-th root of the weighted mean of their q-th powers.
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     quantile_method : {"edges", "rank", "split"}, default="edges"
@@ -320,8 +323,9 @@ def static_calibration_error(
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], or of equal weight.
-    norm : {"l1", "l2", "max"}, default="l1"
-        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
+        number q is the q-th root of the weighted mean of their q-th powers.
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     quantile_method : {"edges", "rank", "split"}, default="edges"
@@ -424,8 +428,9 @@ def adaptive_calibration_error(
         Number of bins.
     strategy : {"uniform", "quantile"}, default="quantile"
         Bins of equal width on [0, 1], or of equal weight.
-    norm : {"l1", "l2", "max"}, default="l1"
-        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
+        number q is the q-th root of the weighted mean of their q-th powers.
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     quantile_method : {"edges", "rank", "split"}, default="edges"
@@ -546,8 +551,9 @@ def thresholded_adaptive_calibration_error(
         Number of bins.
     strategy : {"uniform", "quantile"}, default="quantile"
         Bins of equal width on [0, 1], or of equal weight.
-    norm : {"l1", "l2", "max"}, default="l1"
-        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
+        number q is the q-th root of the weighted mean of their q-th powers.
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     quantile_method : {"edges", "rank", "split"}, default="edges"
@@ -611,7 +617,7 @@ def thresholded_adaptive_calibration_error(
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     if bins.method == "edges":
         bins = replace(bins, method="floor")
-    check_option("norm", norm, ("l1", "l2", "max"))
+    check_norm(norm)
     check_threshold(threshold)
     table, _ = bin_predictions(
         check_predictions(y_true, y_proba, sample_weight, labels, pos_label),

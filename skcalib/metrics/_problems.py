@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._inputs import Predictions, check_option
+from skcalib._norm import Norm, exponent
 from skcalib._one_vs_rest import is_whole, map_columns
 from skcalib._reductions import event_or_top
 from skcalib._simplex import FloatArray, Scores
@@ -32,18 +33,19 @@ def check_mode(mode: str, average: str | None) -> None:
 
 
 def mean_of_classes(
-    each: Float64Array, average: str | None, norm: str = "l1"
+    each: Float64Array, average: str | None, norm: Norm = "l1"
 ) -> float | Float64Array:
     """Close the errors of the problems ``(m,)``; None leaves them apart."""
     if average is None:
         return each
     if norm == "max":
         return float(each.max())
-    return float(each.mean()) if norm == "l1" else float(np.sqrt((each * each).mean()))
+    q = exponent(norm)
+    return float((each**q).mean() ** (1 / q))
 
 
 def measure_problems(
-    predictions: Predictions, error: BinaryError, mode: str, average: str | None, norm: str = "l1"
+    predictions: Predictions, error: BinaryError, mode: str, average: str | None, norm: Norm = "l1"
 ) -> float | Float64Array:
     """Measure ``error(score, hit, w)`` of one event, the top label, or each class."""
     P, code, w, _, event = predictions

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._inputs import check_between, check_count, check_option, check_predictions
-from skcalib._soft_binning import Kind, Norm, soft_binned_error
+from skcalib._norm import MeanNorm, check_norm
+from skcalib._soft_binning import Kind, soft_binned_error
 from skcalib.metrics._binned import Average
 from skcalib.metrics._problems import Float64Array, Mode, check_mode, measure_problems
 
@@ -22,7 +23,7 @@ def soft_binned_calibration_error(
     mode: Mode = "top",
     average: Average = "macro",
     n_bins: int = 15,
-    norm: Norm = "l2",
+    norm: MeanNorm = "l2",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
@@ -62,8 +63,8 @@ def soft_binned_calibration_error(
         for the error of each.
     n_bins : int, default=15
         Number of bins B.
-    norm : {"l1", "l2"}, default="l2"
-        q = 1 or q = 2.
+    norm : {"l1", "l2"} or float in [1, 10], default="l2"
+        q.
     pos_label : label, default=None
         The event whose probability is measured. Of one column, None means 1 or True of labels
         {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
@@ -103,7 +104,7 @@ def soft_binned_calibration_error(
     """
     check_count("n_bins", n_bins, 1)
     check_option("kind", kind, ("bin", "label"))
-    check_option("norm", norm, ("l1", "l2"))
+    check_norm(norm, has_max=False)
     check_mode(mode, average)
     check_between("temperature", temperature, 0, np.inf, "a positive number")
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._binning import Bins, flat_table, rank_cuts, rank_table
 from skcalib._inputs import check_option, check_predictions
+from skcalib._norm import MeanNorm, check_norm
 from skcalib._one_vs_rest import is_whole, stable_order
 from skcalib._precision import even_edges, significant_bits
 from skcalib.metrics._binned import Average, Closed, Strategy, close_norm
@@ -20,8 +21,6 @@ from skcalib.metrics._problems import (
     measure_problems,
     row_count,
 )
-
-Norm = Literal["l1", "l2"]
 
 # Edges of several M are looked up together: enough of them to outweigh the call, not the cache.
 MOST_EDGES = 1 << 16
@@ -129,7 +128,7 @@ def sweep_error(
     hit: NDArray[np.bool_],
     w: Float64Array,
     bins: Bins,
-    norm: Norm,
+    norm: MeanNorm,
 ) -> float:
     """Binned error with the number of bins that the sweep finds."""
     rows = distinct_scores(score, hit, w)
@@ -147,7 +146,7 @@ def sweep_calibration_error(
     mode: Mode = "top",
     average: Average = "macro",
     strategy: Strategy = "quantile",
-    norm: Norm = "l2",
+    norm: MeanNorm = "l2",
     closed: Closed = "right",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
@@ -180,8 +179,8 @@ def sweep_calibration_error(
     strategy : {"uniform", "quantile"}, default="quantile"
         Bins of equal width on [0, 1], or of equal weight: rank i goes to bin floor(M i / n).
         Equal scores may lie in two bins, each of which then has the same share of hits of them.
-    norm : {"l1", "l2"}, default="l2"
-        q = 1 or q = 2.
+    norm : {"l1", "l2"} or float in [1, 10], default="l2"
+        q.
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     pos_label : label, default=None
@@ -221,7 +220,7 @@ def sweep_calibration_error(
     """
     check_option("strategy", strategy, ("uniform", "quantile"))
     check_option("closed", closed, ("right", "left"))
-    check_option("norm", norm, ("l1", "l2"))
+    check_norm(norm, has_max=False)
     check_mode(mode, average)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     bins = Bins(method="uniform" if strategy == "uniform" else "rank", closed=closed)
