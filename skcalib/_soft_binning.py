@@ -286,17 +286,24 @@ def _bin_sums(
 ) -> tuple[Any, Any, Any]:
     """Sum share, share of hits and share of (hit - score) over each soft bin, ``(..., B)``."""
     hits = xp.where(hit, share, 0.0)
-    parts = xp.stack([xp.broadcast_to(share, hits.shape), hits, hits - share * score], axis=-2)
-    sums: Any = 0.0
+    parts = (share, hits, hits - share * score)
+    sums: list[Any] = [0.0, 0.0, 0.0]
     for rows in _row_blocks(score, centres.shape[0]):
         U = _members(score[..., rows], centres, temperature, xp)
-        if xp is np:
-            sums = sums + parts[..., rows] @ U
-        else:
-            # Products of matrices are taken in half precision under autocast, and with ten bits
-            # where TF32 is allowed; sums are not.
-            sums = sums + xp.sum(parts[..., rows, None] * U[..., None, :, :], axis=-2)
-    return sums[..., 0, :], sums[..., 1, :], sums[..., 2, :]
+        sums = [
+            total + _weighted_sum(part[..., rows], U, xp)
+            for total, part in zip(sums, parts, strict=True)
+        ]
+    return sums[0], sums[1], sums[2]
+
+
+def _weighted_sum(weight: Any, U: Any, xp: Any) -> Any:
+    """Sum ``weight (..., n)`` times ``U (..., n, B)`` over the rows, ``(..., B)``."""
+    if xp is np:
+        return (weight[..., None, :] @ U)[..., 0, :]
+    # Tensor libraries take products of matrices in half precision under autocast, and with ten
+    # bits where TF32 is allowed; sums they do not.
+    return xp.sum(weight[..., None] * U, axis=-2)
 
 
 def _row_blocks(score: Any, n_bins: int) -> Iterator[slice]:

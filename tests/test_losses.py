@@ -6,10 +6,12 @@ import re
 import runpy
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 
 from skcalib import losses
 from skcalib._uncertainty import avuc, entropy, soft_avuc
@@ -515,6 +517,51 @@ def test_a_number_of_bins_of_one_byte_is_that_number(return_gradient):
     found = soft_binned_loss(Z, y, n_bins=np.int8(100), return_gradient=return_gradient)
     expected = soft_binned_loss(Z, y, n_bins=100, return_gradient=return_gradient)
     np.testing.assert_equal(found, expected)
+
+
+@pytest.mark.parametrize("norm", [1, 1.0, np.int8(1), np.float32(1)])
+def test_a_norm_of_one_or_two_is_l1_or_l2(norm):
+    Z, y, w = batch()
+    for name, number in (("l1", norm), ("l2", 2 * norm)):
+        keywords = {"sample_weight": w, "mode": "classwise", "return_gradient": True}
+        found = soft_binned_loss(Z, y, norm=number, **keywords)
+        np.testing.assert_equal(found, soft_binned_loss(Z, y, norm=name, **keywords))
+
+
+def test_the_loss_of_a_thousand_classes_needs_little_more_than_its_gradient():
+    """Memberships of all classes at once would be 600 x 1,000 x 15 numbers: 72 MB."""
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(600, 1000)), rng.integers(1000, size=600)
+    peak = peak_memory(lambda: nll_loss(Z, y, return_gradient=True))
+    with parallel_config(n_jobs=1):
+        more = peak_memory(lambda: soft_binned_loss(Z, y, mode="classwise", return_gradient=True))
+    assert more - peak < 16e6
+
+
+def peak_memory(call):
+    """Most bytes of arrays at any time of a call."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@needs_torch
+def test_the_loss_of_a_thousand_classes_of_tensors_keeps_no_memberships():
+    """What autograd saves for the gradient is a few arrays of logits, not one for each bin."""
+    n, K = 400, 1000
+    saved = []
+
+    def save(x):
+        saved.append((x.untyped_storage().data_ptr(), x.untyped_storage().nbytes()))
+        return x
+
+    Z = torch.randn(n, K, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(save, lambda x: x):
+        soft_binned_loss(Z, torch.arange(n) % K, mode="classwise")
+    assert sum(dict(saved).values()) < 8 * 4 * n * K
 
 
 @needs_torch

@@ -8,10 +8,15 @@ import pytest
 
 from skcalib import _soft_binning
 from skcalib._kernel_mean import kernel_mean_error, kernel_mean_gradient
-from skcalib._soft_binning import soft_binned_error, soft_binned_gradient
+from skcalib._soft_binning import (
+    classwise_soft_binned_error,
+    classwise_soft_binned_gradient,
+    soft_binned_error,
+    soft_binned_gradient,
+)
 from skcalib.metrics import root_mean_squared_calibration_error
 
-FORMS = list(itertools.product(["bin", "label"], ["l1", "l2"]))
+FORMS = list(itertools.product(["bin", "label"], ["l1", "l2", 2.5, 3]))
 
 
 def binary_problem(n=60, seed=0):
@@ -27,7 +32,7 @@ def binary_problem(n=60, seed=0):
 
 def slow_error(score, hit, w, n_bins, temperature, kind, norm):
     """The formula, one row and one bin at a time."""
-    q, total = int(norm[1]), math.fsum(w)
+    q, total = {"l1": 1, "l2": 2}.get(norm, norm), math.fsum(w)
     rows = range(len(score))
     u = []
     for i in rows:
@@ -124,6 +129,63 @@ def test_no_error_has_no_slope(kind, norm):
     value, gradient = soft_binned_gradient(score, score == 1, np.ones(3), **keywords)
     assert value == 0
     np.testing.assert_array_equal(gradient, 0)
+
+
+def classwise_problem(n=40, K=6, seed=0):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(K) / 2, size=n)
+    return P, rng.integers(K, size=n)[:, None] == np.arange(K), rng.random(n)
+
+
+@pytest.mark.parametrize(("kind", "norm"), FORMS)
+def test_the_error_of_all_classes_is_the_mean_of_powers_below_one_root(kind, norm):
+    P, true, w = classwise_problem()
+    q = {"l1": 1, "l2": 2}.get(norm, norm)
+    each = [slow_error(P[:, k], true[:, k], w, 15, 0.01, kind, norm) for k in range(6)]
+    expected = (math.fsum(e**q for e in each) / 6) ** (1 / q)
+    found = classwise_soft_binned_error(P, true, w, kind=kind, norm=norm)
+    assert found == pytest.approx(expected, rel=1e-12)
+    value, _ = classwise_soft_binned_gradient(P, true, w, kind=kind, norm=norm)
+    assert value == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "norm"), FORMS)
+def test_the_derivatives_of_the_error_of_all_classes(kind, norm):
+    P, true, w = classwise_problem()
+    _, gradient = classwise_soft_binned_gradient(P, true, w, kind=kind, norm=norm)
+
+    def error(entries):
+        return classwise_soft_binned_error(entries.reshape(P.shape), true, w, kind=kind, norm=norm)
+
+    np.testing.assert_allclose(gradient.ravel(), slow_derivatives(error, P.ravel()), atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["bin", "label"])
+def test_blocks_of_classes_change_nothing(kind, monkeypatch):
+    problem = classwise_problem()
+    whole = classwise_soft_binned_gradient(*problem, kind=kind)
+    monkeypatch.setattr(
+        _soft_binning, "column_blocks", lambda n, K: [slice(0, 1), slice(1, 5), slice(5, 6)]
+    )
+    value, gradient = classwise_soft_binned_gradient(*problem, kind=kind)
+    assert value == pytest.approx(whole[0], abs=1e-15)
+    np.testing.assert_allclose(gradient, whole[1], atol=1e-15)
+    assert classwise_soft_binned_error(*problem, kind=kind) == pytest.approx(value, abs=1e-15)
+
+
+def test_no_error_of_all_classes_has_no_slope():
+    P = np.eye(3)
+    value, gradient = classwise_soft_binned_gradient(P, P == 1, np.ones(3), temperature=1e-7)
+    assert value == 0
+    np.testing.assert_array_equal(gradient, 0)
+
+
+@pytest.mark.parametrize("kind", ["bin", "label"])
+def test_a_score_of_nan_gives_an_error_of_nan(kind):
+    score, hit, w = binary_problem()
+    score[5] = np.nan
+    assert math.isnan(soft_binned_error(score, hit, w, kind=kind))
+    assert math.isnan(kernel_mean_error(score, hit, w))
 
 
 def slow_kernel_error(score, hit, w):

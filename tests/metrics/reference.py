@@ -71,6 +71,7 @@ def gce(
     quantile_method="edges",
 ):
     """General calibration error of integer labels, by loops."""
+    q = {"l1": 1, "l2": 2, "max": 1}.get(norm, norm)
     each, kept, worst = [], [], []
     for pairs in problems(y, P, max_prob, class_conditional, threshold):
         cells = [[] for _ in range(n_bins)]
@@ -84,21 +85,20 @@ def gce(
             conf = math.fsum(s for s, _ in cell) / len(cell)
             acc = sum(t for _, t in cell) / len(cell)
             mass = len(cell) / len(pairs) if bin_weight == "count" else 1 / n_bins
-            total += mass * abs(acc - conf) ** (2 if norm == "l2" else 1)
+            total += mass * abs(acc - conf) ** q
             largest = max(largest, abs(acc - conf))
         each.append(total)
         worst.append(largest)
         kept.append(len(pairs))
-    root = 0.5 if norm == "l2" else 1
     if norm == "max":
         return max(worst) if average else np.array(worst)
     if average is None:
-        return np.array(each) ** root
+        return np.array(each) ** (1 / q)
     if class_weight == "count":
         share = [k / max(sum(kept), 1) for k in kept]
     else:
         share = [1 / len(each)] * len(each)
-    return sum(c * e for c, e in zip(share, each, strict=True)) ** root
+    return sum(c * e for c, e in zip(share, each, strict=True)) ** (1 / q)
 
 
 def ks(scores, hits):
