@@ -152,13 +152,73 @@ def test_spline_closes_the_ks_graphs(file, saved, capsys):
         assert table.accuracy[f"{part}, after"] == table.accuracy[f"{part}, before"]
 
 
-@pytest.mark.parametrize("name", ["pathology", "histogram", "per_class", "ks_graphs"])
+def test_post_processing_of_files(saved, capsys):
+    """Logits twice too large: every map lessens every error; the paper's rows stand below."""
+    tables = run("post_processing", saved, saved, "--bins", "5")
+    names = ["ResNet-110 on CIFAR-100 (Table 1)", "ResNet-50 on ImageNet (Table 2)"]
+    assert list(tables) == [saved, *(f"{name}, published" for name in names)]
+    found = tables[saved]
+    assert list(found) == ["ECE", "TACE", "SCE", "ACE"]
+    assert found.lt(found.loc["uncalibrated"]).iloc[1:].all(axis=None)
+    published = tables["ResNet-110 on CIFAR-100 (Table 1), published"]
+    assert published.loc["vector"].tolist() == [2.272, 0.613, 0.037, 0.0133]
+    out = capsys.readouterr().out
+    assert "least: ECE temperature, TACE temperature, SCE vector, ACE vector" in out
+    scores = load_scores(saved)
+    ece = expected_calibration_error(
+        scores.test_labels, softmax(scores.test_logits, axis=1), n_bins=5
+    )
+    assert found.ECE["uncalibrated"] == pytest.approx(100 * ece)
+
+
+def test_temperatures_under_a_shift(capsys):
+    """Turned digits are recognised less and the error grows; a turn of 0 is none."""
+    table, runs = run("shift", "--seeds", "2")
+    for shift in ("rotation", "noise"):
+        accuracy, error = table.loc[shift]["accuracy"], table.loc[shift]["TS"]
+        assert accuracy.is_monotonic_decreasing
+        assert error.iloc[-1] > 3 * error.iloc[0]
+    np.testing.assert_array_equal(table.loc["rotation"].iloc[0], table.loc["noise"].iloc[0])
+    assert (table["TS"] < table["uncalibrated"]).all()
+    better = runs.groupby(["shift", "level"])["better"].mean().sort_index()
+    np.testing.assert_array_equal(better, table["better"].sort_index())
+
+
+def test_likelihood_over_fits_before_the_error_does(capsys):
+    """After the least NLL of test rows it rises, training rows are known by heart."""
+    table, change = run(
+        "overfitting", "--seeds", "1", "--train-size", "200", "--epochs", "1", "80", "120", "250"
+    )
+    assert change["mean"]["NLL, test"] > 0
+    assert change["mean"]["entropy, test"] < 0
+    assert table["error, train"][250] == 0
+    assert table["ECE, train"][250] < 0.01 < table["ECE, test"][250]
+    assert table["error, test"][250] < table["error, test"][1]
+
+
+def test_entropy_of_trainings(capsys):
+    """Focal loss leaves more entropy than likelihood, and soft-binned error less error."""
+    table = run("entropy", "--seeds", "1", "--trainings", "focal", "NLL + SB-ECE")
+    assert set(table.index) == {"NLL", "focal", "NLL + SB-ECE"}
+    assert table["entropy"].is_monotonic_increasing
+    assert table.entropy["focal"] > 1.2 * table.entropy["NLL"]
+    assert table.ECE["NLL + SB-ECE"] < 0.75 * table.ECE["NLL"]
+    assert "Less of both than by likelihood:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "name", ["pathology", "histogram", "per_class", "ks_graphs", "post_processing", "overfitting"]
+)
 def test_figures_are_saved(name, saved, tmp_path, capsys):
     """``--figure`` writes a picture."""
     pytest.importorskip("matplotlib", reason="figures need the extra plot")
     file = tmp_path / "figure.png"
-    options = {"histogram": ["--repeats", "1"], "per_class": ["--resamples", "5"]}
-    path = [] if name == "pathology" else [saved]
+    options = {
+        "histogram": ["--repeats", "1"],
+        "per_class": ["--resamples", "5"],
+        "overfitting": ["--seeds", "1", "--epochs", "1", "2"],
+    }
+    path = [] if name in {"pathology", "overfitting"} else [saved]
     run(name, *path, *options.get(name, []), "--figure", str(file))
     assert file.read_bytes().startswith(b"\x89PNG")
 
