@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
 from skcalib._lazy import refuse_lazy
 
@@ -122,4 +121,4 @@ def take_columns(X: Any, order: NDArray[np.intp]) -> Any:
     """Return a frame with its columns in another order."""
     if (order == np.arange(order.size)).all():
         return X
-    return _safe_indexing(X, order, axis=1)
+    return X.iloc[:, order] if hasattr(X, "iloc") else X[:, order.tolist()]
