@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,7 +106,18 @@ class Scored:
         self, y_true: NDArray[Any], y_proba: NDArray[Any], *, labels: Any, sample_weight: Any
     ) -> float:
         answers = ScoresAsGiven(labels, "proba")
-        return self.sign * float(self.scorer(answers, y_proba, y_true, sample_weight=sample_weight))
+        scorer = _with_labels(self.scorer, labels)
+        return self.sign * float(scorer(answers, y_proba, y_true, sample_weight=sample_weight))
+
+
+def _with_labels(scorer: Any, labels: NDArray[Any]) -> Any:
+    """Return a scorer that tells its metric the columns: rows of a fold may lack a class."""
+    asks_for_proba = "predict_proba" in getattr(scorer, "_response_method", ())
+    if not asks_for_proba or "labels" not in signature(scorer._score_func).parameters:
+        return scorer
+    told = copy(scorer)
+    told._kwargs = {"labels": labels, **scorer._kwargs}
+    return told
 
 
 def as_measures(metrics: Any) -> list[Measure]:

@@ -27,6 +27,7 @@ from skcalib._calibrator_names import calibrators_by_name
 from skcalib._compare import HEAVY_CLASSES, METRICS, recorded_warnings
 from skcalib._comparison_frame import metric_names, verdict
 from skcalib.metrics import (
+    SCORERS,
     expected_calibration_error,
     get_scorer,
     ks_calibration_error,
@@ -415,6 +416,43 @@ def test_rare_and_missing_classes():
     y[5] = 1
     frame = compare_calibrators(Z, y, classes=[0, 1, 2, 3], cv=2, n_resamples=2)
     assert (frame["error"] == "").all()
+
+
+FOLDS = {
+    "each fold lacks one": lambda y: [(y != k, y == k) for k in range(3)],
+    "one class alone": lambda y: [(y == 0, y != 0), (y != 0, y == 0)],
+    "one class in both": lambda y: [((y == 0) & (np.arange(len(y)) < 100), y == 0), (y > 0, y > 0)],
+}
+
+
+@pytest.mark.parametrize(
+    ("folds", "input"), list(zip(FOLDS, ["logits", "proba", "logits"], strict=True))
+)
+def test_every_calibrator_has_numbers_where_training_rows_lack_a_class(folds, input):
+    """Its column is what the calibrator says of a class without rows; log loss clips."""
+    y, Z = scores(200)
+    names = np.array(["ape", "bee", "cat"])[y]
+    X = Z if input == "logits" else softmax(Z)
+    metrics = ["log_loss", *(name.removeprefix("neg_") for name in SCORERS)]
+    w = np.random.default_rng(0).random(200) + 0.5
+    frame = compare_calibrators(
+        X, names, cv=FOLDS[folds](y), metrics=metrics, sample_weight=w, n_resamples=0
+    )
+    assert (frame["error"] == "").all()
+    assert np.isfinite(frame.xs("mean", axis=1, level=1)).all(axis=None)
+    assert frame["log_loss"]["mean"].max() <= -np.log(1e-12)
+
+
+def test_scorers_of_scikit_learn_are_told_the_classes_that_a_fold_lacks():
+    """With a class in the test rows alone; its log loss is that of all three columns."""
+    y, Z = scores(300)
+    P = softmax(Z)
+    scorer = metrics_of_scikit_learn.get_scorer("neg_log_loss")
+    folds = FOLDS["each fold lacks one"](y)
+    metrics = [scorer, "top_k_accuracy"]
+    frame = compare_calibrators(P, y, TWO, cv=folds, metrics=metrics, n_resamples=2)
+    expected = [-log_loss(y[test], P[test], labels=[0, 1, 2]) for _, test in folds]
+    assert frame.loc["identity", ("log_loss", "mean")] == pytest.approx(np.mean(expected))
 
 
 @pytest.mark.parametrize(

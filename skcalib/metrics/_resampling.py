@@ -33,7 +33,7 @@ class Evaluation:
         self.metric = metric
         self.keywords = keywords
         self.column = column
-        self.own = _is_own(metric)
+        self.own = is_own(metric)
         self.accepted = _accepted(metric)
 
     def __call__(self, predictions: Predictions) -> NDArray[np.float64]:
@@ -119,7 +119,7 @@ def _values(evaluate: Evaluation, draw: Draw, chunk: tuple[Any, ...]) -> list[ND
     return [evaluate(predictions) for predictions in draw(*chunk)]
 
 
-def _is_own(metric: Callable[..., Any]) -> bool:
+def is_own(metric: Callable[..., Any]) -> bool:
     """Whether a metric is of this package, and so takes checked predictions."""
     while isinstance(metric, partial):
         metric = metric.func

@@ -1,15 +1,17 @@
 """Calibration errors as scorers for `cross_validate`, `GridSearchCV` and the like.
 
-A scorer is minus the error of ``predict_proba``, with the estimator's own classes as labels of the
-columns, so that a fold that lacks a class still scores.
+A scorer is minus the error of ``predict_proba``. The labels of the columns are the estimator's
+classes; a class of the scored rows that the estimator never saw is a column of zeros. So a fold
+that lacks a class, in its training rows or in its test rows, still scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterator, ValuesView
 from inspect import signature
-from typing import Any
+from typing import Any, NoReturn
 
+import numpy as np
 from sklearn.metrics import get_scorer as get_sklearn_scorer
 from sklearn.metrics._scorer import _BaseScorer
 
@@ -17,6 +19,7 @@ from skcalib.metrics._avuc import avuc_loss, soft_avuc_loss
 from skcalib.metrics._binned import general_calibration_error
 from skcalib.metrics._brier import top_label_brier_score
 from skcalib.metrics._debiased import debiased_calibration_error
+from skcalib.metrics._every_class import Answers, with_every_class
 from skcalib.metrics._kde import kde_calibration_error
 from skcalib.metrics._ks import ks_calibration_error
 from skcalib.metrics._label_binned import label_binned_calibration_error
@@ -29,6 +32,7 @@ from skcalib.metrics._presets import (
     static_calibration_error,
     thresholded_adaptive_calibration_error,
 )
+from skcalib.metrics._resampling import is_own
 from skcalib.metrics._smooth import smooth_calibration_error
 from skcalib.metrics._soft_binned import soft_binned_calibration_error
 from skcalib.metrics._sweep import sweep_calibration_error
@@ -85,10 +89,22 @@ class CalibrationScorer(_BaseScorer):
                 f"{type(estimator).__name__} has no predict_proba, which a calibration error "
                 "needs: wrap it in skcalib.CalibratedClassifier."
             )
-        y_proba = method_caller(estimator, "predict_proba", X)
+        classes: Any = getattr(estimator, "classes_", None)
+        if not isinstance(classes, list) and np.shape(classes) == (1,):
+            y_proba = estimator.predict_proba(X)  # scikit-learn's caller refuses a single class
+        else:
+            y_proba = method_caller(estimator, "predict_proba", X)
         keywords = {**self._kwargs, **keywords}
-        if "labels" in signature(self._score_func).parameters:
-            keywords.setdefault("labels", estimator.classes_)
+        takes_labels = "labels" in signature(self._score_func).parameters
+        if takes_labels or classes is not None:
+            given = Answers(y_true, y_proba, estimator.classes_)
+            whole = with_every_class(given, keywords.get("labels"), keywords.get("sample_weight"))
+            y_true, y_proba, classes = whole
+            if takes_labels or "labels" in keywords:
+                keywords["labels"] = classes
+            made_two = _has_two_columns(y_proba) and not _has_two_columns(given.y_proba)
+            if made_two and not is_own(self._score_func):
+                y_proba = y_proba[:, 1]  # as scikit-learn's own scorers give a binary metric
         return self._sign * float(self._score_func(y_true, y_proba, **keywords))
 
     def __repr__(self) -> str:
@@ -97,8 +113,16 @@ class CalibrationScorer(_BaseScorer):
         return f"make_calibration_scorer({name}{keywords})"
 
 
-class _Scorers(Mapping[str, CalibrationScorer]):
-    """Scorers by name, a fresh one each time: metadata requests set on one stay on it."""
+def _has_two_columns(P: Any) -> bool:
+    return np.shape(P)[1:] == (2,)
+
+
+class _Scorers(dict[str, CalibrationScorer]):
+    """Scorers by name, a fresh one each time: metadata requests set on one stay on it.
+
+    It is a dict because scikit-learn takes no other mapping as `scoring`. With an ``__iter__`` of
+    its own, ``dict(self)`` and ``{**self}`` read it by ``__getitem__``.
+    """
 
     def __getitem__(self, name: str) -> CalibrationScorer:
         return CalibrationScorer(_METRICS[name], {})
@@ -106,14 +130,42 @@ class _Scorers(Mapping[str, CalibrationScorer]):
     def __iter__(self) -> Iterator[str]:
         return iter(_METRICS)
 
-    def __len__(self) -> int:
-        return len(_METRICS)
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a scorer, or `default` where there is none of this name."""
+        return self[name] if name in _METRICS else default
+
+    def items(self) -> Any:
+        """Return names and scorers."""
+        return ItemsView(self)
+
+    def values(self) -> Any:
+        """Return scorers."""
+        return ValuesView(self)
+
+    def copy(self) -> dict[str, CalibrationScorer]:
+        """Return a dict that can be changed."""
+        return dict(self)
+
+    def __or__(self, other: Any) -> Any:
+        return {**self, **other}
+
+    def __ror__(self, other: Any) -> Any:
+        return {**other, **self}
 
     def __repr__(self) -> str:
         return f"SCORERS({list(_METRICS)})"
 
+    def __reduce__(self) -> str:
+        return "SCORERS"
 
-SCORERS: Mapping[str, CalibrationScorer] = _Scorers()
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("SCORERS cannot be changed: change a copy, {**SCORERS}.")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+
+SCORERS = _Scorers({name: CalibrationScorer(metric, {}) for name, metric in _METRICS.items()})
 
 
 def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
@@ -159,9 +211,10 @@ def make_calibration_scorer(metric: Callable[..., Any], **keywords: Any) -> Cali
     ----------
     metric : callable
         ``metric(y_true, y_proba, ...) -> float``, 0 at best: any of `skcalib.metrics`, or your
-        own. If it takes `labels`, it is given the estimator's classes.
+        own. If it takes `labels`, it is given the labels of the columns: the estimator's classes.
     **keywords : object
-        Passed on to `metric`, such as ``n_bins=10``.
+        Passed on to `metric`, such as ``n_bins=10``. `labels` adds classes that each fold is
+        measured with, in any order.
 
     Returns
     -------
@@ -173,6 +226,11 @@ def make_calibration_scorer(metric: Callable[..., Any], **keywords: Any) -> Cali
     ------
     TypeError
         If `metric` is not callable.
+
+    Notes
+    -----
+    A class that the estimator never saw, because no training row of the fold had it, is a column
+    of zeros: its rows count as misses. A mean over classes then includes that class.
 
     Examples
     --------

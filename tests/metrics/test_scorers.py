@@ -8,11 +8,18 @@ import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_score, cross_validate
+from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.model_selection import (
+    GridSearchCV,
+    LeaveOneGroupOut,
+    PredefinedSplit,
+    TimeSeriesSplit,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib import metrics
+from skcalib import CalibratedClassifier, IsotonicCalibrator, TemperatureScaling, metrics
 from skcalib.metrics import SCORERS, get_scorer, make_calibration_scorer
 
 NAMES = np.array(["ape", "bee", "cat"])
@@ -41,6 +48,198 @@ def test_a_fold_that_lacks_a_class_still_scores():
     )
     for name in SCORERS:
         assert np.isfinite(result[f"test_{name}"]).all()
+
+
+LABELS = {
+    "integers": np.arange(3),
+    "from 1": np.arange(1, 4),
+    "floats": np.arange(3.0),
+    "strings": NAMES,
+    "objects": NAMES.astype(object),
+}
+
+
+def padded(P, known, classes):
+    """The obvious way: a column of zeros for a class that is not known."""
+    columns = [
+        P[:, list(known).index(c)] if c in list(known) else np.zeros(len(P)) for c in classes
+    ]
+    return np.column_stack(columns)
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("seen", [[0, 1], [1, 2], [1]], ids=str)
+def test_a_class_that_no_training_row_had_is_a_column_of_zeros(seen, kind):
+    """Its rows count as misses, in every metric, for labels of any kind."""
+    names = LABELS[kind][y]
+    model = GaussianNB().fit(X[np.isin(y, seen)], names[np.isin(y, seen)])
+    rows = np.random.default_rng(0).permutation(len(y))[:90]
+    P = padded(model.predict_proba(X[rows]), model.classes_, LABELS[kind])
+    for name in SCORERS:
+        metric = getattr(metrics, name.removeprefix("neg_"))
+        found = SCORERS[name](model, X[rows], names[rows])
+        assert found == pytest.approx(-metric(names[rows], P, labels=LABELS[kind])), name
+
+
+def test_certain_misses_are_an_error_of_1():
+    """All rows are of a class unknown to a model that is certain of another."""
+    model = GaussianNB().fit(X[y == 0], NAMES[y[y == 0]])
+    scorer = SCORERS["neg_expected_calibration_error"]
+    assert scorer(model, X[y == 2], NAMES[y[y == 2]]) == -1
+
+
+@pytest.mark.parametrize("label", [0, 1, -1, 7, True, False, 2.0, "ape"], ids=repr)
+def test_one_class_in_training_and_test_is_no_error(label):
+    """As in the first folds of rows in order of time, before the other classes come."""
+    names = np.full(50, label)
+    model = GaussianNB().fit(X[:50], names)
+    assert model.predict_proba(X[:50]).shape == (50, 1)
+    for name in SCORERS:
+        assert SCORERS[name](model, X[:50], names) == 0, name
+
+
+def test_groups_that_are_classes_give_a_number_for_each_fold():
+    w = np.random.default_rng(0).random(150) + 0.5
+    for scoring in (dict(SCORERS), {"weighted": get_scorer("neg_static_calibration_error")}):
+        result = cross_validate(
+            GaussianNB(),
+            X,
+            NAMES[y],
+            groups=y,
+            cv=LeaveOneGroupOut(),
+            scoring=scoring,
+            params={"sample_weight": w},
+            error_score="raise",
+        )
+        assert all(np.isfinite(result[f"test_{name}"]).all() for name in scoring)
+
+
+def test_folds_in_order_of_time_give_a_number_each():
+    """The first ones have one class in the training rows, and other classes to predict."""
+    scorer = get_scorer("neg_ks_calibration_error")
+    found = cross_val_score(
+        GaussianNB(), X, NAMES[y], cv=TimeSeriesSplit(5), scoring=scorer, error_score="raise"
+    )
+    assert np.isfinite(found).all()
+
+
+def test_a_search_over_folds_that_lack_a_class_chooses_by_the_score():
+    """Not the first candidate because all of them are NaN."""
+    Z = X[:, :3] + np.random.default_rng(0).normal(size=(150, 3))
+    search = GridSearchCV(
+        CalibratedClassifier(GaussianNB(), cv=2),
+        {"calibrator": [IsotonicCalibrator(), TemperatureScaling()]},
+        scoring={
+            "sce": get_scorer("neg_static_calibration_error"),
+            "loss": make_calibration_scorer(log_loss),
+        },
+        refit="loss",
+        cv=LeaveOneGroupOut(),
+        error_score="raise",
+    ).fit(Z, NAMES[y], groups=y)
+    assert np.isfinite(search.cv_results_["mean_test_sce"]).all()
+    assert search.best_index_ == np.argmax(search.cv_results_["mean_test_loss"])
+
+
+def test_a_metric_of_others_gets_the_column_of_zeros_too():
+    """Sorted columns whether or not it takes labels; as scikit-learn's log loss clips, a number."""
+    seen = []
+
+    def gap(y_true, y_proba):
+        seen.append(y_proba)
+        return abs((NAMES[y_proba.argmax(axis=1)] == y_true).mean() - y_proba.max(axis=1).mean())
+
+    model = GaussianNB().fit(X[y != 1], NAMES[y[y != 1]])
+    P = padded(model.predict_proba(X), model.classes_, NAMES)
+    assert make_calibration_scorer(gap)(model, X, NAMES[y]) == -gap(NAMES[y], P)
+    np.testing.assert_allclose(seen[0], P, atol=1e-15)  # scikit-learn gives p and 1 - p
+    found = make_calibration_scorer(log_loss)(model, X, NAMES[y])
+    assert np.isfinite(found)
+    assert found == pytest.approx(-log_loss(NAMES[y], P, labels=NAMES))
+
+
+def test_a_binary_metric_of_others_gets_one_column_whatever_the_fold_had():
+    """As from scikit-learn's own scorers; 0 is all that a model which knows only 0 can say."""
+    scorer = make_calibration_scorer(lambda y_true, p: brier_score_loss(y_true, p, pos_label=1))
+    cut = y[:100]
+    both, one = GaussianNB().fit(X[:100], cut), GaussianNB().fit(X[:50], cut[:50])
+    assert scorer(both, X[:100], cut) == -brier_score_loss(cut, both.predict_proba(X[:100])[:, 1])
+    assert scorer(one, X[:100], cut) == -0.5
+
+
+def test_labels_given_to_a_scorer_are_classes_in_every_fold():
+    """In any order; the columns stay those of the estimator's own names."""
+    model = GaussianNB().fit(X[:100], NAMES[y[:100]])
+    scorer = make_calibration_scorer(metrics.static_calibration_error, labels=NAMES[::-1])
+    P = padded(model.predict_proba(X[:100]), model.classes_, NAMES)
+    expected = metrics.static_calibration_error(NAMES[y[:100]], P, labels=NAMES)
+    assert scorer(model, X[:100], NAMES[y[:100]]) == -expected
+    one = make_calibration_scorer(
+        metrics.expected_calibration_error, pos_label="cat", labels=list(NAMES)
+    )
+    assert one(model, X[:100], NAMES[y[:100]]) == 0
+
+
+def test_an_estimator_that_lists_its_classes_out_of_order_is_read_by_its_names():
+    class Backwards(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.model_ = GaussianNB().fit(X, y)
+            self.classes_ = self.model_.classes_[::-1]
+            return self
+
+        def predict_proba(self, X):
+            return self.model_.predict_proba(X)[:, ::-1]
+
+    model = GaussianNB().fit(X, NAMES[y])
+    turned = Backwards().fit(X, NAMES[y])
+    assert list(turned.classes_) == ["cat", "bee", "ape"]
+    for name in SCORERS:
+        expected = SCORERS[name](model, X, NAMES[y])
+        assert SCORERS[name](turned, X, NAMES[y]) == pytest.approx(expected), name
+
+
+def test_a_row_of_weight_0_adds_no_class():
+    model = GaussianNB().fit(X[:100], NAMES[y[:100]])
+    scorer, w = SCORERS["neg_static_calibration_error"], np.repeat([1.0, 0.0], [100, 50])
+    expected = scorer(model, X[:100], NAMES[y[:100]])
+    assert scorer(model, X, NAMES[y], sample_weight=w) == expected
+
+
+def test_labels_of_another_type_than_the_classes_are_refused():
+    """They are no new classes: '0' is not 0."""
+    model = GaussianNB().fit(X, y)
+    with pytest.raises(ValueError, match=r"label '0' at row 0 is not in labels=\[0, 1, 2\]"):
+        SCORERS["neg_ks_calibration_error"](model, X, y.astype(str))
+
+
+def test_columns_that_do_not_go_with_the_classes_are_refused():
+    class Narrow(ClassifierMixin, BaseEstimator):
+        classes_ = np.array([1, 2, 3])
+
+        def predict_proba(self, X):
+            return np.full((len(X), 2), 0.5)
+
+    model = Narrow()
+    with pytest.raises(ValueError, match="predict_proba has 2 columns but classes_ has 3 labels"):
+        SCORERS["neg_ks_calibration_error"](model, X, y)
+
+
+def test_metrics_of_several_labels_for_each_row_are_left_alone():
+    """A classifier of indicator rows: its metric is given what it answers."""
+    Y = np.eye(3, dtype=int)[y]
+
+    class Each(ClassifierMixin, BaseEstimator):
+        def fit(self, X, Y):
+            self.classes_ = np.arange(3)
+            return self
+
+        def predict_proba(self, X):
+            return np.full((len(X), 3), 1 / 3)
+
+    def gap(Y, P):
+        return abs(Y.mean() - P.mean())
+
+    assert make_calibration_scorer(gap)(Each().fit(X, Y), X, Y) == pytest.approx(0)
 
 
 def test_binary_scorer_measures_both_columns():
@@ -150,3 +349,46 @@ def test_scorers_can_be_pickled_and_cloned():
     for scorer in SCORERS.values():
         again = pickle.loads(pickle.dumps(scorer))
         assert again(model, X, y) == clone(scorer, safe=False)(model, X, y) == scorer(model, X, y)
+
+
+def test_all_scorers_at_once_are_a_dict_that_scikit_learn_takes():
+    """Given as they are, to a search that is cloned and to processes."""
+    result = cross_validate(GaussianNB(), X, y, cv=2, scoring=SCORERS, n_jobs=2)
+    assert {f"test_{name}" for name in SCORERS} < set(result)
+    search = GridSearchCV(
+        GaussianNB(),
+        {"var_smoothing": [1e-9, 1e-2]},
+        scoring=SCORERS,
+        refit="neg_ks_calibration_error",
+    )
+    found = clone(search).fit(X, y)
+    assert found.best_index_ == np.argmax(found.cv_results_["mean_test_neg_ks_calibration_error"])
+
+
+def test_scorers_are_read_as_from_a_dict_and_fresh_each_time():
+    name = "neg_ks_calibration_error"
+    copies = [
+        dict(SCORERS), {**SCORERS}, SCORERS.copy(), SCORERS | {}, {} | SCORERS,
+        dict(SCORERS.items()), dict(zip(SCORERS.keys(), SCORERS.values(), strict=True)),
+    ]  # fmt: skip
+    first = {name: SCORERS.get(name)}
+    for copy in [first, *copies]:
+        assert copy is first or list(copy) == list(SCORERS)
+        copy[name]._kwargs["n_bins"] = 3
+    assert SCORERS[name]._kwargs == {}
+    assert SCORERS.get("neg_ece") is None
+    with pytest.raises(KeyError, match="neg_ece"):
+        SCORERS["neg_ece"]
+    assert pickle.loads(pickle.dumps(SCORERS)) is SCORERS
+
+
+def test_scorers_cannot_be_changed_but_their_copy_can():
+    for change in (
+        lambda: SCORERS.update(mine=1),
+        lambda: SCORERS.__setitem__("mine", 1),
+        lambda: SCORERS.pop("neg_avuc_loss"),
+        lambda: SCORERS.clear(),
+    ):
+        with pytest.raises(TypeError, match="SCORERS cannot be changed: change a copy"):
+            change()
+    assert len(SCORERS | {"mine": 1}) == len(SCORERS) + 1

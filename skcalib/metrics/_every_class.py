@@ -1,0 +1,66 @@
+"""Predictions of an estimator with a column for each class, also for those that it never saw."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._inputs import as_matrix, check_labels, check_weight, two_columns
+from skcalib._responses import align_columns
+
+
+class Answers(NamedTuple):
+    """What a metric is given: labels, probabilities, and the labels of their columns."""
+
+    y_true: Any
+    y_proba: Any
+    classes: Any
+
+
+def with_every_class(
+    answers: Answers, labels: ArrayLike | None, sample_weight: ArrayLike | None
+) -> Answers:
+    """Return a column for each class of the estimator, of `labels` and of the rows, in order.
+
+    A class that the estimator never saw has probability 0, so that its rows count as misses. One
+    column for two classes is written as two. Answers that need no change come back as they are.
+    """
+    y, known = np.asarray(answers.y_true), np.asarray(answers.classes)
+    as_given = answers if labels is None else answers._replace(classes=labels)
+    if y.ndim == 0 or y.size != y.shape[0]:  # several labels for each row: the metric reads them
+        return as_given
+    is_whole = np.ndim(answers.y_proba) == 2 and np.shape(answers.y_proba)[1] > 1
+    is_sorted = np.array_equal(known, np.unique(known))
+    if labels is None and is_whole and is_sorted and set(y.ravel().tolist()) <= set(known.tolist()):
+        return answers
+    y, known = check_labels(answers.y_true, "y_true"), check_labels(known, "classes_")
+    asked = known[:0] if labels is None else check_labels(labels, "labels")
+    if len({_are_numbers(each) for each in (y, known, asked)}) > 1:
+        return as_given  # strings are never equal to numbers: the metric says which label is wrong
+    counted = y[check_weight(sample_weight, y.size) > 0]
+    classes = np.unique(np.concatenate([known, asked, counted]))
+    # A row of weight 0 is absent: it adds no class, and its label does not matter.
+    y = np.where(np.isin(y, classes), y, classes[0])
+    if classes.size == 1:
+        classes = _and_another(classes)
+    P = as_matrix(answers.y_proba, "predict_proba")
+    if known.size == 2:
+        P = two_columns(P, "proba")
+    if P.shape[1] != known.size:
+        raise ValueError(
+            f"predict_proba has {P.shape[1]} columns but classes_ has {known.size} labels: the "
+            "estimator must give one column for each class."
+        )
+    return Answers(y, align_columns(P, known, classes, 0.0), classes)
+
+
+def _are_numbers(labels: NDArray[Any]) -> bool:
+    return labels.dtype.kind in "iufb"
+
+
+def _and_another(only: NDArray[Any]) -> NDArray[Any]:
+    """Return the only class and one that never occurs: metrics need two columns."""
+    label = only.tolist()[0]
+    return np.unique([label, f"not {label}" if isinstance(label, str) else 1 - label])
