@@ -28,7 +28,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 
 from skcalib._base import ScoreCalibrator
 from skcalib._calibrator_names import calibrators_by_name
-from skcalib._inputs import check_labels, check_weight, encode_labels
+from skcalib._inputs import check_labels, check_weight, shown
 from skcalib._responses import (
     RESPONSES,
     align_columns,
@@ -146,6 +146,21 @@ def _weight_keyword(estimator: Any) -> str | None:
     return None
 
 
+def _resolve(calibrator: Any) -> Any:
+    """Return the calibrator that None or a name stands for; any other as it is."""
+    if calibrator is None:
+        return TemperatureScaling()
+    if not isinstance(calibrator, str):
+        return calibrator
+    named = calibrators_by_name()
+    if calibrator not in named:
+        raise ValueError(
+            f"calibrator={calibrator!r} is the name of no calibrator; pass one of "
+            f"{', '.join(named)}, or a calibrator."
+        )
+    return named[calibrator]
+
+
 def _one_response(responses: set[str]) -> str:
     if len(responses) > 1:
         raise ValueError(
@@ -173,9 +188,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     calibrator : estimator or str, default=None
         A calibrator of this package or any classifier, which then is fitted on scores as
         features; or the name of one at its defaults, as in `compare_calibrators`: "auto",
-        "temperature", "isotonic", ...; None means :class:`TemperatureScaling`. A calibrator of
-        this package, also within a pipeline or a search, is told what it gets if its `input` is
-        "auto", and the classes if its `classes` is None.
+        "temperature", "isotonic", ...; None means :class:`TemperatureScaling`. To set or search
+        its parameters (``calibrator__objective``), pass the calibrator: None and a name have none.
+        A calibrator of this package, also within a pipeline or a search, is told what it gets if
+        its `input` is "auto", and the classes if its `classes` is None.
     cv : int, splitter, iterable of (train, test) or None, default=None
         Folds; None means 5 stratified ones. They may overlap or leave rows out. Not used with a
         frozen estimator.
@@ -263,6 +279,34 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of the estimator and the calibrator too.
+
+        Parameters
+        ----------
+        **params : dict
+            By name: ``cv``, ``estimator__C``, ``calibrator__objective``.
+
+        Returns
+        -------
+        self : object
+            The same object.
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter. Those of the calibrator exist only where it is an
+            object, not None or a name.
+        """
+        calibrator = params.get("calibrator", self.calibrator)
+        nested = [name for name in params if name.startswith("calibrator__")]
+        if nested and (calibrator is None or isinstance(calibrator, str)):
+            raise ValueError(
+                f"calibrator={calibrator!r} has no parameters, so {nested[0]} cannot be set: write "
+                f"calibrator={type(_resolve(calibrator)).__name__}()."
+            )
+        return super().set_params(**params)
+
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
     ) -> Self:
@@ -324,29 +368,23 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             setattr(self, name, value)
         return self
 
-    def _calibrator(self) -> Any:
-        if not isinstance(self.calibrator, str):
-            return TemperatureScaling() if self.calibrator is None else self.calibrator
-        named = calibrators_by_name()
-        if self.calibrator not in named:
-            raise ValueError(
-                f"calibrator={self.calibrator!r} is the name of no calibrator; pass one of "
-                f"{', '.join(named)}, or a calibrator."
-            )
-        return named[self.calibrator]
-
     def _classes(self, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
         """Return the sorted classes: those of a frozen estimator, else the distinct labels."""
         if frozen:
             check_is_fitted(self.estimator)
-            classes = np.unique(self.estimator.classes_)
-            encode_labels(labels, classes.size, classes, argument="estimator.classes_")
-            return classes
-        classes = np.unique(labels)
+        classes = np.unique(self.estimator.classes_ if frozen else labels)
         if classes.size < 2:
             raise ValueError(
-                f"y needs at least two classes; it has {classes.size} class(es): "
-                f"{classes.tolist()}."
+                f"{'estimator.classes_' if frozen else 'y'} needs at least two classes; it has "
+                f"{classes.size} class(es): {classes.tolist()}."
+            )
+        unknown = set(labels.tolist()) - set(classes.tolist())
+        if unknown:
+            row, label = next((i, c) for i, c in enumerate(labels.tolist()) if c in unknown)
+            raise ValueError(
+                f"y: label {label!r} at row {row} is not in estimator.classes_="
+                f"{shown(classes.tolist())}, and a frozen estimator does not learn it: leave out "
+                "the rows of such labels, or fit the estimator on all classes."
             )
         return classes
 
@@ -354,7 +392,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         scored = _score(self.estimator, data, self.response_method)
         return {
             "estimator_": self.estimator,
-            "calibrator_": _fit_calibrator(self._calibrator(), scored, data),
+            "calibrator_": _fit_calibrator(_resolve(self.calibrator), scored, data),
             "response_method_": scored.response,
         }
 
@@ -370,14 +408,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         scored = _Scored(estimator, rows[order], scores, response)
         return {
             "estimator_": estimator,
-            "calibrator_": _fit_calibrator(self._calibrator(), scored, data),
+            "calibrator_": _fit_calibrator(_resolve(self.calibrator), scored, data),
             "response_method_": response,
         }
 
     def _fit_ensemble(self, data: _Data, splits: Any) -> dict[str, Any]:
         folds = self._each_fold(_score_fold, data, splits)
         response = _one_response({fold.response for fold in folds})
-        calibrator = self._calibrator()
+        calibrator = _resolve(self.calibrator)
         return {
             "pairs_": [(fold.estimator, _fit_calibrator(calibrator, fold, data)) for fold in folds],
             "response_method_": response,
@@ -404,8 +442,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 fit_params.setdefault(keyword, w)
             elif w is not None and not isinstance(self.estimator, FrozenEstimator):
                 self._warn_of_weights(self.estimator, "calibration")
-        if w is not None and _weight_keyword(self._calibrator()) is None:
-            self._warn_of_weights(self._calibrator(), "classifier")
+        if w is not None and _weight_keyword(_resolve(self.calibrator)) is None:
+            self._warn_of_weights(_resolve(self.calibrator), "classifier")
         return fit_params, split_params
 
     def _warn_of_weights(self, estimator: Any, used: str) -> None:

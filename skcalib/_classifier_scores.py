@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -28,7 +30,8 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        A classifier. ``FrozenEstimator(fitted)`` is used as it is; any other is cloned and fitted.
+        A classifier. ``FrozenEstimator(fitted)`` is used as it is, and needs no ``fit`` here; any
+        other is cloned and fitted.
     response_method : str, default="auto"
         "decision_function", "predict_proba", "predict_log_proba" or "auto": what to ask
         the classifier; "auto" is `decision_function` if there is one, else
@@ -52,6 +55,10 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     A binary `decision_function` is written as the two logits (0, f), so that it cannot be taken
     for a probability. A calibrator that follows should be fitted on other rows than the
     classifier was: freeze a fitted classifier, or use :class:`CalibratedClassifier`.
+
+    A stored calibrator and a stored classifier are joined by
+    ``make_pipeline(ClassifierScores(FrozenEstimator(classifier)), load_json(path))``, which
+    predicts without a ``fit``. Pass the `response_method` that the calibrator was fitted with.
 
     Examples
     --------
@@ -107,6 +114,31 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         self.response_method_ = response
         self.estimator_ = estimator
         return self
+
+    def _is_ready(self) -> bool:
+        """Whether the classifier is frozen and fitted, so that there is nothing to fit."""
+        estimator = vars(self).get("estimator")
+        if not isinstance(estimator, FrozenEstimator):
+            return False
+        try:
+            check_is_fitted(estimator)
+        except NotFittedError:
+            return False
+        return True
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "estimator_" in vars(self) or self._is_ready()
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the fitted attributes before ``fit``, if the classifier is frozen and fitted."""
+        if name in ("estimator_", "classes_", "response_method_") and self._is_ready():
+            if name == "estimator_":
+                return self.estimator
+            if name == "classes_":
+                return np.unique(self.estimator.classes_)
+            self._validate_params()
+            return choose_response(self.estimator, self.response_method)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def n_features_in_(self) -> int:

@@ -100,11 +100,17 @@ def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[A
         # NumPy writes numbers among strings as strings; keep what was given.
         array = array if all(isinstance(v, str) for v in y) else np.asarray(y, dtype=object)
     if array.ndim != 1 and (array.ndim != 2 or array.shape[1] != 1):
-        mend = (
-            f"if it is one-hot, pass {name}.argmax(axis=1)"
-            if array.ndim == 2
-            else "pass one label for each row"
-        )
+        mend = "pass one label for each row"
+        if array.ndim == 2 and array.size:
+            is_one_hot = ((array == 0) | (array == 1)).all() and (
+                (array == 1).sum(axis=1) == 1
+            ).all()
+            mend = (
+                f"it is one-hot: pass {name}.argmax(axis=1)"
+                if is_one_hot
+                else "where a row can have several labels, calibrate and measure each column by "
+                f"itself, as a problem of two classes: {name}[:, j]"
+            )
         raise ValueError(
             f"{name} should be a 1d array of labels, got an array of shape {array.shape} instead; "
             f"{mend}."

@@ -859,6 +859,15 @@ def test_unknown_labels_for_a_frozen_estimator_are_refused(three):
     for calibrator in (IdentityCalibrator(), LogisticRegression()):
         with pytest.raises(ValueError, match=r"label 9 at row 2 is not in estimator.classes_"):
             CalibratedClassifier(frozen, calibrator).fit(X[:5], [0, 1, 9, 2, 0])
+    with pytest.raises(ValueError, match="leave out the rows .*, or fit the estimator on all"):
+        CalibratedClassifier(frozen).fit(X[:5], [0, 1, 9, 2, 0])
+
+
+def test_a_frozen_estimator_of_one_class_is_refused(three):
+    X, y = three
+    frozen = FrozenEstimator(GaussianNB().fit(X[y == 1], y[y == 1]))
+    with pytest.raises(ValueError, match=r"estimator.classes_ needs at least two .*: \[1\]"):
+        CalibratedClassifier(frozen).fit(X[y == 1], y[y == 1])
 
 
 def test_a_frozen_estimator_must_be_fitted(three):
@@ -1083,6 +1092,48 @@ def test_the_old_word_for_a_fitted_estimator_is_answered_with_the_new_one():
     model = CalibratedClassifier(GaussianNB(), cv="prefit")
     with pytest.raises(ValueError, match=r"CalibratedClassifier\(FrozenEstimator\(estimator\)\)"):
         model.fit(np.eye(4), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "instead"),
+    [(None, "TemperatureScaling"), ("histogram", "HistogramBinning")],
+)
+def test_parameters_of_none_and_of_a_name_are_refused_with_what_to_write(calibrator, instead):
+    """In a search, in a pipeline too, and by hand; nothing is set."""
+    X, y = load_wine(return_X_y=True)
+    model = CalibratedClassifier(GaussianNB(), calibrator, cv=2)
+    message = rf"calibrator={calibrator!r} has no parameters, .*: write calibrator={instead}\(\)\.$"
+    with pytest.raises(ValueError, match=message):
+        GridSearchCV(model, {"calibrator__n_bins": [5]}).fit(X, y)
+    inside = Pipeline([("scale", StandardScaler()), ("model", model)])
+    with pytest.raises(ValueError, match=message):
+        GridSearchCV(inside, {"model__calibrator__n_bins": [5]}).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(cv=3, calibrator__n_bins=5)
+    with pytest.raises(ValueError, match=message):
+        CalibratedClassifier(GaussianNB(), HistogramBinning()).set_params(
+            calibrator=calibrator, calibrator__n_bins=5
+        )
+    assert model.cv == 2
+    with pytest.raises(ValueError, match="'platts' is the name of no calibrator"):
+        model.set_params(calibrator="platts", calibrator__n_bins=5)
+
+
+def test_set_params_is_that_of_scikit_learn():
+    """A calibrator and its parameters in one call; clone copies them; unknown names are refused."""
+    model = CalibratedClassifier(GaussianNB())
+    assert model.set_params() is model
+    model.set_params(
+        calibrator=HistogramBinning(), calibrator__n_bins=5, estimator__var_smoothing=1
+    )
+    assert (model.calibrator.n_bins, model.estimator.var_smoothing) == (5, 1)
+    again = clone(model)
+    assert again.calibrator is not model.calibrator
+    assert again.get_params()["calibrator__n_bins"] == 5
+    with pytest.raises(ValueError, match="Invalid parameter 'bins'"):
+        model.set_params(calibrator__bins=5)
+    with pytest.raises(ValueError, match="Invalid parameter 'calibrators'"):
+        model.set_params(calibrators__bins=5)
 
 
 @pytest.mark.parametrize("name", sorted(calibrators_by_name()))

@@ -1,5 +1,6 @@
 """A classifier as a transformer: its scores, a column for each class."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -18,7 +19,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from skcalib import ClassifierScores, HistogramBinning, IdentityCalibrator
+from skcalib import (
+    CalibratedClassifier,
+    ClassifierScores,
+    HistogramBinning,
+    IdentityCalibrator,
+    load_json,
+    save_json,
+)
 
 ASKED: list[int] = []
 
@@ -116,6 +124,59 @@ def test_a_frozen_estimator_is_not_fitted_again(three):
     assert_allclose(model.transform(X), fitted.decision_function(X))
     assert_allclose(model.fit(X).transform(X), fitted.decision_function(X))
     assert clone(model).estimator.estimator is fitted
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB()], ids=str)
+def test_a_stored_calibrator_and_a_fitted_classifier_predict_without_a_fit(
+    three, tmp_path, estimator
+):
+    """The same probabilities as the calibrated classifier that they were taken from."""
+    X, y = three
+    names = np.array(["cat", "dog", "eel"])[y]
+    fitted = estimator.fit(X[:80], names[:80])
+    whole = CalibratedClassifier(FrozenEstimator(fitted), "isotonic").fit(X[80:], names[80:])
+    save_json(whole.calibrator_, tmp_path / "calibrator.json")
+    scores = ClassifierScores(FrozenEstimator(fitted))
+    model = make_pipeline(scores, load_json(tmp_path / "calibrator.json"))
+    expected = whole.predict_proba(X)
+    assert_array_equal(model.predict_proba(X), expected)
+    assert_array_equal(model.predict(X), whole.predict(X))
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert_array_equal(again.predict_proba(X), expected)
+    assert_array_equal(clone(scores).transform(X), scores.transform(X))
+    assert_array_equal(scores.fit(X).transform(X), clone(scores).transform(X))
+
+
+def test_a_frozen_classifier_gives_the_fitted_attributes_before_fit(three):
+    X, y = three
+    fitted = LogisticRegression().fit(pd.DataFrame(X, columns=list("abcde")), y)
+    unfitted, model = (ClassifierScores(FrozenEstimator(fitted)) for _ in range(2))
+    model.fit(X)
+    for name in ("classes_", "response_method_", "n_features_in_", "feature_names_in_"):
+        assert_array_equal(getattr(unfitted, name), getattr(model, name))
+    assert unfitted.estimator_.estimator is fitted
+    assert list(unfitted.get_feature_names_out()) == list("012")
+    assert "estimator_" not in vars(unfitted)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_classifier_that_is_not_fitted_is_said_to_be_so(three, frozen):
+    X, _ = three
+    model = ClassifierScores(FrozenEstimator(GaussianNB()) if frozen else GaussianNB())
+    with pytest.raises(sklearn.exceptions.NotFittedError, match="ClassifierScores instance is not"):
+        model.transform(X)
+    assert not hasattr(model, "classes_")
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_a_wrong_response_of_a_frozen_classifier_is_refused_before_fit(three):
+    X, y = three
+    fitted = FrozenEstimator(GaussianNB().fit(X, y))
+    for method in ("decision_function", "transform"):
+        model = ClassifierScores(fitted, response_method=method)
+        with pytest.raises(ValueError, match="response_method"):
+            model.transform(X)
+        model._repr_html_()  # a notebook shows it all the same
 
 
 def test_another_estimator_is_cloned(three):

@@ -13,6 +13,7 @@ P = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.2, 0.5, 0.3]
 Y = np.array([0, 1, 2, 0])
 Z = np.log(P) + 3
 VALUE = expected_calibration_error(Y, P)
+SEVERAL = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0], [1, 1, 1]])  # several labels for a row
 
 LABELS = {
     "one to K": Y + 1,
@@ -87,7 +88,15 @@ def test_one_boolean_is_enough_to_know_both():
         ([0, 1, 2j, 0], None, "Complex data not supported: y_true holds complex128 labels"),
         (np.array([(0,), (1,), (2,), (0,)], dtype=object)[:, 0].tolist(), [0, 1, 2], None),
         (np.array([{}, 1, 2, 0], dtype=object), None, "y_true has a dict at row 0"),
-        (np.eye(3)[[0, 1, 2, 0]], None, r"if it is one-hot, pass y_true.argmax\(axis=1\)"),
+        (np.eye(3)[[0, 1, 2, 0]], None, r"it is one-hot: pass y_true.argmax\(axis=1\)"),
+        (np.eye(3, dtype=bool)[[0, 1, 2, 0]], None, r"one-hot: pass y_true.argmax\(axis=1\)"),
+        (np.eye(3)[[0, 1, 2, 0]].tolist(), None, r"one-hot: pass y_true.argmax\(axis=1\)"),
+        (SEVERAL, None, r"each column by itself, as a problem of two classes: y_true\[:, j\]"),
+        (SEVERAL.astype(bool), None, r"by itself, as a problem of two classes: y_true\[:, j\]"),
+        (2 * np.eye(3)[[0, 1, 2, 0]], None, r"each column by itself, .*: y_true\[:, j\]"),
+        (np.array([["a", "b"]] * 4), None, r"each column by itself, .*: y_true\[:, j\]"),
+        (np.zeros((0, 3)), None, "pass one label for each row"),
+        (np.zeros((4, 2, 2)), None, "pass one label for each row"),
         ([0, 1, 2], None, "y_proba has 4 rows, y_true has 3"),
         (None, None, "y_true is required"),
     ],

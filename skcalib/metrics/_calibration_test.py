@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._blocks import each_block, row_blocks
 from skcalib._inputs import Predictions, check_count
+from skcalib.metrics._one_line import shown
 from skcalib.metrics._resampling import as_result, evaluate_chunks, prepare, random_chunks
 
 Float64Array = NDArray[np.float64]
@@ -26,6 +27,14 @@ class CalibrationTest(NamedTuple):
     mean: float | Float64Array
     standard_error: float | Float64Array
     null_distribution: Float64Array
+
+    def __repr__(self) -> str:
+        n_resamples = len(self.null_distribution)
+        return (
+            f"CalibrationTest(statistic{shown(self.statistic)}, "
+            f"pvalue{shown(self.pvalue, 1 / (1 + n_resamples))}, mean{shown(self.mean)}, "
+            f"standard_error{shown(self.standard_error)}, n_resamples={n_resamples})"
+        )
 
 
 def labels_at(predictions: Predictions, at: Float64Array) -> NDArray[np.intp]:
@@ -114,7 +123,8 @@ def calibration_test(
         on the true labels, its p-value, mean and standard deviation over the drawn labels, and
         the B values themselves. The mean is the bias: what a perfectly calibrated model with
         these probabilities shows on average. Arrays where the metric returns one
-        (``average=None``).
+        (``average=None``). Printed, it shows the number of the B values in their place, and a
+        p-value that no draw reached as an inequality: ``pvalue<0.001`` if B is 1000.
 
     Raises
     ------
@@ -155,8 +165,10 @@ def calibration_test(
     >>> y = rng.random(500) < p
     >>> calibration_test(ks_calibration_error, y, p, random_state=0).pvalue > 0.05
     True
-    >>> calibration_test(ks_calibration_error, y, p**3, random_state=0).pvalue < 0.01
-    True
+    >>> test = calibration_test(ks_calibration_error, y, p**3, n_resamples=200, random_state=0)
+    >>> test  # doctest: +NORMALIZE_WHITESPACE
+    CalibrationTest(statistic=0.1635, pvalue<0.005, mean=0.01883, standard_error=0.00809,
+                    n_resamples=200)
     """
     check_count("n_resamples", n_resamples, 2)
     evaluate, predictions, statistic = prepare(

@@ -17,7 +17,10 @@ from skcalib.metrics._binned import (
     bin_predictions,
     check_bins,
 )
+from skcalib.metrics._one_line import shown
 
+# The smallest p-value that is told from 0 in all its digits.
+SMALLEST = 1e-300
 # Sums of the same weights in another order differ by rounding: no gap at all.
 ROUNDING = 1e-12
 
@@ -28,6 +31,12 @@ class HosmerLemeshowTest(NamedTuple):
     statistic: float
     pvalue: float
     degrees_of_freedom: int
+
+    def __repr__(self) -> str:
+        return (
+            f"HosmerLemeshowTest(statistic{shown(self.statistic)}, "
+            f"pvalue{shown(self.pvalue, SMALLEST)}, degrees_of_freedom={self.degrees_of_freedom})"
+        )
 
 
 def chi_square(table: BinTable) -> float:
@@ -93,7 +102,8 @@ def hosmer_lemeshow_test(
     test : HosmerLemeshowTest
         Named tuple ``(statistic, pvalue, degrees_of_freedom)``. There are as many degrees of
         freedom as bins with rows, or two fewer if `fitted`. The statistic is infinite where
-        something of probability 0 happened throughout a bin of such scores.
+        something of probability 0 happened throughout a bin of such scores. Printed, a p-value
+        too small for a float is ``pvalue<1e-300``.
 
     Raises
     ------
@@ -120,9 +130,8 @@ def hosmer_lemeshow_test(
     >>> from skcalib.metrics import hosmer_lemeshow_test
     >>> y = [0, 0, 1, 0, 1, 1, 0, 1]
     >>> p = [0.25, 0.25, 0.25, 0.25, 0.5, 0.5, 0.5, 0.5]
-    >>> test = hosmer_lemeshow_test(y, p, n_bins=2)
-    >>> test.statistic, round(test.pvalue, 4), test.degrees_of_freedom
-    (1.0, 0.6065, 2)
+    >>> hosmer_lemeshow_test(y, p, n_bins=2)
+    HosmerLemeshowTest(statistic=1, pvalue=0.6065, degrees_of_freedom=2)
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_flags(fitted=fitted)

@@ -285,3 +285,19 @@ def test_accelerated_levels_are_those_of_the_formula():
         for z in (stats.norm.ppf(0.025), stats.norm.ppf(0.975))
     ]
     assert bca_levels(1.5, values, jackknife, 0.95) == pytest.approx(expected)
+
+
+def test_printed_it_is_one_line():
+    """Numbers in four digits; of many classes, the first and the last three."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(9), 60)
+    y = np.arange(60) % 9
+    one = bootstrap_interval(ks_calibration_error, y, P, n_resamples=9, random_state=0)
+    parts = ", ".join(f"{name}={value:.4g}" for name, value in one._asdict().items())
+    assert repr(one) == f"BootstrapInterval({parts})"
+    each = bootstrap_interval(
+        metrics.static_calibration_error, y, P, average=None, n_resamples=9, random_state=0
+    )
+    low = [f"{value:.4g}" for value in each.low]
+    assert f", low=[{', '.join(low[:3])}, ..., {', '.join(low[-3:])}], " in repr(each)
+    assert "\n" not in repr(each)

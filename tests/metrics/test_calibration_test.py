@@ -169,3 +169,51 @@ def test_wrong_keywords_are_named_with_the_mend():
         calibration_test(accuracy, [0, 1], [[1, 0], [0, 1]], sample_weight=[0.5, 1])
     with pytest.raises(TypeError, match="metric must be a function"):
         calibration_test(None, [0, 1], [0.2, 0.7])
+
+
+def test_printed_it_is_one_line_without_the_draws():
+    """A p-value that no draw reached is an inequality, rounded up; the fields are as before."""
+    rng = np.random.default_rng(0)
+    y, P = calibrated(rng, 200, 3)
+    wrong = np.roll(P, 1, axis=1)
+    for n_resamples, least in ((199, "0.005"), (200, "0.005"), (30, "0.033"), (1000, "0.001")):
+        test = calibration_test(
+            ks_calibration_error, y, wrong, n_resamples=n_resamples, random_state=0
+        )
+        assert test.pvalue == 1 / (1 + n_resamples) <= float(least)
+        assert (
+            repr(test)
+            == str(test)
+            == (
+                f"CalibrationTest(statistic={test.statistic:.4g}, pvalue<{least}, "
+                f"mean={test.mean:.4g}, standard_error={test.standard_error:.4g}, "
+                f"n_resamples={n_resamples})"
+            )
+        )
+    fair = calibration_test(ks_calibration_error, y, P, n_resamples=99, random_state=0)
+    assert f"pvalue={fair.pvalue:.4g}," in repr(fair)
+    assert len(fair.null_distribution) == 99
+    assert fair[:4] == (fair.statistic, fair.pvalue, fair.mean, fair.standard_error)
+    assert fair[4] is fair.null_distribution
+
+
+def test_printed_a_value_for_each_of_many_classes_is_one_line():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(9), 60)
+    y = rng.integers(9, size=60)
+    test = calibration_test(
+        static_calibration_error, y, P, average=None, n_resamples=9, labels=range(9), random_state=0
+    )
+    assert test.pvalue.shape == (9,)
+    written = [f"{p:.4g}" if p > 0.1 else "<0.1" for p in test.pvalue]
+    shown = ", ".join([*written[:3], "...", *written[-3:]])
+    assert f", pvalue=[{shown}], " in repr(test)
+    assert "\n" not in repr(test)
+    assert len(repr(test)) < 300
+
+
+def test_a_value_that_is_not_a_number_is_printed_as_such():
+    """A metric that is undefined has no p-value at the floor."""
+    y, P = calibrated(np.random.default_rng(0), 50, 3)
+    test = calibration_test(lambda y, p: np.nan, y, P, n_resamples=9)
+    assert "statistic=nan, " in repr(test)

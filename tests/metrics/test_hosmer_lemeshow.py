@@ -105,3 +105,16 @@ def test_wrong_keywords_are_named_with_the_mend():
     ):
         with pytest.raises(ValueError, match=message):
             hosmer_lemeshow_test([0, 1], [0.2, 0.7], **keywords)
+
+
+def test_printed_a_pvalue_too_small_for_a_float_is_an_inequality():
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000)
+    y = rng.random(20_000) < p
+    wrong, fair = hosmer_lemeshow_test(y, p**3), hosmer_lemeshow_test(y, p)
+    assert wrong.pvalue == 0
+    assert repr(wrong) == (
+        f"HosmerLemeshowTest(statistic={wrong.statistic:.4g}, pvalue<1e-300, degrees_of_freedom=10)"
+    )
+    assert f"pvalue={fair.pvalue:.4g}, " in repr(fair)
+    assert tuple(fair) == (fair.statistic, fair.pvalue, fair.degrees_of_freedom)

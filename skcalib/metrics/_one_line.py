@@ -1,0 +1,28 @@
+"""Results of tests and intervals in one short line: what ``print`` and a notebook show."""
+
+from __future__ import annotations
+
+from decimal import ROUND_UP, Context
+from typing import Any
+
+import numpy as np
+
+# Entries shown of either end of an array with more than twice as many.
+SHOWN = 3
+
+
+def shown(value: Any, smallest: float = -np.inf) -> str:
+    """Return "=0.0123", or "<0.02" for what is no larger than the `smallest` it can be."""
+    each = [_number(x, smallest) for x in np.ravel(value).tolist()]
+    if np.ndim(value) == 0:
+        return each[0] if each[0].startswith("<") else f"={each[0]}"
+    if len(each) > 2 * SHOWN:
+        each[SHOWN:-SHOWN] = ["..."]
+    return f"=[{', '.join(each)}]"
+
+
+def _number(x: float, smallest: float) -> str:
+    if not x <= smallest:  # NaN too
+        return f"{x:.4g}"
+    bound = Context(prec=2, rounding=ROUND_UP).create_decimal(repr(smallest))
+    return f"<{float(bound):g}"
