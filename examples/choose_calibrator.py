@@ -63,10 +63,10 @@ def report(search, X, y, X_test, y_test):
     }
     print(f"{'':<12}" + "".join(f"{error:>7}  " for error in SCORING).rstrip())
     for name, row in errors.items():
-        cells = (f"{x:7.2f} {'*' if chosen[error] == name else ' '}" for error, x in row.items())
+        cells = (f"{x:7.1f} {'*' if chosen[error] == name else ' '}" for error, x in row.items())
         print(f"{name:<12}{''.join(cells)}".rstrip())
     effects = (
-        f"{name} by {error} ({errors['none'][error]:.2f} becomes {errors[name][error]:.2f})"
+        f"{name} by {error} ({errors['none'][error]:.1f} becomes {errors[name][error]:.1f})"
         for error, name in chosen.items()
     )
     print(f"Conclusion: choose {', '.join(effects)}.")

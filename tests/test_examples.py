@@ -127,7 +127,7 @@ def test_choice_among_six_calibrators(capsys):
     )
     assert len(blocks) == 2
     for rows, conclusion in blocks:
-        table = {row.split()[0]: re.findall(r"(\d+\.\d\d)( \*)?", row) for row in rows.splitlines()}
+        table = {row.split()[0]: re.findall(r"(\d+\.\d)( \*)?", row) for row in rows.splitlines()}
         assert list(table) == ["none", *six]
         assert all(len(row) == 3 for row in table.values())
         concluded = []

@@ -31,29 +31,36 @@ def with_every_class(
     as_given = answers if labels is None else answers._replace(classes=labels)
     if y.ndim == 0 or y.size != y.shape[0]:  # several labels for each row: the metric reads them
         return as_given
-    is_whole = np.ndim(answers.y_proba) == 2 and np.shape(answers.y_proba)[1] > 1
-    is_sorted = np.array_equal(known, np.unique(known))
-    if labels is None and is_whole and is_sorted and set(y.ravel().tolist()) <= set(known.tolist()):
-        return answers
+    P = answers.y_proba
+    if known.size == 2 and (np.ndim(P) == 1 or np.shape(P)[1] == 1):
+        P = two_columns(as_matrix(P, "predict_proba"), "proba")
+    is_whole = np.shape(P)[1:] == known.shape and np.array_equal(known, np.unique(known))
+    if labels is None and known.size > 1 and is_whole and _has_all(known, y):
+        return answers._replace(y_proba=P)
     y, known = check_labels(answers.y_true, "y_true"), check_labels(known, "classes_")
     asked = known[:0] if labels is None else check_labels(labels, "labels")
     if len({_are_numbers(each) for each in (y, known, asked)}) > 1:
         return as_given  # strings are never equal to numbers: the metric says which label is wrong
+    P = as_matrix(P, "predict_proba")
+    if P.shape[1] != known.size:
+        raise ValueError(
+            f"predict_proba has {P.shape[1]} columns but classes_ has {known.size} labels: the "
+            "estimator must give one column for each class."
+        )
     counted = y[check_weight(sample_weight, y.size) > 0]
     classes = np.unique(np.concatenate([known, asked, counted]))
     # A row of weight 0 is absent: it adds no class, and its label does not matter.
     y = np.where(np.isin(y, classes), y, classes[0])
     if classes.size == 1:
         classes = _and_another(classes)
-    P = as_matrix(answers.y_proba, "predict_proba")
-    if known.size == 2:
-        P = two_columns(P, "proba")
-    if P.shape[1] != known.size:
-        raise ValueError(
-            f"predict_proba has {P.shape[1]} columns but classes_ has {known.size} labels: the "
-            "estimator must give one column for each class."
-        )
     return Answers(y, align_columns(P, known, classes, 0.0), classes)
+
+
+def _has_all(known: NDArray[Any], y: NDArray[Any]) -> bool:
+    """Whether every label is a known one."""
+    if known.dtype.kind in "iub" and y.dtype.kind in "iub":  # by a table, which is faster
+        return bool(np.isin(y, known).all())
+    return set(y.ravel().tolist()) <= set(known.tolist())
 
 
 def _are_numbers(labels: NDArray[Any]) -> bool:

@@ -61,6 +61,8 @@ LABELS = {
 
 def padded(P, known, classes):
     """The obvious way: a column of zeros for a class that is not known."""
+    if len(known) == 2:  # of two columns scikit-learn's scorers give the second
+        P = np.column_stack([1 - P[:, 1], P[:, 1]])
     columns = [
         P[:, list(known).index(c)] if c in list(known) else np.zeros(len(P)) for c in classes
     ]
