@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._inputs import as_matrix, check_labels, check_weight, two_columns
+from skcalib._inputs import check_labels, check_weight
 from skcalib._responses import align_columns
+from skcalib._score_checks import as_matrix, two_columns
 
 
 class Answers(NamedTuple):

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib._responses import choose_response, class_scores
+from skcalib.metrics._every_class import Answers, with_every_class
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +63,7 @@ class PredictionDisplay:
         X : array-like or whatever the estimator takes, of length n
             Data that the estimator was not fitted on.
         y : array-like of shape (n,)
-            Labels.
+            Labels; one that the estimator never saw has probability 0.
         **keywords : object
             Those of `from_predictions`, except ``labels``: the columns are those of
             ``estimator.classes_``. ``name`` is the estimator's class if not given.
@@ -86,6 +87,8 @@ class PredictionDisplay:
         response = choose_response(estimator, "predict_proba")
         classes = np.asarray(estimator.classes_)
         proba = class_scores(estimator, X, response, classes)
+        weight = keywords.get("sample_weight")
+        y, proba, classes = with_every_class(Answers(y, proba, classes), None, weight)
         return cls.from_predictions(y, proba, labels=classes, **keywords)
 
 

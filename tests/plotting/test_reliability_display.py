@@ -257,3 +257,11 @@ def test_an_estimator_without_probabilities_is_refused():
     y, _, Z = predictions(50)
     with pytest.raises(ValueError, match="has no predict_proba"):
         ReliabilityDisplay.from_estimator(LinearSVC().fit(Z, y), Z, y)
+
+
+def test_a_class_that_the_estimator_never_saw_counts_as_a_miss():
+    y, P, _ = predictions(60)
+    model = LogisticRegression().fit(P[y != 3], y[y != 3])
+    shown = ReliabilityDisplay.from_estimator(model, P, y)
+    padded = np.column_stack([model.predict_proba(P), np.zeros(60)])
+    assert shown.error == pytest.approx(expected_calibration_error(y, padded))
