@@ -254,6 +254,8 @@ def run_case(case: Case, seed: int) -> tuple[str, str]:
     if _wants_clean(case.subject):
         given["clean"] = (sample.clean["scores"], sample.clean["labels"])
     hostile = table[case.hostile]()
+    if case.subject.group == "losses" and case.hostile.startswith("named columns"):
+        hostile = hostile._replace(verdict="either")  # a gradient has the order of the columns
     if narrow and case.role == "labels" and case.hostile not in TELL_THE_EVENT:
         hostile = hostile._replace(verdict="either", beside=("pos_label",))
     clean = {**given, case.argument: hostile.clean}

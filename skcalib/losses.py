@@ -27,8 +27,10 @@ from skcalib._inputs import (
     check_lengths,
     check_option,
     check_weight,
+    shown,
 )
 from skcalib._kernel_mean import kernel_mean_error, kernel_mean_gradient
+from skcalib._named_columns import column_names, match_names
 from skcalib._norm import MeanNorm, check_norm
 from skcalib._score_checks import as_matrix, check_possible, two_columns
 from skcalib._simplex import LOG_PROBA_MIN
@@ -143,7 +145,19 @@ class _Batch:
         return G.reshape(self._shape).astype(self._dtype, copy=False)
 
 
+def _refuse_other_order(logits: Any) -> None:
+    """Refuse a frame whose columns are named by the classes in another order than 0..K-1."""
+    names = column_names(logits, "logits")
+    named = None if names is None else match_names(names, np.arange(len(names)), True, "logits")
+    if named is not None and (np.diff(named.order) < 0).any():
+        raise ValueError(
+            f"logits: the columns are named {shown(names)}, but column k has to be class k: "
+            f"reorder the columns by {shown(named.order.tolist())}."
+        )
+
+
 def _open_arrays(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any, Any]:
+    _refuse_other_order(logits)
     Z = as_matrix(logits, "logits")
     check_possible(Z, "logits", "logits")
     Z = two_columns(Z, "logits")

@@ -10,6 +10,7 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import parallel_config
 
@@ -701,3 +702,11 @@ def test_a_missing_package_is_named_with_the_mend(monkeypatch):
     monkeypatch.setitem(sys.modules, "array_api_compat", None)
     with pytest.raises(ImportError, match=r"pip install 'skcalib\[torch\]'"):
         nll_loss(torch.zeros(2, 3), [0, 1])
+
+
+def test_a_frame_named_in_another_order_is_refused():
+    """The gradient has the order of the columns, so they are not moved."""
+    Z = pd.DataFrame(np.zeros((3, 3)), columns=["z_2", "z_0", "z_1"])
+    with pytest.raises(ValueError, match=r"column k has to be class k: reorder .* \[1, 2, 0\]"):
+        losses.nll_loss(Z, [0, 1, 2])
+    assert losses.nll_loss(Z[["z_0", "z_1", "z_2"]], [0, 1, 2]) == pytest.approx(np.log(3))
