@@ -4,8 +4,8 @@ Each is ``loss(logits, y, *, sample_weight=None, ..., return_gradient=False)``. 
 a float, or a float and its gradient with respect to the logits; PyTorch logits give a
 differentiable 0-d tensor on their device. Both come from one formula.
 
-NaN and +inf in NumPy logits are refused. Tensors are not searched for them, which would make the
-device wait and break a compiled graph; their loss is NaN, and so are the gradients of their rows.
+NaN and +inf in NumPy logits are refused. Tensors are not searched for them, for which the device
+would have to wait once more: their loss is NaN, and so are the gradients of their rows.
 
 A calibration error alone does not teach a model to be right: add a multiple of it to a proper
 loss, as in ``nll_loss + beta * soft_binned_loss``.

@@ -550,6 +550,16 @@ def peak_memory(call):
 
 
 @needs_torch
+@pytest.mark.parametrize("mode", ["top", "classwise"])
+def test_second_derivatives_of_the_soft_binned_loss(mode):
+    Z = torch.tensor(batch(3, n=6)[0], requires_grad=True)
+    y = torch.arange(6) % 3
+    assert torch.autograd.gradgradcheck(
+        lambda Z: soft_binned_loss(Z, y, mode=mode, temperature=0.1), Z
+    )
+
+
+@needs_torch
 def test_the_loss_of_a_thousand_classes_of_tensors_keeps_no_memberships():
     """What autograd saves for the gradient is a few arrays of logits, not one for each bin."""
     n, K = 400, 1000
