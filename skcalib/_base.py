@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skcalib._affine import fit_affine
 from skcalib._affine_softmax import affine_softmax
 from skcalib._blocks import column_blocks, each_block, transpose_into
+from skcalib._clip import find_clip
 from skcalib._fitted import check_number, check_numbers
 from skcalib._inputs import (
     binary_classes,
@@ -40,7 +41,7 @@ from skcalib._score_checks import (
     survey,
     together,
 )
-from skcalib._simplex import FloatArray, Kind, Scores, normalise_rows
+from skcalib._simplex import CLIP, FloatArray, Kind, Scores, normalise_rows
 
 Float64Array = NDArray[np.float64]
 
@@ -60,6 +61,9 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
     classes : array-like of shape (K,), default=None
         Labels of the columns; needed where they cannot be told from `y`.
     """
+
+    # Whether it takes logarithms of probabilities: then ``fit`` finds what 0 counts as (`clip_`).
+    _takes_logs: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "input": [StrOptions({"auto", "logits", "proba"})],
@@ -152,6 +156,9 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         check_sorted(fitted["classes_"])
         columns, code, w = drop_weightless(columns, code, w)
         scores = Scores(columns, kind, fitted["classes_"], found.reach)
+        if self._takes_logs:
+            fitted["clip_"] = find_clip(scores, w)
+            scores.set_clip(fitted["clip_"])
         fitted.update(self._fit(scores, code, w))
         validate_data(self, X if hasattr(X, "columns") else S, skip_check_array=True)
         for name, value in fitted.items():
@@ -198,7 +205,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
             each.append(survey(S, rows, tolerance=SUM_TOLERANCE_DECLARED))
             return each[-1].reach
 
-        Q = self._map(Scores(S, kind, look=look))
+        Q = self._map(Scores(S, kind, look=look, clip=getattr(self, "clip_", CLIP)))
         if kind == "proba":
             found = together(each)
             check_kind(S, found, kind, self._refuses_simplex)
@@ -228,7 +235,8 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         kind: Kind = self.input_
         found = check_possible(S, input=kind)
         check_kind(S, found, kind, self._refuses_simplex)
-        return Scores(as_columns(S, found, kind), kind, reach=found.reach)
+        clip = getattr(self, "clip_", CLIP)
+        return Scores(as_columns(S, found, kind), kind, reach=found.reach, clip=clip)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the label of the largest calibrated probability, the lowest column on ties.
@@ -257,6 +265,7 @@ class AffineCalibrator(ScoreCalibrator):
     A subclass says whether W is full, and which penalties and parameters it has.
     """
 
+    _takes_logs = True
     _full: ClassVar[bool]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from skcalib._clip import LEAST_CLIP, MOST_CLIP
 from skcalib._inputs import check_labels
 
 # What a fit of scores of any sensible scale returns stays far below, and a sum of products with
@@ -72,6 +73,14 @@ def check_curves(
         _check_array(calibrator, names[1], y, x.shape, low, high, False, order)
 
 
+def check_clip(calibrator: Any) -> None:
+    """Refuse a clip that no fit finds: a number, or one for each of two classes."""
+    if calibrator.classes_.size == 2 and isinstance(calibrator.clip_, np.ndarray):
+        check_numbers(calibrator, "clip_", (2,), low=LEAST_CLIP, high=MOST_CLIP)
+    else:
+        check_number(calibrator, "clip_", low=LEAST_CLIP, high=MOST_CLIP)
+
+
 def check_common(calibrator: Any) -> None:
     """Refuse what every fit sets, if it is not what a fit can set."""
     classes = getattr(calibrator, "classes_", None)
@@ -88,6 +97,8 @@ def check_common(calibrator: Any) -> None:
     widths = (1, 2) if classes.size == 2 else (classes.size,)
     if type(width) is not int or width not in widths:
         raise _wrong(calibrator, "n_features_in_", f"the number of columns, {widths[-1]}", width)
+    if hasattr(calibrator, "clip_"):  # the first files have none, and mean 1e-12
+        check_clip(calibrator)
     names = getattr(calibrator, "feature_names_in_", None)
     if names is not None and (
         not isinstance(names, np.ndarray)

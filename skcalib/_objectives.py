@@ -119,7 +119,7 @@ class TopShifted:
         if step < 2:
             return self
         few = copy(self)
-        few.scores = Scores(self.scores.array[::step], self.scores.kind)
+        few.scores = self.scores.thinned(step)
         few._kept = None if self._kept is None else self._kept[::step].copy(order="K")
         few._top, few._row_sums = self._top[::step], self._row_sums[::step]
         few.true = self.true[::step]

@@ -6,6 +6,7 @@ The only clip, the only softmax and the only row normalisation of the package li
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from threading import Lock
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -25,9 +26,12 @@ Normaliser = tuple[NDArray[Any], NDArray[Any]]
 NEAR = {np.dtype(np.float64): 64.0, np.dtype(np.float32): 30.0}
 # Far below the rounding of 1 in float32, and far above numbers that processors are slow at.
 LEAST_FLOAT32 = -50.0
-# The smallest probability whose logarithm is taken: an exact 0 (or a logit of -inf) keeps a
-# finite log of -27.6 and cannot outweigh every other row of a fit.
-LOG_PROBA_MIN = float(np.log(1e-12))
+# The smallest probability whose logarithm is taken where no rows say another (`_clip`): an exact 0
+# (or a logit of -inf) keeps a finite log of -27.6 and cannot outweigh every other row of a fit.
+CLIP = 1e-12
+LOG_PROBA_MIN = float(np.log(CLIP))
+# One number for all classes, or one for each of two.
+Clip = float | NDArray[np.float64]
 
 
 # Up to here a loop over columns is quicker than NumPy's over short rows, and blocks are kept in
@@ -134,7 +138,10 @@ def normalise_rows(Q: FloatArray) -> FloatArray:
 
 
 class TopOdds(NamedTuple):
-    """Column of each row's largest logit, that logit, and the log-sum-exp of the others."""
+    """Column of each row's largest logit, that logit, and the log-sum-exp of the others.
+
+    Of probabilities: the largest one, and the sum of the others.
+    """
 
     best: NDArray[np.intp]
     top: NDArray[np.float64]
@@ -156,6 +163,9 @@ class Scores:
     look : callable, default=None
         Checks a block of rows that nobody has checked, and returns its reach. Whoever computes
         with unchecked scores calls `reach_of` before they are read.
+    clip : float, or ndarray of shape (2,) for two classes, default=1e-12
+        What smaller probabilities are raised to before a logarithm is taken, and the probability
+        that a logit of -inf stands for.
     """
 
     def __init__(
@@ -165,11 +175,13 @@ class Scores:
         classes: NDArray[Any] | None = None,
         reach: float = np.inf,
         look: Callable[[slice], float] | None = None,
+        clip: Clip = CLIP,
     ) -> None:
         self.array = array
         self.look = look
-        self.reach = reach if kind == "logits" else -LOG_PROBA_MIN
         self.kind = kind
+        self.reach = reach
+        self.set_clip(clip)
         # Whether finite logits are the numbers of the array.
         self.as_given = kind == "logits"
         self.classes = np.arange(array.shape[1]) if classes is None else classes
@@ -188,6 +200,19 @@ class Scores:
     def dtype(self) -> np.dtype:
         """Type of the scores, and so of the probabilities made from them."""
         return self.array.dtype
+
+    def set_clip(self, clip: Clip) -> None:
+        """Raise probabilities to another clip."""
+        self.clip = clip
+        if self.kind == "proba":
+            self.reach = -float(np.log(clip).min())
+
+    def thinned(self, step: int) -> Scores:
+        """Return every row whose number is a multiple of `step`, read in the same way."""
+        few = copy(self)
+        few.array = self.array[::step]
+        few._normaliser = few._top_odds = None
+        return few
 
     def reach_of(self, rows: slice) -> float:
         """Return what no logit of a block exceeds; check the block if nobody has done so."""
@@ -211,19 +236,21 @@ class Scores:
         That is `out` if given, else a fresh one. `reach` is that of the block, if it is known.
         """
         if self.kind == "proba":
-            lowest = np.exp(LOG_PROBA_MIN)
-            if out is not None and self.dtype == np.float64:
-                block = np.maximum(self.array[rows], lowest, out=out)
-            else:
-                block = self.read(rows, out)
-                np.maximum(block, lowest, out=block)
+            block = self._clipped(rows, out)
             return np.log(block, out=block)
         block = self.read(rows, out)
         reach = self.reach if reach is None else reach
         if reach == np.inf and np.isneginf(block.min(initial=0.0)):
-            floor = log_sum_exp(block)[:, None] + LOG_PROBA_MIN
+            floor = log_sum_exp(block)[:, None] + np.log(self.clip)
             np.copyto(block, np.broadcast_to(floor, block.shape), where=np.isneginf(block))
         return block
+
+    def _clipped(self, rows: slice, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Probabilities of a block of rows, none below the clip, in `out` or fresh."""
+        if out is not None and self.dtype == np.float64:
+            return np.maximum(self.array[rows], self.clip, out=out)
+        block = self.read(rows, out)
+        return np.maximum(block, self.clip, out=block)
 
     def proba(self, rows: slice) -> NDArray[np.float64]:
         """Probabilities of a block of rows: a fresh float64 array, free to be overwritten."""
@@ -245,24 +272,27 @@ class Scores:
     def log_odds_columns(self, columns: slice) -> NDArray[np.float64]:
         """Log-odds ``log p - log(1 - p)`` of a block of classes, ``(k, n)``: fresh, contiguous.
 
-        Exact for logits, however large: they are never rounded to probabilities of 0 and 1.
+        Exact for logits, however large: they are never rounded to probabilities of 0 and 1. Of
+        probabilities, ``1 - p`` is the sum of the others, which knows what rounding takes from 1.
         """
         block = self._transposed(columns, np.float64)
-        if self.kind == "proba":
-            lowest = np.exp(LOG_PROBA_MIN)
-            rest = np.subtract(1.0, block)
-            np.maximum(rest, lowest, out=rest)
-            np.maximum(block, lowest, out=block)
-            block /= rest
-            return np.log(block, out=block)
         best, top, rest = self._row_odds()
+        i = np.flatnonzero((best >= columns.start) & (best < columns.stop))
+        clip = np.broadcast_to(self.clip, self.shape[1])[columns, None]
+        if self.kind == "proba":
+            np.maximum(block, clip, out=block)
+            others = (top + rest) - block
+            others[best[i] - columns.start, i] = rest[i]
+            block /= others
+            return np.log(block, out=block)
+        impossible = np.isneginf(block)
+        if impossible.any():
+            shift, total = self._row_normaliser()
+            np.copyto(block, shift + np.log(total) + np.log(clip), where=impossible)
         block -= top
         # Of the mass of a row, measured by its largest entry, what is not of this class: at
         # least 1 but for the largest entry itself, so that nothing cancels.
         others = 1.0 + np.exp(rest - top) - np.exp(block)
-        floor = np.log1p(np.exp(rest - top)) + LOG_PROBA_MIN
-        np.copyto(block, np.broadcast_to(floor, block.shape), where=np.isneginf(block))
-        i = np.flatnonzero((best >= columns.start) & (best < columns.stop))
         others[best[i] - columns.start, i] = 1.0
         block -= np.log(others)
         block[best[i] - columns.start, i] = top[i] - rest[i]
@@ -297,13 +327,15 @@ class Scores:
                 n = self.shape[0]
                 found = TopOdds(np.empty(n, dtype=np.intp), np.empty(n), np.empty(n))
 
+                proba = self.kind == "proba"
+
                 def find(rows: slice) -> None:
-                    Z = self.logits(rows)
+                    Z = self._clipped(rows) if proba else self.logits(rows)
                     best = Z.argmax(axis=1)
                     found.best[rows] = best
                     found.top[rows] = np.take_along_axis(Z, best[:, None], axis=1)[:, 0]
-                    np.put_along_axis(Z, best[:, None], -np.inf, axis=1)
-                    found.rest[rows] = log_sum_exp(Z)
+                    np.put_along_axis(Z, best[:, None], 0.0 if proba else -np.inf, axis=1)
+                    found.rest[rows] = row_sums(Z) if proba else log_sum_exp(Z)
 
                 each_block(find, row_blocks(*self.shape))
                 self._top_odds = found
@@ -325,11 +357,13 @@ class Scores:
 
 
 class LogProba(Scores):
-    """Scores whose logits are the logs of their probabilities, clipped at 1e-12."""
+    """Scores whose logits are the logs of their probabilities, none below that of the clip."""
 
     def __init__(self, scores: Scores) -> None:
-        super().__init__(scores.array, scores.kind, scores.classes, look=scores.look)
-        self.reach = -LOG_PROBA_MIN
+        super().__init__(
+            scores.array, scores.kind, scores.classes, look=scores.look, clip=scores.clip
+        )
+        self.reach = -float(np.log(self.clip).min())
         self.as_given = False
 
     def reach_of(self, rows: slice) -> float:
@@ -344,5 +378,5 @@ class LogProba(Scores):
         block = super().logits(rows, out, reach)
         if self.kind == "logits":
             block -= log_sum_exp(block)[:, None]
-            np.maximum(block, LOG_PROBA_MIN, out=block)
+            np.maximum(block, np.log(self.clip), out=block)
         return block

@@ -20,7 +20,7 @@ import skcalib.metrics
 from skcalib._base import ScoreCalibrator
 from skcalib._fitted import check_common
 from skcalib._plain import from_plain, to_plain
-from skcalib._simplex import Scores
+from skcalib._simplex import CLIP, Scores
 
 # Set by scikit-learn's set_fit_request and its like: how metadata is routed, not what was fitted.
 NOT_FITTED = {"_metadata_request"}
@@ -206,9 +206,10 @@ def _gives_probabilities(calibrator: ScoreCalibrator) -> bool:
     Z *= np.geomspace(1e-3, 1e6, PROBE_ROWS)[:, None]
     Z[0] = 0.0
     Z[1, 1:] = -np.inf
-    scores = Scores(Z, "logits", calibrator.classes_)
+    clip = getattr(calibrator, "clip_", CLIP)
+    scores = Scores(Z, "logits", calibrator.classes_, clip=clip)
     if calibrator.input_ == "proba":
-        scores = Scores(scores.proba(slice(None)), "proba", calibrator.classes_)
+        scores = Scores(scores.proba(slice(None)), "proba", calibrator.classes_, clip=clip)
     with np.errstate(all="ignore"):
         Q = np.asarray(calibrator._map(scores))
         off = np.abs(Q.sum(axis=1) - 1).max()

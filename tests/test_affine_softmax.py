@@ -147,13 +147,13 @@ def test_a_tiny_scale_hides_no_logit_that_is_too_large(logits, row):
 @pytest.mark.parametrize("calibrator", AFFINE, ids=lambda c: type(c).__name__)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_logit_of_minus_infinity_is_that_of_the_smallest_probability(logits, calibrator):
-    """As fit reads it: 1e-12 of the row's sum, alone or in a batch."""
+    """As fit reads it: `clip_` of the row's sum, alone or in a batch."""
     Z, y = logits
     calibrator.fit(Z[:2000], y[:2000])
     Z = Z.copy()
     Z[-7, 5] = -np.inf
     finite = Z.copy()
-    finite[-7, 5] = np.log(np.exp(Z[-7]).sum()) - 12 * np.log(10)
+    finite[-7, 5] = np.log(np.exp(Z[-7]).sum()) + np.log(calibrator.clip_)
     assert_allclose(
         calibrator.predict_proba(Z), calibrator.predict_proba(finite), rtol=1e-10, atol=1e-20
     )

@@ -86,7 +86,7 @@ class BetaCalibrator(ColumnwiseCalibrator):
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
         certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
-        Probabilities are clipped at 1e-12 before a logarithm is taken.
+        Probabilities are clipped at `clip_` before a logarithm is taken.
     classes : array-like of shape (K,), default=None
         Labels of the columns; needed where they cannot be told from `y`.
 
@@ -96,6 +96,9 @@ class BetaCalibrator(ColumnwiseCalibrator):
         :math:`a_k` and :math:`b_k`, at least 0.
     intercept_ : ndarray of shape (K,), or (1,) for two classes
         :math:`c_k`; minus infinity for a class without rows, which is answered 0.
+    clip_ : float, or ndarray of shape (2,) for two classes
+        What 0, and any smaller probability, counts as where its logarithm is taken: half the
+        smallest probability above 0 in ``fit``, within limits; of each column of two classes.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
@@ -128,6 +131,8 @@ class BetaCalibrator(ColumnwiseCalibrator):
     >>> BetaCalibrator().fit(p, y).coef_.round(0)
     array([[2., 1.]])
     """
+
+    _takes_logs = True
 
     def _columns(self, scores: Scores, columns: slice) -> FloatArray:
         return scores.log_odds_columns(columns)

@@ -125,7 +125,7 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
         certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
-        Probabilities are taken to logits by their log, clipped at 1e-12.
+        Probabilities are taken to logits by their log, clipped at that of `clip_`.
     classes : array-like of shape (K,), default=None
         Labels of the columns; needed where they cannot be told from `y`.
 
@@ -137,6 +137,9 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
         :math:`w_1, w_2, w_3`: of the tempered, the given and the uniform probabilities.
     n_iter_ : int
         Newton steps that found the weights.
+    clip_ : float, or ndarray of shape (2,) for two classes
+        What 0, and any smaller probability, counts as where its logarithm is taken: half the
+        smallest probability above 0 in ``fit``, within limits; of each column of two classes.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
@@ -182,6 +185,8 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     >>> round(ensemble.temperature_, 1), ensemble.weights_.round(1)
     (2.1, array([0. , 0.8, 0.2]))
     """
+
+    _takes_logs = True
 
     @property
     def _keeps_best(self) -> bool:

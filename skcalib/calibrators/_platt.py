@@ -70,7 +70,7 @@ class PlattScaling(ColumnwiseCalibrator):
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
         certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
-        Probabilities are clipped at 1e-12 before a logarithm is taken.
+        Probabilities are clipped at `clip_` before a logarithm is taken.
     classes : array-like of shape (K,), default=None
         Labels of the columns; needed where they cannot be told from `y`.
 
@@ -80,6 +80,9 @@ class PlattScaling(ColumnwiseCalibrator):
         Slopes :math:`a_k`; with ``degree=2`` rows :math:`(a_k, c_k)`.
     intercept_ : ndarray of shape (K,), or (1,) for two classes
         Shifts :math:`b_k`; minus infinity for a class without rows, which is answered 0.
+    clip_ : float, or ndarray of shape (2,) for two classes
+        What 0, and any smaller probability, counts as where its logarithm is taken: half the
+        smallest probability above 0 in ``fit``, within limits; of each column of two classes.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
@@ -127,6 +130,8 @@ class PlattScaling(ColumnwiseCalibrator):
     >>> PlattScaling(degree=2).fit(f, y).coef_.round(1)
     array([[1. , 0.5]])
     """
+
+    _takes_logs = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,

@@ -203,7 +203,7 @@ class TemperatureScaling(ScoreCalibrator):
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
         certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
-        Probabilities are taken to logits by their log, clipped at 1e-12.
+        Probabilities are taken to logits by their log, clipped at that of `clip_`.
     classes : array-like of shape (K,), default=None
         Labels of the columns; needed where they cannot be told from `y`.
 
@@ -211,6 +211,9 @@ class TemperatureScaling(ScoreCalibrator):
     ----------
     temperature_ : float
         T, above 0. For a binary logit f in one column, P(second class) = expit(f / T).
+    clip_ : float, or ndarray of shape (2,) for two classes
+        What 0, and any smaller probability, counts as where its logarithm is taken: half the
+        smallest probability above 0 in ``fit``, within limits; of each column of two classes.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
@@ -265,6 +268,8 @@ class TemperatureScaling(ScoreCalibrator):
     >>> round(TemperatureScaling().fit(5 * Z, y).temperature_)
     5
     """
+
+    _takes_logs = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreCalibrator._parameter_constraints,

@@ -75,19 +75,19 @@ def test_a_constant_added_to_a_row_changes_nothing(penalty):
     assert np.abs(matrix.fit(shifted, y).predict_proba(shifted) - before).max() > 1e-3
 
 
-def test_log_probabilities_are_clipped_at_1e_12():
-    """Exact zeros, smaller probabilities and impossible logits are one and the same."""
+def test_log_probabilities_are_clipped():
+    """Exact zeros and impossible logits are half of the smallest probability there is."""
     Z, y, _ = data()
     P = softmax(Z, axis=1)
     P[::7] = [1 - 1e-12, 1e-12, 0]
-    fits = []
-    for small in (0.0, 1e-14, 1e-12):
-        Q = P.copy()
-        Q[::7, 2] = small
-        with np.errstate(divide="ignore"):
-            fits += [DirichletCalibrator().fit(Q, y), DirichletCalibrator().fit(np.log(Q), y)]
-    for fitted in fits[1:]:
-        np.testing.assert_allclose(fitted.coef_, fits[0].coef_, atol=1e-5)
+    half = P.copy()
+    half[::7, 2] = 5e-13
+    expected = DirichletCalibrator().fit(half, y)
+    with np.errstate(divide="ignore"):
+        for scores in (P, np.log(P)):
+            fitted = DirichletCalibrator().fit(scores, y)
+            assert fitted.clip_ == pytest.approx(5e-13)
+            np.testing.assert_allclose(fitted.coef_, expected.coef_, atol=1e-5)
 
 
 def test_one_column_is_two():
