@@ -191,6 +191,7 @@ def _metrics() -> Iterator[Subject]:
             (),
             ("proba",),
             not_finite,
+            may_take=("K + 1 classes", "all labels distinct"),  # classes that it never saw
         )
 
 

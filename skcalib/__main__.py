@@ -43,6 +43,7 @@ from skcalib._saved_predictions import SavedPredictions, read_predictions, write
 from skcalib._score_checks import two_columns
 from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics import SCORERS, bootstrap_interval, calibration_test
+from skcalib.metrics._one_line import shown as shown_number
 
 FILES = """\
 FILE is one of
@@ -375,7 +376,7 @@ def run_measure(args: argparse.Namespace) -> str:
                 f"{interval.estimate:.4f}",
                 f"[{interval.low:.4f}, {interval.high:.4f}]",
                 f"{chance.mean:.4f}",
-                f"{chance.pvalue:.3f}",
+                shown_number(chance.pvalue, 1 / (1 + resamples)).removeprefix("="),
             ]
         )
     which = "" if found.test is None else " of the test split"

@@ -366,9 +366,10 @@ def check_kind(S: FloatArray, found: Survey, kind: Kind, certain: bool, name: st
                 "probabilities (input_='proba'); pass probabilities, or fit it again on logits."
             )
     elif certain and S.shape[1] > 1 and found.is_mostly_simplex:
-        how = "all rows" if found.is_simplex else f"{found.proba_rows:,} of {found.rows:,} rows"
+        some = f"{found.proba_rows:,} of {found.rows:,} rows are probability vectors"
+        how = "all rows are probability vectors (row 0 sums to 1)" if found.is_simplex else some
         raise ValueError(
-            f"{name}: {how} are probability vectors, but this calibrator was fitted on logits "
+            f"{name}: {how}, but this calibrator was fitted on logits "
             "(input_='logits'); pass logits, or fit it again on probabilities."
         )
 

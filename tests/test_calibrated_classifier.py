@@ -284,10 +284,10 @@ def test_calibrators_within_pipelines_and_searches_are_told(three):
 
 def test_what_the_user_told_the_calibrator_stands(three):
     X, y = three
-    told = IdentityCalibrator(input="logits", classes=[2, 1, 0])
+    told = IdentityCalibrator(input="logits", classes=[0, 1, 2])
     model = CalibratedClassifier(GaussianNB(), told).fit(X, y)
     assert model.calibrator_.input == "logits"
-    assert model.calibrator_.classes == [2, 1, 0]
+    assert model.calibrator_.classes == [0, 1, 2]
 
 
 def test_a_frozen_calibrator_is_used_and_left_alone(three):
@@ -844,7 +844,7 @@ def test_a_failed_fit_changes_nothing(three):
         ((X, y), {"sample_weight": bad_w}, "sample_weight must be finite.*row 5 has -1"),
         ((X, y), {"sample_weight": 0 * bad_w}, "all weights are zero"),
         ((X, np.zeros(len(y))), {}, "at least two classes; it has 1 class"),
-        ((X, np.c_[y, y]), {}, r"y should be a 1d array.*argmax"),
+        ((X, np.c_[y, y]), {}, r"y should be a 1d array.*each column by itself"),
         ((X, None), {}, "requires y to be passed, but the target y is None"),
     ]:
         with pytest.raises(ValueError, match=message):

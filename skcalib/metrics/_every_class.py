@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._inputs import check_labels, check_weight
 from skcalib._responses import align_columns
-from skcalib._score_checks import as_matrix, two_columns
+from skcalib._score_checks import as_matrix, reading, two_columns
 
 
 class Answers(NamedTuple):
@@ -28,7 +28,9 @@ def with_every_class(
     A class that the estimator never saw has probability 0, so that its rows count as misses. One
     column for two classes is written as two. Answers that need no change come back as they are.
     """
-    y, known = np.asarray(answers.y_true), np.asarray(answers.classes)
+    with reading("y_true", answers.y_true, "pass one label for each row"):
+        y = np.asarray(answers.y_true)
+    known = np.asarray(answers.classes)
     as_given = answers if labels is None else answers._replace(classes=labels)
     if y.ndim == 0 or y.size != y.shape[0]:  # several labels for each row: the metric reads them
         return as_given
@@ -61,7 +63,10 @@ def _has_all(known: NDArray[Any], y: NDArray[Any]) -> bool:
     """Whether every label is a known one."""
     if known.dtype.kind in "iub" and y.dtype.kind in "iub":  # by a table, which is faster
         return bool(np.isin(y, known).all())
-    return set(y.ravel().tolist()) <= set(known.tolist())
+    try:
+        return set(y.ravel().tolist()) <= set(known.tolist())
+    except TypeError:  # no labels at all, such as lists or dicts
+        return False
 
 
 def _are_numbers(labels: NDArray[Any]) -> bool:

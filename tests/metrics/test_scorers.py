@@ -214,6 +214,12 @@ def test_labels_of_another_type_than_the_classes_are_refused():
         SCORERS["neg_ks_calibration_error"](model, X, y.astype(str))
 
 
+def test_labels_that_are_no_array_are_named():
+    model = GaussianNB().fit(X[:4], [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="y_true: .*pass one label for each row"):
+        SCORERS["neg_ks_calibration_error"](model, X[:2], [[[1], [2]], [[1], [2, 3]]])
+
+
 def test_columns_that_do_not_go_with_the_classes_are_refused():
     class Narrow(ClassifierMixin, BaseEstimator):
         classes_ = np.array([1, 2, 3])
