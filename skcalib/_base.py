@@ -59,7 +59,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
         certain.
     classes : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed where they cannot be told from `y`.
     """
 
     # Whether it takes logarithms of probabilities: then ``fit`` finds what 0 counts as (`clip_`).
