@@ -21,8 +21,8 @@ WORDS = (
      r"name the label that it is the score of, such as --pos-label \1"),
     (r"\bpos_label=", "--pos-label "),
     (r"\b(?:test )?(?:y|y_true) (contain|mixe?)s\b", r"the labels \1"),
-    (r"Repair such rows and pass input='proba', or pass input='logits' if these are logits",
-     "Repair such rows, or pass --input logits if these are logits"),
+    (r"Pass input='proba' after repairing rows that are off by more than 0.01, or input='logits'",
+     "Pass --input proba after repairing rows that are off by more than 0.01, or --input logits"),
     (r"Divide each row by its sum if these are percentages or counts; pass input='logits'.*",
      "Divide each row by its sum if these are percentages or counts; pass --input logits if these "
      "are logits"),

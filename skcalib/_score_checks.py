@@ -322,8 +322,8 @@ def resolve_kind(S: FloatArray, found: Survey, input: str, name: str = "X") -> K
         what = "values lie in [0, 1]" if single else "rows are probability vectors"
         raise ValueError(
             f"{name}: {found.proba_rows:,} of {found.rows:,} {what}, but {flaw}: logits or "
-            "probabilities? Repair such rows and pass input='proba', or pass input='logits' if "
-            "these are logits."
+            "probabilities? Pass input='proba' after repairing rows that are off by more than "
+            "0.01, or input='logits' if these are logits."
         )
     if found.in_unit_interval:
         raise ValueError(

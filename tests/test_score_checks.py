@@ -102,7 +102,7 @@ def test_one_odd_row_among_probability_vectors_is_named_with_both_ways_out():
     given[17] *= 1.3 / given[17].max()
     message = (
         r"X: 599 of 600 rows are probability vectors, but row 17 holds 1.3, outside \[0, 1\].*"
-        "input='proba', or pass input='logits'"
+        "input='proba' after repairing.* or input='logits'"
     )
     for fit in (
         lambda: TemperatureScaling().fit(given, Y),
