@@ -47,8 +47,7 @@ def find_clip(scores: Scores, w: NDArray[np.float64]) -> Clip:
         p, other = block.T.copy()  # in order: columns of two are slow to read
         return [smallest_above_rounding(p, other), smallest_above_rounding(other, p)]
 
-    blocks, at_a_time = light_blocks(n, n_classes, scores.dtype.itemsize)
-    each = np.array(list(map_blocks(of_rows, blocks, at_a_time)))
+    each = np.array(list(map_blocks(of_rows, *light_blocks(n, n_classes))))
     smallest, any_zero = each[..., 0].min(axis=0), each[..., 1].max(axis=0) > 0
     most = np.where(any_zero, 0.5 / n_classes, 0.5 / max(n_classes, float(w.sum())))
     clip = np.maximum(np.minimum(smallest / 2, most), LEAST_CLIP)

@@ -275,6 +275,11 @@ class Scores:
         Exact for logits, however large: they are never rounded to probabilities of 0 and 1. Of
         probabilities, ``1 - p`` is the sum of the others, which knows what rounding takes from 1.
         """
+        if self.kind == "proba" and self.shape[1] == 2:
+            both = self._transposed(slice(0, 2), np.float64)
+            np.maximum(both, np.broadcast_to(self.clip, 2)[:, None], out=both)
+            odds = both[columns] / both[::-1][columns]
+            return np.log(odds, out=odds)
         block = self._transposed(columns, np.float64)
         best, top, rest = self._row_odds()
         i = np.flatnonzero((best >= columns.start) & (best < columns.stop))
