@@ -405,7 +405,9 @@ def test_kinds_of_input_give_one_table():
         (pd.DataFrame(Z), pd.Series(names), {}),
     ):
         found = compare_calibrators(X, labels, tried, **metrics, **event)["log_loss"]
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        # Of probabilities, one far below all that its calibrator has seen is raised (`clip_`).
+        raised = 3e-6 if np.min(np.asarray(X)) >= 0 else 0
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=raised)
 
 
 def test_rare_and_missing_classes():
