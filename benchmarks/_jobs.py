@@ -186,6 +186,14 @@ JOBS: dict[str, Job] = {
         Budget(SORT, 3, 64),
         compares="brier",
     ),
+    "spline_classwise": calibrator(
+        "SplineCalibrator(mode='classwise', n_knots=6)",
+        lambda: skcalib.SplineCalibrator(mode="classwise", n_knots=6),
+        "P",
+        Budget(SORT, 1.5, 64),
+        Budget(SORT, 3, 64),
+        compares="brier",
+    ),
     "temperature": calibrator(
         "TemperatureScaling",
         skcalib.TemperatureScaling,

@@ -82,7 +82,7 @@ PEERS: dict[str, tuple[Peer, ...]] = {
             same_problem=False,
         ),
     ),
-    "spline": (
+    "spline_classwise": (
         Peer(
             "probmetrics",
             probmetrics_calibrator("CDFSplineCalibrator", True),

@@ -43,7 +43,7 @@ CALIBRATORS = {
     "Platt": "platt",
     "beta": "beta",
     "auto": "auto",
-    "spline class-wise": "spline",
+    "spline by rank": "spline",
     "spline top label": SplineCalibrator(mode="top"),
     "histogram even": "histogram",
     "histogram quantile": HistogramBinning(strategy="quantile"),

@@ -75,7 +75,7 @@ def top_r(P: FloatArray, code: NDArray[np.intp], r: int) -> tuple[FloatArray, ND
     def reduce(rows: slice) -> None:
         block = P[rows]
         score[rows] = np.partition(block, n_classes - r, axis=1)[:, n_classes - r]
-        hit[rows] = _rank_of_true(block, code[rows]) == r
+        hit[rows] = rank_of_true(block, code[rows]) == r
 
     each_block(reduce, row_blocks(n, n_classes))
     return score, hit
@@ -96,13 +96,14 @@ def within_top_r(
         block = P[rows]
         largest = np.sort(np.partition(block, n_classes - r, axis=1)[:, n_classes - r :], axis=1)
         score[rows] = np.minimum(largest[:, ::-1].sum(axis=1, dtype=np.float64), 1.0)
-        hit[rows] = _rank_of_true(block, code[rows]) <= r
+        hit[rows] = rank_of_true(block, code[rows]) <= r
 
     each_block(reduce, row_blocks(n, n_classes))
     return score, hit
 
 
-def _rank_of_true(block: FloatArray, code: NDArray[np.intp]) -> NDArray[np.intp]:
+def rank_of_true(block: FloatArray, code: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the rank of the true class in each row, 1 to K; equal ones rank by column."""
     true = np.take_along_axis(block, code[:, None], axis=1)
     earlier = np.arange(block.shape[1]) < code[:, None]
     return 1 + ((block > true) | ((block == true) & earlier)).sum(axis=1)

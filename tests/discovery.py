@@ -9,7 +9,11 @@ VARIANTS = {
     "TemperatureScaling": [{"objective": "brier"}, {"objective": "soft_binned"}],
     "VectorScaling": [{"penalty": None}],
     "MatrixScaling": [{"penalty": None}, {"penalty": "odir"}],
-    "SplineCalibrator": [{"mode": "top"}, {"target": "cumulative", "runout": "cubic"}],
+    "SplineCalibrator": [
+        {"mode": "top"},
+        {"mode": "classwise", "n_knots": 6},
+        {"target": "cumulative", "runout": "cubic"},
+    ],
     "HistogramBinning": [
         {"strategy": "quantile", "n_bins": 8},
         {"class_conditional": False},

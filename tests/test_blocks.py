@@ -241,6 +241,7 @@ CALIBRATORS = [
     PlattScaling(degree=2),
     SplineCalibrator(),
     SplineCalibrator(mode="top"),
+    SplineCalibrator(n_knots=6, mode="classwise"),
     TemperatureScaling(),
     TemperatureScaling(objective="brier"),
     TemperatureScaling(objective="soft_binned"),
@@ -254,7 +255,8 @@ def small_blocks(monkeypatch):
     """Blocks of a few rows or one column, so that small arrays make long loops."""
     shrink = {"row_blocks": 1 << 12, "column_blocks": 1}
     for name in ("_inputs", "_simplex", "_reductions", "_binning", "_one_vs_rest", "_logistic",
-                 "_base", "_objectives", "calibrators._spline", "metrics._avuc"):  # fmt: skip
+                 "_base", "_objectives", "_ranks", "calibrators._spline",
+                 "metrics._avuc"):  # fmt: skip
         module = f"skcalib.{name}"
         for function, size in shrink.items():
             original = getattr(_blocks, function)

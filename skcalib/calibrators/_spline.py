@@ -1,210 +1,79 @@
-r"""Spline calibration: the slope of a cubic spline through the cumulative residual.
-
-Sort a binary problem by score and let the fractile :math:`u \in [0, 1]` run over its cumulative
-weight. With :math:`s(u)` the score there and :math:`a(u)` the share of hits of its tie group, the
-cumulative residual is :math:`d(u) = \int_0^u (a - s)`. A cubic spline :math:`f` is fitted to
-:math:`d` by least squares over :math:`[0, 1]`; the calibrated score is :math:`s + f'`.
-
-The right-hand side of the normal equations needs no values of :math:`d`: by parts,
-
-.. math:: \int_0^1 \varphi_j d = \int_0^1 \Psi_j (a - s)
-          = \sum_i (a_i - s_i) \left[ G_j(u_i) - G_j(u_{i-1}) \right], \quad
-          \Psi_j(u) = \int_u^1 \varphi_j, \quad G_j(u) = \int_0^u \Psi_j .
-"""
+"""Spline calibration: scores plus the slope of a spline through their cumulative residual."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import PPoly
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._base import ColumnwiseCalibrator
-from skcalib._blocks import each_block, row_blocks
-from skcalib._fitted import LARGEST, check_curves, check_numbers
-from skcalib._one_vs_rest import TIE, SortedProblem, is_unit, map_sorted, sort_problem
-from skcalib._reductions import keep_top
-from skcalib._simplex import FloatArray, Scores, row_max
+from skcalib._blocks import each_block, map_blocks, row_blocks
+from skcalib._cumulative_spline import RUNOUT, SplineMap, cut, fit_spline, spline_basis
+from skcalib._fitted import LARGEST, check_curves, check_number, check_numbers
+from skcalib._one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
+from skcalib._ranks import map_ranks, rank_problems, ranks_apart
+from skcalib._reductions import keep_top, rank_of_true
+from skcalib._simplex import FloatArray, Scores, normalise_rows, row_max, row_sums
 
 Float64Array = NDArray[np.float64]
 
-# Second derivatives at the first three knots of which the run-out makes this combination zero.
-RUNOUT = {
-    "natural": (1.0, 0.0, 0.0),
-    "parabolic": (1.0, -1.0, 0.0),
-    "cubic": (1.0, -2.0, 1.0),
-}
-
-# A step of the fractile below which a difference quotient has lost more digits to rounding than
-# the slope at its middle lacks.
-NARROW = 1e-7
-
 # Matrices of this many rows and columns are made and solved.
 MOST_KNOTS = 10_000
+
+# Numbers of knots that "auto" chooses from: those of each are among those of the next.
+AUTO_KNOTS = (4, 7, 13)
+
+# No answer of "auto" is below: the smallest probability whose logarithm other fits take.
+SMALLEST = 1e-12
 
 # Distinct scores kept by all maps together: with their values, 32 MiB.
 MAX_THRESHOLDS = 1 << 21
 
 
-def cardinal_splines(n_knots: int, runout: str) -> PPoly:
-    """Cubic splines on even knots of [0, 1], the j-th being 1 at knot j and 0 at the others.
-
-    Returned as one piecewise polynomial with values of shape ``(n_knots,)``.
-    """
-    h = 1 / (n_knots - 1)
-    unit = np.eye(n_knots)
-    equations, values = np.zeros((n_knots, n_knots)), np.zeros((n_knots, n_knots))
-    for i in range(1, n_knots - 1):
-        equations[i, i - 1 : i + 2] = h / 6, 2 * h / 3, h / 6
-        values[i] = (unit[i + 1] - 2 * unit[i] + unit[i - 1]) / h
-    equations[0, :3] = RUNOUT[runout]
-    equations[-1, -3:] = RUNOUT[runout][::-1]
-    bend = np.linalg.solve(equations, values)
-    rise = np.diff(unit, axis=0) / h
-    coefficients = np.stack(
-        [
-            np.diff(bend, axis=0) / (6 * h),
-            bend[:-1] / 2,
-            rise - h * (2 * bend[:-1] + bend[1:]) / 6,
-            unit[:-1],
-        ]
-    )
-    return PPoly(coefficients, np.linspace(0, 1, n_knots))
-
-
-class Basis(NamedTuple):
-    """Cardinal splines, their slopes, :math:`G`, and the inverse of the matrix of products."""
-
-    value: PPoly
-    slope: PPoly
-    moment: PPoly
-    inverse_gram: Float64Array
-
-
-def spline_basis(n_knots: int, runout: str) -> Basis:
-    """Make what depends on the knots alone."""
-    value = cardinal_splines(n_knots, runout)
-    # Products of cubics: four Gauss points in each interval are exact.
-    point, weight = np.polynomial.legendre.leggauss(4)
-    width = np.diff(value.x)[:, None]
-    at = value((value.x[:-1, None] + width * (point + 1) / 2).ravel())
-    gram = at.T @ (at * (width * weight / 2).reshape(-1, 1))
-    area = value.antiderivative()
-    beyond = PPoly(-area.c, area.x)
-    beyond.c[-1] += area(1.0)
-    return Basis(value, value.derivative(), beyond.antiderivative(), np.linalg.inv(gram))
-
-
-class Fractiles(NamedTuple):
-    """The basis at the n + 1 ends of the rows' stretches of [0, 1]."""
-
-    weight: Float64Array  # (n + 1,), cumulative
-    position: Float64Array  # (n + 1,)
-    value: Float64Array  # (n + 1, n_knots)
-    moment: Float64Array  # (n + 1, n_knots)
-    step: Float64Array  # (n_knots, n), differences of moment
-    row: NDArray[np.intp]  # (n + 1,), numbers of the rows
-
-
-def fractiles(basis: Basis, cumulative_weight: Float64Array) -> Fractiles:
-    """Evaluate the basis; rows of weight 1 share one such table for all problems."""
-    position = cumulative_weight / cumulative_weight[-1]
-    moment = basis.moment(position)
-    # Long rows: products with a column run along them.
-    step = np.ascontiguousarray(np.diff(moment, axis=0).T)
-    row = np.arange(position.size)
-    return Fractiles(cumulative_weight, position, basis.value(position), moment, step, row)
-
-
-class SplineMap(NamedTuple):
-    """A fitted map: the spline at its knots, distinct scores and what they become."""
-
-    knot_values: Float64Array
-    x: Float64Array
-    y: Float64Array
-
-
-def fit_spline(
-    problem: SortedProblem, basis: Basis, grid: Fractiles, target: str, n_thresholds: int
-) -> SplineMap:
-    """Fit one binary problem and tabulate its map at up to `n_thresholds` distinct scores."""
-    score = problem.values.astype(np.float64, copy=False)
-    rises = score[1:] - score[:-1] > TIE
-    # Where each group of tied scores begins, and the end: without ties, the rule, every row.
-    bounds = grid.row if rises.all() else np.flatnonzero(np.concatenate([[True], rises, [True]]))
-    row_of = np.searchsorted(score, problem.positives, side="right") - 1
-    group_of = np.searchsorted(bounds, row_of, side="right") - 1
-    member = np.flatnonzero(np.diff(group_of, prepend=-1))
-    event = group_of[member]
-    left, right = bounds[event], bounds[event + 1]
-    if problem.positive_weights is None or event.size == 0:
-        hits = np.diff(member, append=problem.positives.size).astype(np.float64)
-    else:
-        hits = np.add.reduceat(problem.positive_weights, member)
-    group = grid.weight[right] - grid.weight[left]
-    # A group lighter than the rounding of the total has no stretch of its own to fill.
-    share = np.divide(hits, group, out=np.zeros_like(hits), where=group > 0)
-    moments = share @ (grid.moment[right] - grid.moment[left])
-    if target == "residual":
-        moments -= _mix(grid.step, score)
-    knot_values = basis.inverse_gram @ moments
-
-    start, end = bounds[:-1], bounds[1:]
-    if start.size > n_thresholds:
-        kept = grid.row[:n_thresholds] * (start.size - 1) // max(n_thresholds - 1, 1)
-        start, end = start.take(kept), end.take(kept)
-    slope = mean_slope(basis, grid, knot_values, start, end)
-    distinct = score.take(start)
-    return SplineMap(knot_values, distinct, slope + distinct if target == "residual" else slope)
-
-
-def _mix(columns: Float64Array, share: Float64Array) -> Float64Array:
-    """Return ``columns @ share``, which would wait for the threads of the linear algebra."""
-    return np.einsum("nk,k->n", columns, share)
-
-
-def mean_slope(
-    basis: Basis,
-    grid: Fractiles,
-    knot_values: Float64Array,
-    left: NDArray[np.intp],
-    right: NDArray[np.intp],
-) -> Float64Array:
-    """Mean of the spline's slope over the stretches between two ends of rows."""
-    start = grid.position.take(left)
-    width = grid.position.take(right) - start
-    if 8 * left.size < grid.row.size:  # few ends of many
-        rise = _mix(grid.value.take(right, axis=0) - grid.value.take(left, axis=0), knot_values)
-    else:
-        f = _mix(grid.value, knot_values)
-        rise = f.take(right) - f.take(left)
-    slope = np.divide(rise, width, out=np.zeros_like(rise), where=width >= NARROW)
-    narrow = np.flatnonzero(width < NARROW)
-    if narrow.size:
-        slope[narrow] = basis.slope(start[narrow] + width[narrow] / 2) @ knot_values
-    return slope
-
-
 def spread_rest(P: Float64Array, top: NDArray[np.intp], score: FloatArray) -> None:
-    """Set the top entries of rows to `score`; the others share the rest in proportion, in place.
+    """Set the top entries of rows to `score`, 1/K or more; the others share the rest, in place.
 
-    A score so low that another would be larger is raised to where the two meet.
+    They do so in proportion, but none gets more than `score`: what one would have beyond it is
+    shared among those below.
     """
     row = np.arange(P.shape[0])
+    score = np.maximum(score, 1 / P.shape[1])
     P[row, top] = 0.0
-    others = P.sum(axis=1)
-    alone = others <= 0.0
-    if alone.any():
-        P[alone] = 1.0
-        others[alone] = P.shape[1] - 1
+    others = row_sums(P)
+    alone = np.flatnonzero(others <= 0.0)
+    P[alone] = 1.0
+    P[alone, top[alone]] = 0.0
+    others[alone] = P.shape[1] - 1
     P /= others[:, None]  # first: the rest over others too small would overflow
-    largest = row_max(P)
-    score = np.maximum(score, largest / (1.0 + largest))
     P *= (1.0 - score)[:, None]
+    P[row, top] = 0.0
+    left = np.flatnonzero(row_max(P) > score)
     P[row, top] = score
+    while left.size:
+        block, most = P[left], score[left, None]
+        full = block >= most
+        rest = np.maximum(1.0 - most[:, 0] * full.sum(axis=1), 0.0)
+        block[full] = 0.0
+        below = row_sums(block)
+        zeros = np.flatnonzero(below <= 0.0)
+        block[zeros] = ~full[zeros]
+        below[zeros] = np.maximum((~full[zeros]).sum(axis=1), 1)
+        block *= (rest / below)[:, None]
+        block[full] = np.broadcast_to(most, block.shape)[full]
+        P[left] = block
+        left = left[(block > most).any(axis=1)]
+
+
+def _smallest(scores: Scores, rows: slice) -> float:
+    """Return the smallest probability of a block above 0."""
+    P = scores.proba(rows)
+    least = P.min()
+    return float(least if least > 0 else P.min(initial=1.0, where=P > 0))
 
 
 class SplineCalibrator(ColumnwiseCalibrator):
@@ -215,20 +84,26 @@ class SplineCalibrator(ColumnwiseCalibrator):
 
     .. math:: d(u) = \int_0^u (a - s), \qquad
               f = \operatorname*{arg\,min}_{\text{cubic spline}} \int_0^1 (f - d)^2, \qquad
-              \gamma(s) = s + f'(u(s)) .
+              \gamma(s) = s + \lambda f'(u(s)) .
 
     :math:`f'` is averaged over the stretch of :math:`u` that a score takes up, which makes
     :math:`\gamma` a function of the score and a weight the same as repeated rows. Between
     calibration scores :math:`\gamma` is interpolated linearly, outside them it is constant,
-    and it is clipped to [0, 1].
+    and it is clipped to [0, 1]. Of a row there are K such problems, by the rank of its
+    probabilities or by class, or one, of the largest probability.
 
     Parameters
     ----------
-    n_knots : int, default=6
-        Number of evenly spaced knots on [0, 1], from 4 to 10,000.
-    mode : {"classwise", "top"}, default="classwise"
-        "classwise": a map for each class, rows divided by their sum, rows of zeros made uniform
-        (with two classes: one map, for the second). "top": one map, for the largest probability
+    n_knots : "auto" or int, default="auto"
+        Number of evenly spaced knots on [0, 1]. A number, from 4 to 10,000, is taken for every
+        map, and :math:`\lambda = 1`: what the paper does, with 6 (or 13 or 14). "auto" chooses 4,
+        7 or 13 and :math:`\lambda` in [0, 1] for each map by generalised cross-validation, no
+        change among the choices, and bounds the answers: see Notes.
+    mode : {"rank", "classwise", "top"}, default="rank"
+        "rank": a map for each rank, of the largest probability of each row, the next one and so
+        on, with the event that this class is the true one. "classwise": a map for each class.
+        Either way rows are divided by their sum, rows of zeros made uniform, and with two classes
+        there is one map, for the second. "top": one map, for the largest probability
         of each row (the lowest column on ties) and whether that class is the true one; the
         other classes share the rest in proportion, and the predicted class stays.
     runout : {"natural", "parabolic", "cubic"}, default="natural"
@@ -236,7 +111,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
         end: :math:`M_0 = 0`, :math:`M_0 = M_1` or :math:`M_0 = 2 M_1 - M_2`.
     target : {"residual", "cumulative"}, default="residual"
         Fit :math:`d` as above, or fit :math:`h(u) = \int_0^u a` and set
-        :math:`\gamma(s) = f'(u(s))`.
+        :math:`\gamma(s) = s + \lambda (f'(u(s)) - s)`.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
         certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
@@ -246,10 +121,20 @@ class SplineCalibrator(ColumnwiseCalibrator):
     Attributes
     ----------
     knots_ : ndarray of shape (n_knots,)
-        Knots.
+        Knots; 13 of them with ``n_knots="auto"``, which the smaller numbers are some of.
     knot_values_ : ndarray of shape (m, n_knots)
-        The spline at its knots, a row for each of the m maps: K, or 1 for two classes or
-        ``mode="top"``.
+        The spline f at these knots, a row for each of the m maps: K for ``mode="classwise"``, or
+        1 for two classes or ``mode="top"``; at most K for ``mode="rank"``, the last of them that
+        of all ranks that are left.
+    n_knots_ : ndarray of int of shape (m,)
+        Number of knots of each map, 0 where it changes nothing.
+    kept_ : ndarray of shape (m,)
+        :math:`\lambda` of each map, in [0, 1]; 1 if `n_knots` is a number.
+    least_proba_ : float
+        With ``n_knots="auto"`` no map goes below; else 0.
+    rare_proba_ : float
+        With ``n_knots="auto"``, 1 / (n + 1): no map takes a larger score below it, and none lowers
+        a smaller one; else 0.
     X_thresholds_ : list of m ndarray
         Distinct calibration scores of each map, ascending; evenly many of them where all maps
         together would keep more than 2,097,152.
@@ -270,15 +155,42 @@ class SplineCalibrator(ColumnwiseCalibrator):
     -----
     The paper recalibrates one score at a time (the top one, the r-th one, one class) and fits
     the spline at the n points of the cumulative curve; here the curve is fitted as a whole.
-    The maps need not increase: with ``mode="classwise"`` the predicted class may change. With
-    ``mode="top"`` it stays: where the largest of the other classes, whose share of the rest is m,
-    would come out above the calibrated score q of the first, q is raised to m / (1 + m), where
-    both are equal.
+    The maps need not increase: the predicted class may change, but not with ``mode="top"``. There
+    the top score is what its map says, or 1/K where that is less, and none of the other classes
+    gets more: what one would have beyond it is shared among those below.
+
+    Ranks: equal probabilities of a row rank by column in ``fit`` and share the mean of what their
+    ranks get in ``predict_proba``. With ``n_knots="auto"`` a rank has a map of its own up to the
+    first rank with fewer than 4 hits, and up to the 32nd. All ranks after it have one map, of the
+    sum of their probabilities and whether the true class is among them; they share its value in
+    proportion to their probabilities. The first rank always has a map of its own.
+
+    "auto": let n be the sum of the weights (so that 2 is two copies), :math:`e = a - s` of
+    each row and :math:`\delta` the change of its score by the spline of m knots,
+    :math:`\lambda = 1`. A row's own outcome has a part in its :math:`\delta`, of m - 1 in all
+    rows together, so :math:`h = (m - 1) / n` of it on average, and the change that is left
+    without it is :math:`\delta^- = (\delta - h e) / (1 - h)`. The m and :math:`\lambda` taken
+    are those of the least :math:`\sum_i w_i (e_i - \lambda \delta_i^-)^2`, if that is less than
+    without change, :math:`\lambda = \sum w e \delta^- / \sum w (\delta^-)^2` clipped to [0, 1].
+    With :math:`\lambda = 1` this is generalised cross-validation [2]_; that a predictor be drawn
+    towards a simple one as cross-validation says is from [3]_. A number of knots
+    with h of one half or more is left out: nothing is changed where the weights sum to 6 or less,
+    such as to 1. Neither the order of rows nor that of equal scores matters, and there is nothing
+    random.
+
+    Bounds of "auto": of n rows no map can say that a probability is below 1 / (n + 1). A score s
+    becomes no less than the smaller of s and 1 / (n + 1), nor less than half of the smallest
+    probability above 0 in ``fit`` (that itself from :math:`10^{-12}` to 1 / (2 n)); and no more
+    than 1 less the same of 1 - s. No answer is exactly 0.
 
     References
     ----------
     .. [1] K. Gupta, A. Rahimi, T. Ajanthan, T. Mensink, C. Sminchisescu and R. Hartley,
        "Calibration of neural networks using splines", ICLR 2021.
+    .. [2] P. Craven and G. Wahba, "Smoothing noisy data with spline functions", Numerische
+       Mathematik 31, 1979.
+    .. [3] M. Stone, "Cross-validatory choice and assessment of statistical predictions",
+       Journal of the Royal Statistical Society B 36, 1974.
 
     Examples
     --------
@@ -294,8 +206,8 @@ class SplineCalibrator(ColumnwiseCalibrator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
-        "n_knots": [Interval(Integral, 4, MOST_KNOTS, closed="both")],
-        "mode": [StrOptions({"classwise", "top"})],
+        "n_knots": [StrOptions({"auto"}), Interval(Integral, 4, MOST_KNOTS, closed="both")],
+        "mode": [StrOptions({"rank", "classwise", "top"})],
         "runout": [StrOptions(set(RUNOUT))],
         "target": [StrOptions({"residual", "cumulative"})],
     }
@@ -303,8 +215,8 @@ class SplineCalibrator(ColumnwiseCalibrator):
     def __init__(
         self,
         *,
-        n_knots: int = 6,
-        mode: Literal["classwise", "top"] = "classwise",
+        n_knots: int | Literal["auto"] = "auto",
+        mode: Literal["rank", "classwise", "top"] = "rank",
         runout: Literal["natural", "parabolic", "cubic"] = "natural",
         target: Literal["residual", "cumulative"] = "residual",
         input: str = "auto",
@@ -322,59 +234,128 @@ class SplineCalibrator(ColumnwiseCalibrator):
 
     @property
     def _tells_classes_apart(self) -> bool:
-        return self.mode != "top"
+        return self.mode == "classwise"
+
+    def _candidates(self) -> tuple[int, ...]:
+        return AUTO_KNOTS if self.n_knots == "auto" else (int(self.n_knots),)
 
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         n, n_classes = scores.shape
-        basis = spline_basis(self.n_knots, self.runout)
-        first = self._first_column(n_classes)
-        n_thresholds = MAX_THRESHOLDS // (1 if self.mode == "top" else n_classes - first)
-        shared = fractiles(basis, np.arange(n + 1.0)) if is_unit(w) else None
-
-        def fit_one(_: int, problem: SortedProblem) -> SplineMap:
-            grid = fractiles(basis, problem.cumulative_weight()) if shared is None else shared
-            return fit_spline(problem, basis, grid, self.target, n_thresholds)
-
+        basis = spline_basis(self._candidates(), self.runout)
+        knots = basis.value.x
+        shared = cut(knots, np.arange(n + 1.0)) if is_unit(w) else None
+        total = float(w.sum())
+        bounds = {"least_proba_": 0.0, "rare_proba_": 0.0}
+        if self.n_knots == "auto":
+            smallest = min(map_blocks(partial(_smallest, scores), row_blocks(n, n_classes)))
+            bounds["least_proba_"] = max(min(smallest / 2, 0.5 / total), SMALLEST)
+            bounds["rare_proba_"] = 1 / (total + 1)
         if self.mode == "top":
-            score, hit = np.empty(n), np.empty(n, dtype=bool)
+            n_maps, problems = 1, self._top_problem(scores, code, w)
+        elif self.mode == "rank" and n_classes > 2:
+            rank = np.empty(n, dtype=np.intp)
 
-            def reduce(rows: slice) -> None:
-                best = scores.best(rows)
-                score[rows] = np.take_along_axis(scores.proba(rows), best[:, None], axis=1)[:, 0]
-                hit[rows] = best == code[rows]
+            def find(rows: slice) -> None:
+                rank[rows] = rank_of_true(scores.proba(rows), code[rows]) - 1
 
-            each_block(reduce, row_blocks(n, n_classes))
-            maps = [fit_one(0, sort_problem(score, hit, None if is_unit(w) else w))]
+            each_block(find, row_blocks(n, n_classes))
+            n_maps = n_classes
+            if self.n_knots == "auto":
+                n_maps = 1 + ranks_apart(np.bincount(rank, w, n_classes), AUTO_KNOTS[0])
+            problems = rank_problems(scores, rank, w, n_maps)
         else:
-            maps = list(map_sorted(fit_one, scores, code, w, first))
-        return {
-            "knots_": basis.value.x,
+            first = self._first_column(n_classes)
+            n_maps = n_classes - first
+            problems = map_sorted(lambda _, problem: problem, scores, code, w, first)
+
+        def fit_one(problem: SortedProblem) -> SplineMap:
+            pieces = cut(knots, problem.cumulative_weight()) if shared is None else shared
+            return fit_spline(problem, basis, pieces, self.target, MAX_THRESHOLDS // n_maps)
+
+        maps = [fit_one(problem) for problem in problems]
+        return bounds | {
+            "knots_": knots,
             "knot_values_": np.stack([fitted.knot_values for fitted in maps]),
+            "n_knots_": np.array([fitted.n_knots for fitted in maps]),
+            "kept_": np.array([fitted.kept for fitted in maps]),
             "X_thresholds_": [fitted.x for fitted in maps],
             "y_thresholds_": [fitted.y for fitted in maps],
         }
 
+    def _top_problem(
+        self, scores: Scores, code: NDArray[np.intp], w: Float64Array
+    ) -> Iterator[SortedProblem]:
+        n, n_classes = scores.shape
+        score, hit = np.empty(n), np.empty(n, dtype=bool)
+
+        def reduce(rows: slice) -> None:
+            best = scores.best(rows)
+            score[rows] = np.take_along_axis(scores.proba(rows), best[:, None], axis=1)[:, 0]
+            hit[rows] = best == code[rows]
+
+        each_block(reduce, row_blocks(n, n_classes))
+        yield sort_problem(score, hit, None if is_unit(w) else w)
+
     def _check_fitted(self) -> None:
+        n_classes = self.classes_.size
+        n_knots = self._candidates()[-1]
         n_maps = 1 if self.mode == "top" else self._map_count()
-        check_numbers(self, "knots_", (self.n_knots,), low=0.0, high=1.0, order="strict")
-        check_numbers(self, "knot_values_", (n_maps, self.n_knots))
+        if self.mode == "rank" and n_classes > 2:
+            n_maps = len(getattr(self, "X_thresholds_", []))
+            if not 2 <= n_maps <= n_classes or (n_maps < n_classes and self.n_knots != "auto"):
+                raise ValueError(
+                    f"SplineCalibrator.X_thresholds_ must be a list of 2 to {n_classes} arrays; "
+                    f"got {n_maps}."
+                )
+        check_numbers(self, "knots_", (n_knots,), low=0.0, high=1.0, order="strict")
+        check_numbers(self, "knot_values_", (n_maps, n_knots))
         check_curves(self, n_maps, low=-LARGEST, high=LARGEST)
+        automatic = self.n_knots == "auto"
+        if automatic or hasattr(self, "kept_"):  # files of 0.1 have none of these
+            check_number(self, "least_proba_", low=0.0, high=0.5 * automatic)
+            check_number(self, "rare_proba_", low=0.0, high=1.0 * automatic)
+            check_numbers(self, "kept_", (n_maps,), low=0.0, high=1.0)
+            counts: Any = getattr(self, "n_knots_", None)
+            if np.shape(counts) != (n_maps,) or not np.isin(counts, (0, *self._candidates())).all():
+                raise ValueError(
+                    f"SplineCalibrator.n_knots_ must be {n_maps} numbers of {self._candidates()} "
+                    "or 0."
+                )
 
     def _map(self, scores: Scores) -> FloatArray:
-        if self.mode == "classwise":
+        if self.mode == "classwise" or (self.mode == "rank" and scores.shape[1] == 2):
             return super()._map(scores)
+        return scores.map_rows(
+            partial(self._map_top if self.mode == "top" else self._map_rank, scores)
+        )
 
-        def map_top(rows: slice) -> FloatArray:
-            P, best = scores.proba(rows), scores.best(rows)
-            score = np.take_along_axis(P, best[:, None], axis=1)[:, 0]
-            spread_rest(P, best, self._map_column(0, score))
-            return keep_top(P.astype(scores.dtype, copy=False), best)
+    def _map_top(self, scores: Scores, rows: slice) -> FloatArray:
+        P, best = scores.proba(rows), scores.best(rows)
+        score = np.take_along_axis(P, best[:, None], axis=1)[:, 0]
+        np.maximum(P, self._least(), out=P)
+        spread_rest(P, best, self._map_column(0, score))
+        return keep_top(P.astype(scores.dtype, copy=False), best)
 
-        return scores.map_rows(map_top)
+    def _map_rank(self, scores: Scores, rows: slice) -> FloatArray:
+        n_maps = len(self.X_thresholds_)
+        return normalise_rows(
+            map_ranks(scores.proba(rows), n_maps, self._least(), self._map_column)
+        )
+
+    def _least(self) -> float:
+        return float(self.least_proba_) if self.n_knots == "auto" else 0.0
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         # In order of the score each look-up starts where the last one ended.
         order = np.argsort(column)
         y = np.empty(column.size)
         y[order] = np.interp(column[order], self.X_thresholds_[j], self.y_thresholds_[j])
-        return np.clip(y, 0.0, 1.0, out=y)
+        return self._within_reach(y, column)
+
+    def _within_reach(self, y: Float64Array, score: FloatArray) -> Float64Array:
+        """Clip to [0, 1] and, of "auto", to what the calibration rows can speak of."""
+        if self.n_knots != "auto":
+            return np.clip(y, 0.0, 1.0, out=y)
+        near_0 = np.maximum(np.minimum(score, self.rare_proba_), self.least_proba_)
+        near_1 = np.maximum(np.minimum(1.0 - score, self.rare_proba_), self.least_proba_)
+        return np.clip(y, near_0, 1.0 - near_1, out=y)

@@ -191,7 +191,9 @@ class KSDisplay(PredictionDisplay):
             sample_weight=sample_weight,
             labels=labels,
         )
-        spline = SplineCalibrator(n_knots=n_knots, input="proba", classes=[False, True])
+        spline = SplineCalibrator(
+            n_knots=n_knots, mode="classwise", input="proba", classes=[False, True]
+        )
         spline.fit(score, hit, sample_weight=w)
         order = stable_order(score)
         s, t, weight = score[order].astype(np.float64), hit[order], w[order] / w.sum()

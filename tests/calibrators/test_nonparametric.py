@@ -22,6 +22,7 @@ CALIBRATORS = {
     "isotonic, step": IsotonicCalibrator(interpolation="step"),
     "spline": SplineCalibrator(),
     "spline, top": SplineCalibrator(mode="top"),
+    "spline, class-wise": SplineCalibrator(n_knots=6, mode="classwise"),
     "spline, cumulative": SplineCalibrator(target="cumulative"),
     "spline, parabolic": SplineCalibrator(runout="parabolic", n_knots=5),
     "spline, cubic": SplineCalibrator(runout="cubic", n_knots=4),
@@ -253,6 +254,7 @@ def test_blocks_are_not_seen(calibrator, monkeypatch):
         (HistogramBinning(n_bootstraps=-1), "n_bootstraps"),
         (IsotonicCalibrator(interpolation="cubic"), "interpolation"),
         (SplineCalibrator(n_knots=3), "n_knots"),
+        (SplineCalibrator(n_knots="many"), "n_knots"),
         (SplineCalibrator(mode="all"), "mode"),
         (SplineCalibrator(runout="clamped"), "runout"),
         (SplineCalibrator(target="h"), "target"),
@@ -275,7 +277,7 @@ def test_scores_too_small_for_a_straight_line_are_interpolated_all_the_same():
 
 def test_others_too_small_to_divide_by_share_the_rest_of_the_top_all_the_same():
     P = np.array([[1.0, 1e-310, 0.0]] * 8)
-    spline = SplineCalibrator(mode="top", input="proba").fit(P, [0, 1, 0, 2, 0, 1, 0, 0])
+    spline = SplineCalibrator(n_knots=6, mode="top", input="proba").fit(P, [0, 1, 0, 2, 0, 1, 0, 0])
     Q = spline.predict_proba(P)
     assert Q[0, 1] == pytest.approx(1 - Q[0, 0])
     assert Q[0, 2] == 0.0

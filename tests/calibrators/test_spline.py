@@ -7,10 +7,12 @@ import itertools
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
+from scipy.special import softmax
 
 from skcalib import SplineCalibrator
+from skcalib._cumulative_spline import cardinal_splines
 from skcalib.calibrators import _spline
-from skcalib.calibrators._spline import cardinal_splines
+from skcalib.metrics import binary_view, ks_calibration_error
 
 
 def binary(n=60, seed=0, digits=1):
@@ -104,7 +106,9 @@ def test_the_map_is_the_definition_integrated(runout, n_knots, target, digits):
     p, y, w = binary(digits=digits)
     new = np.linspace(0, 1, 37)
     for weight in (None, w):
-        spline = SplineCalibrator(n_knots=n_knots, runout=runout, target=target).fit(p, y, weight)
+        spline = SplineCalibrator(
+            n_knots=n_knots, mode="classwise", runout=runout, target=target
+        ).fit(p, y, weight)
         expected = reference_map(
             p, y == 1, np.ones(len(p)) if weight is None else w, n_knots, runout, target
         )
@@ -127,7 +131,7 @@ def test_it_is_the_limit_of_least_squares_at_ever_finer_points():
     knots = np.linspace(0, 1, 6)
     phi = CubicSpline(knots, np.eye(6), bc_type="natural")
     discrete = np.linalg.lstsq(phi(u), middle, rcond=None)[0]
-    spline = SplineCalibrator().fit(p, y)
+    spline = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y)
     np.testing.assert_allclose(spline.knot_values_[0], discrete, rtol=0, atol=1e-8)
     np.testing.assert_array_equal(spline.knots_, knots)
 
@@ -135,7 +139,7 @@ def test_it_is_the_limit_of_least_squares_at_ever_finer_points():
 @pytest.mark.parametrize("n_classes", [3, 10, 100])
 def test_classwise_is_a_map_for_each_column_and_rows_that_sum_to_one(n_classes):
     P, y, w = several(70 if n_classes < 100 else 110, n_classes)
-    spline = SplineCalibrator().fit(P, y, w)
+    spline = SplineCalibrator(n_knots=6, mode="classwise").fit(P, y, w)
     assert spline.knot_values_.shape == (n_classes, 6)
     raw = np.empty(P.shape)
     for k in range(n_classes):
@@ -151,39 +155,80 @@ def test_classwise_is_a_map_for_each_column_and_rows_that_sum_to_one(n_classes):
     np.testing.assert_allclose(spline.predict_proba(P), raw / total[:, None], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_top_replaces_the_largest_and_shares_the_rest_in_proportion(n_classes):
+def filled(row, best, value):
+    """Raise the level of what the others get, in proportion and up to `value`, to a sum of 1."""
+    n_classes = len(row)
+    value = max(value, 1 / n_classes)
+    parts = [p if sum(row) > row[best] else 1.0 for p in row]
+
+    def at(level):
+        answer = [min(level * p, value) for p in parts]
+        answer[best] = value
+        return answer
+
+    low, high = 0.0, 1.0
+    while sum(at(high)) < 1 - 1e-13 and high < 1e30:
+        high *= 2
+    for _ in range(300):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(at(middle)) < 1 else (low, middle)
+    answer = at(high)
+    zeros = [k for k in range(n_classes) if parts[k] == 0 and k != best]
+    for k in zeros:  # what is left when all others are full
+        answer[k] = max(1 - sum(at(high)), 0.0) / len(zeros)
+    return answer
+
+
+@pytest.mark.parametrize("n_classes", [2, 4, 9])
+@pytest.mark.parametrize("hard", [False, True])
+def test_top_is_the_map_of_the_top_score_and_fills_the_others_up_to_it(n_classes, hard):
     P, y, w = several(n_classes=n_classes)
-    new = np.vstack([P, np.random.default_rng(1).dirichlet(np.ones(n_classes), size=40)])
+    if hard:  # the top label is wrong mostly: the map is low
+        y = (P.argmax(axis=1) + (np.arange(len(P)) % 4 > 0)) % n_classes
+        y[: 2 * n_classes] = np.arange(2 * n_classes) % n_classes
+    new = np.vstack([P, np.random.default_rng(1).dirichlet(np.full(n_classes, 0.4), size=60)])
     top = P.argmax(axis=1)
     score = P[np.arange(len(P)), top]
     _, x, v = reference_map(score, top == y, w, 6, "natural", "residual")
-    spline = SplineCalibrator(mode="top").fit(P, y, w)
+    spline = SplineCalibrator(n_knots=6, mode="top").fit(P, y, w)
     assert spline.knot_values_.shape == (1, 6)
     assert len(spline.X_thresholds_) == len(spline.y_thresholds_) == 1
-    Q = spline.predict_proba(new)
-    for row, answer in zip(new, Q, strict=True):
+    for row, answer in zip(new, spline.predict_proba(new), strict=True):
         best = list(row).index(max(row))
         value = min(max(np.interp(row[best], x, v), 0), 1)
-        others = sum(p for k, p in enumerate(row) if k != best)
-        second = max(p for k, p in enumerate(row) if k != best)
-        share = second / others if others > 0 else 1 / (n_classes - 1)
-        value = max(value, share / (1 + share))
         assert answer.argmax() == best
-        for k in range(n_classes):
-            if k == best:
-                expected = value
-            elif others > 0:
-                expected = (1 - value) * row[k] / others
-            else:
-                expected = (1 - value) / (n_classes - 1)
-            assert answer[k] == pytest.approx(expected, abs=1e-10)
+        assert answer[best] == pytest.approx(max(value, 1 / n_classes), abs=1e-10)
+        np.testing.assert_allclose(answer, filled(list(row), best, value), rtol=0, atol=1e-9)
+
+
+def test_top_has_the_ks_error_of_the_spline_of_the_top_score_alone():
+    """Gupta et al. map one score; the other classes' probabilities must not change its error."""
+    rng = np.random.default_rng(3)
+    Z = 2 * rng.normal(size=(3000, 8))
+    y = np.array([rng.choice(8, p=softmax(z)) for z in Z])
+    P = softmax(1.7 * Z, axis=1)
+    classes = np.arange(8)
+    score, hit = binary_view(y[:1500], P[:1500], labels=classes)
+    alone = SplineCalibrator(n_knots=6, input="proba").fit(score, hit)
+    score, hit = binary_view(y[1500:], P[1500:], labels=classes)
+    q = alone.predict_proba(score)[:, 1]
+    spline = SplineCalibrator(n_knots=6, mode="top", classes=classes).fit(P[:1500], y[:1500])
+    Q = spline.predict_proba(P[1500:])
+    kept = q > 1 / 8
+    assert kept.sum() > 1400
+    second = np.sort(P[1500:], axis=1)[:, -2]
+    overtakes = second / (1 - score) > q / (1 - q)  # of the rest, shared in proportion
+    assert (overtakes & kept).sum() > 20
+    np.testing.assert_allclose(Q.max(axis=1)[kept], q[kept], rtol=0, atol=1e-12)
+    one = ks_calibration_error(hit[kept], q[kept], mode="classwise", average=None)[1]
+    whole = ks_calibration_error(y[1500:][kept], Q[kept], labels=classes)
+    assert whole == pytest.approx(one, abs=1e-9)
 
 
 def test_top_takes_the_lowest_column_on_ties_and_spreads_over_zeros_evenly():
     P = np.array([[0.4, 0.4, 0.2]] * 4 + [[0.0, 1.0, 0.0]] * 4)
     y = np.array([0, 0, 2, 1, 1, 1, 0, 1])
-    spline = SplineCalibrator(mode="top").fit(P, y)
+    spline = SplineCalibrator(n_knots=6, mode="top").fit(P, y)
     Q = spline.predict_proba(P)
     x, v = spline.X_thresholds_[0], spline.y_thresholds_[0]
     assert x.tolist() == [0.4, 1.0]
@@ -193,7 +238,7 @@ def test_top_takes_the_lowest_column_on_ties_and_spreads_over_zeros_evenly():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_top_keeps_the_predicted_class(dtype):
-    """A first score that comes out below the second's share is raised to where they meet."""
+    """A first score that comes out below 1/K is raised to it, and no other class is above."""
     rng = np.random.default_rng(0)
     P = rng.dirichlet([0.5, 0.5, 0.5, 0.5], size=400)
     P[:6] = [[0.4, 0.4, 0.2, 0], [0.1, 0.5, 0.4, 0], [0, 1, 0, 0], [0, 0.25, 0.5, 0.25],
@@ -202,14 +247,12 @@ def test_top_keeps_the_predicted_class(dtype):
     best = P.argmax(axis=1)
     never = (best + 1) % 4  # no first score is ever a hit: all of them are mapped to about 0
     for y in (never, rng.integers(0, 4, 400)):
-        spline = SplineCalibrator(mode="top").fit(P, y)
+        spline = SplineCalibrator(n_knots=6, mode="top").fit(P, y)
         Q = spline.predict_proba(P)
         np.testing.assert_array_equal(Q.argmax(axis=1), best)
         np.testing.assert_array_equal(spline.predict(P), best)
-    Q = SplineCalibrator(mode="top").fit(P, never).predict_proba(P)
-    expected = [[0.4, 0.4, 0.2, 0], [1 / 9, 4 / 9, 4 / 9, 0], [0.25, 0.25, 0.25, 0.25],
-                [0, 1 / 3, 1 / 3, 1 / 3], [0, 0, 0.5, 0.5], [0.25, 0.25, 0.25, 0.25]]  # fmt: skip
-    np.testing.assert_allclose(Q[:6], expected, rtol=0, atol=1e-6)
+    Q = SplineCalibrator(n_knots=6, mode="top").fit(P, never).predict_proba(P)
+    np.testing.assert_allclose(Q[:6], 0.25, rtol=0, atol=1e-6)
 
 
 # ------------------------------------------------------------------------------ closed forms
@@ -220,7 +263,7 @@ def test_scores_that_are_right_already_stay_as_they_are(runout):
     """A residual of nothing is fitted by the spline of nothing."""
     p = np.repeat([0.25, 0.5, 0.75], 4)
     y = np.array([0, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 1])
-    spline = SplineCalibrator(runout=runout).fit(p, y)
+    spline = SplineCalibrator(n_knots=6, runout=runout).fit(p, y)
     np.testing.assert_allclose(spline.knot_values_, 0, atol=1e-15)
     at = np.array([0.25, 0.4, 0.5, 0.6, 0.75])
     np.testing.assert_allclose(spline.predict_proba(at)[:, 1], at, rtol=0, atol=1e-14)
@@ -233,7 +276,7 @@ def test_a_constant_gap_is_taken_off(runout):
     """Hits are 0.2 below the score everywhere: d is a straight line, which a spline can be."""
     p = np.repeat([0.4, 0.6, 0.9], 10)
     y = np.concatenate([np.arange(10) < hits for hits in (2, 4, 7)])
-    spline = SplineCalibrator(runout=runout).fit(p, y)
+    spline = SplineCalibrator(n_knots=6, runout=runout).fit(p, y)
     np.testing.assert_allclose(spline.y_thresholds_[0], [0.2, 0.4, 0.7], rtol=0, atol=1e-13)
 
 
@@ -258,7 +301,7 @@ def test_values_beyond_zero_and_one_are_clipped_after_interpolation():
 def test_an_all_zero_row_becomes_uniform():
     """Maps that lie at or below 0 leave nothing to divide by."""
     P, y, _ = several(n_classes=3)
-    spline = SplineCalibrator().fit(P, y)
+    spline = SplineCalibrator(n_knots=6, mode="classwise").fit(P, y)
     spline.y_thresholds_ = [-np.abs(v) for v in spline.y_thresholds_]
     assert spline.predict_proba([[0.2, 0.3, 0.5]]).tolist() == [[1 / 3, 1 / 3, 1 / 3]]
 
@@ -286,19 +329,19 @@ def test_cardinal_splines_are_scipys_and_end_as_their_run_out_says(runout, n_kno
 
 def test_weights_are_mass_whatever_their_scale():
     p, y, w = binary()
-    plain = SplineCalibrator().fit(p, y, w).predict_proba(p)
-    scaled = SplineCalibrator().fit(p, y, 1e-9 * w).predict_proba(p)
+    plain = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y, w).predict_proba(p)
+    scaled = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y, 1e-9 * w).predict_proba(p)
     np.testing.assert_allclose(scaled, plain, rtol=0, atol=1e-12)
 
 
 def test_rows_of_almost_no_weight_get_the_slope_where_they_stand():
     """A stretch of 1e-30 of the fractile has no difference quotient; its middle has a slope."""
     p, y, w = binary(digits=6)
-    light = SplineCalibrator().fit(
+    light = SplineCalibrator(n_knots=6, mode="classwise").fit(
         np.append(p, [0.3, 0.3000001]), np.append(y, [1, 0]), np.append(w, [1e-30, 1e-30])
     )
     at = np.linspace(0, 1, 101)
-    without = SplineCalibrator().fit(p, y, w)
+    without = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y, w)
     np.testing.assert_allclose(light.knot_values_, without.knot_values_, rtol=0, atol=1e-13)
     u = np.interp(0.3, np.sort(p), np.cumsum(w[np.argsort(p)]) / w.sum())
     slope = CubicSpline(light.knots_, light.knot_values_[0], bc_type="natural")(u, 1)
@@ -311,10 +354,10 @@ def test_many_distinct_scores_are_thinned_evenly_and_keep_their_ends(monkeypatch
     rng = np.random.default_rng(0)
     p = rng.random(5000)
     y = rng.random(5000) < p**2
-    full = SplineCalibrator().fit(p, y)
+    full = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y)
     assert full.X_thresholds_[0].size == 5000
     monkeypatch.setattr(_spline, "MAX_THRESHOLDS", 500)
-    thin = SplineCalibrator().fit(p, y)
+    thin = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y)
     assert thin.X_thresholds_[0].size == 500
     assert thin.X_thresholds_[0][[0, -1]].tolist() == [p.min(), p.max()]
     assert (thin.knot_values_ == full.knot_values_).all()
@@ -339,3 +382,286 @@ def test_it_mends_over_confident_scores_on_new_rows(mode):
     before = np.abs(over[4000:][row, top] - truth[4000:][row, top]).mean()
     after = np.abs(mended[row, top] - truth[4000:][row, top]).mean()
     assert after < before / 3
+
+
+# --------------------------------------------------------------------------------- by rank
+
+
+def ranks_of(P, y):
+    """Scores and hits of each rank, of equal ones the lowest column first."""
+    order = [sorted(range(P.shape[1]), key=lambda k: (-row[k], k)) for row in P]
+    score = np.array([[row[k] for k in ks] for row, ks in zip(P, order, strict=True)])
+    hit = np.array([[k == t for k in ks] for t, ks in zip(y, order, strict=True)])
+    return score, hit
+
+
+def put_back(row, values, apart=None, tail=0.0, least=0.0):
+    """Mapped ranks in place of a row's classes, equal ones sharing; ranks from `apart` on share."""
+    order = sorted(range(len(row)), key=lambda k: (-row[k], k))
+    answer = dict(zip(order, values, strict=False))
+    if apart is not None and apart < len(row):
+        parts = {k: max(row[k], least) for k in order[apart:]}
+        if len(parts) == 1:
+            parts = dict.fromkeys(parts, 1.0)
+        total = sum(parts.values())
+        answer |= {k: tail * part / total for k, part in parts.items()}
+    shared = {k: np.mean([answer[j] for j in order if row[j] == row[k]]) for k in order}
+    total = sum(shared.values())
+    return [shared[k] / total if total > 0 else 1 / len(row) for k in range(len(row))]
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_rank_with_a_number_of_knots_is_the_papers_spline_of_each_rank(n_classes):
+    P, y, w = several(n_classes=n_classes)
+    score, hit = ranks_of(P, y)
+    spline = SplineCalibrator(n_knots=5, mode="rank").fit(P, y, w)
+    assert spline.knot_values_.shape == (n_classes, 5)
+    assert spline.n_knots_.tolist() == [5] * n_classes
+    assert spline.kept_.tolist() == [1.0] * n_classes
+    maps = []
+    for r in range(n_classes):
+        values, x, v = reference_map(score[:, r], hit[:, r], w, 5, "natural", "residual")
+        np.testing.assert_allclose(spline.knot_values_[r], values, rtol=0, atol=1e-11)
+        maps.append((x, v))
+    new = np.vstack([P, np.random.default_rng(1).dirichlet(np.ones(n_classes), size=20)])
+    for row, answer in zip(new, spline.predict_proba(new), strict=True):
+        ordered = sorted(row, reverse=True)
+        values = [min(max(np.interp(s, *one), 0), 1) for s, one in zip(ordered, maps, strict=True)]
+        np.testing.assert_allclose(answer, put_back(row, values), rtol=0, atol=1e-9)
+
+
+def test_equal_probabilities_of_a_row_get_equal_answers_whatever_the_columns():
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(6, np.full(30, 1 / 30), size=500)
+    P = counts / 6
+    y = np.array([rng.choice(30, p=row) for row in P])
+    for n_knots in (6, "auto"):
+        spline = SplineCalibrator(n_knots=n_knots, classes=np.arange(30)).fit(P, y)
+        Q = spline.predict_proba(P)
+        for row, answer in zip(counts, Q, strict=True):
+            for count in range(7):
+                tied = answer[row == count]
+                np.testing.assert_allclose(tied, np.resize(tied, tied.size), rtol=1e-12, atol=0)
+                assert tied.size == 0 or np.ptp(tied) <= 1e-15
+        columns = rng.permutation(30)
+        np.testing.assert_allclose(
+            spline.predict_proba(P[:, columns]), Q[:, columns], rtol=0, atol=1e-14
+        )
+
+
+def test_two_classes_have_one_map_of_the_second_by_rank_as_by_class():
+    p, y, w = binary()
+    for n_knots in (6, "auto"):
+        by_rank = SplineCalibrator(n_knots=n_knots, mode="rank").fit(p, y, w)
+        by_class = SplineCalibrator(n_knots=n_knots, mode="classwise").fit(p, y, w)
+        assert by_rank.knot_values_.shape[0] == 1
+        assert (by_rank.predict_proba(p) == by_class.predict_proba(p)).all()
+
+
+# ----------------------------------------------------------------------- chosen from the data
+
+
+def chosen(score, hit, w):
+    """Knots, part of the change kept and mapped values, by loops over the criterion's rows."""
+    n = sum(w)
+    best = None
+    for m in (4, 7, 13):
+        _, levels, mapped = reference_map(score, hit, w, m, "natural", "residual")
+        h = (m - 1) / n
+        if h >= 0.5:
+            continue
+        rows = []
+        for s, t, weight in zip(score, hit, w, strict=True):
+            level = max(x for x in levels if x <= s + 1e-15)
+            e = float(t) - level
+            change = mapped[levels.index(level)] - level
+            rows.append((weight, e, (change - h * e) / (1 - h)))
+        # A grid instead of the closed form: the best part kept, to 1e-4.
+        for kept in np.linspace(0, 1, 10_001):
+            error = sum(weight * (e - kept * d) ** 2 for weight, e, d in rows)
+            if best is None or error < best[0] - 1e-12:
+                best = (error, m if kept > 0 else 0, kept, levels, mapped)
+    _, m, kept, levels, mapped = best
+    return m, kept, [x + kept * (v - x) for x, v in zip(levels, mapped, strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_auto_takes_the_least_generalised_cross_validation(seed):
+    rng = np.random.default_rng(seed)
+    p = np.round(rng.random(60), 2)
+    bent = (p, p**3, 0.5 + 0.45 * np.sin(9 * p), np.full(60, 0.5))[seed]
+    y = (rng.random(60) < bent).astype(int)
+    w = rng.integers(1, 4, 60).astype(float)
+    spline = SplineCalibrator(mode="classwise", classes=[0, 1]).fit(p, y, w)
+    m, kept, mapped = chosen(p, y == 1, w)
+    assert spline.n_knots_.tolist() == [m]
+    assert spline.kept_[0] == pytest.approx(kept, abs=1e-4)
+    np.testing.assert_allclose(spline.y_thresholds_[0], mapped, rtol=0, atol=1e-3)
+    assert spline.knots_.size == 13
+
+
+def test_a_rows_own_outcome_has_a_part_in_its_answer_that_is_knots_less_one_in_all():
+    """The trace that generalised cross-validation stands on, of the fit itself."""
+    rng = np.random.default_rng(0)
+    p = np.sort(rng.random(150))
+    y = rng.integers(0, 2, 150)
+    for m in (4, 7, 13):
+        trace = 0.0
+        for i in range(150):
+            answer = []
+            for outcome in (0, 1):
+                changed = y.copy()
+                changed[i] = outcome
+                spline = SplineCalibrator(n_knots=m, classes=[0, 1]).fit(p, changed)
+                answer.append(spline.y_thresholds_[0][i])
+            trace += answer[1] - answer[0]
+        assert trace == pytest.approx(m - 1, rel=0.02)
+
+
+def test_the_smaller_splines_are_those_of_a_fit_with_so_many_knots():
+    rng = np.random.default_rng(1)
+    P, y, w = several(300, 5)
+    y = rng.permutation(y)
+    auto = SplineCalibrator(mode="classwise").fit(P, y, w)
+    assert set(auto.n_knots_) <= {0, 4, 7, 13}
+    assert len(set(auto.n_knots_) - {0}) > 1
+    for k in np.flatnonzero(auto.n_knots_):
+        m = int(auto.n_knots_[k])
+        one = SplineCalibrator(n_knots=m, mode="classwise").fit(P, y, w)
+        same = CubicSpline(one.knots_, one.knot_values_[k], bc_type="natural")(auto.knots_)
+        np.testing.assert_allclose(auto.knot_values_[k], same, rtol=0, atol=1e-12)
+        x, change = one.X_thresholds_[k], one.y_thresholds_[k] - one.X_thresholds_[k]
+        expected = x + auto.kept_[k] * change
+        np.testing.assert_allclose(auto.y_thresholds_[k], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["rank", "classwise", "top"])
+@pytest.mark.parametrize("n_classes", [2, 3, 6, 60])
+def test_auto_counts_weights_as_copies_and_knows_no_order_of_rows(mode, n_classes):
+    P, y, w = several(400, n_classes, seed=2)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(y))
+    fit = SplineCalibrator(mode=mode, classes=np.arange(n_classes)).fit
+    one = fit(P, y, w)
+    Q, chosen_knots = one.predict_proba(P), one.n_knots_
+    times = w.astype(int)
+    for again in (
+        SplineCalibrator(mode=mode, classes=np.arange(n_classes)).fit(P[order], y[order], w[order]),
+        SplineCalibrator(mode=mode, classes=np.arange(n_classes)).fit(
+            np.repeat(P, times, axis=0), np.repeat(y, times)
+        ),
+    ):
+        assert (again.n_knots_ == chosen_knots).all()
+        np.testing.assert_allclose(again.predict_proba(P), Q, rtol=0, atol=1e-12)
+
+
+def test_scores_that_are_right_already_are_left_by_auto():
+    p = np.repeat([0.25, 0.5, 0.75], 40)
+    y = np.tile([0, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 1], 10)
+    y = np.concatenate([np.tile(part, 10) for part in np.split(y[:12], 3)])
+    spline = SplineCalibrator().fit(p, y)
+    assert spline.n_knots_.tolist() == [0]
+    assert spline.kept_.tolist() == [0.0]
+    assert (spline.knot_values_ == 0).all()
+    np.testing.assert_allclose(spline.predict_proba(p)[:, 1], p, rtol=0, atol=1e-15)
+
+
+def test_weights_that_sum_to_one_are_one_row_of_which_nothing_is_learnt():
+    p, y, w = binary()
+    spline = SplineCalibrator().fit(p, y, w / w.sum())
+    assert spline.n_knots_.tolist() == [0]
+
+
+def test_ranks_from_the_first_with_few_hits_on_share_one_map_in_proportion():
+    rng = np.random.default_rng(7)
+    P = rng.dirichlet(np.full(12, 0.3), size=250)
+    y = np.array([rng.choice(12, p=row) for row in P**0.7 / (P**0.7).sum(axis=1, keepdims=True)])
+    score, hit = ranks_of(P, y)
+    hits = hit.sum(axis=0)
+    apart = next(r for r in range(12) if hits[r] < 4)
+    assert hits[apart - 1 : apart + 1].tolist() == [4, 3]
+    spline = SplineCalibrator(classes=np.arange(12)).fit(P, y)
+    assert len(spline.X_thresholds_) == apart + 1
+    rest = score[:, apart:].sum(axis=1)
+    np.testing.assert_allclose(spline.X_thresholds_[-1], np.sort(rest), rtol=0, atol=1e-15)
+    one = SplineCalibrator(mode="classwise").fit(rest, hit[:, apart:].any(axis=1))
+    assert spline.n_knots_[-1] == one.n_knots_[0]
+    assert spline.kept_[-1] == pytest.approx(one.kept_[0], abs=1e-10)
+
+    def mapped(j, s):
+        value = np.interp(s, spline.X_thresholds_[j], spline.y_thresholds_[j])
+        low, high = (max(min(x, spline.rare_proba_), spline.least_proba_) for x in (s, 1 - s))
+        return min(max(value, low), 1 - high)
+
+    new = rng.dirichlet(np.full(12, 0.3), size=50)
+    new[0] = np.eye(12)[3]
+    new[1] = [0.5] + [0.05] * 10 + [0]
+    Q = spline.predict_proba(new)
+    for row, answer in zip(new, Q, strict=True):
+        ordered = sorted(row, reverse=True)
+        values = [mapped(r, ordered[r]) for r in range(apart)]
+        tail = mapped(apart, min(sum(ordered[apart:]), 1))
+        expected = put_back(row, values, apart, tail, spline.least_proba_)
+        np.testing.assert_allclose(answer, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["rank", "classwise", "top"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_auto_answers_no_zero_and_lowers_nothing_below_what_rows_can_tell(mode, dtype):
+    rng = np.random.default_rng(0)
+    P = rng.multinomial(5, np.full(6, 1 / 6), size=300) / 5
+    P[:100] = np.eye(6)[rng.integers(0, 6, 100)]
+    y = P.argmax(axis=1)  # no score below the first ever comes true
+    spline = SplineCalibrator(mode=mode, classes=np.arange(6)).fit(P.astype(dtype), y)
+    assert spline.rare_proba_ == pytest.approx(1 / 301, rel=1e-12)
+    assert spline.least_proba_ == pytest.approx(min(0.2 / 2, 1 / 600), rel=1e-6)
+    Q = spline.predict_proba(P.astype(dtype))
+    assert Q.dtype == dtype
+    assert Q.min() > 1e-7
+    if mode == "classwise":
+        assert Q[P >= 0.2 - 1e-6].min() > 0.5 / 301
+
+
+def test_what_no_row_can_tell_is_left_where_it_was():
+    """Of 400 rows with scores of 1e-6 none is a hit, and none is lowered."""
+    p = np.concatenate([np.full(400, 1e-6), np.linspace(0.1, 0.9, 100)])
+    y = np.concatenate([np.zeros(400), np.arange(100) % 10 > 4]).astype(int)
+    spline = SplineCalibrator().fit(p, y)
+    q = spline.predict_proba([0.0, 1e-9, 1e-6])[:, 1]
+    assert q[2] >= 1e-6
+    assert q[1] >= spline.least_proba_ == 5e-7
+    assert q[0] >= 5e-7
+
+
+@pytest.mark.parametrize(("n", "n_classes"), [(300, 2), (300, 8), (1000, 8), (300, 40), (2000, 40)])
+@pytest.mark.parametrize("sharpness", [1.0, 2.5])
+def test_the_default_does_no_harm_to_right_scores_and_helps_over_confident_ones(
+    n, n_classes, sharpness
+):
+    rng = np.random.default_rng(n + n_classes)
+    Z = 1.5 * rng.normal(size=(n + 5000, n_classes))
+    truth = softmax(Z, axis=1)
+    y = (rng.random(len(Z))[:, None] > truth.cumsum(axis=1)).sum(axis=1).clip(max=n_classes - 1)
+    P = softmax(sharpness * Z, axis=1)
+    spline = SplineCalibrator(classes=np.arange(n_classes)).fit(P[:n], y[:n])
+    test, row = y[n:], np.arange(5000)
+    before = -np.log(P[n:][row, test]).mean()
+    after = -np.log(spline.predict_proba(P[n:])[row, test]).mean()
+    best = -np.log(truth[n:][row, test]).mean()
+    if sharpness == 1.0:
+        assert after < before + 0.03
+    else:
+        assert after - best < 0.3 * (before - best)
+
+
+def test_a_thousand_classes_of_which_most_are_missing():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(200, 1000)).astype(np.float32)
+    y = Z.argmax(axis=1)
+    y[::3] = rng.integers(0, 1000, 67)
+    for n_knots in ("auto", 6):
+        spline = SplineCalibrator(n_knots=n_knots, classes=np.arange(1000)).fit(3 * Z, y)
+        assert len(spline.X_thresholds_) == (1000 if n_knots == 6 else 2)
+        Q = spline.predict_proba(3 * Z)
+        assert Q.dtype == np.float32
+        np.testing.assert_allclose(Q.sum(axis=1), 1, rtol=0, atol=1e-5)

@@ -26,6 +26,7 @@ MORE = {
         objective=metrics.top_label_brier_score
     ),
     "SplineCalibrator-top": lambda: skcalib.SplineCalibrator(mode="top"),
+    "SplineCalibrator-knots": lambda: skcalib.SplineCalibrator(n_knots=6, mode="classwise"),
     "HistogramBinning-bootstrapped": lambda: skcalib.HistogramBinning(
         n_bins=4, strategy="quantile", n_bootstraps=2, random_state=0
     ),
