@@ -25,7 +25,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "IsotonicCalibrator": ({"centered": True},),
     "MatrixScaling": ({"penalty": "odir"},),
     "PlattScaling": ({"degree": 2},),
-    "SplineCalibrator": ({"mode": "top"},),
+    "SplineCalibrator": ({"mode": "top"}, {"mode": "classwise", "n_knots": 6}),
     "TemperatureScaling": ({"objective": "brier"},),
     "VectorScaling": ({"penalty": None},),
 }

@@ -8,9 +8,12 @@ import numpy as np
 import pandas as pd
 
 from benchmarks._arena_versus import (
+    EXPERIMENT,
+    KINDS,
     TEMPERATURE,
     Losses,
     Versus,
+    kinds,
     losses,
     names_by_loss,
     slices,
@@ -19,7 +22,7 @@ from benchmarks._arena_versus import (
 from benchmarks._report import markdown, number
 
 AUTO, RISING = "AutoCalibrator", "AutoCalibrator(order_preserving=True)"
-IDENTITY = "IdentityCalibrator"
+IDENTITY, SPLINE = "IdentityCalibrator", "SplineCalibrator"
 RIVALS = (TEMPERATURE, IDENTITY)
 # An interval over fewer sets says nothing.
 FEWEST_SETS = 4
@@ -144,6 +147,34 @@ def grid_table(table: Losses, other: str) -> list[str]:
         words = ["" if one is None else f"{percent(one.mean)}, {one.win:.0f} %" for one in cells]
         body.append([code(name), *words])
     return markdown(["calibrator", *(name for name, _ in parts)], body)
+
+
+def harm_table(rows: pd.DataFrame, one: str) -> list[str]:
+    """Mean log loss, ECE and KS error of a calibrator and of none, by n_cal and classes.
+
+    Means of the experiments where both have an answer, "none / one", and of how many.
+    """
+    measured = ["log_loss", "ece", "ks"]
+    pair = rows[rows["calibrator"].isin([IDENTITY, one])].dropna(subset=measured)
+    wide = pair.pivot(index=EXPERIMENT, columns="calibrator", values=measured).dropna()
+    where = wide.index.to_frame(index=False)
+    body = []
+    for name, of_kind in zip(KINDS, kinds(where["classes"].to_numpy()), strict=True):
+        for n in np.unique(where["n_cal"]):
+            part = wide[of_kind & (where["n_cal"] == n).to_numpy()]
+            if len(part):
+                mean = part.mean()
+                loss, ece, ks = (
+                    f"{scale * mean[error, IDENTITY]:.{digits}f} / "
+                    f"{scale * mean[error, one]:.{digits}f}"
+                    for error, scale, digits in (
+                        ("log_loss", 1, 3),
+                        ("ece", 100, 2),
+                        ("ks", 100, 2),
+                    )
+                )
+                body.append([f"{name}, n = {n:,}", str(len(part)), loss, ece, ks])
+    return markdown(["", "experiments", "log loss", "ECE %", "KS %"], body)
 
 
 def model_table(table: Losses) -> list[str]:

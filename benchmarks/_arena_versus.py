@@ -106,12 +106,16 @@ def versus(table: Losses, one: str, other: str) -> Versus | None:
     )
 
 
+def kinds(classes: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
+    """Return which numbers of classes are of each of `KINDS`."""
+    return [classes == 2, (classes > 2) & (classes <= 10), classes > 10]
+
+
 def slices(table: Losses) -> list[tuple[str, Losses]]:
     """Return all experiments, those of each n_cal, and those of each number of classes."""
-    n_cal, classes = (table.where[name].to_numpy() for name in ("n_cal", "classes"))
+    n_cal = table.where["n_cal"].to_numpy()
     masks = [(f"n = {n:,}", n_cal == n) for n in np.unique(n_cal)]
-    kinds = (classes == 2, (classes > 2) & (classes <= 10), classes > 10)
-    masks += list(zip(KINDS, kinds, strict=True))
+    masks += list(zip(KINDS, kinds(table.where["classes"].to_numpy()), strict=True))
     return [("all", table)] + [(name, table.part(mask)) for name, mask in masks if mask.any()]
 
 

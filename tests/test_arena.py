@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 # The benchmarks are not installed; last, so that it is the installed package that is tested.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from benchmarks import _arena_data, _arena_entrants, _arena_run, _arena_versus, arena
+from benchmarks import _arena_data, _arena_entrants, _arena_report, _arena_run, _arena_versus, arena
 from benchmarks._arena_data import Given, Scores
 from benchmarks._arena_entrants import Entrant
 from benchmarks._arena_run import Experiment, Store
@@ -104,6 +104,28 @@ def test_intervals_are_quantiles_of_all_resamples_of_sets():
         means = [np.mean([of_set[f] for f in draw]) for draw in draws]
         assert low == pytest.approx(words(min(means)))
         assert high == pytest.approx(words(max(means)))
+
+
+def test_harm_is_the_mean_of_each_cell_where_both_have_an_answer():
+    """Cells are of numbers of rows and classes; a failure leaves out both."""
+    rows = pd.DataFrame(
+        [
+            ("a", 2, 300, "IdentityCalibrator", 0.5, 0.10, 0.08),
+            ("a", 2, 300, "Other", 0.4, 0.02, 0.01),
+            ("b", 2, 300, "IdentityCalibrator", 0.7, 0.20, 0.10),
+            ("b", 2, 300, "Other", 0.2, 0.04, 0.03),
+            ("c", 2, 300, "IdentityCalibrator", 9.0, 0.90, 0.90),
+            ("c", 2, 300, "Other", np.nan, np.nan, np.nan),
+            ("d", 11, 1000, "IdentityCalibrator", 1.5, 0.30, 0.20),
+            ("d", 11, 1000, "Other", 1.25, 0.05, 0.04),
+        ],
+        columns=["family", "classes", "n_cal", "calibrator", "log_loss", "ece", "ks"],
+    ).assign(data="s", model="m", seed=0)
+    rows["data"] = rows["family"]
+    assert _arena_report.harm_table(rows, "Other")[2:] == [
+        "| K = 2, n = 300 | 2 | 0.600 / 0.300 | 15.00 / 3.00 | 9.00 / 2.00 |",
+        "| K > 10, n = 1,000 | 1 | 1.500 / 1.250 | 30.00 / 5.00 | 20.00 / 4.00 |",
+    ]
 
 
 def test_a_failure_is_in_no_comparison():
