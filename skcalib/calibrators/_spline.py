@@ -114,9 +114,10 @@ class SplineCalibrator(ColumnwiseCalibrator):
         :math:`\gamma(s) = s + \lambda (f'(u(s)) - s)`.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: a value outside [0, 1] means logits, rows that sum to 1 mean probabilities.
+        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
+        rows are the one and some the other, or all sum to 100, it raises an error.
     classes : array-like of shape (K,), default=None
-        Labels of the columns; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed where they cannot be told from `y`.
 
     Attributes
     ----------
