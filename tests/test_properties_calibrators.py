@@ -3,6 +3,7 @@
 What a class promises beyond them it says itself: `_keeps_best`, `_rises`.
 """
 
+import re
 import warnings
 from contextlib import contextmanager
 
@@ -113,8 +114,8 @@ def test_untold_scores_are_calibrated_or_refused_by_name(calibrator, recipe):
     with noting_failed_fits():
         fitted, refusal = attempt(clone(calibrator).fit, recipe.S, recipe.y)
     if refusal:
-        assert refusal.startswith(("X: all values lie in [0, 1] but row", "y has "))
-        assert "Pass input=" in refusal or "pass classes=" in refusal
+        assert refusal.startswith(("X: ", "y has "))
+        assert re.search("[Pp]ass input=|pass classes=", refusal)
         assert "\n" not in refusal
     else:
         assert_simplex(fitted.predict_proba(recipe.S), recipe.S)

@@ -7,6 +7,7 @@ import re
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from discovery import ERRORS
 from edges import bin_of
@@ -57,8 +58,53 @@ def test_the_names_of_labels_mean_nothing(metric, recipe):
     assert found == expected
     for kind in LABEL_KINDS:
         names = names_of(kind, recipe.n_classes)
-        found = metric(names[recipe.code], recipe.S, sample_weight=recipe.w, labels=names[::-1])
+        found = metric(names[recipe.code], recipe.S, sample_weight=recipe.w, labels=names)
         assert found == expected
+
+
+@every_error
+@any_sample
+def test_labels_and_names_of_columns_tell_their_order(metric, recipe):
+    """`labels` in any order, or a frame whose columns are named by the labels."""
+    order = np.random.default_rng(recipe.seed).permutation(recipe.n_classes)
+    names = names_of("strings", recipe.n_classes)
+    moved, y = recipe.S[:, order], names[recipe.code]
+    expected = value(metric, moved, np.argsort(order)[recipe.code], recipe.w)
+    assert metric(y, moved, sample_weight=recipe.w, labels=names[order]) == expected
+    expected = value(metric, recipe.S, recipe.code, recipe.w)
+    named = pd.DataFrame(moved, columns=[f"p_{name}" for name in names[order]])
+    assert metric(y, named, sample_weight=recipe.w, labels=names) == expected
+
+
+@every_error
+@any_sample
+def test_rows_that_sum_to_almost_1_are_divided_by_their_sums(metric, recipe):
+    S = recipe.S.astype(np.float64)
+    S /= S.sum(axis=1, keepdims=True)
+    off = 1 + 9e-4 * np.random.default_rng(recipe.seed).uniform(-1, 1, (recipe.n, 1))
+    found = value(metric, S * off, recipe.code, recipe.w)
+    divided = np.where(np.abs((S * off).sum(axis=1, keepdims=True) - 1).max() > 1e-5,
+                       S * off / (S * off).sum(axis=1, keepdims=True), S * off)  # fmt: skip
+    assert found == pytest.approx(value(metric, divided, recipe.code, recipe.w), abs=ROUNDING)
+
+
+@every_error
+@any_sample
+def test_one_column_is_the_probability_of_the_event_that_is_named(metric, recipe):
+    p, hit, w = recipe.S[:, 0], recipe.code == 0, recipe.w
+    expected = metric(hit, p, sample_weight=w)
+    names = np.where(hit, "yes", "no")
+    for found in (
+        metric(hit.astype(int), p[:, None], sample_weight=w),
+        metric(names, p, sample_weight=w, pos_label="yes", labels=["yes", "no"]),
+    ):
+        assert found == pytest.approx(expected, abs=ROUNDING)
+    two, y = np.column_stack([1 - p, p]), hit.astype(int)
+    found = metric(y, two, sample_weight=w, pos_label=1, labels=[0, 1])
+    assert found == pytest.approx(expected, abs=ROUNDING)
+    _, refusal = attempt(metric, names, p)
+    assert "pass pos_label=" in refusal
+    assert "\n" not in refusal
 
 
 @every_error
