@@ -23,6 +23,8 @@ from skcalib._simplex import FloatArray, Kind, row_max, row_min, row_sums
 
 # A probability may lie this far outside [0, 1].
 ENTRY_TOLERANCE = 1e-3
+# What lies below 0 by more is a negative number, not rounding.
+NEGATIVE = 1e-6
 # A row that sums to 1 within a thousandth is a probability vector where nobody says so; ...
 SUM_TOLERANCE = 1e-3 + 1e-6
 # ... if its entries are of bfloat16, of which a large one is off by up to 0.004, within this; ...
@@ -112,8 +114,8 @@ class Survey(NamedTuple):
 
     @property
     def in_unit_interval(self) -> bool:
-        """Whether all values lie in [0, 1], within the tolerance."""
-        return self.low >= -ENTRY_TOLERANCE and self.high <= 1 + ENTRY_TOLERANCE
+        """Whether all values lie in [0, 1]; a negative one, however small, is that of logits."""
+        return self.low >= -NEGATIVE and self.high <= 1 + ENTRY_TOLERANCE
 
     @property
     def is_simplex(self) -> bool:

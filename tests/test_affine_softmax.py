@@ -192,6 +192,10 @@ def test_probabilities_for_logits_are_told_from_rows_that_happen_to_sum_to_1(log
     calibrator.fit(Z[:2000], y[:2000])
     with pytest.raises(ValueError, match="all rows are probability vectors"):
         calibrator.predict_proba(P)
-    P[-7] = Z[-7]  # now they are not: the first row sums to 1 by chance
+    P[-7] = Z[-7]
+    with pytest.raises(ValueError, match=f"{len(P) - 1:,} of {len(P):,} rows are probability"):
+        calibrator.predict_proba(P)
+    half = len(P) // 2 + 1
+    P[-half:] = Z[-half:]  # fewer than half: these sum to 1 by chance
     answer = calibrator.predict_proba(P)
     assert_array_equal(calibrator.predict_proba(P[::-1])[::-1], answer)

@@ -238,8 +238,11 @@ def general_calibration_error(
     check_option("average", average, ("macro", None))
     if average is None and not class_conditional:
         raise ValueError("average=None gives an error for each class: it needs class_conditional.")
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    if average is None:  # each class, whether or not one of them is the event
+        predictions = predictions._replace(event=None)
     table, _ = bin_predictions(
-        check_predictions(y_true, y_proba, sample_weight, labels, pos_label),
+        predictions,
         bins,
         max_prob=max_prob,
         class_conditional=class_conditional,

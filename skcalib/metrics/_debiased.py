@@ -131,6 +131,8 @@ def debiased_calibration_error(
     check_mode(mode, average)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     classwise = mode == "classwise"
+    if average is None:  # each class, whether or not one of them is the event
+        predictions = predictions._replace(event=None)
     table, _ = bin_predictions(
         predictions, bins, max_prob=not classwise, class_conditional=classwise, threshold=None
     )

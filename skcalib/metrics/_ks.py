@@ -129,10 +129,9 @@ def ks_calibration_error(
         raise ValueError("average=None gives an error for each class: it needs mode='classwise'.")
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     P, code, w, _, event = predictions
-    if mode != "classwise" or event is not None:
+    if mode != "classwise" or (event is not None and average is not None):
         score, hit = reduce_top(predictions, mode, r)
-        error = ks_error(sort_problem(score, hit, None if is_unit(w) else w))
-        return np.array([error]) if average is None else error
+        return ks_error(sort_problem(score, hit, None if is_unit(w) else w))
     errors = map_sorted(lambda _, problem: ks_error(problem), Scores(P, "proba"), code, w)
     each = np.array(list(errors))
     return each if average is None else float(each.mean())

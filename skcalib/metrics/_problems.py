@@ -47,12 +47,14 @@ def mean_of_classes(
 def measure_problems(
     predictions: Predictions, error: BinaryError, mode: str, average: str | None, norm: Norm = "l1"
 ) -> float | Float64Array:
-    """Measure ``error(score, hit, w)`` of one event, the top label, or each class."""
+    """Measure ``error(score, hit, w)`` of one event, of the top label, or of each class.
+
+    ``average=None`` asks for each class, whether or not one of them is the event.
+    """
     P, code, w, _, event = predictions
-    if mode == "top" or event is not None:
+    if mode == "top" or (event is not None and average is not None):
         score, hit = event_or_top(predictions)
-        value = float(error(score.astype(np.float64), hit, w))
-        return np.array([value]) if average is None else value
+        return float(error(score.astype(np.float64), hit, w))
 
     def measure(k: int, column: FloatArray) -> float:
         return float(error(column.astype(np.float64, copy=False), code == k, w))

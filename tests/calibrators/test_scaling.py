@@ -96,7 +96,7 @@ def test_a_binary_logit_in_one_column_is_divided_by_the_temperature():
 def test_all_rows_right_is_a_warning_and_the_lower_bound():
     Z = 5 * np.eye(3)[[0, 1, 2, 0, 1, 2]]
     with pytest.warns(ConvergenceWarning, match="lower bound of T.*held-out rows"):
-        fitted = TemperatureScaling().fit(Z, [0, 1, 2, 0, 1, 2])
+        fitted = TemperatureScaling(input="logits").fit(Z, [0, 1, 2, 0, 1, 2])
     assert 0 < fitted.temperature_ < 0.01
 
 
@@ -109,7 +109,8 @@ def test_scores_worse_than_chance_are_a_warning_and_the_upper_bound():
 
 @pytest.mark.parametrize("objective", ["nll", "brier"])
 def test_constant_logits_stay_uniform(objective):
-    fitted = TemperatureScaling(objective=objective).fit(np.full((6, 3), 7.0), [0, 1, 2] * 2)
+    told = TemperatureScaling(objective=objective, input="logits")
+    fitted = told.fit(np.full((6, 3), 7.0), [0, 1, 2] * 2)
     np.testing.assert_allclose(fitted.predict_proba(np.full((2, 3), 7.0)), 1 / 3)
 
 

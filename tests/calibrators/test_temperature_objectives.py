@@ -91,7 +91,8 @@ def test_of_many_minima_the_lowest_wins():
         t = np.log(T)
         return min(1 + t * t, 5 * abs(t - np.log(4.321)))
 
-    found = TemperatureScaling(objective=two_basins).fit(Z, [0, 1, 0]).temperature_
+    told = TemperatureScaling(objective=two_basins, input="logits")
+    found = told.fit(Z, [0, 1, 0]).temperature_
     assert found == pytest.approx(4.321, rel=1e-4)
 
 
@@ -187,5 +188,5 @@ def test_the_end_of_the_range_is_warned_of():
     """Every row is right: sharper is better without end."""
     Z = 3.0 * np.eye(3)
     with pytest.warns(ConvergenceWarning, match="lower end of the range"):
-        scaling = TemperatureScaling(objective=log_loss).fit(Z, [0, 1, 2])
+        scaling = TemperatureScaling(objective=log_loss, input="logits").fit(Z, [0, 1, 2])
     assert np.isfinite(scaling.temperature_)

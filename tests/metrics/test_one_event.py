@@ -144,9 +144,13 @@ def test_ranks_of_one_event_are_refused():
             ks_calibration_error(HIT, P, **keywords)
 
 
-def test_an_event_has_one_error_of_its_class():
-    assert static_calibration_error(HIT, P, average=None).tolist() == [slow_error(HIT, P)]
-    assert ks_calibration_error(HIT, P, mode="classwise", average=None).shape == (1,)
+def test_the_errors_of_each_class_are_those_of_the_event_and_its_opposite():
+    each = static_calibration_error(HIT, P, average=None)
+    assert each == pytest.approx([slow_error(~HIT, 1 - P), slow_error(HIT, P)], abs=1e-12)
+    assert static_calibration_error(HIT, P) == pytest.approx(each[1], abs=1e-12)
+    each = ks_calibration_error(NAMES, P, mode="classwise", average=None, pos_label="case")
+    assert each[0] == pytest.approx(ks_calibration_error(HIT, P))
+    assert each[1] == pytest.approx(ks_calibration_error(~HIT, 1 - P))
 
 
 def test_what_stands_beside_the_errors_knows_the_event():
