@@ -71,7 +71,7 @@ class Bins:
         return np.arange(self.n_bins + 1.0) / self.n_bins
 
     def compared_edges(self, bits: int) -> Float64Array:
-        """Edges of even bins as scores of so many bits write them, compared without tolerance."""
+        """Edges of even bins, rounded to `bits` significant bits; compared without tolerance."""
         return all_even_edges(self.n_bins, bits, self.complements, self.closed)
 
     def threshold(self, exact: float) -> float:

@@ -34,7 +34,7 @@ Float64Array = NDArray[np.float64]
 Side = Literal["left", "right"]
 
 FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = 53, 24, 11, 8
-# Up to so many bins their edges are kept.
+# The edges of up to this number of bins are kept.
 KEPT = 1000
 
 
@@ -95,7 +95,7 @@ def rounded(x: Float64Array, bits: int) -> Float64Array:
 def as_written(
     ways: Float64Array, rest: Float64Array, bits: int, complements: bool, closed: Side
 ) -> Float64Array:
-    """Return edges as scores of so many bits write them, in float64.
+    """Return edges as scores with `bits` significant bits write them, in float64.
 
     A score may be computed in several ways, which differ in the last bits: 3/10, or 3 times 1/10,
     or 1 less 7/10. An edge is the outermost, on its closed side, of the numbers that stand for
@@ -128,7 +128,7 @@ def even_edges(
     complements: bool,
     closed: Side,
 ) -> Float64Array:
-    """Return edge number `j` of even bins on [0, 1] as scores of so many bits write it."""
+    """Return edge number `j` of even bins on [0, 1], rounded to `bits` significant bits."""
     # Bins as narrow as the steps of the scores have no edges of their own among them.
     bits = bits if np.max(n_bins) <= 1 << (bits - 1) else FLOAT64
     both = [np.stack([i / n_bins, np.minimum(i * (1.0 / n_bins), 1.0)]) for i in (j, n_bins - j)]

@@ -37,9 +37,9 @@ ROUNDING = 1e-5
 ROUNDING_FLOAT16 = 1e-3
 # Non-negative rows whose sums agree to this share of them are percentages or counts.
 SAME_SUM = 1e-2
-# One column: so many values, all in [0, 100] and one above 20, may be percentages; ...
+# One column of at least 30 values, all in [0, 100] and one above 20, may hold percentages; ...
 PERCENT_ROWS, PERCENT_LEAST, PERCENT_MOST = 30, 20.0, 100.0
-# ... and of so many, all but this share in [0, 1], may be probabilities with a few odd ones.
+# ... and one of at least 20 values, 95 % of them in [0, 1], probabilities with a few odd ones.
 ODD_ROWS, ODD_SHARE = 20, 0.05
 # The difference of two logits stays within float64.
 FARTHEST = 1e307

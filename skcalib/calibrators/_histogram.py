@@ -70,7 +70,7 @@ def edges_passed(edges: Float64Array, column: FloatArray, side: Side) -> NDArray
 
 
 def closing_scores(edges: Float64Array, bits: int) -> Float64Array:
-    """Return the highest float64 numbers that are rounded to these, of so many bits.
+    """Return the highest float64 numbers that round to these at `bits` significant bits.
 
     A score of float64 then passes an edge where it would as a score of the calibration rows.
     """
