@@ -167,7 +167,7 @@ def calibration_test(
     True
     >>> test = calibration_test(ks_calibration_error, y, p**3, n_resamples=200, random_state=0)
     >>> test  # doctest: +NORMALIZE_WHITESPACE
-    CalibrationTest(statistic=0.1635, pvalue<0.005, mean=0.01883, standard_error=0.00809,
+    CalibrationTest(statistic=0.2483, pvalue<0.005, mean=0.01855, standard_error=0.007481,
                     n_resamples=200)
     """
     check_count("n_resamples", n_resamples, 2)
