@@ -100,7 +100,7 @@ def generated_inputs(properties: dict[str, Any]) -> list[str]:
         "",
         *table(["counted", "number"], counts),
         "",
-        f"Again: `{properties['command']}`. Other inputs every time: `pytest",
+        f"Again: `{properties['command']}`. Other inputs every time: `pytest -m ''",
         "tests/test_properties_calibrators.py tests/test_properties_metrics.py",
         "--hypothesis-profile=many`.",
         "",

@@ -28,17 +28,15 @@ RESULTS = Path(__file__).parent / "trust" / "versions.json"
 CONSTRAINTS = {"oldest": HOUSE / "tests" / "oldest.txt", "newest": None}
 LEAST_BRANCHES = 95.0
 SHOWN = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "threadpoolctl", "matplotlib")
-# These look at programs beside the package, at the site, at time and memory or at threads, or run
-# many inputs through code of NumPy's oldest functions: no version of a dependency changes what they
-# look at. README's command runs them, on the newest versions.
+# These look at the site, at imports or at threads, or run many inputs through code of NumPy's
+# oldest functions: no version of a dependency changes what they look at. README's command runs
+# them on the newest versions. The slow tests, which look at programs beside the package, at time
+# and at memory, are left out too.
 LEFT_OUT = (
-    *("tests/test_properties_calibrators.py", "tests/test_properties_metrics.py"),
-    *("tests/test_interrupted.py", "tests/test_parallel.py", "tests/test_readme.py"),
+    *("tests/test_properties_metrics.py", "tests/test_interrupted.py", "tests/test_parallel.py"),
+    *("tests/test_readme.py", "tests/test_docs.py", "tests/test_imports.py"),
     "tests/test_hostile.py::test_hostile_calls_end_in_a_right_answer_or_a_named_error",
     "tests/metrics/test_binned.py::test_core_equals_the_double_loop",
-    *("tests/test_examples.py", "tests/test_benchmarks.py", "tests/test_studies.py"),
-    *("tests/test_docs.py", "tests/test_growth.py", "tests/test_memory.py"),
-    *("tests/test_arena.py", "tests/test_trust.py", "tests/test_imports.py"),
     "tests/test_losses.py::test_the_example_prints_a_table_in_which_the_soft_error_pays",
 )
 # These run much of the package very often, which takes twice as long when it is watched, and take

@@ -295,8 +295,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If there is no such parameter. Those of the calibrator exist only where it is an
-            object, not None or a name.
+            If there is no such parameter. A calibrator that is None or given by its name has
+            no parameters of its own.
         """
         calibrator = params.get("calibrator", self.calibrator)
         nested = [name for name in params if name.startswith("calibrator__")]

@@ -100,12 +100,12 @@ def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[A
         # NumPy writes numbers among strings as strings; keep what was given.
         array = array if all(isinstance(v, str) for v in y) else np.asarray(y, dtype=object)
     if array.ndim != 1 and (array.ndim != 2 or array.shape[1] != 1):
-        mend = "pass one label for each row"
+        advice = "pass one label for each row"
         if array.ndim == 2 and array.size:
             is_one_hot = ((array == 0) | (array == 1)).all() and (
                 (array == 1).sum(axis=1) == 1
             ).all()
-            mend = (
+            advice = (
                 f"it is one-hot: pass {name}.argmax(axis=1)"
                 if is_one_hot
                 else "where a row can have several labels, calibrate and measure each column by "
@@ -113,7 +113,7 @@ def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[A
             )
         raise ValueError(
             f"{name} should be a 1d array of labels, got an array of shape {array.shape} instead; "
-            f"{mend}."
+            f"{advice}."
         )
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} holds {array.dtype} labels.")

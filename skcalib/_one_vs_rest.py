@@ -96,7 +96,10 @@ def stable_order(values: FloatArray) -> NDArray[np.intp]:
 
 
 def sort_problem(
-    score: FloatArray, positive: NDArray[np.intp] | NDArray[np.bool_], w: Float64Array | None
+    score: FloatArray,
+    positive: NDArray[np.intp] | NDArray[np.bool_],
+    w: Float64Array | None,
+    part: Float64Array | None = None,
 ) -> SortedProblem:
     """Sort one binary problem.
 
@@ -107,13 +110,21 @@ def sort_problem(
         The rows where the event happened.
     w : ndarray of shape (n,) or None
         Weights; None when all are 1.
+    part : ndarray of shape (n_positives,) or None
+        Fraction of the weight of these rows with the event; None when all are 1.
     """
-    if w is None:
-        return SortedProblem(np.sort(score), None, np.sort(score[positive]), None)
-    order = stable_order(score)
-    hits, hit_weights = score[positive], w[positive]
+    hits = score[positive]
+    if w is None and part is None:
+        return SortedProblem(np.sort(score), None, np.sort(hits), None)
     hit_order = stable_order(hits)
-    return SortedProblem(score[order], w[order], hits[hit_order], hit_weights[hit_order])
+    hit_weights = np.ones(hits.size) if w is None else w[positive]
+    if part is not None:
+        hit_weights = hit_weights * part
+    hits, hit_weights = hits[hit_order], hit_weights[hit_order]
+    if w is None:
+        return SortedProblem(np.sort(score), None, hits, hit_weights)
+    order = stable_order(score)
+    return SortedProblem(score[order], w[order], hits, hit_weights)
 
 
 def class_members(code: NDArray[np.intp], n_classes: int) -> list[NDArray[np.intp]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,23 +32,50 @@ def ranked(P: Float64Array, n_maps: int) -> Float64Array:
     return np.column_stack([own[:, ::-1], np.minimum(S[:, :rest].sum(axis=1), 1.0)])
 
 
-def ranks_apart(hits: NDArray[Any], fewest: int) -> int:
+def ranks_of_true(
+    block: FloatArray, code: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first rank of the true class in each row, from 0, and the one after its last.
+
+    Classes of equal probability share their ranks.
+    """
+    true = np.take_along_axis(block, code[:, None], axis=1)
+    first = (block > true).sum(axis=1)
+    return first, first + (block == true).sum(axis=1)
+
+
+def hits_of_ranks(
+    first: NDArray[np.intp], end: NDArray[np.intp], w: Float64Array, n_classes: int
+) -> Float64Array:
+    """Return the weight of the rows whose true class has each rank, ``(K,)``."""
+    share = w / (end - first)
+    steps = np.bincount(first, share, n_classes + 1) - np.bincount(end, share, n_classes + 1)
+    return np.cumsum(steps)[:-1]
+
+
+def ranks_apart(hits: Float64Array, fewest: float) -> int:
     """Return how many of the K ranks get a map of their own, 1 to K - 1: up to `fewest` hits."""
-    few = np.flatnonzero(hits < fewest)
+    # Parts such as thirds add up to a little less than their sum.
+    few = np.flatnonzero(hits < fewest * (1 - 1e-9))
     apart = hits.size if few.size == 0 else int(few[0])
     return max(1, min(apart, MOST_RANKS, hits.size - 1))
 
 
 def rank_problems(
-    scores: Scores, rank: NDArray[np.intp], w: Float64Array, n_maps: int
+    scores: Scores,
+    first: NDArray[np.intp],
+    end: NDArray[np.intp],
+    w: Float64Array,
+    n_maps: int,
 ) -> Iterator[SortedProblem]:
-    """Yield the problem of each rank, the last one that of all ranks left; `rank` is of the truth.
+    """Yield the problem of each rank, the last one that of all ranks left.
 
-    Rows are put in order once for several ranks, as many as a bounded memory takes.
+    The true class of a row has the ranks from `first` to before `end`, an equal part of each. Rows
+    are put in order once for several ranks, as many as a bounded memory takes.
     """
     n, n_classes = scores.shape
     weights = None if is_unit(w) else w
-    member = np.minimum(rank, n_maps - 1)
+    tied = bool((end - first > 1).any())
     for several in column_blocks(n, n_maps, RANK_BLOCK_BYTES):
         S = np.empty((several.stop - several.start, n))
 
@@ -58,7 +84,13 @@ def rank_problems(
 
         each_block(fill, row_blocks(n, n_classes))
         for j, score in enumerate(S, start=several.start):
-            yield sort_problem(score, np.flatnonzero(member == j), weights)
+            last = j + 1 if j < n_maps - 1 else n_classes
+            hit = np.flatnonzero((first < last) & (end > j))
+            part = None
+            if tied:
+                own = np.minimum(end[hit], last) - np.maximum(first[hit], j)
+                part = own / (end[hit] - first[hit])
+            yield sort_problem(score, hit, weights, part)
 
 
 def share_ties(S: Float64Array, Q: Float64Array) -> Float64Array:

@@ -74,19 +74,19 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
 
 
 @contextmanager
-def reading(name: str, given: Any, mend: str) -> Iterator[None]:
-    """Name the argument in whatever its conversion to an array raises, in one line."""
+def reading(name: str, given: Any, advice: str) -> Iterator[None]:
+    """Raise errors of the conversion to an array as one line: argument, cause, advice."""
     refuse_lazy(name, given)
     if np.ma.is_masked(given):
         raise ValueError(f"{name} has masked entries; drop or fill such rows.")
     try:
-        # Numbers beyond float64 become infinite, which is refused where it is said where.
+        # Numbers beyond float64 become infinite; a later check refuses these with their row.
         with np.errstate(over="ignore"):
             yield
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(" .:")
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name}: {line}; {mend}.") from error
+        raise kind(f"{name}: {line}; {advice}.") from error
 
 
 class Survey(NamedTuple):

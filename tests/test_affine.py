@@ -276,6 +276,7 @@ def test_float32_is_not_tried_on_logits_whose_squares_it_has_not(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [None, "structured"])
 @pytest.mark.parametrize("scale", [1e-300, 1e-25, 1e-16, 1e-12, 1e25])
 def test_a_matrix_of_logits_of_any_scale_beside_minus_infinity_is_finite(scale, penalty):

@@ -20,6 +20,8 @@ from benchmarks._arena_entrants import Entrant
 from benchmarks._arena_run import Experiment, Store
 from skcalib import calibrators
 
+pytestmark = pytest.mark.slow
+
 
 def made(n=400, n_classes=3, seed=0):
     """Return over-confident logits and labels drawn from half of them."""

@@ -17,6 +17,8 @@ from benchmarks._jobs import JOBS
 from benchmarks._published_tables import METHODS, PUBLISHED
 from benchmarks._timing import OURS, Patience
 
+pytestmark = pytest.mark.slow
+
 HOUSE = Path(__file__).parents[1]
 ONE_ROUND = Patience(repeats=1, budget=10.0, limit=30.0)
 CHEAP = ("ece", "table", "isotonic", "temperature")

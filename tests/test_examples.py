@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 METRICS = ["log loss", "Brier", "ECE, %", "SCE, %", "ACE, %", "KS, %"]
 

@@ -25,6 +25,8 @@ from skcalib import (
 from skcalib._inputs import check_predictions
 from skcalib._paired_gain import ROW_LOSSES
 
+pytestmark = pytest.mark.slow
+
 N, K = 50_000, 100
 MIB = 1 << 20
 

@@ -28,6 +28,8 @@ from skcalib import (
 )
 from skcalib._base import ColumnwiseCalibrator
 
+pytestmark = pytest.mark.slow
+
 every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
 TIED = Recipe(
     "logits", 14, 14, 244, "float32", 1.0, frozenset({"ties", "-inf"}), frozenset({"rare classes"})

@@ -14,7 +14,8 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", *DOCS]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
 
@@ -39,7 +40,9 @@ def anchors(path):
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=page_id)
+@pytest.mark.parametrize(
+    "path", [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in DOCS)], ids=page_id
+)
 def test_blocks_run_and_print_what_is_shown(path, tmp_path, monkeypatch, capsys):
     """Python blocks run without a warning; the text block after one is its output."""
     monkeypatch.chdir(tmp_path)

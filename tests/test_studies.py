@@ -16,6 +16,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 from benchmarks.studies._data import load_scores
 from benchmarks.studies._nixon import mean_rank_correlation
 
+pytestmark = pytest.mark.slow
+
 
 def run(name, *arguments):
     """Run a study's main and return what it returns."""

@@ -14,6 +14,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from benchmarks import mutants, properties, trust, versions
 
+pytestmark = pytest.mark.slow
+
 HOUSE = Path(__file__).parents[1]
 
 

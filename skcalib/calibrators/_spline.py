@@ -16,8 +16,14 @@ from skcalib._blocks import each_block, map_blocks, row_blocks
 from skcalib._cumulative_spline import RUNOUT, SplineMap, cut, fit_spline, spline_basis
 from skcalib._fitted import LARGEST, check_curves, check_number, check_numbers
 from skcalib._one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
-from skcalib._ranks import map_ranks, rank_problems, ranks_apart
-from skcalib._reductions import keep_top, rank_of_true
+from skcalib._ranks import (
+    hits_of_ranks,
+    map_ranks,
+    rank_problems,
+    ranks_apart,
+    ranks_of_true,
+)
+from skcalib._reductions import keep_top
 from skcalib._simplex import FloatArray, Scores, normalise_rows, row_max, row_sums
 
 Float64Array = NDArray[np.float64]
@@ -160,10 +166,11 @@ class SplineCalibrator(ColumnwiseCalibrator):
     the top score is what its map says, or 1/K where that is less, and none of the other classes
     gets more: what one would have beyond it is shared among those below.
 
-    Ranks: equal probabilities of a row rank by column in ``fit`` and share the mean of what their
-    ranks get in ``predict_proba``. With ``n_knots="auto"`` a rank has a map of its own up to the
-    first rank with fewer than 4 hits, and up to the 32nd. All ranks after it have one map, of the
-    sum of their probabilities and whether the true class is among them; they share its value in
+    Ranks: classes of equal probability in a row share their ranks. In ``fit`` a true class among
+    them counts for each of these ranks with an equal part of its weight; ``predict_proba`` gives
+    them the mean of what their ranks get. With ``n_knots="auto"`` a rank has a map of its own up to
+    the first rank with fewer than 4 hits, and up to the 32nd. All ranks after it have one map, of
+    the sum of their probabilities and whether the true class is among them; they share its value in
     proportion to their probabilities. The first rank always has a map of its own.
 
     "auto": let n be the sum of the weights (so that 2 is two copies), :math:`e = a - s` of
@@ -254,16 +261,17 @@ class SplineCalibrator(ColumnwiseCalibrator):
         if self.mode == "top":
             n_maps, problems = 1, self._top_problem(scores, code, w)
         elif self.mode == "rank" and n_classes > 2:
-            rank = np.empty(n, dtype=np.intp)
+            ranks = np.empty((2, n), dtype=np.intp)
 
             def find(rows: slice) -> None:
-                rank[rows] = rank_of_true(scores.proba(rows), code[rows]) - 1
+                ranks[:, rows] = ranks_of_true(scores.proba(rows), code[rows])
 
             each_block(find, row_blocks(n, n_classes))
             n_maps = n_classes
             if self.n_knots == "auto":
-                n_maps = 1 + ranks_apart(np.bincount(rank, w, n_classes), AUTO_KNOTS[0])
-            problems = rank_problems(scores, rank, w, n_maps)
+                hits = hits_of_ranks(*ranks, w, n_classes)
+                n_maps = 1 + ranks_apart(hits, AUTO_KNOTS[0])
+            problems = rank_problems(scores, *ranks, w, n_maps)
         else:
             first = self._first_column(n_classes)
             n_maps = n_classes - first

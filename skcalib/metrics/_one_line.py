@@ -12,7 +12,7 @@ SHOWN = 3
 
 
 def shown(value: Any, smallest: float = -np.inf) -> str:
-    """Return "=0.0123", or "<0.02" for what is no larger than the `smallest` it can be."""
+    """Return "=0.0123", or "<0.02" for a value at its lower limit `smallest`."""
     each = [_number(x, smallest) for x in np.ravel(value).tolist()]
     if np.ndim(value) == 0:
         return each[0] if each[0].startswith("<") else f"={each[0]}"

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 from scipy.special import softmax
+from sklearn.base import clone
 
 from skcalib import SplineCalibrator
 from skcalib._cumulative_spline import cardinal_splines
+from skcalib._ranks import hits_of_ranks, rank_problems, ranks_of_true
+from skcalib._simplex import Scores
 from skcalib.calibrators import _spline
 from skcalib.metrics import binary_view, ks_calibration_error
 
@@ -388,11 +391,10 @@ def test_it_mends_over_confident_scores_on_new_rows(mode):
 
 
 def ranks_of(P, y):
-    """Scores and hits of each rank, of equal ones the lowest column first."""
-    order = [sorted(range(P.shape[1]), key=lambda k: (-row[k], k)) for row in P]
-    score = np.array([[row[k] for k in ks] for row, ks in zip(P, order, strict=True)])
-    hit = np.array([[k == t for k in ks] for t, ks in zip(y, order, strict=True)])
-    return score, hit
+    """Scores and hits of each rank; equal classes share the hit."""
+    score = np.array([sorted(row, reverse=True) for row in P])
+    hit = (score == P[np.arange(len(P)), y][:, None]).astype(float)
+    return score, hit / hit.sum(axis=1, keepdims=True)
 
 
 def put_back(row, values, apart=None, tail=0.0, least=0.0):
@@ -447,6 +449,35 @@ def test_equal_probabilities_of_a_row_get_equal_answers_whatever_the_columns():
         np.testing.assert_allclose(
             spline.predict_proba(P[:, columns]), Q[:, columns], rtol=0, atol=1e-14
         )
+        moved = clone(spline).fit(P[:, columns], np.argsort(columns)[y])
+        np.testing.assert_allclose(
+            moved.predict_proba(P[:, columns]), Q[:, columns], rtol=0, atol=1e-12
+        )
+
+
+def test_a_true_class_among_equal_ones_is_an_equal_part_of_a_hit_of_each_of_their_ranks():
+    rng = np.random.default_rng(0)
+    P = rng.multinomial(4, np.full(5, 1 / 5), size=40) / 4
+    y = np.array([rng.choice(5, p=row) for row in P])
+    w = rng.integers(1, 4, 40).astype(float)
+    n_maps, hits = 3, np.zeros((40, 5))
+    for row, k, part in zip(P, y, hits, strict=True):
+        larger = sum(p > row[k] for p in row)
+        equal = sum(p == row[k] for p in row)
+        part[larger : larger + equal] = 1 / equal
+    first, end = ranks_of_true(P, y)
+    np.testing.assert_allclose(hits_of_ranks(first, end, w, 5), w @ hits, rtol=1e-14)
+    hits = np.column_stack([hits[:, :2], hits[:, 2:].sum(axis=1)])
+    score = -np.sort(-P, axis=1)
+    score = np.column_stack([score[:, :2], score[:, 2:].sum(axis=1)])
+    for weights in (w, np.ones(40)):
+        problems = rank_problems(Scores(P, "proba"), first, end, weights, n_maps)
+        for r, problem in enumerate(problems):
+            for value in np.unique(score[:, r]):
+                at = problem.positives == value
+                own = at.sum() if problem.positive_weights is None else problem.positive_weights[at]
+                expected = (weights * hits[:, r])[score[:, r] == value].sum()
+                assert np.sum(own) == pytest.approx(expected, rel=1e-12)
 
 
 def test_two_classes_have_one_map_of_the_second_by_rank_as_by_class():
