@@ -73,7 +73,8 @@ def refit_tolerance(calibrator, recipe):
     in_float32 = isinstance(calibrator, AutoCalibrator) and recipe.n_classes > 30
     if in_float32 and not calibrator.order_preserving:
         return 2e-3
-    if isinstance(calibrator, BetaCalibrator) and recipe.scale == 1e-12:
+    two_each = isinstance(calibrator, BetaCalibrator) or getattr(calibrator, "degree", 1) == 2
+    if two_each and recipe.scale == 1e-12:
         return 2e-4  # coefficients of size 1e12 of log p near log 1/2, known to 1e-16
     if getattr(calibrator, "penalty", "structured") != "structured":
         return 2e-5  # nothing but the rows bends W's diagonal: as little as 1e-4
@@ -170,6 +171,9 @@ def test_the_order_of_rows_means_nothing(calibrator, recipe):
         expected = proba(calibrator, recipe, recipe.S, recipe.code, recipe.w, T)
         shuffled = proba(calibrator, recipe, *recipe.only(order), T)
     assume(not failed)
+    # A gradient does not show logits of 1e-12 in a column with others of order 1.
+    free = isinstance(calibrator, MatrixScaling) and calibrator.penalty is None
+    assume(not free or recipe.scale > 1e-12 or not recipe.rows & {"-inf", "certain"})
     assert_close(shuffled, expected, refit_tolerance(calibrator, recipe))
 
 

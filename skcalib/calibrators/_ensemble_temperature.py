@@ -221,6 +221,8 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
 
         def mixture_of(rows: slice) -> FloatArray:
             Z = scores.logits(rows)
+            # A small T would make the rounding of what the columns have in common large.
+            Z -= row_max(Z)[:, None]
             Q = softmax_inplace(Z / self.temperature_)
             Q *= tempered
             if given > 0.0:

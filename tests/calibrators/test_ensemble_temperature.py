@@ -251,3 +251,24 @@ def test_the_order_of_classes_moves_no_probability(scale):
         )
         found = other.predict_proba(scale * Z[:, order])
         np.testing.assert_allclose(found, first.predict_proba(scale * Z)[:, order], atol=1e-9)
+
+
+def test_a_tiny_temperature_does_not_magnify_the_rounding_of_what_all_columns_share():
+    """Probabilities of 1/4 and differences of 1e-12: exact logits of fractions are the reference."""
+    rng = np.random.default_rng(0)
+    steps = rng.integers(-400, 400, size=(200, 4))
+    steps[:, 3] = -steps[:, :3].sum(axis=1)
+    P = 0.25 + steps * 2.0**-50
+    y = (steps / 100 + rng.gumbel(size=steps.shape)).argmax(axis=1)
+    fitted = EnsembleTemperatureScaling(input="proba").fit(P, y)
+    assert fitted.temperature_ < 1e-10
+    # log(1/4 + d) - log(1/4 + d') of the same row, without log 1/4.
+    log_ratio = np.log1p(4 * steps * 2.0**-50)
+    tempered = softmax(log_ratio / fitted.temperature_, axis=1)
+    Q = np.stack([tempered, P, np.full(P.shape, 0.25)], axis=-1) @ fitted.weights_
+    # Logs near log 1/4 are known to 2.2e-16, a part in 1e6 of these temperatures' differences.
+    atol = 4 * 2.2e-16 / fitted.temperature_
+    np.testing.assert_allclose(fitted.predict_proba(P), Q, rtol=0, atol=atol)
+    before = fitted.predict_proba(P)
+    fitted.temperature_ *= 1 + 1e-14
+    np.testing.assert_allclose(fitted.predict_proba(P), before, rtol=0, atol=1e-10)
