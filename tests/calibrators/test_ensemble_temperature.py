@@ -254,7 +254,7 @@ def test_the_order_of_classes_moves_no_probability(scale):
 
 
 def test_a_tiny_temperature_does_not_magnify_the_rounding_of_what_all_columns_share():
-    """Probabilities of 1/4 and differences of 1e-12: exact logits of fractions are the reference."""
+    """Of probabilities of 1/4 and differences of 1e-12 the log ratios are known exactly."""
     rng = np.random.default_rng(0)
     steps = rng.integers(-400, 400, size=(200, 4))
     steps[:, 3] = -steps[:, :3].sum(axis=1)
