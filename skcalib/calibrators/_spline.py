@@ -261,17 +261,17 @@ class SplineCalibrator(ColumnwiseCalibrator):
         if self.mode == "top":
             n_maps, problems = 1, self._top_problem(scores, code, w)
         elif self.mode == "rank" and n_classes > 2:
-            ranks = np.empty((2, n), dtype=np.intp)
+            start, end = np.empty((2, n), dtype=np.intp)
 
             def find(rows: slice) -> None:
-                ranks[:, rows] = ranks_of_true(scores.proba(rows), code[rows])
+                start[rows], end[rows] = ranks_of_true(scores.proba(rows), code[rows])
 
             each_block(find, row_blocks(n, n_classes))
             n_maps = n_classes
             if self.n_knots == "auto":
-                hits = hits_of_ranks(*ranks, w, n_classes)
+                hits = hits_of_ranks(start, end, w, n_classes)
                 n_maps = 1 + ranks_apart(hits, AUTO_KNOTS[0])
-            problems = rank_problems(scores, *ranks, w, n_maps)
+            problems = rank_problems(scores, start, end, w, n_maps)
         else:
             first = self._first_column(n_classes)
             n_maps = n_classes - first
