@@ -21,7 +21,7 @@ from scipy.special import softmax
 
 from benchmarks._report import fill
 from skcalib import AutoCalibrator
-from skcalib._calibrator_names import calibrators_by_name
+from skcalib.calibrators._names import calibrators_by_name
 
 Array = NDArray[np.float64]
 

@@ -25,8 +25,8 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks._data import make_data, softmax
 from benchmarks._report import fill, machine, markdown, write_csv
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._affine_nll import AffineNLL
-from skcalib._simplex import Scores
+from skcalib._scaling.affine_nll import AffineNLL
+from skcalib._scores.scores import Scores
 
 PASSES = "value_and_gradient", "hessian_of_pairs", "hessian_by_class", "factors"
 MIB = 2**20

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from skcalib._inputs import Predictions, check_predictions
-from skcalib._paired_gain import as_measures, measure_resampled, paired_gain
+from skcalib._comparison.paired_gain import as_measures, measure_resampled, paired_gain
+from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._resampling import random_chunks
 
 N, N_CLASSES, POPULATION, RESAMPLES = 1_000, 5, 200_000, 100

@@ -30,42 +30,49 @@ from typing import Any, NamedTuple
 HOUSE = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "trust" / "mutants.json"
 CORE = (
-    *("_simplex", "_blocks", "_reductions", "_binning", "_one_vs_rest", "_objectives"),
-    *(
-        "_affine",
-        "_affine_softmax",
-        "_affine_nll",
-        "_newton",
-        "_quasi_newton",
-        "_logistic",
-        "_soft_binning",
-        "_kernel_mean",
-    ),
-    *("_row_view", "_precision", "_order_statistics", "_pooled_table"),
-    *("_evidence", "_feature_nll", "_score_features", "_rising_basis", "_uncertainty"),
+    *("_arrays", "_scores", "_scaling", "_binning", "_differentiable"),
+    *("calibrators", "calibrators/_auto", "calibrators/_spline", "metrics"),
 )
-SCALING = ("calibrators/test_scaling", "test_affine", "test_affine_nll")
-BINNED = ("metrics/test_binned", "test_binning")
-PROBLEMS = ("metrics/test_problems",)
+SCALING = ("calibrators/test_scaling", "scaling/test_affine", "scaling/test_affine_nll")
+BINNED = ("metrics/test_binned", "binning/test_bins")
+MODES = ("metrics/test_modes",)
+AUTO = ("calibrators/test_evidence", "calibrators/test_auto")
 # Files of tests that exercise a file of the core, those that see most first. A file that is not
 # here is tested by the file of its own name; the record of numbers comes last for each.
 TESTS: dict[str, tuple[str, ...]] = {
-    "_simplex": ("test_simplex", "test_inputs", "calibrators/test_scaling"),
-    "_reductions": ("metrics/test_binned", "metrics/test_ks", "metrics/test_problems"),
-    "_binning": BINNED,
-    "_precision": ("test_precision", "test_binning"),
-    "_pooled_table": ("test_pooled_table", "test_binning"),
-    "_affine": SCALING,
-    "_affine_nll": ("test_affine_nll", "test_affine", "calibrators/test_scaling"),
-    "_newton": SCALING,
-    "_quasi_newton": ("test_quasi_newton", "test_affine"),
-    "_logistic": ("test_logistic", "calibrators/test_platt", "calibrators/test_beta"),
-    "_kernel_mean": ("metrics/test_mmce", "test_losses"),
-    "_feature_nll": ("test_evidence", "calibrators/test_auto"),
-    "_score_features": ("test_evidence", "calibrators/test_auto"),
-    "_rising_basis": ("calibrators/test_auto", "test_evidence"),
-    "_uncertainty": ("metrics/test_avuc", "test_losses"),
-    "calibrators/_identity": ("test_contract", "calibrators/test_nonparametric"),
+    "_arrays/threads": ("arrays/test_blocks",),
+    "_arrays/rowwise": ("scores/test_simplex", "calibrators/test_scaling"),
+    "_scores/softmax": ("scores/test_simplex", "calibrators/test_scaling"),
+    "_scores/scores": ("scores/test_simplex", "validation/test_inputs", "calibrators/test_scaling"),
+    "_scores/top_label": ("metrics/test_binned", "metrics/test_ks", *MODES),
+    "_binning/bins": BINNED,
+    "_binning/tables": BINNED,
+    "_binning/quantiles": BINNED,
+    "_binning/precision": ("binning/test_precision", "binning/test_bins"),
+    "_binning/pooled": ("binning/test_pooled", "binning/test_bins"),
+    "_scaling/affine": SCALING,
+    "_scaling/temperature": SCALING,
+    "_scaling/root": SCALING,
+    "_scaling/affine_nll": ("scaling/test_affine_nll", "scaling/test_affine", SCALING[0]),
+    "_scaling/newton": SCALING,
+    "_scaling/bfgs": ("scaling/test_bfgs", "scaling/test_affine"),
+    "_scaling/logistic": (
+        "scaling/test_logistic",
+        "calibrators/test_platt",
+        "calibrators/test_beta",
+    ),
+    "_differentiable/mmce": ("metrics/test_mmce", "losses/test_losses"),
+    "_differentiable/avuc": ("metrics/test_avuc", "losses/test_losses"),
+    "calibrators/_auto/nll": AUTO,
+    "calibrators/_auto/features": AUTO,
+    "calibrators/_auto/evidence": AUTO,
+    "calibrators/_auto/calibrator": AUTO,
+    "calibrators/_auto/order_preserving": AUTO[::-1],
+    "calibrators/_spline/calibrator": ("calibrators/test_spline",),
+    "calibrators/_spline/cumulative": ("calibrators/test_spline",),
+    "calibrators/_spline/ranks": ("calibrators/test_spline",),
+    "calibrators/_affine": SCALING,
+    "calibrators/_identity": ("contract/test_contract", "calibrators/test_nonparametric"),
     "calibrators/_isotonic": ("calibrators/test_isotonic", "calibrators/test_nonparametric"),
     "calibrators/_histogram": ("calibrators/test_histogram", "calibrators/test_nonparametric"),
     "calibrators/_matrix": SCALING,
@@ -75,23 +82,24 @@ TESTS: dict[str, tuple[str, ...]] = {
         "calibrators/test_scaling",
     ),
     "metrics/_binned": BINNED,
-    "metrics/_presets": BINNED,
+    "metrics/_classwise": BINNED,
+    "metrics/_top_label": BINNED,
     "metrics/_reliability_table": BINNED,
     "metrics/_binary_view": ("metrics/test_ks", "metrics/test_binned", "metrics/test_local"),
-    "metrics/_brier": ("metrics/test_avuc", "metrics/test_problems", "metrics/test_binned"),
-    "metrics/_resampling": ("metrics/test_bootstrap", "metrics/test_calibration_test"),
+    "metrics/_brier": ("metrics/test_avuc", "metrics/test_modes", "metrics/test_binned"),
+    "metrics/_resampling": ("metrics/test_bootstrap", "metrics/test_significance"),
     "metrics/_smoothing": ("metrics/test_smooth", "metrics/test_kde"),
-    "metrics/_label_binned": ("metrics/test_label_binned", *PROBLEMS),
-    "metrics/_soft_binned": ("metrics/test_soft_binned", *PROBLEMS),
-    "metrics/_debiased": ("metrics/test_debiased", *PROBLEMS),
-    "metrics/_sweep": ("metrics/test_sweep", *PROBLEMS),
-    "metrics/_smooth": ("metrics/test_smooth", *PROBLEMS),
-    "metrics/_kde": ("metrics/test_kde", *PROBLEMS),
-    "metrics/_mmce": ("metrics/test_mmce", *PROBLEMS),
+    "metrics/_label_binned": ("metrics/test_label_binned", *MODES),
+    "metrics/_soft_binned": ("metrics/test_soft_binned", *MODES),
+    "metrics/_debiased": ("metrics/test_debiased", *MODES),
+    "metrics/_sweep": ("metrics/test_sweep", *MODES),
+    "metrics/_smooth": ("metrics/test_smooth", *MODES),
+    "metrics/_kde": ("metrics/test_kde", *MODES),
+    "metrics/_mmce": ("metrics/test_mmce", *MODES),
 }
-LAST = ("test_record",)
+LAST = ("record/test_record",)
 # Where there is no such file: what every calibrator and metric must keep.
-ANY = ("test_contract",)
+ANY = ("contract/test_contract",)
 
 ARITHMETIC = {
     ast.Add: ast.Sub,
@@ -199,18 +207,18 @@ def mutants_of(file: str, source: str) -> list[Mutant]:
 def core_files(house: Path) -> list[str]:
     """Return the files of the numerical core, below skcalib/ and without their ending."""
     package = house / "skcalib"
-    folders = [
+    return [
         str(path.relative_to(package).with_suffix(""))
-        for folder in ("calibrators", "metrics")
-        for path in sorted((package / folder).glob("_[a-z]*.py"))
+        for folder in CORE
+        for path in sorted((package / folder).glob("*.py"))
+        if not path.name.startswith("__")
     ]
-    return [*(file for file in CORE if (package / f"{file}.py").exists()), *folders]
 
 
 def tests_of(file: str, house: Path) -> list[str]:
     """Return the test files that are run on the mutants of a file."""
     folder, _, name = file.rpartition("/")
-    own = f"{folder}/test{name}" if folder else f"test{name}"
+    own = f"{folder.removeprefix('_')}/test_{name.removeprefix('_')}"
     named = TESTS.get(file, (own,))
 
     def there(tests: Sequence[str]) -> list[str]:

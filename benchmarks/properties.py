@@ -19,7 +19,10 @@ from pathlib import Path
 
 HOUSE = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "trust" / "properties.json"
-TESTS = ("tests/test_properties_calibrators.py", "tests/test_properties_metrics.py")
+TESTS = (
+    "tests/contract/test_properties_calibrators.py",
+    "tests/contract/test_properties_metrics.py",
+)
 # "20 passing, 0 failing, and 2 invalid test cases" (or "examples", in other versions)
 COUNTS = re.compile(
     r"(\d+) passing(?: examples)?, (\d+) failing(?: examples)?,(?: and)? (\d+) invalid"

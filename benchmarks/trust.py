@@ -101,7 +101,7 @@ def generated_inputs(properties: dict[str, Any]) -> list[str]:
         *table(["counted", "number"], counts),
         "",
         f"Again: `{properties['command']}`. Other inputs every time: `pytest -m ''",
-        "tests/test_properties_calibrators.py tests/test_properties_metrics.py",
+        "tests/contract/test_properties_calibrators.py tests/contract/test_properties_metrics.py",
         "--hypothesis-profile=many`.",
         "",
     ]
@@ -132,6 +132,7 @@ def mutation(mutants: dict[str, Any]) -> list[str]:
         "An operator, comparison, constant, boolean or call is changed in one place, and the tests",
         "of that file should fail. Those that survived were read: equal ones change no number that",
         "a user can get, and why stands under `examined` in `benchmarks/trust/mutants.json`.",
+        "Files have the names that they had when they were tried.",
         "",
         *table(
             ["file", "possible", "tried", "killed", "equal", "not explained"],

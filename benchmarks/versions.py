@@ -33,18 +33,19 @@ SHOWN = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "threadpoolctl", 
 # them on the newest versions. The slow tests, which look at programs beside the package, at time
 # and at memory, are left out too.
 LEFT_OUT = (
-    *("tests/test_properties_metrics.py", "tests/test_interrupted.py", "tests/test_parallel.py"),
-    *("tests/test_readme.py", "tests/test_docs.py", "tests/test_imports.py"),
-    "tests/test_hostile.py::test_hostile_calls_end_in_a_right_answer_or_a_named_error",
+    *("tests/behaviour/test_interrupted.py", "tests/behaviour/test_parallel.py"),
+    *("tests/project/test_readme.py", "tests/project/test_docs.py"),
+    *("tests/project/test_imports.py", "tests/contract/test_properties_metrics.py"),
+    "tests/validation/test_hostile.py::test_hostile_calls_end_in_a_right_answer_or_a_named_error",
     "tests/metrics/test_binned.py::test_core_equals_the_double_loop",
-    "tests/test_losses.py::test_the_example_prints_a_table_in_which_the_soft_error_pays",
+    "tests/losses/test_losses.py::test_the_example_prints_a_table_in_which_the_soft_error_pays",
 )
 # These run much of the package very often, which takes twice as long when it is watched, and take
 # no branch that others do not: they run unwatched.
 UNWATCHED = (
-    "tests/test_contract.py::test_every_calibrator_keeps_every_promise",
-    "tests/test_affine.py::test_a_large_matrix_takes_three_arrays_of_its_parameters_and_blocks",
-    "tests/test_common.py",
+    "tests/contract/test_contract.py::test_every_calibrator_keeps_every_promise",
+    "tests/scaling/test_affine.py::test_a_large_matrix_takes_three_arrays_of_its_parameters_and_blocks",
+    "tests/contract/test_common.py",
 )
 
 

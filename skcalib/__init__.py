@@ -1,10 +1,10 @@
 """Calibration of classifiers: measure it, mend it, choose honestly."""
 
-from skcalib._calibrated_classifier import CalibratedClassifier
-from skcalib._classifier_scores import ClassifierScores
-from skcalib._compare import compare_calibrators
-from skcalib._comparison_frame import metric_rank_correlation
-from skcalib._storage import from_dict, load_json, save_json, to_dict
+from skcalib._comparison.compare import compare_calibrators
+from skcalib._comparison.frame import metric_rank_correlation
+from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
+from skcalib._meta_estimators.classifier_scores import ClassifierScores
+from skcalib._storage.files import from_dict, load_json, save_json, to_dict
 from skcalib.calibrators import (
     AutoCalibrator,
     BayesianBinning,

@@ -25,13 +25,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logit
 from sklearn.utils._param_validation import Interval
 
-from skcalib._base import ColumnwiseCalibrator
-from skcalib._fitted import check_curves
-from skcalib._inputs import COUNT_HIGH
-from skcalib._one_vs_rest import TIE, SortedProblem, is_unit, is_whole, map_sorted
-from skcalib._simplex import LOG_PROBA_MIN, FloatArray, Scores
-
-Float64Array = NDArray[np.float64]
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._scores.one_vs_rest import TIE, SortedProblem, is_unit, is_whole, map_sorted
+from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import LOG_PROBA_MIN
+from skcalib._validation.keywords import COUNT_HIGH
+from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._fitted import check_curves
 
 # Binnings have from 1/SPREAD to SPREAD times as many bins as the cube root of the rows.
 SPREAD = 10

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._base import ColumnwiseCalibrator
-from skcalib._fitted import check_numbers
-from skcalib._logistic import (
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._scaling.logistic import (
     Logistic,
     expit,
     fit_logistic,
@@ -18,9 +17,9 @@ from skcalib._logistic import (
     separates,
     warn_separated,
 )
-from skcalib._simplex import FloatArray, Scores
-
-Float64Array = NDArray[np.float64]
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._fitted import check_numbers
 
 
 def fit_beta(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:

@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._simplex import FloatArray, LogProba, Scores
+from skcalib._arrays.types import FloatArray
+from skcalib._scores.scores import LogProba, Scores
 from skcalib.calibrators._matrix import MatrixScaling
 
 

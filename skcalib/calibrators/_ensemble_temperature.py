@@ -6,18 +6,18 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skcalib._affine import fit_temperature
-from skcalib._base import ScoreCalibrator
-from skcalib._blocks import each_block, row_blocks
-from skcalib._fitted import LARGEST, check_number, check_numbers
-from skcalib._objectives import weighted_columns, weighted_sum
-from skcalib._reductions import keep_top
-from skcalib._simplex import FloatArray, Scores, row_max, row_sums, softmax_inplace
-
-Float64Array = NDArray[np.float64]
-Intp = NDArray[np.intp]
+from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.rowwise import row_max, row_sums
+from skcalib._arrays.threads import each_block
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._scaling.scale_losses import weighted_columns, weighted_sum
+from skcalib._scaling.temperature import fit_temperature
+from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import softmax_inplace
+from skcalib._scores.top_label import keep_top
+from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.calibrators._fitted import LARGEST, check_number, check_numbers
 
 # The fit ends where no weights at all could have a mean loss lower by more than this.
 LOSS_TOLERANCE = 1e-12

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._base import ColumnwiseCalibrator
-from skcalib._binning import Bins, BinTable, bits_of_scores, columns_table
-from skcalib._fitted import check_numbers
-from skcalib._inputs import COUNT_HIGH, check_seed
-from skcalib._one_vs_rest import is_whole
-from skcalib._pooled_table import pooled_table
-from skcalib._precision import FLOAT64, Side
-from skcalib._simplex import FloatArray, Scores
-
-Float64Array = NDArray[np.float64]
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._binning.bins import Bins, BinTable
+from skcalib._binning.pooled import pooled_table
+from skcalib._binning.precision import FLOAT64, Side
+from skcalib._binning.tables import bits_of_scores, columns_table
+from skcalib._scores.one_vs_rest import is_whole
+from skcalib._scores.scores import Scores
+from skcalib._validation.keywords import COUNT_HIGH, check_seed
+from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._fitted import check_numbers
 
 # So many edges are few, and a column of so many scores for each of them is long.
 FEW_EDGES, LONG = 32, 64

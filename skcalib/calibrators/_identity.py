@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._base import ScoreCalibrator
-from skcalib._simplex import FloatArray, Scores
+from skcalib._arrays.types import FloatArray
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._base import ScoreCalibrator
 
 
 class IdentityCalibrator(ScoreCalibrator):

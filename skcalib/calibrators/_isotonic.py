@@ -10,12 +10,11 @@ from sklearn import config_context
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils._param_validation import StrOptions
 
-from skcalib._base import ColumnwiseCalibrator
-from skcalib._fitted import check_curves
-from skcalib._one_vs_rest import SortedProblem, map_sorted
-from skcalib._simplex import FloatArray, Scores
-
-Float64Array = NDArray[np.float64]
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._fitted import check_curves
 
 # Between two scores below 1e-308 the slope of a straight line overflows. A power of two lifts them
 # out of there and changes no other answer.

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Options
 
-from skcalib._base import ColumnwiseCalibrator
-from skcalib._fitted import check_numbers
-from skcalib._logistic import (
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._scaling.logistic import (
     Logistic,
     expit,
     fit_logistic,
@@ -19,9 +18,9 @@ from skcalib._logistic import (
     separates,
     warn_separated,
 )
-from skcalib._simplex import FloatArray, Scores
-
-Float64Array = NDArray[np.float64]
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._fitted import check_numbers
 
 # The square of smaller scores underflows: they count as constant.
 SMALLEST = 1e-100

@@ -12,19 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
-from skcalib._affine import SCALE_FITS, find_temperature, fit_temperature
-from skcalib._affine_softmax import affine_softmax
-from skcalib._base import ScoreCalibrator
-from skcalib._fitted import LARGEST, check_number
-from skcalib._inputs import check_between, check_count
-from skcalib._norm import MeanNorm, check_norm
-from skcalib._objectives import TopShifted
-from skcalib._one_vs_rest import is_unit
-from skcalib._simplex import FloatArray, Scores, row_sums
-from skcalib._soft_binning import Kind, soft_binned_error
+from skcalib._arrays.rowwise import row_sums
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._differentiable.soft_binning import Kind, soft_binned_error
+from skcalib._scaling.affine_softmax import affine_softmax
+from skcalib._scaling.scale_losses import TopShifted
+from skcalib._scaling.temperature import SCALE_FITS, find_temperature, fit_temperature
+from skcalib._scores.one_vs_rest import is_unit
+from skcalib._scores.scores import Scores
+from skcalib._validation.keywords import check_between, check_count
+from skcalib._validation.norm import MeanNorm, check_norm
+from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.calibrators._fitted import LARGEST, check_number
 
-Float64Array = NDArray[np.float64]
-Intp = NDArray[np.intp]
 Metric = Callable[..., float]
 # An objective as a function of T.
 Height = Callable[[float], float]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
-from skcalib._base import AffineCalibrator
+from skcalib.calibrators._affine import AffineCalibrator
 
 
 class VectorScaling(AffineCalibrator):

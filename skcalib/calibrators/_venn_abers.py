@@ -24,13 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.isotonic import isotonic_regression
 
-from skcalib._base import ColumnwiseCalibrator
-from skcalib._blocks import column_blocks, each_block
-from skcalib._fitted import LARGEST, check_curves
-from skcalib._one_vs_rest import SortedProblem, sorted_blocks
-from skcalib._simplex import FloatArray, Scores
-
-Float64Array = NDArray[np.float64]
+from skcalib._arrays.blocks import column_blocks
+from skcalib._arrays.threads import each_block
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._scores.one_vs_rest import SortedProblem, sorted_blocks
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._fitted import LARGEST, check_curves
 
 # Scores kept by all maps together, as those of splines: with both values, 48 MiB.
 MAX_THRESHOLDS = 1 << 21

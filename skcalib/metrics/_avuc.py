@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._blocks import each_block, row_blocks
-from skcalib._inputs import check_between, check_predictions
-from skcalib._reductions import event_as_classes, top_label
-from skcalib._simplex import FloatArray, Scores
-from skcalib._uncertainty import avuc, entropy, soft_avuc
+from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.threads import each_block
+from skcalib._arrays.types import FloatArray
+from skcalib._differentiable.avuc import avuc, entropy, soft_avuc
+from skcalib._scores.scores import Scores
+from skcalib._scores.top_label import event_as_classes, top_label
+from skcalib._validation.keywords import check_between
+from skcalib._validation.predictions import check_predictions
 
 
 def entropies(P: FloatArray) -> NDArray[np.float64]:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._inputs import check_option, check_predictions, class_column
-from skcalib._simplex import FloatArray
+from skcalib._arrays.types import FloatArray
+from skcalib._validation.event import class_column
+from skcalib._validation.keywords import check_option
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._ks import Mode, reduce_top
 
 

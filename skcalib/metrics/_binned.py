@@ -11,29 +11,23 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skcalib._binning import Bins, BinTable, columns_table, flat_table
-from skcalib._inputs import (
-    Predictions,
-    check_between,
-    check_count,
-    check_flags,
-    check_option,
-    check_predictions,
-)
-from skcalib._norm import Norm, check_norm, exponent
-from skcalib._pooled_table import pooled_table
-from skcalib._reductions import top_label
-from skcalib._simplex import Scores
+from skcalib._arrays.types import Float64Array
+from skcalib._binning.bins import Bins, BinTable
+from skcalib._binning.pooled import pooled_table
+from skcalib._binning.tables import columns_table, flat_table
+from skcalib._scores.scores import Scores
+from skcalib._scores.top_label import top_label
+from skcalib._validation.keywords import check_between, check_count, check_flags, check_option
+from skcalib._validation.norm import Norm, check_norm, exponent
+from skcalib._validation.predictions import Predictions, check_predictions
 
 Strategy = Literal["uniform", "quantile"]
 Closed = Literal["right", "left"]
 QuantileMethod = Literal["edges", "rank", "split"]
 Weighting = Literal["uniform", "count"]
 Average = Literal["macro"] | None
-
-Float64Array = NDArray[np.float64]
 
 
 def check_bins(n_bins: int, strategy: str, closed: str, quantile_method: str) -> Bins:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from skcalib._inputs import Predictions, check_between, check_count, check_option, check_seed
-from skcalib._one_vs_rest import is_whole
-from skcalib._row_view import pick_rows
+from skcalib._arrays.row_view import pick_rows
+from skcalib._arrays.types import Float64Array
+from skcalib._scores.one_vs_rest import is_whole
+from skcalib._validation.keywords import check_between, check_count, check_option, check_seed
+from skcalib._validation.predictions import Predictions
 from skcalib.metrics._one_line import shown
 from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, random_chunks
-
-Float64Array = NDArray[np.float64]
 
 # Parts that the jackknife leaves out one by one: every row where there are no more. With 200 the
 # acceleration is known to 0.003, a hundredth of a standard error at the ends of the interval.

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._inputs import check_predictions
-from skcalib._reductions import event_or_top
+from skcalib._scores.top_label import event_or_top
+from skcalib._validation.predictions import check_predictions
 
 
 def top_label_brier_score(

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._binning import BinTable
-from skcalib._inputs import check_predictions
+from skcalib._arrays.types import Float64Array
+from skcalib._binning.bins import BinTable
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import (
     Average,
     Closed,
@@ -17,13 +18,7 @@ from skcalib.metrics._binned import (
     bin_predictions,
     check_bins,
 )
-from skcalib.metrics._problems import (
-    Float64Array,
-    Mode,
-    check_mode,
-    mean_of_classes,
-    row_count,
-)
+from skcalib.metrics._modes import Mode, check_mode, mean_of_classes, row_count
 
 
 def debiased_error(table: BinTable, rows_per_weight: float) -> Float64Array:

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._inputs import check_labels, check_weight
-from skcalib._responses import align_columns
-from skcalib._score_checks import as_matrix, reading, two_columns
+from skcalib._scores.responses import align_columns
+from skcalib._validation.labels import check_labels
+from skcalib._validation.scores import as_matrix, reading, two_columns
+from skcalib._validation.weights import check_weight
 
 
 class Answers(NamedTuple):

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
-from skcalib._binning import BinTable
-from skcalib._inputs import check_flags, check_predictions
+from skcalib._binning.bins import BinTable
+from skcalib._validation.keywords import check_flags
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import (
     Closed,
     QuantileMethod,

@@ -8,16 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import spherical_jn
 
-from skcalib._inputs import check_predictions
-from skcalib._norm import MeanNorm, check_norm, exponent
+from skcalib._arrays.types import Float64Array
+from skcalib._validation.norm import MeanNorm, check_norm, exponent
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
-from skcalib.metrics._problems import (
-    Float64Array,
-    Mode,
-    check_mode,
-    measure_problems,
-    row_count,
-)
+from skcalib.metrics._modes import Mode, check_mode, measure_problems, row_count
 from skcalib.metrics._smoothing import (
     cosine_coefficients,
     integral,

@@ -11,10 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._inputs import Predictions, check_count, check_option, check_predictions
-from skcalib._one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
-from skcalib._reductions import top_label, top_r, within_top_r
-from skcalib._simplex import FloatArray, Scores
+from skcalib._arrays.types import FloatArray
+from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
+from skcalib._scores.scores import Scores
+from skcalib._scores.top_label import top_label, top_r, within_top_r
+from skcalib._validation.keywords import check_count, check_option
+from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._binned import Average
 
 Mode = Literal["top", "within_top", "classwise"]

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._binning import Bins, flat_table, rank_cuts
-from skcalib._inputs import check_predictions
-from skcalib._norm import Norm, check_norm, exponent
-from skcalib._one_vs_rest import is_whole, stable_order
+from skcalib._arrays.types import Float64Array
+from skcalib._binning.bins import Bins
+from skcalib._binning.quantiles import rank_cuts
+from skcalib._binning.tables import flat_table
+from skcalib._scores.one_vs_rest import is_whole, stable_order
+from skcalib._validation.norm import Norm, check_norm, exponent
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import (
     Average,
     Closed,
@@ -18,7 +21,7 @@ from skcalib.metrics._binned import (
     Strategy,
     check_bins,
 )
-from skcalib.metrics._problems import Float64Array, Mode, check_mode, measure_problems
+from skcalib.metrics._modes import Mode, check_mode, measure_problems
 
 
 def label_binned_error(

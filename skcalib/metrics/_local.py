@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skcalib._inputs import check_between, check_predictions
-from skcalib._reductions import event_or_top
-from skcalib._score_checks import reading
-
-Float64Array = NDArray[np.float64]
+from skcalib._arrays.types import Float64Array
+from skcalib._scores.top_label import event_or_top
+from skcalib._validation.keywords import check_between
+from skcalib._validation.predictions import check_predictions
+from skcalib._validation.scores import reading
 
 # The distance over which a row's weight shrinks by the factor `decay`.
 UNIT = 0.01

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._inputs import check_predictions
-from skcalib._kernel_mean import kernel_mean_error
+from skcalib._arrays.types import Float64Array
+from skcalib._differentiable.mmce import kernel_mean_error
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
-from skcalib.metrics._problems import Float64Array, Mode, check_mode, measure_problems
+from skcalib.metrics._modes import Mode, check_mode, measure_problems
 
 
 def _error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._inputs import check_predictions
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import (
     Closed,
     QuantileMethod,

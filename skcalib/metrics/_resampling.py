@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._inputs import Predictions, check_predictions, check_seed, drop_weightless
-from skcalib._one_vs_rest import is_whole
+from skcalib._scores.one_vs_rest import is_whole
+from skcalib._validation.keywords import check_seed
+from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.weights import drop_weightless
 
 # Resamples that share a seed and a task: few enough to share out, whatever n_jobs is.
 CHUNK = 50

@@ -18,24 +18,26 @@ from sklearn.metrics._scorer import _BaseScorer
 from skcalib.metrics._avuc import avuc_loss, soft_avuc_loss
 from skcalib.metrics._binned import general_calibration_error
 from skcalib.metrics._brier import top_label_brier_score
+from skcalib.metrics._classwise import (
+    adaptive_calibration_error,
+    static_calibration_error,
+    thresholded_adaptive_calibration_error,
+)
 from skcalib.metrics._debiased import debiased_calibration_error
 from skcalib.metrics._every_class import Answers, with_every_class
 from skcalib.metrics._kde import kde_calibration_error
 from skcalib.metrics._ks import ks_calibration_error
 from skcalib.metrics._label_binned import label_binned_calibration_error
 from skcalib.metrics._mmce import maximum_mean_calibration_error
-from skcalib.metrics._presets import (
-    adaptive_calibration_error,
-    expected_calibration_error,
-    maximum_calibration_error,
-    root_mean_squared_calibration_error,
-    static_calibration_error,
-    thresholded_adaptive_calibration_error,
-)
 from skcalib.metrics._resampling import is_own
 from skcalib.metrics._smooth import smooth_calibration_error
 from skcalib.metrics._soft_binned import soft_binned_calibration_error
 from skcalib.metrics._sweep import sweep_calibration_error
+from skcalib.metrics._top_label import (
+    expected_calibration_error,
+    maximum_calibration_error,
+    root_mean_squared_calibration_error,
+)
 
 # A row a metric.
 _METRICS: dict[str, Callable[..., Any]] = {

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
-from skcalib._inputs import check_predictions
+from skcalib._arrays.types import Float64Array
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
-from skcalib.metrics._problems import Float64Array, Mode, check_mode, measure_problems
+from skcalib.metrics._modes import Mode, check_mode, measure_problems
 from skcalib.metrics._smoothing import (
     cosine_coefficients,
     integral,

@@ -12,10 +12,9 @@ transforms, exact at the nodes, the two end nodes included.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.fft import dct
 
-Float64Array = NDArray[np.float64]
+from skcalib._arrays.types import Float64Array
 
 
 def share_to_grid(score: Float64Array, mass: Float64Array, cells: int) -> Float64Array:

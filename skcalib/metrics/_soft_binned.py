@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._inputs import check_between, check_count, check_option, check_predictions
-from skcalib._norm import MeanNorm, check_norm
-from skcalib._soft_binning import Kind, soft_binned_error
+from skcalib._arrays.types import Float64Array
+from skcalib._differentiable.soft_binning import Kind, soft_binned_error
+from skcalib._validation.keywords import check_between, check_count, check_option
+from skcalib._validation.norm import MeanNorm, check_norm
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
-from skcalib.metrics._problems import Float64Array, Mode, check_mode, measure_problems
+from skcalib.metrics._modes import Mode, check_mode, measure_problems
 
 
 def soft_binned_calibration_error(

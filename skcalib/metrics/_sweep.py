@@ -8,19 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._binning import Bins, flat_table, rank_cuts, rank_table
-from skcalib._inputs import check_option, check_predictions
-from skcalib._norm import MeanNorm, check_norm
-from skcalib._one_vs_rest import is_whole, stable_order
-from skcalib._precision import even_edges, significant_bits
+from skcalib._arrays.types import Float64Array
+from skcalib._binning.bins import Bins
+from skcalib._binning.precision import even_edges, significant_bits
+from skcalib._binning.quantiles import rank_cuts, rank_table
+from skcalib._binning.tables import flat_table
+from skcalib._scores.one_vs_rest import is_whole, stable_order
+from skcalib._validation.keywords import check_option
+from skcalib._validation.norm import MeanNorm, check_norm
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average, Closed, Strategy, close_norm
-from skcalib.metrics._problems import (
-    Float64Array,
-    Mode,
-    check_mode,
-    measure_problems,
-    row_count,
-)
+from skcalib.metrics._modes import Mode, check_mode, measure_problems, row_count
 
 # Edges of several M are looked up together: enough of them to outweigh the call, not the cache.
 MOST_EDGES = 1 << 16

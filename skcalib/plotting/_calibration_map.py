@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._base import AffineCalibrator
-from skcalib._binning import Bins
-from skcalib._inputs import check_flags, check_labels, class_column
-from skcalib._reductions import top_label
+from skcalib._arrays.types import Float64Array
+from skcalib._binning.bins import Bins
+from skcalib._scores.top_label import top_label
+from skcalib._validation.event import class_column
+from skcalib._validation.keywords import check_flags
+from skcalib._validation.labels import check_labels
+from skcalib.calibrators._affine import AffineCalibrator
 from skcalib.plotting._display import (
     MODEL,
     check_matplotlib,
@@ -32,7 +35,6 @@ from skcalib.plotting._score_pairs import ScorePairs, read_scores, score_pairs
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Float64Array = NDArray[np.float64]
 
 GRID = np.linspace(0, 1, 1001)
 # At most so many rows are drawn as points, evenly by rank.

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._inputs import check_count, check_flags, check_option, check_predictions, class_column
+from skcalib._arrays.types import Float64Array
+from skcalib._validation.event import class_column
+from skcalib._validation.keywords import check_count, check_flags, check_option
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
-from skcalib.metrics._problems import row_count
+from skcalib.metrics._modes import row_count
 from skcalib.plotting._display import (
     MODEL,
     PredictionDisplay,
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import StepPatch
 
-Float64Array = NDArray[np.float64]
 Kind = Literal["both", "bars", "curves"]
 
 # As many names as stand beside one another at half a column.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skcalib._comparison_frame import metric_names
+from skcalib._comparison.frame import metric_names
 from skcalib.plotting._display import COLORS, check_axes, check_matplotlib
 
 if TYPE_CHECKING:

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._responses import choose_response, class_scores
+from skcalib._arrays.types import Float64Array
+from skcalib._scores.responses import choose_response, class_scores
 from skcalib.metrics._every_class import Answers, with_every_class
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Float64Array = NDArray[np.float64]
 Corner = Literal["upper left", "upper right", "lower right"]
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

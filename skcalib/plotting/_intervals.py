@@ -18,10 +18,9 @@ is what calibration errors do not fall below in so many rows.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-Float64Array = NDArray[np.float64]
+from skcalib._arrays.types import Float64Array
 
 
 def wilson_interval(

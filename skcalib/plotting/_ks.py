@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skcalib._one_vs_rest import stable_order
+from skcalib._arrays.types import Float64Array
+from skcalib._scores.one_vs_rest import stable_order
 from skcalib.calibrators import SplineCalibrator
 from skcalib.metrics import ks_calibration_error
 from skcalib.plotting._display import (
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
-Float64Array = NDArray[np.float64]
 View = Literal["cumulative_percentile", "cumulative_score", "percentile", "score"]
 VIEWS: tuple[View, ...] = ("cumulative_percentile", "cumulative_score", "percentile", "score")
 

@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._inputs import (
-    check_between,
-    check_flags,
-    check_option,
-    check_predictions,
-)
+from skcalib._validation.keywords import check_between, check_flags, check_option
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import binary_view, reliability_table
-from skcalib.metrics._problems import row_count
+from skcalib.metrics._modes import row_count
 from skcalib.plotting._display import (
     MODEL,
     PredictionDisplay,

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._responses import class_scores, response_kind
-from skcalib._score_checks import as_columns, as_matrix, check_possible, resolve_kind
-from skcalib._simplex import FloatArray, Kind, Scores
-
-Float64Array = NDArray[np.float64]
+from skcalib._arrays.types import Float64Array, FloatArray, Kind
+from skcalib._scores.responses import class_scores, response_kind
+from skcalib._scores.scores import Scores
+from skcalib._validation.scores import as_columns, as_matrix, check_possible, resolve_kind
 
 # Probabilities of the grid stay this far from 0 and 1, where a logit would be infinite.
 MARGIN = 1e-9

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+from skcalib._arrays.types import Float64Array
+
 Check = Callable[[Any], None]
-Float64Array = NDArray[np.float64]
 
 NAMES = np.array(["ant", "bee", "cat", "dog", "eel"])
 

@@ -20,11 +20,11 @@ from skcalib import (
     from_dict,
     to_dict,
 )
-from skcalib._evidence import fit_by_evidence
-from skcalib._feature_nll import FeatureNLL
-from skcalib._rising_basis import to_shared
-from skcalib._score_features import Layout, Link, logits, make_features, smooth
-from skcalib._simplex import Scores
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._auto.evidence import fit_by_evidence
+from skcalib.calibrators._auto.features import Layout, Link, logits, make_features, smooth
+from skcalib.calibrators._auto.nll import FeatureNLL
+from skcalib.calibrators._auto.order_preserving import to_shared
 
 WHOLE = ("t", "b", "U", "V", "M", "L")
 FEW = ("t", "b", "U", "M")

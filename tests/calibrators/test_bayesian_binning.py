@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skcalib import BayesianBinning, HistogramBinning
-from skcalib._one_vs_rest import sort_problem
+from skcalib._scores.one_vs_rest import sort_problem
 from skcalib.calibrators import _bayesian_binning
 
 LEAST = 1e-12  # mid-points keep this distance from 0 and 1

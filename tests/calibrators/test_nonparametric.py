@@ -239,8 +239,8 @@ def test_neither_scores_nor_weights_are_written_to(calibrator):
 def test_blocks_are_not_seen(calibrator, monkeypatch):
     P, y, w = problem(n_classes=5)
     whole = clone(calibrator).fit(P, y, w).predict_proba(P)
-    monkeypatch.setattr("skcalib._blocks.row_blocks.__defaults__", (400,))
-    monkeypatch.setattr("skcalib._blocks.column_blocks.__defaults__", (1300,))
+    monkeypatch.setattr("skcalib._arrays.blocks.row_blocks.__defaults__", (400,))
+    monkeypatch.setattr("skcalib._arrays.blocks.column_blocks.__defaults__", (1300,))
     pieces = clone(calibrator).fit(P, y, w).predict_proba(P)
     np.testing.assert_allclose(pieces, whole, rtol=0, atol=1e-12)
 

@@ -11,10 +11,10 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from skcalib import SplineCalibrator
-from skcalib._cumulative_spline import cardinal_splines
-from skcalib._ranks import hits_of_ranks, rank_problems, ranks_of_true
-from skcalib._simplex import Scores
-from skcalib.calibrators import _spline
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._spline import calibrator as spline_module
+from skcalib.calibrators._spline.cumulative import cardinal_splines
+from skcalib.calibrators._spline.ranks import hits_of_ranks, rank_problems, ranks_of_true
 from skcalib.metrics import binary_view, ks_calibration_error
 
 
@@ -359,7 +359,7 @@ def test_many_distinct_scores_are_thinned_evenly_and_keep_their_ends(monkeypatch
     y = rng.random(5000) < p**2
     full = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y)
     assert full.X_thresholds_[0].size == 5000
-    monkeypatch.setattr(_spline, "MAX_THRESHOLDS", 500)
+    monkeypatch.setattr(spline_module, "MAX_THRESHOLDS", 500)
     thin = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y)
     assert thin.X_thresholds_[0].size == 500
     assert thin.X_thresholds_[0][[0, -1]].tolist() == [p.min(), p.max()]

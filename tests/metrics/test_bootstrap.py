@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.metrics import log_loss
 
 from skcalib import metrics
-from skcalib._inputs import Predictions, check_predictions
+from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics import bootstrap_interval, ks_calibration_error, top_label_brier_score
 from skcalib.metrics._bootstrap import bca_levels, draw_counts, leave_out
 from skcalib.metrics._resampling import Evaluation, random_chunks

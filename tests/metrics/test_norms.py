@@ -8,7 +8,7 @@ import pytest
 import reference as ref
 
 from skcalib import TemperatureScaling, losses, metrics
-from skcalib._norm import check_norm, exponent
+from skcalib._validation.norm import check_norm, exponent
 
 WITH_NORM = {
     name: metric

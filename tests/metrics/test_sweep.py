@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import reference as ref
 
-from skcalib._binning import Bins
+from skcalib._binning.bins import Bins
 from skcalib.metrics import sweep_calibration_error
 from skcalib.metrics._sweep import distinct_scores, monotone_bins
 

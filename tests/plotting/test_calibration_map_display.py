@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 import skcalib
 from skcalib import CalibratedClassifier, CalibrationMapDisplay, ClassifierScores
-from skcalib._base import ScoreCalibrator
+from skcalib.calibrators._base import ScoreCalibrator
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
 

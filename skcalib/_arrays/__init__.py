@@ -1,0 +1,1 @@
+"""Where numbers lie, and how they are passed over: blocks of rows and columns, threads."""

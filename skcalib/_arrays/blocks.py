@@ -1,0 +1,46 @@
+"""Blocks of rows and of columns, of bounded memory.
+
+A pass over an ``(n, K)`` array is a loop over blocks that fit a core's cache: no temporary has the
+size of the array, and a memory-mapped array is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+# Half a mebibyte of float64 leaves room in a 1-2 MiB second-level cache for the two or three
+# temporaries that a kernel makes of its block.
+ROW_BLOCK_BYTES = 1 << 19
+# A block of columns is sorted or searched column by column: it need not fit the cache, only
+# bound the memory, of which each thread holds a few blocks.
+COLUMN_BLOCK_BYTES = 1 << 22
+# Where a block is read once or twice and little is done with it, threads wait for each other's
+# calls more than they compute unless blocks are larger and more of them are taken.
+LIGHT_BLOCK_BYTES = 1 << 21
+LIGHT_AT_A_TIME = 16
+
+
+def row_blocks(n_rows: int, n_columns: int, block_bytes: int = ROW_BLOCK_BYTES) -> Iterator[slice]:
+    """Yield slices of rows, each of about `block_bytes` of float64 when `n_columns` wide."""
+    step = max(1, block_bytes // (8 * max(1, n_columns)))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def column_blocks(
+    n_rows: int, n_columns: int, block_bytes: int = COLUMN_BLOCK_BYTES
+) -> Iterator[slice]:
+    """Yield slices of columns, each of about `block_bytes` of float64 when `n_rows` long."""
+    step = max(1, block_bytes // (8 * max(1, n_rows)))
+    for start in range(0, n_columns, step):
+        yield slice(start, min(start + step, n_columns))
+
+
+def light_blocks(n_rows: int, n_columns: int, itemsize: int = 8) -> tuple[Iterator[slice], int]:
+    """Return blocks of rows to read once or twice, and how many a thread takes at a time.
+
+    Calls on float32 take half the time: its blocks are four times as tall.
+    """
+    taller = 4 if itemsize < 8 else 1
+    blocks = row_blocks(n_rows, n_columns, taller * LIGHT_BLOCK_BYTES)
+    return blocks, LIGHT_AT_A_TIME // taller

@@ -1,0 +1,16 @@
+"""Types of arrays."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["logits", "proba"]
+FloatArray = NDArray[np.floating]
+Float64Array = NDArray[np.float64]
+Intp = NDArray[np.intp]
+Float = TypeVar("Float", bound=np.floating)
+# One number for all classes, or one for each of two.
+Clip = float | NDArray[np.float64]

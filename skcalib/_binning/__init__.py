@@ -1,0 +1,1 @@
+"""Bins of scores, their edges, and the sums of each bin."""

@@ -1,0 +1,130 @@
+r"""Bin edges, and the bin table of m binary problems at once.
+
+A binned calibration error is *reduce, bin, norm*. This file bins. For problem j with scores
+:math:`s_i`, outcomes :math:`t_i \in \{0, 1\}` and weights :math:`w_i`, bin b holds
+
+.. math:: W_{jb} = \sum_{i \in b} w_i, \quad
+          \mathrm{conf}_{jb} = \frac{1}{W_{jb}} \sum_{i \in b} w_i s_i, \quad
+          \mathrm{acc}_{jb} = \frac{1}{W_{jb}} \sum_{i \in b} w_i t_i .
+
+Uniform bins of all classes need no pass over the tiny entries: a row has at most B entries above
+1/B, and the first bin of a class is its column sum less the other bins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._binning.precision import (
+    FLOAT64,
+    Side,
+    all_even_edges,
+    as_written,
+    bits_of_probabilities,
+    significant_bits,
+)
+
+Method = Literal["uniform", "edges", "rank", "split", "floor"]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """How to bin.
+
+    ``method`` is "uniform", or the way quantile bins are cut: "edges" (ties never split, bins
+    closed on the left), "rank" (equal counts by rank, ties split), "split" (edges half-way
+    between equal parts, closed on the right) or "floor" ("edges" with range starts rounded
+    down, the form of thresholded adaptive calibration error's first paper). ``closed`` is the
+    closed side of uniform bins. ``bits`` are the significant bits of the scores, None for those
+    of the column that is binned, and ``complements`` says whether scores may be 1 less others.
+    """
+
+    n_bins: int = 15
+    method: Method = "uniform"
+    closed: Side = "right"
+    bits: int | None = None
+    complements: bool = False
+
+    def reading(self, P: FloatArray) -> Bins:
+        """Return the bins for probabilities ``P (n, K)``, or a part of them."""
+        return replace(self, bits=bits_of_probabilities(P), complements=P.shape[1] == 2)
+
+    def uniform_edges(self) -> Float64Array:
+        """Edges of even bins on [0, 1]: the float64 numbers next to k/B."""
+        return np.arange(self.n_bins + 1.0) / self.n_bins
+
+    def compared_edges(self, bits: int) -> Float64Array:
+        """Edges of even bins, rounded to `bits` significant bits; compared without tolerance."""
+        return all_even_edges(self.n_bins, bits, self.complements, self.closed)
+
+    def threshold(self, exact: float) -> float:
+        """Return a threshold as the scores write it: what is equal to it is not above it."""
+        bits = FLOAT64 if self.bits is None else self.bits
+        above = np.array([exact], dtype=np.float64)
+        return float(as_written(above, 1 - above, bits, self.complements, "right"))
+
+    def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
+        """Bin of each score; 0 falls in the first bin and 1 in the last, whichever side closes."""
+        bits = significant_bits(score) if self.bits is None else self.bits
+        edges = self.compared_edges(bits).copy()
+        edges[0], edges[-1] = -np.inf, np.inf  # passed by every score, and by none
+        score = score.astype(np.float64, copy=False)
+        # A score lies on one side or the other of the edge that is nearest, however it is rounded.
+        nearest = np.rint(score * self.n_bins).astype(np.intp)
+        edge = edges.take(nearest)
+        nearest -= score <= edge if self.closed == "right" else score < edge
+        return nearest
+
+
+@dataclass(frozen=True)
+class BinTable:
+    """Sums of m binary problems in B bins; every array is ``(m, B)`` and empty bins hold 0."""
+
+    left: Float64Array
+    right: Float64Array
+    count: NDArray[np.int64]
+    weight: Float64Array
+    score_sum: Float64Array
+    hit_sum: Float64Array
+
+    def _mean(self, total: Float64Array) -> Float64Array:
+        return np.divide(total, self.weight, out=np.zeros_like(total), where=self.weight > 0)
+
+    @property
+    def confidence(self) -> Float64Array:
+        """Mean score of each bin, 0 where empty."""
+        return self._mean(self.score_sum)
+
+    @property
+    def accuracy(self) -> Float64Array:
+        """Share of hits of each bin, 0 where empty."""
+        return self._mean(self.hit_sum)
+
+    @property
+    def gap(self) -> Float64Array:
+        """``accuracy - confidence`` of each bin, 0 where empty."""
+        return self._mean(self.hit_sum - self.score_sum)
+
+    def pooled(self) -> BinTable:
+        """All problems as one; they must share their edges."""
+        return BinTable(
+            self.left[:1],
+            self.right[:1],
+            *(
+                part.sum(axis=0, keepdims=True)
+                for part in (self.count, self.weight, self.score_sum, self.hit_sum)
+            ),
+        )
+
+
+def exceeds(score: FloatArray, threshold: float) -> NDArray[np.bool_]:
+    """Whether scores lie above the exact threshold.
+
+    Compared as an array: NumPy 1 would round a scalar to the type of the scores.
+    """
+    return score > np.array([threshold], dtype=np.float64)

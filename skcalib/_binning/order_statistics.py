@@ -1,0 +1,187 @@
+"""Values at given places of the order of very many, which are counted and not sorted.
+
+The bits of floats that are not negative, read as whole numbers, are in the order of the floats. A
+pass counts the values by their leading bits and so finds those of the values at the wanted places;
+the next pass counts the few values that share them by the bits that follow, until no bits are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._binning.precision import Side
+
+# Values of a block, all >= 0, and their weights, None where all are 1.
+Read = Callable[[slice], tuple[FloatArray, Float64Array | None]]
+
+# Counters of a pass, which stay in the cache, and values that are gathered where they are few.
+COUNTERS = 1 << 16
+GATHERED = 1 << 19
+# First bits of a value by which a table tells most of what is asked.
+TABLE_BITS = 16
+
+
+class Places(NamedTuple):
+    """Values whose weights span given places, and the weight of all smaller values.
+
+    At a border of two values, ``below`` is the one that ends there and ``above`` the one that
+    begins there; at the end of all, both are the largest value.
+    """
+
+    below: Float64Array
+    above: Float64Array
+    under: Float64Array
+
+
+def values_at(
+    read: Read, blocks: Iterable[slice], dtype: np.dtype[Any], place: Float64Array
+) -> Places:
+    """Find the values at places of the cumulative weight, ascending from the smallest value.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(rows)`` returns values and weights of a block.
+    blocks : list of slice
+    dtype : dtype
+        That of the values: float32 or float64.
+    place : ndarray of shape (m,)
+        Between 0 and the sum of all weights.
+
+    Returns
+    -------
+    found : Places
+        Arrays of shape (m,); ``under`` belongs to ``below``.
+    """
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    several = Several(read, list(blocks))
+    m = place.size
+    rest = np.concatenate([place, place])
+    under = np.zeros(2 * m)
+    begin = np.zeros(2 * m, dtype=unsigned)
+    left = 8 * dtype.itemsize - 1  # the sign says nothing, also where it is that of -0.0
+    while m and left:
+        known, own = np.unique(begin, return_inverse=True)
+        bits = max(1, min(left, (COUNTERS // known.size).bit_length() - 1))
+        weight, several = several.weigh(known, left, bits)
+        running = np.cumsum(weight, axis=1, out=weight)
+        cell = np.empty(2 * m, dtype=unsigned)
+        for i in range(2 * m):
+            row = running[own[i]]
+            # Rounding of the weights must not lead to a cell that holds nothing.
+            first, last = np.searchsorted(row, 0.0, "right"), np.searchsorted(row, row[-1], "left")
+            found = np.searchsorted(row, rest[i], "left" if i < m else "right")
+            cell[i] = j = min(max(found, first), last)
+            if j:
+                under[i] += row[j - 1]
+                rest[i] -= row[j - 1]
+        begin = begin << unsigned.type(bits) | cell
+        left -= bits
+    values = begin.view(dtype).astype(np.float64)
+    return Places(values[:m], values[m:], under[:m])
+
+
+class Several(NamedTuple):
+    """Values in blocks."""
+
+    read: Read
+    blocks: list[slice]
+
+    def weigh(self, known: NDArray[Any], left: int, bits: int) -> tuple[Float64Array, Several]:
+        """Weigh the values that begin with each of the known bits, by the `bits` that follow.
+
+        Parameters
+        ----------
+        known : ndarray of unsigned integers, ascending
+            Leading bits, of the same number; a 0 where there are none.
+        left : int
+            Number of bits that follow them.
+        bits : int
+
+        Returns
+        -------
+        weight : ndarray of shape (known.size, 2 ** bits)
+        several : Several
+            The values that begin so, if they are few; else all.
+        """
+        unsigned = known.dtype.type
+        n_cells = known.size << bits
+        # Most values begin otherwise, which a table of their first bits tells.
+        n_known = 8 * known.itemsize - 1 - left
+        n_first = min(n_known, TABLE_BITS)
+        first = np.zeros(1 << n_first, dtype=bool)
+        first[known >> unsigned(n_known - n_first)] = True
+
+        def of_block(rows: slice) -> tuple[Float64Array, FloatArray, Float64Array | None]:
+            values, weights = self.read(rows)
+            key = values.view(known.dtype) & unsigned((1 << (n_known + left)) - 1)
+            cell = np.zeros(key.size, dtype=np.intp)
+            if n_known:
+                at = np.flatnonzero(first[key >> unsigned(n_known + left - n_first)])
+                begin = key[at] >> unsigned(left)
+                slot = np.minimum(np.searchsorted(known, begin), known.size - 1)
+                kept = known[slot] == begin
+                at, cell = at[kept], slot[kept] << bits
+                values, key, weights = (
+                    values[at],
+                    key[at],
+                    weights if weights is None else weights[at],
+                )
+            key >>= unsigned(left - bits)
+            key &= unsigned((1 << bits) - 1)
+            cell += key.astype(np.intp)
+            weight = np.bincount(cell, weights, minlength=n_cells)
+            return weight.astype(np.float64, copy=False), values, weights
+
+        total = np.zeros(n_cells)
+        few: list[tuple[FloatArray, Float64Array | None]] | None = [] if n_known else None
+        size = 0
+        for weight, values, weights in map_blocks(of_block, self.blocks, at_a_time=1):
+            total += weight
+            size += values.size
+            if size > GATHERED:
+                few = None
+            elif few is not None:
+                few.append((values, weights))
+        return total.reshape(known.size, -1), self if few is None else gathered(few)
+
+
+def gathered(parts: list[tuple[FloatArray, Float64Array | None]]) -> Several:
+    """Join values and weights of several blocks in one."""
+    values = np.concatenate([values for values, _ in parts])
+    each = [weights for _, weights in parts if weights is not None]
+    weights = np.concatenate(each) if each else None
+    return Several(lambda _: (values, weights), [slice(0, values.size)])
+
+
+class Cells:
+    """Between which edges values lie, as `numpy.searchsorted` finds ``(edges, values, side)``."""
+
+    def __init__(self, edges: Float64Array, side: Side, dtype: np.dtype[Any]) -> None:
+        self.edges = edges
+        self.side = side
+        self._unsigned = np.dtype(f"u{dtype.itemsize}")
+        self._left = self._unsigned.type(8 * dtype.itemsize - 1 - TABLE_BITS)
+        low = np.arange(1 << TABLE_BITS, dtype=self._unsigned) << self._left
+        high = low | self._unsigned.type((1 << int(self._left)) - 1)
+        top = np.array(np.inf, dtype=dtype).view(self._unsigned)  # what is above is no number
+        first, last = (
+            np.searchsorted(edges, np.minimum(key, top).view(dtype), side=side)
+            for key in (low, high)
+        )
+        # The cell of all values that begin so, -1 where an edge lies among them.
+        self._table = np.where(first == last, first, -1)
+
+    def __call__(self, values: FloatArray) -> NDArray[np.intp]:
+        """Return the cells of contiguous values, all >= 0."""
+        key = values.view(self._unsigned) >> self._left
+        cell = self._table[key & self._unsigned.type((1 << TABLE_BITS) - 1)]
+        near = np.flatnonzero(cell < 0)
+        cell[near] = np.searchsorted(self.edges, values[near], side=self.side)
+        return cell

@@ -1,0 +1,177 @@
+"""Quantile bins: where they begin, their edges, and their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._binning.bins import Bins, BinTable
+from skcalib._binning.precision import Side
+from skcalib._scores.one_vs_rest import SortedProblem, is_whole, sort_problem
+
+
+def quantile_table(
+    score: FloatArray,
+    hit: NDArray[np.bool_],
+    w: Float64Array | None,
+    bins: Bins,
+) -> BinTable:
+    if bins.method == "rank":
+        return rank_table(score, hit, w, bins)
+    return table_by_edges(sort_problem(score, hit, w), bins)
+
+
+def _value_at(problem: SortedProblem, cumulative: Float64Array) -> Callable[..., Float64Array]:
+    """Score of the row that holds a position of the cumulative weight."""
+    last = problem.values.size - 1
+
+    def value(position: Float64Array, side: Side = "right") -> Float64Array:
+        index = np.searchsorted(cumulative[1:], position, side=side)
+        return problem.values[np.minimum(index, last)].astype(np.float64)
+
+    return value
+
+
+def _times(number: NDArray[np.intp], total: float) -> NDArray[Any]:
+    """Multiply numbers of bins by a whole total; products that leave 64 bits are Python's."""
+    if total < 2.0**31 or total * (number.max(initial=0) + 1.0) < 2.0**62:
+        return number * int(total)
+    return number.astype(object) * int(total)
+
+
+def opening_positions(
+    total: float, n_bins: int, whole: bool, *, down: bool = False
+) -> Float64Array:
+    """Cumulative weight at which each quantile bin opens; a number of rows if `whole`."""
+    if not whole:
+        return np.linspace(0.0, total, n_bins, endpoint=False)
+    # In whole numbers: a product of floats may lie just below r N / B where that is a row.
+    product = _times(np.arange(n_bins), total)
+    row = product // n_bins
+    rest = product - row * n_bins
+    if not down:
+        row += 2 * rest + row % 2 > n_bins  # a half goes to the even row
+    return row.astype(np.float64)
+
+
+def quantile_cuts(bins: Bins, total: float, whole: bool, n_rows: int) -> Float64Array:
+    """Cumulative weight of a problem of `n_rows` rows at which a quantile bin gives way.
+
+    With N the number of rows (the sum of weights), "edges" opens bin r at the score of row
+    ``round(r N / B)``, halves to even; "floor" rounds down; "split" cuts the sorted scores into
+    ``min(B, N)`` parts as `numpy.array_split` does and puts an edge half-way between neighbours.
+    Rounding is to whole rows, so it applies where the weights are whole numbers.
+    """
+    if bins.method != "split":
+        return opening_positions(total, bins.n_bins, whole, down=bins.method == "floor")[1:]
+    parts = int(min(bins.n_bins, total if whole else n_rows))
+    if not whole:
+        return np.asarray(np.arange(1, parts) * (total / parts))
+    short, longer = divmod(int(total), parts)
+    return np.cumsum([short + 1] * longer + [short] * (parts - longer))[:-1]
+
+
+def quantile_edges(bins: Bins, below: Float64Array, above: Float64Array) -> Float64Array:
+    """Inner edges ``(n_bins - 1,)`` from the scores on either side of each cut."""
+    if bins.method != "split":
+        return above
+    middle = (below + above) / 2
+    return np.concatenate([middle, np.ones(bins.n_bins - 1 - middle.size)])
+
+
+def edge_sides(bins: Bins) -> tuple[Side, Side]:
+    """Return on which side to search scores for an edge, and edges for a score.
+
+    "split" edges lie between scores and belong to the lower bin; the others are scores that open
+    their bin.
+    """
+    return ("right", "left") if bins.method == "split" else ("left", "right")
+
+
+def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
+    n, n_bins = problem.values.size, bins.n_bins
+    shape = (1, n_bins)
+    if n == 0:
+        zero = np.zeros(shape)
+        return BinTable(zero, np.ones(shape), zero.astype(np.int64), zero, zero, zero)
+    cumulative = problem.cumulative_weight()
+    value = _value_at(problem, cumulative)
+    whole = problem.weights is None or is_whole(problem.weights)
+    cuts = quantile_cuts(bins, cumulative[-1], whole, n)
+    edges = quantile_edges(bins, value(cuts, "left"), value(cuts, "right"))
+    own, other = edge_sides(bins)
+    start = np.concatenate([[0], np.searchsorted(problem.values, edges, side=own), [n]])
+    full = start[1:] > start[:-1]
+
+    def sums(values: FloatArray) -> Float64Array:
+        out = np.zeros(n_bins)
+        out[full] = np.add.reduceat(values, start[:-1][full], dtype=np.float64)
+        return out.reshape(shape)
+
+    count = np.diff(start).reshape(shape)
+    values, weights = problem.values, problem.weights
+    cell = np.searchsorted(edges, problem.positives, side=other)
+    return BinTable(
+        np.concatenate([[0.0], edges]).reshape(shape),
+        np.concatenate([edges, [1.0]]).reshape(shape),
+        count,
+        count.astype(np.float64) if weights is None else sums(weights),
+        sums(values if weights is None else weights * values),
+        np.bincount(cell, weights=problem.positive_weights, minlength=n_bins)
+        .astype(np.float64)
+        .reshape(shape),
+    )
+
+
+def rank_cuts(
+    j: NDArray[np.intp], n_bins: int | NDArray[np.intp], total: float, whole: bool
+) -> Float64Array:
+    """Cumulative weight at which bin `j` of the "rank" method begins.
+
+    Whole weights are cut between copies: rank i goes to bin floor(B i / N).
+    """
+    if whole:
+        return np.asarray(-(-_times(j, total) // n_bins), dtype=np.float64)
+    return np.asarray(j * (total / n_bins), dtype=np.float64)
+
+
+def rank_table(
+    score: FloatArray,
+    hit: NDArray[np.bool_] | Float64Array,
+    w: Float64Array | None,
+    bins: Bins,
+) -> BinTable:
+    """Bin ``floor(B i / N)`` for rank i of a stable sort; a row of weight w spans w ranks.
+
+    `hit` may be a share of hits.
+    """
+    n_bins = bins.n_bins
+    weights = np.ones(score.size) if w is None else w
+    order = np.argsort(score, kind="stable")
+    values, weights = score[order].astype(np.float64), weights[order]
+    cumulative = np.concatenate([[0.0], np.cumsum(weights)])
+    cuts = rank_cuts(np.arange(n_bins + 1), n_bins, cumulative[-1], is_whole(weights))
+    shape = (1, n_bins)
+
+    def sums(values: Float64Array) -> Float64Array:
+        running = np.concatenate([[0.0], np.cumsum(values)])
+        return np.diff(np.interp(cuts, cumulative, running)).reshape(shape)
+
+    if values.size == 0:
+        left, right = np.zeros(n_bins), np.ones(n_bins)
+    else:
+        last = values.size - 1
+        left = values[np.minimum(np.searchsorted(cumulative[1:], cuts[:-1], "right"), last)]
+        right = values[np.minimum(np.searchsorted(cumulative[1:], cuts[1:], "left"), last)]
+    return BinTable(
+        left.reshape(shape),
+        right.reshape(shape),
+        np.diff(np.searchsorted(cumulative[:-1], cuts, side="left")).reshape(shape),
+        np.diff(cuts).reshape(shape),
+        sums(weights * values),
+        sums(weights * hit[order]),
+    )

@@ -1,0 +1,232 @@
+"""Bin tables of one column of scores, and of every class against the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.blocks import light_blocks
+from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._binning.bins import Bins, BinTable, exceeds
+from skcalib._binning.precision import FLOAT32, FLOAT64, bits_of_probabilities
+from skcalib._binning.quantiles import quantile_table, table_by_edges
+from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_columns, map_sorted
+from skcalib._scores.scores import Scores
+
+
+def _stack(rows: list[BinTable]) -> BinTable:
+    names = ("left", "right", "count", "weight", "score_sum", "hit_sum")
+    return BinTable(*(np.concatenate([getattr(row, name) for row in rows]) for name in names))
+
+
+def flat_table(
+    score: FloatArray,
+    hit: NDArray[np.bool_],
+    w: Float64Array,
+    bins: Bins,
+    *,
+    group: NDArray[np.intp] | None = None,
+    n_groups: int = 1,
+    threshold: float | None = None,
+) -> BinTable:
+    """Table of ``n_groups`` problems whose rows lie in one column; `group` says whose each is."""
+    if threshold is not None:
+        kept = exceeds(score, threshold)
+        score, hit, w = score[kept], hit[kept], w[kept]
+        group = None if group is None else group[kept]
+    weights = None if is_unit(w) else w
+    if bins.method == "uniform":
+        cell = bins.uniform_index(score)
+        if group is not None:
+            cell += group * bins.n_bins
+        return _from_cells(cell, score, hit, weights, bins, n_groups)
+    if group is None:
+        return quantile_table(score, hit, weights, bins)
+    order = np.argsort(group, kind="stable")
+    parts = np.split(order, np.searchsorted(group[order], np.arange(1, n_groups)))
+    return _stack(
+        [
+            quantile_table(score[part], hit[part], None if weights is None else w[part], bins)
+            for part in parts
+        ]
+    )
+
+
+def _from_cells(
+    cell: NDArray[np.intp],
+    score: FloatArray,
+    hit: NDArray[np.bool_],
+    w: Float64Array | None,
+    bins: Bins,
+    m: int,
+) -> BinTable:
+    """Sum rows into the cells ``problem * n_bins + bin`` of a uniform table."""
+    shape = (m, bins.n_bins)
+
+    def sums(values: FloatArray | NDArray[np.bool_]) -> Float64Array:
+        weighted = values if w is None else w * values
+        total = np.bincount(cell, weights=weighted, minlength=m * bins.n_bins)
+        return total.astype(np.float64, copy=False).reshape(shape)
+
+    edges = bins.uniform_edges()
+    count = np.bincount(cell, minlength=m * bins.n_bins).reshape(shape)
+    return BinTable(
+        edges[None, :-1].repeat(m, axis=0),
+        edges[None, 1:].repeat(m, axis=0),
+        count,
+        count.astype(np.float64) if w is None else sums(np.ones(w.size, dtype=bool)),
+        sums(score),
+        sums(hit),
+    )
+
+
+def columns_table(
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    bins: Bins,
+    *,
+    threshold: float | None = None,
+    first: int = 0,
+    confidence: bool = True,
+) -> BinTable:
+    """Table of the K one-vs-rest problems, or of those from class `first` on.
+
+    Without `confidence`, scores in uniform bins are not summed, which takes a third of the time;
+    the sum of a first bin is then NaN.
+    """
+    if bins.method == "uniform":
+        return _columns_uniform(scores, code, w, bins, threshold, first, confidence)
+    if bins.method == "rank":
+
+        def by_rank(k: int, column: FloatArray) -> BinTable:
+            return flat_table(column, code == k, w, bins, threshold=threshold)
+
+        return _stack(list(map_columns(by_rank, scores, first)))
+
+    def by_edges(_: int, problem: SortedProblem) -> BinTable:
+        return table_by_edges(problem.above(threshold), bins)
+
+    return _stack(list(map_sorted(by_edges, scores, code, w, first)))
+
+
+# Entries above the first bin that are summed at a time: memory stays bounded where all are.
+GATHERED = 1 << 20
+
+
+def _columns_uniform(
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    bins: Bins,
+    threshold: float | None,
+    first: int,
+    confidence: bool,
+) -> BinTable:
+    n, n_classes = scores.shape
+    m = n_classes - first
+    bits = bits_of_scores(scores) if bins.bits is None else bins.bits
+    bins = replace(bins, bits=bits, complements=n_classes == 2)
+    # Entries at or below the cut are dropped (threshold) or belong to the first bin. In the type
+    # of the scores a cut may round up, so it is taken a step lower and the few left are sifted.
+    exact = bins.compared_edges(bits)[1] if threshold is None else np.float64(threshold)
+    cut = np.nextafter(scores.dtype.type(exact), scores.dtype.type(-1))
+    unit = is_unit(w)
+
+    def find(rows: slice) -> tuple[Float64Array | None, NDArray[np.intp], FloatArray]:
+        """Sum the columns, and find entries above the cut: places in the array, and values."""
+        block = row_block(scores, rows)
+        total = None
+        if threshold is None and confidence:
+            total = block.sum(axis=0, dtype=np.float64) if unit else w[rows] @ block
+        at = np.flatnonzero(block > cut)
+        return total, at + rows.start * n_classes, block.ravel()[at]
+
+    def sift(at: NDArray[np.intp], value: FloatArray) -> BinTable:
+        row, column = np.divmod(at, n_classes)
+        index = bins.uniform_index(value)
+        kept = index > 0 if threshold is None else exceeds(value, threshold)
+        kept &= column >= first
+        row, column, value, index = row[kept], column[kept], value[kept], index[kept]
+        cell = (column - first) * bins.n_bins + index
+        return _from_cells(cell, value, code[row] == column, None if unit else w[row], bins, m)
+
+    column_sum = np.full(m, 0.0 if confidence else np.nan)
+    tables: list[BinTable] = []
+    places: list[NDArray[np.intp]] = []
+    values: list[FloatArray] = []
+    gathered = 0
+    itemsize = scores.dtype.itemsize if scores.kind == "proba" else 8
+    for total, at, value in map_blocks(find, *light_blocks(n, n_classes, itemsize)):
+        if total is not None:
+            column_sum += total[first:]
+        if gathered > GATHERED:
+            tables = [_sum([*tables, sift(np.concatenate(places), np.concatenate(values))])]
+            places, values, gathered = [], [], 0
+        places.append(at)
+        values.append(value)
+        gathered += at.size
+    table = _sum([*tables, sift(np.concatenate(places), np.concatenate(values))])
+    if threshold is None:
+        _fill_first_bin(table, scores, code, w, bins, column_sum, first)
+    return table
+
+
+def bits_of_scores(scores: Scores) -> int:
+    """Return the significant bits of the probabilities, which logits are made to in their type."""
+    if scores.kind == "proba":
+        return bits_of_probabilities(scores.array)
+    return FLOAT64 if scores.dtype == np.float64 else FLOAT32
+
+
+def _sum(tables: list[BinTable]) -> BinTable:
+    """Add tables of the same edges."""
+    return BinTable(
+        tables[0].left,
+        tables[0].right,
+        *(
+            sum(getattr(table, part) for table in tables)
+            for part in ("count", "weight", "score_sum", "hit_sum")
+        ),
+    )
+
+
+def row_block(scores: Scores, rows: slice) -> FloatArray:
+    """Return a block of probabilities, to read only, in the type of the scores.
+
+    The numbers of `Scores.proba_columns`, so that an entry next to an edge falls in one bin.
+    """
+    if scores.kind == "proba":
+        return scores.array[rows]
+    return scores.proba(rows).astype(scores.dtype, copy=False)
+
+
+def _fill_first_bin(
+    table: BinTable,
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    bins: Bins,
+    column_sum: Float64Array,
+    first: int,
+) -> None:
+    n, n_classes = scores.shape
+    positive = np.bincount(code, weights=w, minlength=n_classes)[first:]
+    table.count[:, 0] = n - table.count[:, 1:].sum(axis=1)
+    for part, total in (
+        (table.weight, np.full(column_sum.shape, w.sum())),
+        (table.score_sum, column_sum),
+        (table.hit_sum, positive),
+    ):
+        part[:, 0] = total - part[:, 1:].sum(axis=1)
+    # What is left of a subtraction is exact only where most of the column is left; at most 2B
+    # columns can hold more than n/2 entries above the cut, and those are summed afresh.
+    for j in np.flatnonzero(2 * table.count[:, 0] < n):
+        column = scores.proba_columns(slice(j + first, j + first + 1))[0]
+        low = bins.uniform_index(column) == 0
+        table.weight[j, 0] = w[low].sum()
+        table.score_sum[j, 0] = w[low] @ column[low].astype(np.float64)
+        table.hit_sum[j, 0] = w[low] @ (code[low] == j + first)

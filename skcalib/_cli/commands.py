@@ -1,0 +1,260 @@
+"""``python -m skcalib``, on saved predictions: compare, measure, apply."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skcalib._cli.arguments import make_parser
+from skcalib._cli.files import (
+    CALIBRATORS,
+    KINDS,
+    check_ending,
+    columns_of,
+    event_of,
+    load,
+    places,
+    read,
+    save,
+)
+from skcalib._cli.messages import in_file_words
+from skcalib._cli.report import gains_table, means_table, report_html, troubles
+from skcalib._cli.saved_predictions import write_predictions
+from skcalib._comparison.compare import compare_calibrators
+from skcalib._comparison.frame import metric_names, verdict
+from skcalib._comparison.held_out import (
+    HeldOutRows,
+    fit_calibrator,
+    open_rows,
+    predict_held_out,
+    read_rows,
+)
+from skcalib._comparison.paired_gain import (
+    ROW_LOSSES,
+    Measured,
+    affordable_resamples,
+    as_measures,
+    measure_resampled,
+    paired_gain,
+)
+from skcalib._scores.top_label import top_label
+from skcalib._validation.event import read_event
+from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.scores import two_columns
+from skcalib.calibrators import IdentityCalibrator
+from skcalib.calibrators._names import calibrators_by_name
+from skcalib.metrics import SCORERS, bootstrap_interval, calibration_test
+from skcalib.metrics._one_line import shown as shown_number
+
+
+def run_compare(args: argparse.Namespace) -> str:
+    """Compare calibrators; return what to print."""
+    check_ending(args.report, (".html", ".htm"))
+    check_ending(args.save, CALIBRATORS)
+    found = read(args)
+    test = found.test
+    X, y = found.scores, found.labels
+    assert y is not None
+    if y.size and (y == y[0]).all():
+        raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
+    rows: dict[str, Any] = {"cv": args.cv, "test": None, "input": found.input}
+    rows["classes"], rows["pos_label"] = found.classes, event_of(args.pos_label, y)
+    if test is not None:
+        X, y, rows["test"] = X[~test], y[~test], (X[test], y[test])
+    frame = compare_calibrators(
+        X,
+        y,
+        args.calibrators,
+        metrics=args.metrics,
+        n_jobs=args.jobs,
+        verbose=1 if sys.stderr.isatty() else 0,
+        n_resamples=args.resamples,
+        random_state=args.seed,
+        **rows,
+    )
+    chosen, sentence = verdict(frame)
+    data = open_rows(X, y, None, **rows)
+    calibrator = calibrators_by_name()[chosen]
+    before = predict_held_out(IdentityCalibrator(), data).pooled()
+    lines = [
+        describe(args.file, data, before, test is not None, args.cv),
+        columns_of(found, data.classes, data.event),
+        "",
+        in_columns(means_table(frame)),
+        "",
+        "gain over the identity [interval], * where it is no chance",
+        in_columns(gains_table(frame, metric_names(frame)[:1])),
+        *troubles(frame),
+        "",
+        sentence,
+    ]
+    # Fits of folds have been told above; what the fit of all rows adds is told here.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        after = predict_held_out(calibrator, data).pooled() if args.report else None
+        fit_rows = slice(None) if test is None else data.splits[0][0]
+        fitted = fit_calibrator(calibrator, data, fit_rows).calibrator_ if args.save else None
+    texts = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
+    lines += [f"{chosen}: {text}" for text in texts if text not in frame["warning"][chosen]]
+    if after is not None:
+        settings = {
+            "file": args.file,
+            "rows": f"{data.code.size:,}",
+            "classes": data.classes.size,
+            "scores": KINDS[data.kind],
+            "measured on": f"{before.code.size:,} rows, "
+            + ("those of the test split" if test is not None else f"{args.cv} stratified folds"),
+            "metrics": ", ".join(args.metrics),
+            "seed": args.seed,
+        }
+        title = f"Calibration of {Path(args.file).name}"
+        page = report_html(title, frame, chosen, sentence, before, after, settings)
+        Path(args.report).write_text(page, encoding="utf-8")
+        lines.append(f"report: {args.report}")
+    if fitted is not None:
+        save(fitted, args.save)
+        lines.append(f"calibrator ({chosen}): {args.save}")
+    return "\n".join(lines)
+
+
+def describe(file: str, data: HeldOutRows, before: Predictions, split: bool, cv: int) -> str:
+    """Say in a line what was measured, and how right and how sure the model is."""
+    score, predicted = top_label(before.P)
+    confidence = float(score.mean(dtype=np.float64))
+    accuracy = float((predicted == before.code).mean())
+    how = "those of the test split" if split else f"each in one of {cv} folds"
+    return (
+        f"{file}: {data.classes.size} classes, {KINDS[data.kind]}; {before.code.size:,} rows "
+        f"measured, {how}; accuracy {accuracy:.1%}, mean confidence {confidence:.1%}"
+    )
+
+
+def in_columns(rows: list[list[str]]) -> str:
+    """Write cells under one another; a row that is too wide is for the eyes to scroll."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([f"{first:<{widths[0]}}", *cells]).rstrip())
+    return "\n".join(lines)
+
+
+def run_measure(args: argparse.Namespace) -> str:
+    """Measure every error; return what to print."""
+    found = read(args)
+    X, y = found.scores, found.labels
+    assert y is not None
+    data = read_rows(
+        X, y, None, input=found.input, classes=found.classes, pos_label=event_of(args.pos_label, y)
+    )
+    rows = slice(None) if found.test is None else found.test
+    classes, event = data.classes, data.event
+    pos_label = None if event is None else classes.tolist()[event]
+    P = fit_calibrator(IdentityCalibrator(), data).predict_proba(data.scores[rows])
+    predictions = check_predictions(y[rows], P, None, classes, pos_label)
+    n, n_classes = predictions.P.shape
+    resamples = affordable_resamples(n, n_classes) if args.resamples is None else args.resamples
+    table = [["metric", "value", "95 % interval", "if calibrated", "p-value"]]
+    numbers = np.arange(n)
+    for measure in as_measures(list(ROW_LOSSES)):
+        mean = measure_resampled(measure, predictions, numbers, [])
+        zero = Measured(0.0, np.zeros(n))
+        value, low, high = paired_gain(measure, mean, zero, numbers, predictions.w, 0.95)
+        table.append([measure.name, f"{value:.4f}", f"[{low:.4f}, {high:.4f}]", "", ""])
+    for name in SCORERS:
+        if name == "neg_general_calibration_error":  # at its defaults, ECE
+            continue
+        metric = SCORERS[name]._score_func
+        keywords: dict[str, Any] = {
+            "n_resamples": resamples,
+            "random_state": args.seed,
+            "labels": classes,
+            "pos_label": pos_label,
+        }
+        interval = bootstrap_interval(metric, y[rows], P, **keywords)
+        chance = calibration_test(metric, y[rows], P, **keywords)
+        table.append(
+            [
+                name.removeprefix("neg_"),
+                f"{interval.estimate:.4f}",
+                f"[{interval.low:.4f}, {interval.high:.4f}]",
+                f"{chance.mean:.4f}",
+                shown_number(chance.pvalue, 1 / (1 + resamples)).removeprefix("="),
+            ]
+        )
+    which = "" if found.test is None else " of the test split"
+    return "\n".join(
+        [
+            f"{args.file}: {n:,} rows{which}, {n_classes} classes, {KINDS[data.kind]}",
+            columns_of(found, classes, event),
+            "",
+            in_columns(table),
+            "",
+            f"Intervals by {resamples} resamples of the rows. 'If calibrated': the mean of the "
+            "metric if every",
+            "probability were right, which is not 0; the p-value is that of the value under this.",
+        ]
+    )
+
+
+def run_apply(args: argparse.Namespace) -> str:
+    """Calibrate the scores of a file; return what to print."""
+    check_ending(args.output, (".npz", ".csv", ".parquet"))
+    calibrator = load(args.calibrator)
+    classes = np.asarray(calibrator.classes_)
+    found = read(args, classes)
+    # In two dimensions, so that a wrong number of columns is said as such.
+    X = found.scores.reshape(len(found.scores), -1)
+    if found.classes is not None and X.shape[1] > 1:
+        X = X[:, places(classes, found.classes)]
+    event = None
+    if X.shape[1] == 1 and classes.size == 2:
+        pos_label = event_of(args.pos_label, classes)
+        event = read_event(classes, classes, pos_label, name="y", X="X").column
+        if calibrator.n_features_in_ == 2:
+            pair = two_columns(X, calibrator.input_)
+            X = pair if event == 1 else pair[:, ::-1]
+        elif event == 0:
+            raise ValueError(
+                f"--pos-label {args.pos_label}: the calibrator was fitted on one column, the score "
+                f"of {classes[1]}"
+            )
+    P = calibrator.predict_proba(X)
+    write_predictions(args.output, P, classes, found)
+    return (
+        f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities\n"
+        + columns_of(found, classes, event)
+    )
+
+
+def written(args: argparse.Namespace) -> list[str]:
+    """Return the other files that a command names, each to be named by what is wrong with it."""
+    names = ("report", "save", "output", "calibrator")
+    return [path for name in names if (path := getattr(args, name, None))]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 if it worked, 2 and a line on stderr if not."""
+    args = make_parser().parse_args(arguments)
+    run = {"compare": run_compare, "measure": run_measure, "apply": run_apply}[args.command]
+    try:
+        printed = run(args)
+    except (OSError, ValueError, TypeError, ImportError, zipfile.BadZipFile, zlib.error) as error:
+        where = getattr(error, "filename", None) or args.file
+        reason = getattr(error, "strerror", None) or in_file_words(
+            str(error), args.file, args.labels
+        )
+        named = [p for p in (args.file, *written(args)) if reason.startswith(p)]
+        text = " ".join((reason if named else f"{where}: {reason}").split())
+        sys.stderr.write(f"python -m skcalib {args.command}: error: {text}\n")
+        return 2
+    sys.stdout.write(printed + "\n")
+    return 0

@@ -1,0 +1,1 @@
+"""Every calibrator by every metric, on rows that it has not seen."""

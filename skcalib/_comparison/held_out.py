@@ -1,0 +1,256 @@
+"""Probabilities of a calibrator for rows that it was not fitted on."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils.metaestimators import available_if
+
+from skcalib._arrays.types import FloatArray, Kind
+from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
+from skcalib._validation.event import class_column, read_event
+from skcalib._validation.keywords import check_option
+from skcalib._validation.labels import check_classes, check_labels, encode_labels, name_columns
+from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.scores import (
+    Survey,
+    as_columns,
+    as_matrix,
+    check_kind,
+    check_possible,
+    reading,
+    resolve_kind,
+)
+from skcalib._validation.weights import check_lengths, check_weight, drop_weightless
+
+
+class HeldOutRows(NamedTuple):
+    """Scores and labels behind the door, and which rows are fitted on and which measured.
+
+    ``scores (n, K)``; ``code (n,)`` columns of the true classes; ``w (n,)`` weights, all above 0,
+    None if none were given; ``splits``, pairs of row numbers (fitted on, measured); ``event``,
+    the column of the one event that is measured, None for all classes.
+    """
+
+    scores: FloatArray
+    kind: Kind
+    code: NDArray[np.intp]
+    classes: NDArray[Any]
+    w: NDArray[np.float64] | None
+    splits: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+    event: int | None = None
+
+    def measured(self) -> NDArray[np.intp]:
+        """Return the measured rows of all splits, one after the other."""
+        return np.concatenate([test for _, test in self.splits])
+
+
+class HeldOutFit(NamedTuple):
+    """Predictions for the measured rows of each split, and the seconds that each fit took."""
+
+    folds: list[Predictions]
+    seconds: list[float]
+
+    def pooled(self) -> Predictions:
+        """Return the predictions of all splits as one."""
+        if len(self.folds) == 1:
+            return self.folds[0]
+        P, code, w, classes, event = zip(*self.folds, strict=True)
+        return Predictions(
+            np.concatenate(P), np.concatenate(code), np.concatenate(w), classes[0], event[0]
+        )
+
+
+class ScoresAsGiven(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose answer is its input: scores ``(n, K)`` of a given kind.
+
+    It lets whatever asks a classifier for its scores have those that are there already.
+    """
+
+    def __init__(self, classes: NDArray[Any], kind: Kind) -> None:
+        self.classes = classes
+        self.kind = kind
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Sorted labels of the columns."""
+        return self.classes
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: ARG002
+        """Do nothing."""
+        return self
+
+    @available_if(lambda self: self.kind == "logits")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: FloatArray) -> FloatArray:
+        """Return the logits."""
+        return X
+
+    @available_if(lambda self: self.kind == "proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: FloatArray) -> FloatArray:
+        """Return the probabilities."""
+        return X
+
+    def predict(self, X: FloatArray) -> NDArray[Any]:
+        """Return the label of the largest score, the lowest column on ties."""
+        return self.classes[X.argmax(axis=1)]
+
+
+def open_rows(
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    *,
+    cv: Any,
+    test: tuple[Any, ...] | None,
+    input: str,
+    classes: ArrayLike | None,
+    pos_label: Any = None,
+) -> HeldOutRows:
+    """Check everything once; rows of weight 0 are left out before the folds are made."""
+    data = read_rows(
+        X, y, sample_weight, test=test, input=input, classes=classes, pos_label=pos_label
+    )
+    if test is not None:
+        return data
+    return data._replace(splits=_folds(cv, data.scores, data.classes[data.code]))
+
+
+def read_rows(
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    *,
+    test: tuple[Any, ...] | None = None,
+    input: str,
+    classes: ArrayLike | None,
+    pos_label: Any = None,
+) -> HeldOutRows:
+    """Check rows, without folds: the one split is that of the test rows, if there are any."""
+    check_option("input", input, ("auto", "logits", "proba"))
+    S, found, labels, w, known = _open(X, y, sample_weight, classes, input, "X", "y")
+    kind = resolve_kind(S, found, input)
+    columns = as_columns(S, found, kind, input)
+    n_fit = int((w > 0).sum())
+    weighted = sample_weight is not None
+    if test is not None:
+        if not isinstance(test, tuple | list) or len(test) not in (2, 3):
+            raise ValueError("test must be (X, y) or (X, y, sample_weight) of rows to measure on.")
+        X_test, y_test, given = (*test, None)[:3]
+        S_test, found_test, labels_test, w_test, _ = _open(
+            X_test, y_test, given, known if classes is None else classes, kind, "test X", "test y"
+        )
+        certain = kind == "logits" and not found.is_simplex
+        check_kind(S_test, found_test, kind, certain, "test X")
+        columns_test = as_columns(S_test, found_test, kind, name="test X")
+        if columns_test.shape[1] != columns.shape[1]:
+            raise ValueError(
+                f"test X has scores of {columns_test.shape[1]} classes but X of "
+                f"{columns.shape[1]}: they must be of the same."
+            )
+        columns = np.concatenate([columns, columns_test])
+        labels = check_labels([*labels.tolist(), *labels_test.tolist()])
+        w = np.concatenate([w, w_test])
+        weighted = weighted or given is not None
+    event: int | None = None
+    if S.shape[1] == 1:
+        read = read_event(labels, known, pos_label, name="y", argument="classes", X="X")
+        known, event = read.classes, read.column
+        code = np.where(read.hit, event, 1 - event)
+        columns = columns if event == 1 else columns[:, ::-1]
+    else:
+        code, known = encode_labels(labels, columns.shape[1], known)
+        event = None if pos_label is None else class_column(pos_label, known, "pos_label")
+    columns, code, w = drop_weightless(columns, code, w)
+    splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]
+    return HeldOutRows(columns, kind, code, known, w if weighted else None, splits, event)
+
+
+class _Opened(NamedTuple):
+    S: FloatArray
+    found: Survey
+    labels: NDArray[Any]
+    w: NDArray[np.float64]
+    classes: ArrayLike | None  # sorted, as the columns of S; None where nothing says them
+
+
+def _open(
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    classes: ArrayLike | None,
+    input: str,
+    X_name: str,
+    y_name: str,
+) -> _Opened:
+    labels = check_labels(y, y_name)
+    named, known = name_columns(X, labels, classes, name=X_name, sort=True)
+    S = as_matrix(named, X_name)
+    if known is classes is not None:  # not read by name: `classes` say the order of the columns
+        given = check_classes(classes, max(S.shape[1], 2), "classes")
+        order = np.argsort(given)
+        if S.shape[1] > 1 and (order != np.arange(order.size)).any():
+            S = S[:, order]
+        known = given[order]
+    found = check_possible(S, X_name, input)
+    check_lengths(labels, S, y_name, X_name)
+    return _Opened(S, found, labels, check_weight(sample_weight, S.shape[0]), known)
+
+
+def _folds(
+    cv: Any, S: FloatArray, labels: NDArray[Any]
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    with warnings.catch_warnings():
+        # A class with fewer rows than folds is missing from some: every calibrator knows that.
+        warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
+        with reading("cv", None, "pass a number of folds, a splitter or (train, test) rows"):
+            checked = check_cv(cv, labels, classifier=True)
+        most = np.unique(labels, return_counts=True)[1].max()
+        if isinstance(cv, int) and most < cv:
+            raise ValueError(
+                f"cv={cv} but no class has more than {most} rows: pass fewer folds, a splitter "
+                "such as KFold(5, shuffle=True), or test rows."
+            )
+        rows = np.arange(labels.size)
+        with reading("cv", None, "pass a number of folds, a splitter or (train, test) rows"):
+            splits = [(rows[train], rows[test]) for train, test in checked.split(S, labels)]
+    if not splits:
+        raise ValueError("cv gives no folds; pass a number of folds, a splitter or test rows.")
+    return splits
+
+
+def fit_calibrator(calibrator: Any, data: HeldOutRows, rows: Any = slice(None)) -> Any:
+    """Fit a clone of a calibrator, or of any classifier, on some of the rows."""
+    scores = FrozenEstimator(ScoresAsGiven(data.classes, data.kind))
+    response = "decision_function" if data.kind == "logits" else "predict_proba"
+    joined = CalibratedClassifier(scores, calibrator, response_method=response)
+    with config_context(enable_metadata_routing=False):  # weights go to whatever takes them
+        return joined.fit(
+            data.scores[rows],
+            data.classes[data.code[rows]],
+            sample_weight=None if data.w is None else data.w[rows],
+        )
+
+
+def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
+    """Fit on the one part of each split and predict the other."""
+    folds, seconds = [], []
+    for train, test in data.splits:
+        start = time.perf_counter()
+        fitted = fit_calibrator(calibrator, data, train)
+        seconds.append(time.perf_counter() - start)
+        P = fitted.predict_proba(data.scores[test])
+        weight = None if data.w is None else data.w[test]
+        checked = check_predictions(data.classes[data.code[test]], P, weight, data.classes)
+        folds.append(checked._replace(event=data.event))
+    return HeldOutFit(folds, seconds)

@@ -1,0 +1,1 @@
+"""Formulas written in the array API, which metrics, losses and temperature scaling share."""

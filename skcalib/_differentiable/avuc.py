@@ -1,0 +1,197 @@
+r"""Accuracy versus uncertainty: whether a model is certain where it is right.
+
+With confidence c, entropy h in nats, weights normalised to :math:`\sum_i w_i = 1`, and rows
+sorted by accurate or inaccurate (A, I) and by certain or uncertain (C, U),
+
+.. math:: \mathrm{AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big)
+                        = -\log \frac{n_{AC} + n_{IU}}{n_{AC} + n_{AU} + n_{IC} + n_{IU}} .
+
+Hard form, certain where :math:`h < \kappa`: each row adds :math:`w` times c (accurate) or
+1 - c (inaccurate), times :math:`1 - \tanh h` (certain) or :math:`\tanh h` (uncertain), to its one
+sum. Soft form, with :math:`h^* = h / \log K` and
+:math:`t = \mathrm{logistic}\big(\frac{1}{T} \log \frac{h^* (1 - \kappa)}{(1 - h^*) \kappa}\big)`:
+each row adds :math:`w\, t \tanh h` to the uncertain and :math:`w (1 - t)(1 - \tanh h)` to the
+certain sum of its accuracy.
+
+The logarithm is clipped where every logarithm of the package is, so that no batch, however wrong
+and certain, costs more than 27.6. Values are written in the operations of the array API alone;
+gradients for NumPy stand beside them. Conditions are written so that NaN takes the branch that
+computes with it: an entropy of NaN gives a loss of NaN.
+
+References
+----------
+Krishnan, Tickoo (2020). Improving model calibration with accuracy versus uncertainty
+optimization. NeurIPS.
+
+Karandikar, Cain, Tran, Lakshminarayanan, Shlens, Mozer, Roelofs (2021). Soft Calibration
+Objectives for Neural Networks. NeurIPS, equations (13)-(16).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.types import Float64Array
+from skcalib._scores.softmax import LOG_PROBA_MIN
+
+# The normalised entropy stays this far from 0 and 1, where the soft threshold has its poles.
+ENTROPY_MARGIN = 1e-12
+
+
+def entropy(P: Any, xp: Any = np) -> Any:
+    """Entropy of each row of probabilities ``P (n, K)`` in nats, ``(n,)``; 0 log 0 is 0."""
+    return -xp.sum(P * xp.log(xp.where(P <= 0.0, 1.0, P)), axis=1)
+
+
+def avuc(
+    confidence: Any, entropy: Any, hit: Any, w: Any, *, threshold: float = 0.5, xp: Any = np
+) -> Any:
+    """Hard AvUC.
+
+    Parameters
+    ----------
+    confidence, entropy : array of shape (n,)
+        Largest probability and entropy in nats of each row.
+    hit : array of shape (n,)
+        Booleans.
+    w : array of shape (n,)
+        Weights, not all 0, in the precision of the sums.
+    threshold : float
+        A row is certain if its entropy in nats is below it.
+    xp : namespace
+        NumPy, or the array API namespace of the arrays.
+
+    Returns
+    -------
+    loss : 0-d array
+    """
+    certain = entropy < threshold
+    calm = xp.tanh(entropy)
+    amount = xp.where(hit, confidence, 1.0 - confidence) * xp.where(certain, 1.0 - calm, calm)
+    share = w / xp.sum(w)
+    good = xp.sum(share * xp.where(hit == certain, amount, 0.0))
+    bad = xp.sum(share * xp.where(hit == certain, 0.0, amount))
+    return _close(good, bad, xp)
+
+
+def avuc_gradient(
+    confidence: Float64Array,
+    entropy: Float64Array,
+    hit: NDArray[np.bool_],
+    w: Float64Array,
+    *,
+    threshold: float = 0.5,
+) -> tuple[float, Float64Array, Float64Array]:
+    """Return the hard AvUC and its derivatives in each confidence and each entropy."""
+    certain = entropy < threshold
+    calm = np.tanh(entropy)
+    by_accuracy = np.where(hit, confidence, 1.0 - confidence)
+    by_certainty = np.where(certain, 1.0 - calm, calm)
+    share = w / w.sum()
+    amount = share * by_accuracy * by_certainty
+    good = float(amount[hit == certain].sum())
+    bad = float(amount[hit != certain].sum())
+    by_good, by_bad = _slopes_of_close(good, bad)
+    into = share * np.where(hit == certain, by_good, by_bad)
+    in_confidence = into * by_certainty * np.where(hit, 1.0, -1.0)
+    in_entropy = into * by_accuracy * np.where(certain, -1.0, 1.0) * (1.0 - calm * calm)
+    return float(_close(np.float64(good), np.float64(bad), np)), in_confidence, in_entropy
+
+
+def soft_avuc(
+    entropy: Any,
+    hit: Any,
+    w: Any,
+    *,
+    n_classes: int,
+    kappa: float = 0.5,
+    temperature: float = 1.0,
+    xp: Any = np,
+) -> Any:
+    """Soft AvUC.
+
+    Parameters
+    ----------
+    entropy : array of shape (n,)
+        Entropy of each row in nats.
+    hit : array of shape (n,)
+        Booleans.
+    w : array of shape (n,)
+        Weights, not all 0, in the precision of the sums.
+    n_classes : int
+        K; the entropy is divided by log K before it meets the threshold.
+    kappa : float
+        In (0, 1): the normalised entropy that is half uncertain.
+    temperature : float
+        T > 0; the threshold becomes sharp as it tends to 0.
+    xp : namespace
+        NumPy, or the array API namespace of the arrays.
+
+    Returns
+    -------
+    loss : 0-d array
+    """
+    t = _soft_uncertainty(entropy / math.log(n_classes), kappa, temperature, xp)
+    calm = xp.tanh(entropy)
+    certain, uncertain = (1.0 - t) * (1.0 - calm), t * calm
+    share = w / xp.sum(w)
+    good = xp.sum(share * xp.where(hit, certain, uncertain))
+    bad = xp.sum(share * xp.where(hit, uncertain, certain))
+    return _close(good, bad, xp)
+
+
+def soft_avuc_gradient(
+    entropy: Float64Array,
+    hit: NDArray[np.bool_],
+    w: Float64Array,
+    *,
+    n_classes: int,
+    kappa: float = 0.5,
+    temperature: float = 1.0,
+) -> tuple[float, Float64Array]:
+    """Return the soft AvUC and its derivative in each entropy."""
+    h = entropy / math.log(n_classes)
+    inside = (h > ENTROPY_MARGIN) & (h < 1.0 - ENTROPY_MARGIN)
+    pole = np.where(inside, h * (1.0 - h), 1.0)
+    t = _soft_uncertainty(h, kappa, temperature, np)
+    dt = inside * t * (1.0 - t) / (temperature * pole * math.log(n_classes))
+    calm = np.tanh(entropy)
+    dcalm = 1.0 - calm * calm
+    certain, uncertain = (1.0 - t) * (1.0 - calm), t * calm
+    share = w / w.sum()
+    good = float(share @ np.where(hit, certain, uncertain))
+    bad = float(share @ np.where(hit, uncertain, certain))
+    by_good, by_bad = _slopes_of_close(good, bad)
+    by_certain = np.where(hit, by_good, by_bad)
+    by_uncertain = np.where(hit, by_bad, by_good)
+    slope = by_uncertain * (dt * calm + t * dcalm)
+    slope -= by_certain * (dt * (1.0 - calm) + (1.0 - t) * dcalm)
+    return float(_close(np.float64(good), np.float64(bad), np)), share * slope
+
+
+def _soft_uncertainty(h: Any, kappa: float, temperature: float, xp: Any) -> Any:
+    """Return the soft threshold t of normalised entropies."""
+    # 1 - 1e-12 is 1 in single precision.
+    margin = max(ENTROPY_MARGIN, float(xp.finfo(h.dtype).eps))
+    h = xp.where(h <= margin, margin, h)
+    h = xp.where(h >= 1.0 - margin, 1.0 - margin, h)
+    odds = xp.log(h) - xp.log1p(-h) + math.log((1.0 - kappa) / kappa)
+    return 0.5 + 0.5 * xp.tanh(odds / (2.0 * temperature))  # logistic, without overflow
+
+
+def _close(good: Any, bad: Any, xp: Any) -> Any:
+    """Minus the log of good / (good + bad), clipped; nothing good is as bad as can be."""
+    least = math.exp(LOG_PROBA_MIN)
+    nothing = good <= least * (good + bad)
+    return xp.where(nothing, -LOG_PROBA_MIN, xp.log1p(bad / xp.where(nothing, 1.0, good)))
+
+
+def _slopes_of_close(good: float, bad: float) -> tuple[float, float]:
+    """Return the derivatives of the closing logarithm in the good and in the bad sum."""
+    if not good > math.exp(LOG_PROBA_MIN) * (good + bad):
+        return 0.0, 0.0
+    return -bad / (good * (good + bad)), 1.0 / (good + bad)

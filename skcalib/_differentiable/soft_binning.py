@@ -1,0 +1,351 @@
+r"""The soft-binned calibration error: one formula for metric, loss and temperature.
+
+A score s belongs to every one of B bins, most to those whose centre is near. With
+:math:`\xi_b = (b - 1/2) / B` and weights normalised to :math:`\sum_i w_i = 1`,
+
+.. math:: u_{ib} = \mathrm{softmax}_b\big(-(s_i - \xi_b)^2 / T\big), \qquad
+          S_b = \sum_i w_i u_{ib}, \qquad
+          \mathrm{acc}_b = \frac{1}{S_b} \sum_i w_i u_{ib} t_i, \qquad
+          \mathrm{conf}_b = \frac{1}{S_b} \sum_i w_i u_{ib} s_i,
+
+.. math:: \mathrm{bin} = \Big(\sum_b S_b |\mathrm{acc}_b - \mathrm{conf}_b|^q\Big)^{1/q}, \qquad
+          \mathrm{label} = \Big(\sum_{ib} w_i u_{ib} |\mathrm{acc}_b - s_i|^q\Big)^{1/q}.
+
+The class-wise error is the mean over classes of the q-th powers, below one root.
+
+The value is written in the operations of the array API alone, so that a tensor library
+differentiates it; the gradient for NumPy stands beside it. Conditions are written so that NaN
+takes the branch that computes with it: a score of NaN gives an error of NaN. As T tends to 0 the
+bins become even ones with sharp edges.
+
+References
+----------
+Karandikar, Cain, Tran, Lakshminarayanan, Shlens, Mozer, Roelofs (2021). Soft Calibration
+Objectives for Neural Networks. NeurIPS, equations (8)-(12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.blocks import column_blocks, row_blocks
+from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.types import Float64Array
+from skcalib._validation.norm import MeanNorm, exponent
+
+Kind = Literal["bin", "label"]
+
+
+def soft_binned_error(
+    score: Any,
+    hit: Any,
+    w: Any,
+    *,
+    n_bins: int = 15,
+    temperature: float = 0.01,
+    kind: Kind = "bin",
+    norm: MeanNorm = "l2",
+    xp: Any = np,
+) -> Any:
+    """Soft-binned calibration error of a binary problem.
+
+    Parameters
+    ----------
+    score : array of shape (n,)
+        Scores in [0, 1].
+    hit : array of shape (n,)
+        Booleans.
+    w : array of shape (n,)
+        Weights, not all 0, in the precision of the sums.
+    n_bins : int
+    temperature : float
+        T > 0, in units of squared score.
+    kind : {"bin", "label"}
+        Gap between accuracy and confidence of a bin, or between accuracy and each score in it.
+    norm : {"l1", "l2"} or float
+    xp : namespace
+        NumPy, or the array API namespace of the arrays.
+
+    Returns
+    -------
+    error : 0-d array
+    """
+    q = exponent(norm)
+    power = _power_of_error(score, hit, w, n_bins, temperature, kind, q, xp)
+    return _root(power, q, xp)
+
+
+def soft_binned_gradient(
+    score: NDArray[np.floating],
+    hit: NDArray[np.bool_],
+    w: Float64Array,
+    *,
+    n_bins: int = 15,
+    temperature: float = 0.01,
+    kind: Kind = "bin",
+    norm: MeanNorm = "l2",
+) -> tuple[float, Float64Array]:
+    """Return the error and its derivative in each score, ``(n,)``; parameters as above.
+
+    At an error of 0, and under "l1" at a gap of 0, the derivative is 0.
+    """
+    q = exponent(norm)
+    power, gradient = _power_gradient(score, hit, w, n_bins, temperature, kind, q)
+    return float(_root(power, q, np)), _root_slope(float(power), q) * gradient
+
+
+def classwise_soft_binned_error(
+    P: Any,
+    true: Any,
+    w: Any,
+    *,
+    n_bins: int = 15,
+    temperature: float = 0.01,
+    kind: Kind = "bin",
+    norm: MeanNorm = "l2",
+    xp: Any = np,
+) -> Any:
+    """Soft-binned calibration error of each class against the rest, closed over the classes.
+
+    Parameters
+    ----------
+    P : array of shape (n, K)
+        Probabilities.
+    true : array of shape (n, K)
+        Booleans: whether a column is the row's class.
+    w, n_bins, temperature, kind, norm, xp
+        As in `soft_binned_error`.
+
+    Returns
+    -------
+    error : 0-d array
+    """
+    q, (n, n_classes) = exponent(norm), P.shape
+    blocks = list(column_blocks(n * n_bins, n_classes))
+    if xp is np:
+
+        def power_of_block(block: slice) -> Any:
+            score, hit = _rows_of_classes(P, true, block)
+            return _power_of_error(score, hit, w, n_bins, temperature, kind, q, np).sum()
+
+        total = sum(map_blocks(power_of_block, blocks, at_a_time=1))
+    else:
+        # What the gradient of a block of classes needs is computed again when it is taken:
+        # memberships of all classes at once would be K B numbers for each row.
+        from torch.utils.checkpoint import checkpoint
+
+        power = partial(
+            _power_of_error, n_bins=n_bins, temperature=temperature, kind=kind, q=q, xp=xp
+        )
+        sizes = [block.stop - block.start for block in blocks]
+        total = 0.0
+        for score, hit in zip(P.T.split(sizes), true.T.split(sizes), strict=True):
+            each = checkpoint(power, score, hit, w, use_reentrant=False, preserve_rng_state=False)
+            total = total + xp.sum(each)
+    return _root(total / n_classes, q, xp)
+
+
+def classwise_soft_binned_gradient(
+    P: NDArray[np.floating],
+    true: NDArray[np.bool_],
+    w: Float64Array,
+    *,
+    n_bins: int = 15,
+    temperature: float = 0.01,
+    kind: Kind = "bin",
+    norm: MeanNorm = "l2",
+) -> tuple[float, Float64Array]:
+    """Return the error and its derivative in each probability, ``(n, K)``; parameters as above."""
+    q, (n, n_classes) = exponent(norm), P.shape
+    gradient = np.empty((n, n_classes))
+
+    def power_of_block(block: slice) -> float:
+        score, hit = _rows_of_classes(P, true, block)
+        power, slope = _power_gradient(score, hit, w, n_bins, temperature, kind, q)
+        gradient[:, block] = slope.T
+        return float(power.sum())
+
+    blocks = column_blocks(n * n_bins, n_classes)
+    mean = sum(map_blocks(power_of_block, blocks, at_a_time=1)) / n_classes
+    gradient *= _root_slope(mean, q) / n_classes
+    return float(_root(np.float64(mean), q, np)), gradient
+
+
+def _rows_of_classes(
+    P: NDArray[np.floating], true: NDArray[np.bool_], block: slice
+) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
+    """Scores and hits of a block of classes, ``(m, n)``, each class in a row."""
+    return np.ascontiguousarray(P[:, block].T), np.ascontiguousarray(true[:, block].T)
+
+
+# ------------------------------------------------- one problem (n,), or m of the same rows (m, n)
+
+
+def _power_of_error(
+    score: Any,
+    hit: Any,
+    w: Any,
+    n_bins: int,
+    temperature: float,
+    kind: Kind,
+    q: float,
+    xp: Any,
+) -> Any:
+    """Return the q-th power of the error of each problem."""
+    share = w / xp.sum(w)
+    centres = _centres(share, n_bins, xp)
+    mass, hits, surplus = _bin_sums(score, hit, share, centres, temperature, xp)
+    divisor = _divisor(mass, xp)
+    if kind == "bin":
+        return xp.sum(mass * _cost(surplus / divisor, q, xp), axis=-1)
+    accuracy = hits / divisor
+    total = 0.0
+    for rows in _row_blocks(score, n_bins):
+        s = score[..., rows]
+        U = _members(s, centres, temperature, xp)
+        gap = accuracy[..., None, :] - s[..., None]
+        total = total + xp.sum(share[rows] * xp.sum(U * _cost(gap, q, xp), axis=-1), axis=-1)
+    return total
+
+
+def _power_gradient(
+    score: NDArray[np.floating],
+    hit: NDArray[np.bool_],
+    w: Float64Array,
+    n_bins: int,
+    temperature: float,
+    kind: Kind,
+    q: float,
+) -> tuple[Float64Array, Float64Array]:
+    """Return the q-th power of the error and its derivative in each score."""
+    share = w / w.sum()
+    centres = _centres(share, n_bins, np)
+    mass, hits, surplus = _bin_sums(score, hit, share, centres, temperature, np)
+    divisor = _divisor(mass, np)
+    filled = mass == divisor
+    gradient = np.empty(score.shape)
+    blocks = list(_row_blocks(score, n_bins))
+    if kind == "bin":
+        gap = surplus / divisor
+        cost = _cost(gap, q, np)
+        power = (mass * cost).sum(axis=-1)
+        by_surplus, by_mass = filled * _cost_slope(gap, q), filled * (1 - q) * cost
+        for rows in blocks:
+            s = score[..., rows, None].astype(np.float64)
+            U = _members(score[..., rows], centres, temperature, np)
+            into = by_surplus[..., None, :] * (hit[..., rows, None] - s) + by_mass[..., None, :]
+            into *= _slopes(U, centres, temperature)
+            gradient[..., rows] = into.sum(axis=-1) - (U @ by_surplus[..., None])[..., 0]
+    else:
+        accuracy = (hits / divisor)[..., None, :]
+        by_accuracy, power = np.zeros(mass.shape), np.zeros(mass.shape[:-1])
+        for rows in blocks:
+            U = _members(score[..., rows], centres, temperature, np)
+            gap = accuracy - score[..., rows, None]
+            power += (U * _cost(gap, q, np)).sum(axis=-1) @ share[rows]
+            by_accuracy += share[rows] @ (U * _cost_slope(gap, q))
+        by_accuracy = (by_accuracy * filled / divisor)[..., None, :]
+        for rows in blocks:
+            U = _members(score[..., rows], centres, temperature, np)
+            gap = accuracy - score[..., rows, None]
+            into = _cost(gap, q, np) + by_accuracy * (hit[..., rows, None] - accuracy)
+            into *= _slopes(U, centres, temperature)
+            gradient[..., rows] = into.sum(axis=-1) - (U * _cost_slope(gap, q)).sum(axis=-1)
+    gradient *= share
+    return power, gradient
+
+
+def _centres(like: Any, n_bins: int, xp: Any) -> Any:
+    """Centres of even bins of [0, 1], ``(B,)``, of the type and on the device of `like`."""
+    values = [(b + 0.5) / n_bins for b in range(n_bins)]
+    place = {} if xp is np else {"device": like.device}
+    return xp.asarray(values, dtype=like.dtype, **place)
+
+
+def _members(score: Any, centres: Any, temperature: float, xp: Any) -> Any:
+    """Memberships ``(..., n, B)``, each row summing to 1."""
+    distance = score[..., None] - centres
+    U = distance * distance / -temperature
+    U = xp.exp(U - xp.max(U, axis=-1, keepdims=True))
+    return U / xp.sum(U, axis=-1, keepdims=True)
+
+
+def _slopes(U: Float64Array, centres: Float64Array, temperature: float) -> Float64Array:
+    """Return the derivatives of the memberships in the score, ``(..., n, B)``."""
+    slopes = U * (centres - (U @ centres)[..., None])
+    slopes *= 2.0 / temperature
+    return slopes
+
+
+def _bin_sums(
+    score: Any, hit: Any, share: Any, centres: Any, temperature: float, xp: Any
+) -> tuple[Any, Any, Any]:
+    """Sum share, share of hits and share of (hit - score) over each soft bin, ``(..., B)``."""
+    hits = xp.where(hit, share, 0.0)
+    parts = (share, hits, hits - share * score)
+    sums: list[Any] = [0.0, 0.0, 0.0]
+    for rows in _row_blocks(score, centres.shape[0]):
+        U = _members(score[..., rows], centres, temperature, xp)
+        sums = [
+            total + _weighted_sum(part[..., rows], U, xp)
+            for total, part in zip(sums, parts, strict=True)
+        ]
+    return sums[0], sums[1], sums[2]
+
+
+def _weighted_sum(weight: Any, U: Any, xp: Any) -> Any:
+    """Sum ``weight (..., n)`` times ``U (..., n, B)`` over the rows, ``(..., B)``."""
+    if xp is np:
+        return (weight[..., None, :] @ U)[..., 0, :]
+    # Tensor libraries take products of matrices in half precision under autocast, and with ten
+    # bits where TF32 is allowed; sums they do not.
+    return xp.sum(weight[..., None] * U, axis=-2)
+
+
+def _row_blocks(score: Any, n_bins: int) -> Iterator[slice]:
+    """Blocks of rows, so that memberships of all problems in all bins stay in the cache."""
+    n_problems = score.shape[0] if score.ndim == 2 else 1
+    return row_blocks(score.shape[-1], n_problems * n_bins)
+
+
+def _divisor(mass: Any, xp: Any) -> Any:
+    """Return the mass of each bin, with 1 in place of nothing.
+
+    A mass so small that its reciprocal overflows adds nothing to the error and counts as none.
+    """
+    return xp.where(mass <= float(xp.finfo(mass.dtype).smallest_normal), 1.0, mass)
+
+
+def _cost(gap: Any, q: float, xp: Any) -> Any:
+    """Return the q-th power of the size of each gap."""
+    if q == 2:
+        return gap * gap
+    return xp.abs(gap) if q == 1 else xp.abs(gap) ** q
+
+
+def _cost_slope(gap: Float64Array, q: float) -> Float64Array:
+    """Return the derivative of the cost in each gap; 0 at a gap of 0."""
+    if q == 2:
+        return 2.0 * gap
+    return np.sign(gap) if q == 1 else q * np.sign(gap) * np.abs(gap) ** (q - 1)
+
+
+def _root(power: Any, q: float, xp: Any) -> Any:
+    """Return the q-th root, whose derivative at 0 is 0, not infinite."""
+    if q == 1:
+        return power
+    zero = power <= 0.0
+    base = xp.where(zero, 1.0, power)
+    return xp.where(zero, 0.0, xp.sqrt(base) if q == 2 else base ** (1 / q))
+
+
+def _root_slope(power: float, q: float) -> float:
+    """Return the derivative of the q-th root."""
+    if q == 1:
+        return 1.0
+    return float(power ** (1 / q - 1) / q) if power > 0.0 else 0.0

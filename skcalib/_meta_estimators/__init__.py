@@ -1,0 +1,1 @@
+"""Calibrators joined to scikit-learn classifiers."""

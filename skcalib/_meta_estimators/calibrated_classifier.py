@@ -1,0 +1,436 @@
+"""A classifier and its calibrator, fitted together on scores of rows not seen."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import BaseCrossValidator, check_cv
+from sklearn.utils import get_tags, indexable
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from skcalib._arrays.types import FloatArray
+from skcalib._meta_estimators.out_of_fold import (
+    ScoredRows,
+    TrainingData,
+    fit_calibrator,
+    one_response,
+    readable_scores,
+    score_fold,
+    score_out_of_fold,
+    score_rows,
+    weight_keyword,
+)
+from skcalib._scores.responses import (
+    RESPONSES,
+    align_columns,
+    choose_response,
+    class_scores,
+    response_kind,
+)
+from skcalib._validation.keywords import shown
+from skcalib._validation.labels import check_labels
+from skcalib._validation.scores import reading
+from skcalib._validation.weights import check_weight
+from skcalib.calibrators import TemperatureScaling
+from skcalib.calibrators._names import calibrators_by_name
+
+
+def _resolve(calibrator: Any) -> Any:
+    """Return the calibrator that None or a name stands for; any other as it is."""
+    if calibrator is None:
+        return TemperatureScaling()
+    if not isinstance(calibrator, str):
+        return calibrator
+    named = calibrators_by_name()
+    if calibrator not in named:
+        raise ValueError(
+            f"calibrator={calibrator!r} is the name of no calibrator; pass one of "
+            f"{', '.join(named)}, or a calibrator."
+        )
+    return named[calibrator]
+
+
+class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""A classifier whose probabilities are mended by a calibrator.
+
+    .. math:: Q(x) = g(z(x)), \qquad
+              \bar Q(x) = \frac{1}{F} \sum_{f=1}^{F} g_f(z_f(x)) \text{ for an ensemble}
+
+    with z the scores of the classifier and g the calibrator, fitted on scores of rows that the
+    classifier did not see.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier, or a pipeline that ends with one. ``FrozenEstimator(fitted)`` is not fitted
+        again: the calibrator is fitted on all rows given to ``fit``, which should be others than
+        the classifier was fitted on. Any other is cloned and fitted in cross-validation.
+    calibrator : estimator or str, default=None
+        A calibrator of this package or any classifier, which then is fitted on scores as
+        features; or the name of one at its defaults, as in `compare_calibrators`: "auto",
+        "temperature", "isotonic", ...; None means :class:`TemperatureScaling`. To set or search
+        its parameters (``calibrator__objective``), pass the calibrator: None and a name have none.
+        A calibrator of this package, also within a pipeline or a search, is told what it gets if
+        its `input` is "auto", and the classes if its `classes` is None.
+    cv : int, splitter, iterable of (train, test) or None, default=None
+        Folds; None means 5 stratified ones. They may overlap or leave rows out. Not used with a
+        frozen estimator.
+    ensemble : bool, default=False
+        False: one calibrator, fitted on the out-of-fold scores of all folds, for an estimator
+        refitted on all rows. True: an estimator and a calibrator for each fold, and the mean of
+        their probabilities. Not used with a frozen estimator.
+    response_method : str, default="auto"
+        "decision_function", "predict_proba", "predict_log_proba" or "auto": what to ask
+        the estimator; "auto" is `decision_function` if there is one, else
+        `predict_proba`. All but `predict_proba` are taken as logits.
+    n_jobs : int, default=None
+        Folds fitted at the same time, as in joblib.
+    verbose : int, default=0
+        Progress over the folds, as in joblib.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Sorted labels.
+    estimator_ : estimator
+        The fitted classifier, unless `ensemble`.
+    calibrator_ : estimator
+        The fitted calibrator, unless `ensemble`.
+    pairs_ : list of (estimator, calibrator)
+        The fitted pairs, one for each fold, if `ensemble`.
+    response_method_ : str
+        The method that is asked.
+
+    See Also
+    --------
+    ClassifierScores : The scores alone, for a pipeline that ends with a calibrator.
+
+    Notes
+    -----
+    A class that is missing from the training rows of a fold has a logit of -inf or a probability
+    of 0 there. Rows of such a class in the test fold are left out of the calibrator's fit: they
+    say nothing of an estimator that knows the class.
+
+    A calibrator that is not of this package gets logits of -inf as the logarithm of a
+    probability of 1e-12, and gives a probability of 0 to a class that it did not see.
+
+    References
+    ----------
+    .. [1] Niculescu-Mizil & Caruana (2005). Predicting good probabilities with supervised
+       learning. ICML.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skcalib import CalibratedClassifier, TemperatureScaling
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=3)
+    >>> model.fit(X[:1200], y[:1200]).predict_proba(X[1200:]).shape
+    (597, 10)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods("fit")],
+        "calibrator": [HasMethods(["fit", "predict_proba"]), str, None],
+        "cv": ["cv_object"],
+        "ensemble": ["boolean"],
+        "response_method": [StrOptions(set(RESPONSES))],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        calibrator: Any = None,
+        *,
+        cv: int | BaseCrossValidator | Any | None = None,
+        ensemble: bool = False,
+        response_method: str = "auto",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.cv = cv
+        self.ensemble = ensemble
+        self.response_method = response_method
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of the estimator and the calibrator too.
+
+        Parameters
+        ----------
+        **params : dict
+            By name: ``cv``, ``estimator__C``, ``calibrator__objective``.
+
+        Returns
+        -------
+        self : object
+            The same object.
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter. A calibrator that is None or given by its name has
+            no parameters of its own.
+        """
+        calibrator = params.get("calibrator", self.calibrator)
+        nested = [name for name in params if name.startswith("calibrator__")]
+        if nested and (calibrator is None or isinstance(calibrator, str)):
+            raise ValueError(
+                f"calibrator={calibrator!r} has no parameters, so {nested[0]} cannot be set: write "
+                f"calibrator={type(_resolve(calibrator)).__name__}()."
+            )
+        return super().set_params(**params)
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> Self:
+        """Fit the classifier, unless it is frozen, and the calibrator.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data, given to the estimator as it is.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights, for the estimator and the calibrator where they take them.
+        **params : dict
+            `groups` goes to the splitter and everything else to the estimator's ``fit``; with
+            metadata routing, each goes where it is requested.
+
+        Returns
+        -------
+        self : object
+            Fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            If the scores are not finite logits or probabilities with one column for each class,
+            or do not go with the labels.
+        """
+        if isinstance(self.cv, str) and self.cv == "prefit":
+            raise ValueError(
+                "cv='prefit' is written CalibratedClassifier(FrozenEstimator(estimator)): import "
+                "FrozenEstimator from sklearn.frozen."
+            )
+        self._validate_params()
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        labels = check_labels(y, warn=True)
+        with reading("X", None, "pass one row of X for each label of y"):
+            X, labels = indexable(X, labels)
+        w = None if sample_weight is None else check_weight(sample_weight, labels.size)
+        fit_params, split_params = self._route(w, params)
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        classes = self._classes(labels, frozen)
+        data = TrainingData(X, labels, classes, w, fit_params)
+        if frozen:
+            fitted = self._fit_frozen(data)
+        else:
+            with reading("cv", None, "pass a number of folds, a splitter or (train, test) rows"):
+                cv = check_cv(self.cv, labels, classifier=True)
+                splits = list(cv.split(X, labels, **split_params))
+            if not splits:
+                raise ValueError("cv gives no folds; pass a number of folds or a splitter.")
+            fitted = self._fit_ensemble(data, splits) if self.ensemble else self._fit(data, splits)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        for name, value in {**fitted, "classes_": classes}.items():
+            setattr(self, name, value)
+        return self
+
+    def _classes(self, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
+        """Return the sorted classes: those of a frozen estimator, else the distinct labels."""
+        if frozen:
+            check_is_fitted(self.estimator)
+        classes = np.unique(self.estimator.classes_ if frozen else labels)
+        if classes.size < 2:
+            raise ValueError(
+                f"{'estimator.classes_' if frozen else 'y'} needs at least two classes; it has "
+                f"{classes.size} class(es): {classes.tolist()}."
+            )
+        unknown = set(labels.tolist()) - set(classes.tolist())
+        if unknown:
+            row, label = next((i, c) for i, c in enumerate(labels.tolist()) if c in unknown)
+            raise ValueError(
+                f"y: label {label!r} at row {row} is not in estimator.classes_="
+                f"{shown(classes.tolist())}, and a frozen estimator does not learn it: leave out "
+                "the rows of such labels, or fit the estimator on all classes."
+            )
+        return classes
+
+    def _fit_frozen(self, data: TrainingData) -> dict[str, Any]:
+        scored = score_rows(self.estimator, data, self.response_method)
+        return {
+            "estimator_": self.estimator,
+            "calibrator_": fit_calibrator(_resolve(self.calibrator), scored, data),
+            "response_method_": scored.response,
+        }
+
+    def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
+        folds = self._each_fold(score_out_of_fold, data, splits)
+        rows = np.concatenate([fold.rows for fold in folds])
+        # In the order of the rows, so that the folds' order means nothing to any calibrator.
+        order = np.argsort(rows, kind="stable")
+        scores = np.concatenate([fold.scores for fold in folds])[order]
+        estimator = clone(self.estimator).fit(data.X, data.labels, **data.fit_params)
+        answers = {fold.response for fold in folds}
+        response = one_response(answers | {choose_response(estimator, self.response_method)})
+        scored = ScoredRows(estimator, rows[order], scores, response)
+        return {
+            "estimator_": estimator,
+            "calibrator_": fit_calibrator(_resolve(self.calibrator), scored, data),
+            "response_method_": response,
+        }
+
+    def _fit_ensemble(self, data: TrainingData, splits: Any) -> dict[str, Any]:
+        folds = self._each_fold(score_fold, data, splits)
+        response = one_response({fold.response for fold in folds})
+        calibrator = _resolve(self.calibrator)
+        return {
+            "pairs_": [(fold.estimator, fit_calibrator(calibrator, fold, data)) for fold in folds],
+            "response_method_": response,
+        }
+
+    def _each_fold(self, score: Any, data: TrainingData, splits: Any) -> list[ScoredRows]:
+        return Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
+            delayed(score)(self.estimator, data, self.response_method, train, test)
+            for train, test in splits
+        )
+
+    def _route(
+        self, w: NDArray[np.float64] | None, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what goes to the estimator's ``fit`` and to the splitter's ``split``."""
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=w, **params)
+            fit_params, split_params = routed.estimator.fit, routed.splitter.split
+        else:
+            fit_params = dict(params)
+            split_params = {k: fit_params.pop(k) for k in ("groups",) if k in fit_params}
+            keyword = weight_keyword(self.estimator)
+            if w is not None and keyword is not None:
+                fit_params.setdefault(keyword, w)
+            elif w is not None and not isinstance(self.estimator, FrozenEstimator):
+                self._warn_of_weights(self.estimator, "calibration")
+        if w is not None and weight_keyword(_resolve(self.calibrator)) is None:
+            self._warn_of_weights(_resolve(self.calibrator), "classifier")
+        return fit_params, split_params
+
+    def _warn_of_weights(self, estimator: Any, used: str) -> None:
+        warnings.warn(
+            f"{type(estimator).__name__} takes no sample_weight: the weights count only in the "
+            f"{used}.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+
+        Returns
+        -------
+        proba : ndarray of shape (n, K)
+            Rows sum to 1; columns follow `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If the estimator's scores hold NaN or infinity.
+        """
+        check_is_fitted(self)
+        first, *others = self._pairs()
+        proba = self._proba(*first, X)
+        for pair in others:
+            proba = proba + self._proba(*pair, X)
+        return proba / (1 + len(others)) if others else proba
+
+    def _pairs(self) -> list[tuple[Any, Any]]:
+        return self.pairs_ if hasattr(self, "pairs_") else [(self.estimator_, self.calibrator_)]
+
+    def _proba(self, estimator: Any, calibrator: Any, X: Any) -> FloatArray:
+        scores = class_scores(estimator, X, self.response_method_, self.classes_)
+        readable = readable_scores(calibrator, scores, response_kind(self.response_method_))
+        proba = calibrator.predict_proba(readable)
+        return align_columns(proba, calibrator.classes_, self.classes_, 0.0)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the label of the largest calibrated probability, the lowest column on ties.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+        """
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features, if the estimator knows it."""
+        return self._pairs()[0][0].n_features_in_
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features, if the estimator knows them."""
+        return self._pairs()[0][0].feature_names_in_
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what is passed on: to the estimator's ``fit`` and the splitter's ``split``.
+
+        The `sample_weight` requested by this object is that of the calibrator.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+            .add(
+                splitter=self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.non_deterministic = inner.non_deterministic
+        if inner.classifier_tags is not None:
+            tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
+            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        return tags

@@ -1,0 +1,208 @@
+"""A classifier as the transformer that gives its scores."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_is_fitted
+
+from skcalib._arrays.types import FloatArray
+from skcalib._scores.responses import RESPONSES, choose_response, class_scores
+
+
+class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""Transform data into the scores that a classifier gives each class.
+
+    Put before a calibrator it makes a pipeline that is a classifier, and a pipeline with a
+    `memory` asks the classifier once, however many calibrators are fitted after it.
+
+    .. math:: x \mapsto z(x) \in \mathbb{R}^K \quad\text{or}\quad x \mapsto p(x)
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier. ``FrozenEstimator(fitted)`` is used as it is, and needs no ``fit`` here; any
+        other is cloned and fitted.
+    response_method : str, default="auto"
+        "decision_function", "predict_proba", "predict_log_proba" or "auto": what to ask
+        the classifier; "auto" is `decision_function` if there is one, else
+        `predict_proba`.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted classifier.
+    classes_ : ndarray of shape (K,)
+        Sorted labels: the columns.
+    response_method_ : str
+        The method that is asked.
+
+    See Also
+    --------
+    CalibratedClassifier : Fits the calibrator on rows that the classifier did not see.
+
+    Notes
+    -----
+    A binary `decision_function` is written as the two logits (0, f), so that it cannot be taken
+    for a probability. A calibrator that follows should be fitted on other rows than the
+    classifier was: freeze a fitted classifier, or use :class:`CalibratedClassifier`.
+
+    A stored calibrator and a stored classifier are joined by
+    ``make_pipeline(ClassifierScores(FrozenEstimator(classifier)), load_json(path))``, which
+    predicts without a ``fit``. Pass the `response_method` that the calibrator was fitted with.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skcalib import ClassifierScores, TemperatureScaling
+    >>> X, y = load_digits(return_X_y=True)
+    >>> net = GaussianNB().fit(X[:900], y[:900])
+    >>> model = make_pipeline(ClassifierScores(FrozenEstimator(net)), TemperatureScaling())
+    >>> model.fit(X[900:1500], y[900:1500]).predict_proba(X[1500:]).shape
+    (297, 10)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods("fit")],
+        "response_method": [StrOptions(set(RESPONSES))],
+    }
+
+    def __init__(self, estimator: Any, *, response_method: str = "auto") -> None:
+        self.estimator = estimator
+        self.response_method = response_method
+
+    def fit(self, X: Any, y: ArrayLike | None = None, **params: Any) -> Self:
+        """Fit the classifier, unless it is frozen.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the classifier takes, of length n
+            Data.
+        y : array-like of shape (n,), default=None
+            Labels; a frozen classifier needs none.
+        **params : dict
+            Passed to the classifier's ``fit``; with metadata routing, as it requests.
+
+        Returns
+        -------
+        self : object
+            Fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If the classifier has no such response.
+        """
+        self._validate_params()
+        if get_config()["enable_metadata_routing"]:
+            params = process_routing(self, "fit", **params).estimator.fit
+        estimator = clone(self.estimator).fit(X, y, **params)
+        response = choose_response(estimator, self.response_method)
+        self.classes_ = np.unique(estimator.classes_)
+        self.response_method_ = response
+        self.estimator_ = estimator
+        return self
+
+    def _is_ready(self) -> bool:
+        """Whether the classifier is frozen and fitted, so that there is nothing to fit."""
+        estimator = vars(self).get("estimator")
+        if not isinstance(estimator, FrozenEstimator):
+            return False
+        try:
+            check_is_fitted(estimator)
+        except NotFittedError:
+            return False
+        return True
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "estimator_" in vars(self) or self._is_ready()
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the fitted attributes before ``fit``, if the classifier is frozen and fitted."""
+        if name in ("estimator_", "classes_", "response_method_") and self._is_ready():
+            if name == "estimator_":
+                return self.estimator
+            if name == "classes_":
+                return np.unique(self.estimator.classes_)
+            self._validate_params()
+            return choose_response(self.estimator, self.response_method)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features, if the classifier knows it."""
+        return self.estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features, if the classifier knows them."""
+        return self.estimator_.feature_names_in_
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the scores.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the classifier takes, of length n
+            Data.
+
+        Returns
+        -------
+        scores : ndarray of shape (n, K)
+            Logits or probabilities, a column for each class.
+
+        Raises
+        ------
+        ValueError
+            If the scores hold NaN or infinity, or there is not one for each class.
+        """
+        check_is_fitted(self)
+        return class_scores(self.estimator_, X, self.response_method_, self.classes_)
+
+    def get_feature_names_out(
+        self,
+        input_features: ArrayLike | None = None,  # noqa: ARG002
+    ) -> NDArray[Any]:
+        """Return the labels as strings.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Not used: the interface of transformers asks for it.
+
+        Returns
+        -------
+        names : ndarray of str objects of shape (K,)
+        """
+        check_is_fitted(self)
+        return np.array([str(label) for label in self.classes_], dtype=object)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what is passed on: everything to the classifier's ``fit``.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        mapping = MethodMapping()
+        for caller in ("fit", "fit_transform"):
+            mapping.add(caller=caller, callee="fit")
+        return MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=mapping)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        tags.target_tags.required = True
+        return tags

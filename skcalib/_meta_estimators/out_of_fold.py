@@ -1,0 +1,134 @@
+"""Scores of a classifier for rows that it was not trained on, and calibrators fitted to them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import _check_method_params, has_fit_parameter
+
+from skcalib._arrays.types import FloatArray, Kind
+from skcalib._scores.responses import choose_response, class_scores, response_kind
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._base import ScoreCalibrator
+
+
+class TrainingData(NamedTuple):
+    """Checked arguments of a fit: ``labels (n,)``, ``classes (K,)``, weights ``(n,)`` or None."""
+
+    X: Any
+    labels: NDArray[Any]
+    classes: NDArray[Any]
+    w: NDArray[np.float64] | None
+    fit_params: dict[str, Any]
+
+
+class ScoredRows(NamedTuple):
+    """A fitted estimator, and its scores of the rows that it may be calibrated on."""
+
+    estimator: Any
+    rows: NDArray[np.intp]
+    scores: FloatArray
+    response: str
+
+
+def score_rows(estimator: Any, data: TrainingData, response_method: str) -> ScoredRows:
+    """Score all rows by an estimator that is fitted already."""
+    response = choose_response(estimator, response_method)
+    scores = class_scores(estimator, data.X, response, data.classes)
+    return ScoredRows(estimator, np.arange(data.labels.size), scores, response)
+
+
+def score_fold(
+    estimator: Any, data: TrainingData, response_method: str, train: Any, test: Any
+) -> ScoredRows:
+    """Fit on the training rows and score the test rows.
+
+    A row whose class is unknown to the fitted estimator is left out: it says nothing of an
+    estimator that does know the class.
+    """
+    X_train, y_train = _safe_split(estimator, data.X, data.labels, train)
+    X_test, _ = _safe_split(estimator, data.X, data.labels, test, train)
+    params = _check_method_params(data.X, data.fit_params, indices=train)
+    fitted = clone(estimator).fit(X_train, y_train, **params)
+    response = choose_response(fitted, response_method)
+    scores = class_scores(fitted, X_test, response, data.classes)
+    rows = np.arange(data.labels.size)[test]
+    usable = np.isin(data.labels[rows], fitted.classes_)
+    return ScoredRows(fitted, rows[usable], scores[usable], response)
+
+
+def score_out_of_fold(*args: Any) -> ScoredRows:
+    """Score a fold and let its estimator go, so that no worker sends it back."""
+    return score_fold(*args)._replace(estimator=None)
+
+
+def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> Any:
+    """Fit a clone of the calibrator, told what its scores and classes are."""
+    if not scored.rows.size:
+        raise ValueError(
+            "No row is left to fit the calibrator on: no test fold has a class that its training "
+            "rows have; pass a cv that mixes the classes, such as StratifiedKFold."
+        )
+    kind = response_kind(scored.response)
+    told = with_input_and_classes(calibrator, kind, data.classes)
+    keyword = None if data.w is None else weight_keyword(told)
+    weight = {} if data.w is None or keyword is None else {keyword: data.w[scored.rows]}
+    return told.fit(readable_scores(told, scored.scores, kind), data.labels[scored.rows], **weight)
+
+
+def with_input_and_classes(calibrator: Any, kind: Kind, classes: NDArray[Any]) -> Any:
+    """Clone a calibrator; what is left open in it or in its parts is set: input and classes."""
+    told = clone(calibrator)
+    # A clone shares what is frozen with the original: that is not ours to set.
+    shared = {id(part) for part in parts_of(calibrator)}
+    for part in parts_of(told):
+        if isinstance(part, ScoreCalibrator) and id(part) not in shared:
+            if part.input == "auto":
+                part.set_params(input=kind)
+            if part.classes is None:
+                part.set_params(classes=classes)
+    return told
+
+
+def parts_of(estimator: Any) -> list[Any]:
+    return [estimator, *estimator.get_params(deep=True).values()]
+
+
+def readable_scores(calibrator: Any, scores: FloatArray, kind: Kind) -> FloatArray:
+    """Make logits of -inf finite for a calibrator that may not know them."""
+    if isinstance(calibrator, ScoreCalibrator) or kind == "proba" or scores.min() > -np.inf:
+        return scores
+    return Scores(scores, kind).logits(slice(None)).astype(scores.dtype, copy=False)
+
+
+def weight_keyword(estimator: Any) -> str | None:
+    """Return the keyword by which ``fit`` takes weights, None if it takes none."""
+    if has_fit_parameter(estimator, "sample_weight"):
+        return "sample_weight"
+    if get_config()["enable_metadata_routing"]:
+        wanted = get_routing_for_object(estimator).consumes("fit", ["sample_weight"])
+        return "sample_weight" if wanted else None
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        keyword = weight_keyword(last)
+        return None if keyword is None else f"{name}__{keyword}"
+    if isinstance(estimator, BaseSearchCV):
+        return weight_keyword(estimator.estimator)
+    return None
+
+
+def one_response(responses: set[str]) -> str:
+    if len(responses) > 1:
+        raise ValueError(
+            f"The fitted estimators answer differently ({', '.join(sorted(responses))}): pass the "
+            "response_method that all of them have."
+        )
+    return responses.pop()

@@ -1,0 +1,350 @@
+r"""The NLL of softmax(W z + b) for a pattern of W, summed over row blocks.
+
+With weights normalised to :math:`\sum_i w_i = 1`, of
+
+.. math:: \mathrm{NLL}(W, b) = -\sum_i w_i \log \mathrm{softmax}(W z_i + b)_{y_i}
+
+the value, the gradient, products with the Hessian, and what approximates the Hessian. Nothing of
+the size of the scores is ever made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES, row_blocks
+from skcalib._arrays.rowwise import entries_at, row_max
+from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.types import Intp
+from skcalib._scaling.scale_losses import KEPT, weighted_columns, weighted_sum
+from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import exponentiate
+
+# Of float64, or of float32 where that is enough: parameters decide what they are computed in.
+Array = NDArray[Any]
+T = TypeVar("T")
+# Rows of an array of the parameters' shape, and what to add to them.
+Pieces = Iterable[tuple[slice, Array]]
+
+# Where pairs of classes are counted, a row brings those that hold over this share of its doubt
+# 1 - max q: thirty-three and the largest at most.
+SHARE_OF_DOUBT = 0.03
+# Matrix products want taller blocks than row sums do, and threads that meet at every call too.
+TALL_BLOCK_BYTES = 4 * ROW_BLOCK_BYTES
+
+
+def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
+    """Return the Hessian of these rows in W_kk and b_k of each class, ``(K, 2, 2)``."""
+    V = Q * Q
+    return _second_moments(Z, np.subtract(Q, V, out=V), share)
+
+
+def hessian_of_pairs(Z: Array, Q: Array, share: Array) -> tuple[Array, coo_array]:
+    """Return nearly the Hessian of a diagonal W, for many classes: what to add and to take off.
+
+    That is ``(K, 2, 2)`` within each class, and ``(2 K, 2 K)`` of the pairs of classes that
+    count in a row. The difference has no negative curvature.
+    """
+    n_classes = Z.shape[1]
+    doubt = np.maximum(1.0 - row_max(Q), 1e-12)
+    i, k = np.nonzero(Q / doubt[:, None] > SHARE_OF_DOUBT)
+    few = Q[i, k] * np.sqrt(share)[i]
+    entries = np.concatenate([few * Z[i, k], few])
+    where = np.tile(i, 2), np.concatenate([k, k + n_classes])
+    S = csr_array((entries, where), shape=(Z.shape[0], 2 * n_classes))
+    return _second_moments(Z, Q, share), (S.T @ S).tocoo()
+
+
+def _second_moments(Z: Array, V: Array, share: Array) -> Array:
+    """Return ``sum share V (z, 1)(z, 1)'`` of each class, ``(K, 2, 2)``; spoils `V`."""
+    out = np.empty((Z.shape[1], 2, 2))
+    out[:, 1, 1] = weighted_columns(share, V)
+    V *= Z
+    out[:, 0, 1] = out[:, 1, 0] = weighted_columns(share, V)
+    V *= Z
+    out[:, 0, 0] = weighted_columns(share, V)
+    return out
+
+
+def out_of_range_is_found() -> np.errstate:
+    """Keep NumPy from warning of overflow: who gets inf or NaN takes it for no progress."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
+def _add(out: Array, pieces: Pieces) -> None:
+    for rows, piece in pieces:
+        out[rows] += piece
+        del piece  # before the next one is made
+
+
+class Pattern(Protocol):
+    """Where W may differ from 0. Parameters `theta` are W in rows, and b in the last row."""
+
+    # Up to this many classes blocks go to threads; else they come one after the other, and the
+    # products of each use threads.
+    most_threaded: float
+
+    def identity(self, n_classes: int) -> Array:
+        """Return the parameters of W = I, b = 0."""
+
+    def gain(self, theta: Array) -> float:
+        """Return how many times farther from 0 than any of z an entry of ``W z`` may be."""
+
+    def apply(self, Z: Array, theta: Array) -> Array:
+        """Return ``Z W' + b``, ``(n, K)``."""
+
+    def adjoint(self, Z: Array, R: Array, v: Array) -> Pieces:
+        """Return the sum over rows of ``v R`` times the derivative of `apply`; may spoil `R`."""
+
+    def add_hessian(self, H: Array, Z: Array, Q: Array, share: Array) -> None:
+        """Add the Hessian of the NLL of these rows to `H`, ``(p, p)`` with p = theta.size."""
+
+
+class Diagonal:
+    """W = diag(c); ``theta (2, K)`` holds c and b."""
+
+    most_threaded: float = np.inf
+
+    def identity(self, n_classes: int) -> Array:
+        """Return the parameters of W = I, b = 0."""
+        return np.vstack([np.ones(n_classes), np.zeros(n_classes)])
+
+    def gain(self, theta: Array) -> float:
+        """Return the largest |c|."""
+        return float(np.abs(theta[0]).max())
+
+    def apply(self, Z: Array, theta: Array) -> Array:
+        """Return ``c Z + b``, ``(n, K)``."""
+        L = Z * theta[0]
+        L += theta[1]
+        return L
+
+    def adjoint(self, Z: Array, R: Array, v: Array) -> Pieces:
+        """Return the sums over rows of ``v R Z`` and of ``v R``; spoils `R`."""
+        intercept = weighted_columns(v, R)
+        R *= Z
+        return [(slice(0, 1), weighted_columns(v, R)), (slice(1, 2), intercept)]
+
+    def add_hessian(self, H: Array, Z: Array, Q: Array, share: Array) -> None:
+        """Add the Hessian of these rows, ``(2 K, 2 K)``."""
+        n_classes = Z.shape[1]
+        root = Q.T * np.sqrt(share)
+        M = np.vstack([root * Z.T, root])
+        H -= M @ M.T
+        k = np.arange(n_classes)
+        H.reshape(2, n_classes, 2, n_classes)[:, k, :, k] += _second_moments(Z, Q, share)
+
+
+class Full:
+    """W of K x K; ``theta (K + 1, K)`` holds W transposed and b, so logits are ``Z theta``."""
+
+    # What blocks bring to the gradient is then no larger than they are.
+    most_threaded: float = 400
+
+    def identity(self, n_classes: int) -> Array:
+        """Return the parameters of W = I, b = 0."""
+        return np.eye(n_classes + 1, n_classes)
+
+    def gain(self, theta: Array) -> float:
+        """Return the largest sum of absolute values of a row of W."""
+        K = theta.shape[1]
+        return float(sum(np.abs(theta[rows]).sum(axis=0) for rows in row_blocks(K, K)).max())
+
+    def apply(self, Z: Array, theta: Array) -> Array:
+        """Return ``Z W' + b``, ``(n, K)``."""
+        by_columns = Z.strides[0] < Z.strides[1]
+        L = (theta[:-1].T @ Z.T).T if by_columns else Z @ theta[:-1]  # in the order of Z
+        L += theta[-1]
+        return L
+
+    def adjoint(self, Z: Array, R: Array, v: Array) -> Pieces:
+        """Yield blocks of ``Z' v R``, and the sum over rows of ``v R``; spoils `R`."""
+        R *= v[:, None]
+        for rows in row_blocks(Z.shape[1], Z.shape[1], TALL_BLOCK_BYTES):
+            yield rows, Z.T[rows] @ R
+        yield slice(Z.shape[1], None), R.sum(axis=0)
+
+    def add_hessian(self, H: Array, Z: Array, Q: Array, share: Array) -> None:
+        """Add the Hessian of these rows, ``(K (K + 1), K (K + 1))``."""
+        n, n_classes = Z.shape
+        F = np.vstack([Z.T, np.ones(n)]) * np.sqrt(share)
+        M = (F[:, None] * Q.T).reshape(-1, n)
+        H -= M @ M.T
+        own = (M @ F.T).reshape(n_classes + 1, n_classes, n_classes + 1)
+        k = np.arange(n_classes)
+        blocks = H.reshape(n_classes + 1, n_classes, n_classes + 1, n_classes)
+        blocks[:, k, :, k] += own.swapaxes(0, 1)
+
+
+class AffineNLL:
+    """Mean NLL of ``softmax(W z + b)`` for a pattern of W; convex.
+
+    Parameters
+    ----------
+    scores : Scores of shape (n, K)
+    code : ndarray of shape (n,)
+    w : ndarray of shape (n,)
+        Positive weights.
+    pattern : Pattern
+    """
+
+    def __init__(self, scores: Scores, code: Intp, w: Array, pattern: Pattern) -> None:
+        self.scores = scores
+        self.code = code
+        self.share = w / w.sum()
+        self.pattern = pattern
+        self.threaded = scores.shape[1] <= pattern.most_threaded
+        self._kept = scores.logits(slice(None)) if scores.array.size <= KEPT else None
+
+    def _block(self, rows: slice, theta: Array) -> tuple[Array, Array]:
+        """Return logits of a block, to read only, and shares, of the type of `theta`."""
+        Z = self.scores.logits(rows) if self._kept is None else self._kept[rows]
+        return Z.astype(theta.dtype, copy=False), self.share[rows].astype(theta.dtype, copy=False)
+
+    def map_blocks(self, function: Callable[[slice, Array, Array], T], theta: Array) -> Iterator[T]:
+        """Yield ``function(rows, logits, share)`` of tall blocks, in order.
+
+        Logits and shares are of the type of `theta`.
+        """
+        blocks = row_blocks(*self.scores.shape, TALL_BLOCK_BYTES)
+
+        def of_rows(rows: slice) -> T:
+            with out_of_range_is_found():  # the caller's holds in its own thread only
+                return function(rows, *self._block(rows, theta))
+
+        return map_blocks(of_rows, blocks, 1) if self.threaded else map(of_rows, blocks)
+
+    def _pieces(self, pieces: Pieces) -> Pieces:
+        """Return pieces that the thread of a block has to make; else they are made one by one."""
+        return list(pieces) if self.threaded else pieces
+
+    def reach(self, theta: Array) -> float:
+        """Return what no entry of ``W z + b`` exceeds in absolute value; it may be inf."""
+        return self.pattern.gain(theta) * self.scores.reach + float(np.abs(theta[-1]).max())
+
+    def predict(self, Z: Array, theta: Array) -> Array:
+        """Return the probabilities of a block of logits."""
+        Q = self.pattern.apply(Z, theta)
+        _, total = exponentiate(Q)
+        Q /= total[:, None]
+        return Q
+
+    def hessian(self, theta: Array, every: int = 1) -> Array:
+        """Return the Hessian at `theta`, ``(p, p)`` with p = theta.size, of one row in `every`."""
+        H = np.zeros((theta.size, theta.size))
+        for rows in row_blocks(*self.scores.shape, TALL_BLOCK_BYTES):
+            Z, share = self._block(slice(rows.start, rows.stop, every), theta)
+            self.pattern.add_hessian(H, Z, self.predict(Z, theta), every * share)
+        return H
+
+    def hessian_of_pairs(self, theta: Array) -> Array:
+        """Return nearly the Hessian at `theta` of a diagonal W, for many classes."""
+
+        def of_rows(_rows: slice, Z: Array, share: Array) -> tuple[Array, coo_array]:
+            return hessian_of_pairs(Z, self.predict(Z, theta), share)
+
+        n_classes = theta.shape[1]
+        H = np.zeros((2 * n_classes, 2 * n_classes))
+        within = np.zeros((n_classes, 2, 2))
+        for part, pairs in self.map_blocks(of_rows, theta):
+            within += part
+            H[pairs.row, pairs.col] -= pairs.data
+        k = np.arange(n_classes)
+        H.reshape(2, n_classes, 2, n_classes)[:, k, :, k] += within
+        return H
+
+    def factors(self, theta: Array) -> tuple[Array, Array]:
+        """Return what the Hessian of a full W is like: of the features, and within each class.
+
+        The former is ``(K + 1, K + 1)``, the latter what `hessian_by_class` returns.
+        """
+        n_classes = theta.shape[1]
+
+        def of_rows(_rows: slice, Z: Array, share: Array) -> tuple[Array, Array]:
+            Q = self.predict(Z, theta)
+            F = np.ones((Z.shape[0], n_classes + 1), dtype=theta.dtype)
+            F[:, :-1] = Z
+            F *= np.sqrt(share * (1.0 - np.einsum("ij,ij->i", Q, Q)))[:, None]
+            return F.T @ F, hessian_by_class(Z, Q, share)
+
+        features = np.zeros((n_classes + 1, n_classes + 1), dtype=theta.dtype)
+        within = np.zeros((n_classes, 2, 2))
+        for products, moments in self.map_blocks(of_rows, theta):
+            features += products
+            within += moments
+        return features, within
+
+    def hessian_by_class(self, theta: Array) -> Array:
+        """Return the Hessian at `theta` within each class, in W_kk and b_k: ``(K, 2, 2)``."""
+
+        def of_rows(_rows: slice, Z: Array, share: Array) -> Array:
+            return hessian_by_class(Z, self.predict(Z, theta), share)
+
+        out = np.zeros((theta.shape[1], 2, 2))
+        for part in self.map_blocks(of_rows, theta):
+            out += part
+        return out
+
+    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
+        """Return the mean NLL and its gradient, in the shape of `theta`."""
+        reach = self.reach(theta)
+
+        def of_rows(rows: slice, Z: Array, share: Array) -> tuple[float, Pieces]:
+            Q = self.pattern.apply(Z, theta)
+            entries, at_true = entries_at(Q, self.code[rows])
+            true = entries[at_true]
+            shift, total = exponentiate(Q, reach)
+            entries[at_true] -= total
+            value = weighted_sum(share, np.log(total) + shift - true)
+            return value, self._pieces(self.pattern.adjoint(Z, Q, share / total))
+
+        value, gradient = 0.0, np.zeros_like(theta)
+        for part, pieces in self.map_blocks(of_rows, theta):
+            value += part
+            _add(gradient, pieces)
+        return value, gradient
+
+    def separates(self, theta: Array) -> bool:
+        """Whether every row has its true class on top: a larger theta is then always better."""
+
+        def of_rows(rows: slice, Z: Array, _share: Array) -> bool:
+            L, true = self.pattern.apply(Z, theta), self.code[rows, None]
+            own = np.take_along_axis(L, true, axis=1)[:, 0]
+            np.put_along_axis(L, true, -np.inf, axis=1)
+            return bool((row_max(L) < own).all())
+
+        return all(self.map_blocks(of_rows, theta))
+
+    def hessian_at(self, theta: Array) -> Callable[[Array], Array]:
+        """Return what multiplies an array of the shape of `theta` by the Hessian there."""
+        exponentials: dict[int, tuple[Array, Array]] = {}
+        reach = self.reach(theta)
+
+        def at(rows: slice, Z: Array) -> tuple[Array, Array]:
+            if rows.start in exponentials:
+                return exponentials[rows.start]
+            Q = self.pattern.apply(Z, theta)
+            _, total = exponentiate(Q, reach)
+            if self._kept is not None:
+                exponentials[rows.start] = Q, total
+            return Q, total
+
+        def product(V: Array) -> Array:
+            def of_rows(rows: slice, Z: Array, share: Array) -> Pieces:
+                Q, total = at(rows, Z)
+                U = self.pattern.apply(Z, V)
+                U -= (np.einsum("ij,ij->i", Q, U) / total)[:, None]
+                U *= Q
+                return self._pieces(self.pattern.adjoint(Z, U, share / total))
+
+            out = np.zeros_like(theta)
+            for pieces in self.map_blocks(of_rows, theta):
+                _add(out, pieces)
+            return out
+
+        return product

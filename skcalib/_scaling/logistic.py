@@ -1,0 +1,272 @@
+r"""Logistic regressions on a feature or two, for maps of the log-odds of classes.
+
+With weights normalised to :math:`\sum_i w_i = 1` and :math:`\eta_i = c + \sum_d a_d f_{id}`,
+
+.. math:: \min_{a, c} \sum_i w_i \left( \log(1 + e^{\eta_i}) - t_i \eta_i \right)
+
+by Newton's method, for several classes at once. Where no finite optimum exists (the event never or
+always happens, or the feature separates it) the answer is the limit, or as near to it as the
+gradient can tell.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from skcalib._arrays.blocks import column_blocks
+from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.types import Float64Array
+from skcalib._scores.scores import Scores
+
+Bools = NDArray[np.bool_]
+T = TypeVar("T")
+
+# Largest entry of the gradient, in standardised features and a total weight of 1. An error of
+# this size in a probability is beyond any sample.
+GRADIENT_TOLERANCE = 1e-12
+# A gradient below this that no longer falls is rounding.
+ROUNDING = 1e-8
+MAX_STEPS = 200
+# Rows of the sample in which Newton's method begins, and the gradient that ends it there.
+SAMPLE_ROWS, SAMPLE_EVENTS = 640, 64
+NEAR = 1e-3
+# A Newton step that moves no eta by more than this lowers the loss: along it the second derivative
+# grows by at most exp(1.5), and e^x - 1 - x < x^2 up to x = 1.79.
+SURE_STEP = 1.5
+# A feature whose deviation is this small against its size is constant: it gets the coefficient 0.
+# So it does where the coefficient would overflow.
+CONSTANT = 1e-12
+LEAST_SPREAD = 1e-302
+
+
+# Classes of this many bytes are fitted at once: more would leave the cache, fewer make threads
+# wait for each other's calls.
+AT_ONCE_BYTES = 1 << 20
+
+
+class Logistic(NamedTuple):
+    """Coefficients ``(k, d)`` and intercepts ``(k,)`` of k regressions."""
+
+    coef: Float64Array
+    intercept: Float64Array
+
+
+def fit_logistic(F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
+    """Fit ``P(hit) = expit(coef @ F + intercept)`` for each of k events.
+
+    Parameters
+    ----------
+    F : ndarray of shape (k, d, n)
+        Features, finite; d is small and may be 0.
+    hit : ndarray of bool, shape (k, n)
+    w : ndarray of shape (n,)
+        Positive weights.
+    """
+    coef, intercept = np.zeros(F.shape[:2]), np.where(hit[:, 0], np.inf, -np.inf)
+    mixed = np.flatnonzero(hit.any(axis=1) & ~hit.all(axis=1))
+    if not mixed.size:
+        return Logistic(coef, intercept)
+    if mixed.size < hit.shape[0]:
+        F, hit = F[mixed], hit[mixed]
+    share = w / w.sum()
+    low, high = F.min(axis=2), F.max(axis=2)
+    centre = np.einsum("kdn,n->kd", F, share)
+    G = F - centre[:, :, None]
+    # Squared on their own scale: they neither overflow nor vanish.
+    size = np.maximum(high - centre, centre - low) + np.finfo(float).tiny
+    G *= (1.0 / size)[:, :, None]
+    spread = np.sqrt(np.einsum("kdn,kdn,n->kd", G, G, share))
+    constant = spread * size <= CONSTANT * np.maximum(high, -low) + LEAST_SPREAD
+    spread[constant] = np.inf
+    G *= (1.0 / spread)[:, :, None]
+    reach = np.column_stack([1.0 / spread, np.ones(mixed.size)])
+    rate = np.einsum("kn,n->k", hit, share)
+    theta = np.column_stack([np.zeros_like(spread), np.log(rate) - np.log1p(-rate)])
+    if G.shape[1]:  # else these are the answer
+        if hit.shape[1] > 2 * SAMPLE_ROWS:
+            rows, weight = _sample(hit, share)
+            few = np.take_along_axis(G, rows[:, None, :], axis=2)
+            events = np.take_along_axis(hit, rows, axis=1)
+            theta = _minimise(few, events, weight, reach, theta, NEAR)
+        theta = _minimise(G, hit, share, reach, theta, GRADIENT_TOLERANCE)
+    coef[mixed] = theta[:, :-1] / spread / size
+    intercept[mixed] = theta[:, -1] - np.einsum("kd,kd->k", coef[mixed], centre)
+    return Logistic(coef, intercept)
+
+
+def _sample(hit: Bools, share: Float64Array) -> tuple[NDArray[np.intp], Float64Array]:
+    """Return rows that stand for all of each event, and their weights, both ``(k, m)``.
+
+    Evenly spaced ones for the rows without the event, and for those with it, of which there may
+    be few: up to `SAMPLE_EVENTS`.
+    """
+    k, n = hit.shape
+    step = n // SAMPLE_ROWS
+    others = np.arange(0, n, step)
+    rows = np.zeros((k, others.size + SAMPLE_EVENTS), dtype=np.intp)
+    weight = np.empty(rows.shape)
+    rows[:, : others.size] = others
+    weight[:, : others.size] = np.where(hit[:, ::step], 0.0, step * share[::step])
+    first = n * np.arange(k + 1)
+    events = np.flatnonzero(hit)
+    start = events.searchsorted(first)
+    every = -(-np.diff(start) // SAMPLE_EVENTS)[:, None]
+    place = start[:-1, None] + every * np.arange(SAMPLE_EVENTS)
+    some = events.take(place, mode="clip") - first[:-1, None]
+    there = place < start[1:, None]
+    rows[:, others.size :] = np.where(there, some, 0)
+    weight[:, others.size :] = np.where(there, every * share[rows[:, others.size :]], 0.0)
+    weight /= np.einsum("kn->k", weight)[:, None]
+    return rows, weight
+
+
+def _minimise(
+    G: Float64Array,
+    hit: Bools,
+    share: Float64Array,
+    reach: Float64Array,
+    start: Float64Array,
+    tol: float,
+) -> Float64Array:
+    """Return coefficients and, last, the intercept, ``(k, d + 1)``; `share` may be ``(k, n)``.
+
+    `reach` is how far a row's eta moves at most where one of these moves by 1.
+    """
+    work = np.empty((2, *hit.shape))
+    weight = np.multiply(hit, share, out=work[0])
+    observed = np.column_stack([np.einsum("kn,kdn->kd", weight, G), np.einsum("kn->k", weight)])
+    out, live = start.copy(), np.arange(hit.shape[0])
+    theta, step = start, np.zeros_like(start)
+    farthest, size = np.zeros(live.size), np.full(live.size, np.inf)
+    for _ in range(MAX_STEPS):
+        new = theta + step
+        gradient, hessian = _derivatives(G, share, new, work)
+        gradient -= observed
+        before, size = size, np.abs(gradient).max(axis=1)
+        # The loss is convex: it has fallen where it still falls along the step. Beyond its minimum
+        # there is progress where much of the gradient is gone.
+        rises = (np.einsum("kd,kd->k", gradient, step) > 0.0) & (size > 0.7 * before)
+        too_far = rises & (farthest > SURE_STEP)
+        stuck = (size >= before) & (before <= ROUNDING)
+        stays = too_far | stuck
+        theta = np.where(stays[:, None], theta, new)
+        step = np.where(too_far[:, None], step / 2, -_solve(hessian, gradient))
+        farthest = np.einsum("kd,kd->k", np.abs(step), reach)
+        # What a short step leaves is bounded by how much the Hessian changes on the way.
+        fall = np.abs(np.einsum("kd,kd->k", gradient, step))
+        lands = ~stays & (farthest < SURE_STEP) & (farthest * np.sqrt(fall) <= 2 * tol)
+        out[live] = np.where(lands[:, None], theta + step, theta)
+        going = np.flatnonzero(too_far | ~(stuck | lands | (size <= tol)))
+        if not going.size:
+            break
+        size = np.where(too_far, before, size)
+        if going.size < live.size:
+            live, theta, step = live[going], theta[going], step[going]
+            size, farthest, reach = size[going], farthest[going], reach[going]
+            G, observed, work = G[going], observed[going], work[:, : going.size]
+            share = share if share.ndim == 1 else share[going]
+    return out
+
+
+def _derivatives(
+    G: Float64Array, share: Float64Array, theta: Float64Array, work: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    """Return the expected part of the gradient, ``(k, d + 1)``, and the Hessian.
+
+    `work` of shape ``(2, k, n)`` spares each step fresh memory.
+    """
+    Q, R = work
+    np.multiply(G[:, 0], -theta[:, :1], out=Q)
+    Q -= theta[:, -1:]
+    for d in range(1, G.shape[1]):
+        Q -= np.multiply(G[:, d], theta[:, d, None], out=R)
+    with np.errstate(over="ignore"):  # expit(-inf) is 0
+        np.exp(Q, out=Q)
+    Q += 1.0
+    np.reciprocal(Q, out=Q)
+    np.multiply(Q, share, out=R)
+    gradient = np.empty_like(theta)
+    gradient[:, :-1], gradient[:, -1] = np.einsum("kn,kdn->kd", R, G), np.einsum("kn->k", R)
+    Q *= R
+    V = np.subtract(R, Q, out=Q)
+    hessian = np.empty((*theta.shape, theta.shape[1]))
+    for d in range(G.shape[1]):
+        np.multiply(V, G[:, d], out=R)
+        hessian[:, d, d:-1] = hessian[:, d:-1, d] = np.einsum("kn,ken->ke", R, G[:, d:])
+        hessian[:, d, -1] = hessian[:, -1, d] = np.einsum("kn->k", R)
+    hessian[:, -1, -1] = np.einsum("kn->k", V)
+    return gradient, hessian
+
+
+def _solve(hessian: Float64Array, gradient: Float64Array) -> Float64Array:
+    """Return the shortest solution: features that say the same share a coefficient."""
+    e, U = np.linalg.eigh(hessian)
+    turned = np.einsum("kij,ki->kj", U, gradient)
+    turned /= np.where(e > e.shape[1] * np.finfo(float).eps * e[:, -1:], e, np.inf)
+    return np.einsum("kij,kj->ki", U, turned)
+
+
+def logistic_loss(F: Float64Array, hit: Bools, w: Float64Array, fitted: Logistic) -> Float64Array:
+    """Return the mean negative log-likelihood of each of k fits, ``(k,)``; mixed events only."""
+    eta = np.einsum("kd,kdn->kn", fitted.coef, F) + fitted.intercept[:, None]
+    return np.einsum("kn,n->k", np.logaddexp(0.0, np.where(hit, -eta, eta)), w / w.sum())
+
+
+def separates(score: Float64Array, hit: Bools) -> Bools:
+    """Whether no row without the event has a higher score than any with it, for each of k."""
+    lowest = np.where(hit, score, np.inf).min(axis=1)
+    exception = (score > lowest[:, None]) & ~hit
+    both = hit.any(axis=1) & ~hit.all(axis=1)
+    return both & ~exception.any(axis=1) & (score.min(axis=1) < score.max(axis=1))
+
+
+def expit(eta: Float64Array) -> Float64Array:
+    """Overwrite numbers by ``1 / (1 + exp(-eta))`` and return them."""
+    np.negative(eta, out=eta)
+    with np.errstate(over="ignore"):  # expit(-inf) is 0
+        np.exp(eta, out=eta)
+    eta += 1.0
+    return np.reciprocal(eta, out=eta)
+
+
+def map_log_odds(
+    function: Callable[[Float64Array, Bools], T],
+    scores: Scores,
+    code: NDArray[np.intp],
+    first: int,
+) -> Iterator[T]:
+    """Yield ``function(log-odds (k, n), rows of each class (k, n))`` of some classes at a time.
+
+    In order, from class `first` on; so many at a time as stay in a core's cache.
+    """
+    n, n_classes = scores.shape
+
+    def compute(block: slice) -> list[T]:
+        odds = scores.log_odds_columns(slice(block.start + first, block.stop + first))
+        column = np.arange(block.start, block.stop)[:, None] + first
+        return [
+            function(odds[some], code == column[some])
+            for some in column_blocks(n, odds.shape[0], AT_ONCE_BYTES)
+        ]
+
+    for several in map_blocks(compute, column_blocks(n, n_classes - first), at_a_time=1):
+        yield from several
+
+
+def warn_separated(name: str, separated: list[int], n_maps: int) -> None:
+    """Warn of classes that their scores tell apart without error, if there are any."""
+    if separated:
+        warnings.warn(
+            f"{name}: the scores of {len(separated)} of {n_maps} classes (first: column "
+            f"{separated[0]}) separate its rows from the others without error, so that no finite "
+            "optimum exists and the map is nearly a step: fit on more held-out rows, some of "
+            "which are misclassified.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,142 @@
+"""The fit of softmax(z / T)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from skcalib._arrays.types import Float64Array, Intp
+from skcalib._scaling.root import GRID_STEP, Slope, rising_root
+from skcalib._scaling.scale_losses import TopShifted, brier_of_scale, brier_value, nll_of_scale
+from skcalib._scores.scores import Scores
+
+# T lies within exp(+-10) of the spread of the logits, or of the mean deficit of the true one where
+# that is far less; nothing farther away can be told apart from a hard decision or from uniform
+# predictions.
+LOG_BOUND = 10.0
+# So that 1 / T stays within float64: what differs by less is constant.
+LEAST_SPREAD = 1e-302
+LARGEST_LOG = 700.0
+# Rows of the sample that finds the neighbourhood of the optimum.
+SAMPLE_ROWS = 2000
+# A low of the sample whose Brier score of all rows is this much above another's is let go: on
+# thousands of rows it moves by far less.
+CLEARLY_WORSE = 0.05
+
+
+class Temperature(NamedTuple):
+    """A fitted temperature; `bound` says which end of its range it met, if any."""
+
+    value: float
+    bound: str
+    spread: float
+
+
+def fit_temperature(scores: Scores, code: Intp, w: Float64Array, objective: str = "nll") -> float:
+    """Return T of softmax(z / T) by an objective of `SCALE_FITS`, to 1e-8; warn at a bound."""
+    found = find_temperature(scores, code, w, objective)
+    if found.bound:
+        warnings.warn(_AT_BOUND[found.bound], ConvergenceWarning, stacklevel=2)
+    return found.value
+
+
+def find_temperature(
+    scores: Scores, code: Intp, w: Float64Array, objective: str = "nll"
+) -> Temperature:
+    """Return T of softmax(z / T), and the bound it met, without a warning."""
+    shifted = TopShifted(scores, code, w)
+    if shifted.spread <= LEAST_SPREAD:
+        # Every row is constant: any T gives uniform probabilities.
+        return Temperature(1.0, "", 1.0)
+    middle = -float(np.log(shifted.spread))
+    log_beta, end = min(middle + LOG_BOUND, LARGEST_LOG), "high"
+    if shifted.deficit > 0.0:
+        low, high = middle - LOG_BOUND, max(middle, _sharpest(shifted)) + LOG_BOUND
+        high = min(high, LARGEST_LOG)
+        log_beta, end = SCALE_FITS[objective](shifted, low, high)
+    return Temperature(float(np.exp(-log_beta)), end, shifted.spread)
+
+
+def _sharpest(shifted: TopShifted) -> float:
+    """Return a log beta that the NLL's optimum cannot exceed.
+
+    There the NLL is at most log K, and it is at least beta times the mean deficit. The spread of
+    the logits alone would not do: one logit of -1e10 (a constant feature under naive Bayes) puts
+    the optimum far outside any range about it.
+    """
+    return float(np.log(np.log(shifted.scores.shape[1])) - np.log(shifted.deficit))
+
+
+_AT_BOUND = {
+    "high": "TemperatureScaling reached the lower bound of T: (nearly) every row has its true "
+    "class on top, so that sharper is always better; fit on held-out rows, some of which are "
+    "misclassified.",
+    "low": "TemperatureScaling reached the upper bound of T: the scores predict these labels no "
+    "better than uniform probabilities would; check that columns follow the sorted labels.",
+}
+
+
+def _by_nll(shifted: TopShifted, low: float, high: float) -> tuple[float, str]:
+    """Solve log(observed deficit / expected deficit) = 0 in log beta."""
+
+    def slope_on(rows: TopShifted) -> Slope:
+        def slope(log_beta: float) -> tuple[float, float]:
+            beta = np.exp(log_beta)
+            _, first, second = nll_of_scale(rows, beta)
+            expected = rows.deficit - first
+            if expected <= 0.0:
+                return np.inf, 0.0
+            return float(np.log(rows.deficit / expected)), beta * second / expected
+
+        return slope
+
+    if shifted.deficit >= shifted.spread:
+        return low, "low"
+    start = min(high, max(low + LOG_BOUND + 1.0, _sharpest(shifted) - LOG_BOUND / 2))
+    few = shifted.thinned(SAMPLE_ROWS)
+    if few is not shifted and 0.0 < few.deficit < few.spread:
+        guess, end = rising_root(slope_on(few), start, low, high, 1e-3)
+        start = start if end else guess
+    return rising_root(slope_on(shifted), start, low, high)
+
+
+def _by_brier(shifted: TopShifted, low: float, high: float) -> tuple[float, str]:
+    """Refine every local minimum of a coarse grid on a sample; the lowest one wins."""
+
+    def slope_on(rows: TopShifted) -> Slope:
+        def slope(log_beta: float) -> tuple[float, float]:
+            beta = np.exp(log_beta)
+            _, first, second = brier_of_scale(rows, beta)
+            with np.errstate(over="ignore"):  # a rise of inf is not followed
+                return beta * first, beta * first + beta * (beta * second)
+
+        return slope
+
+    few = shifted.thinned(SAMPLE_ROWS)
+    grid = np.linspace(low, high, 1 + round((high - low) / GRID_STEP))
+    height = np.array([brier_value(few, np.exp(t)) for t in grid])
+    padded = np.concatenate([[np.inf], height, [np.inf]])
+    basins = grid[(height < padded[:-2]) & (height <= padded[2:])]
+    starts = []
+    for start in basins:
+        guess, end = rising_root(slope_on(few), start, low, high, 1e-3)
+        starts.append(start if end else guess)
+    if len(starts) > 1:
+        # Most of them are plateaus at an end, where T tells little.
+        height = np.array([brier_value(shifted, np.exp(t)) for t in starts])
+        starts = [starts[i] for i in np.flatnonzero(height <= height.min() + CLEARLY_WORSE)]
+    found = [rising_root(slope_on(shifted), start, low, high) for start in starts]
+    if len(found) == 1:
+        return found[0]
+    return min(found, key=lambda root: brier_value(shifted, np.exp(root[0])))
+
+
+# How T is found for each objective: (rows, range of log beta) -> (log beta, end met or "").
+SCALE_FITS: dict[str, Callable[[TopShifted, float, float], tuple[float, str]]] = {
+    "nll": _by_nll,
+    "brier": _by_brier,
+}

@@ -1,0 +1,190 @@
+"""The sorted view of m binary problems.
+
+Class k of a K-class problem has about n/K positives. Once a column is sorted (values only), the
+cumulative score, quantile bins, isotonic blocks and the right-hand side of a least-squares spline
+need just the ranks of its positives: `numpy.searchsorted` of a few values in many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.blocks import column_blocks
+from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._scores.scores import Scores
+
+T = TypeVar("T")
+
+# Sorted blocks wait to be taken, some of them at a time: they are smaller than others.
+SORTED_BLOCK_BYTES = 1 << 21
+
+# Scores closer than this may be taken for tied: copies of a row, scored in different batches,
+# differ by the rounding of a matrix product.
+TIE = 64 * np.finfo(np.float64).eps
+
+
+class SortedProblem(NamedTuple):
+    """One binary problem in order of its score.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        Scores, ascending.
+    weights : ndarray of shape (n,) or None
+        Weights in the same order; None when all are 1.
+    positives : ndarray of shape (n_positives,)
+        Scores of the rows where the event happened, ascending.
+    positive_weights : ndarray of shape (n_positives,) or None
+        Their weights; None when all are 1.
+    """
+
+    values: FloatArray
+    weights: Float64Array | None
+    positives: FloatArray
+    positive_weights: Float64Array | None
+
+    def cumulative_weight(self) -> Float64Array:
+        """Weight of the first i rows, ``(n + 1,)``."""
+        if self.weights is None:
+            return np.arange(self.values.size + 1, dtype=np.float64)
+        return np.concatenate([[0.0], np.cumsum(self.weights)])
+
+    def total_weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.values.size if self.weights is None else self.weights.sum())
+
+    def above(self, threshold: float | None) -> SortedProblem:
+        """Return the same problem with only the scores above `threshold`."""
+        if threshold is None:
+            return self
+        # A float64 scalar, so that float32 scores are compared with the exact threshold.
+        start = np.searchsorted(self.values, np.float64(threshold), side="right")
+        first = np.searchsorted(self.positives, np.float64(threshold), side="right")
+        return SortedProblem(
+            self.values[start:],
+            None if self.weights is None else self.weights[start:],
+            self.positives[first:],
+            None if self.positive_weights is None else self.positive_weights[first:],
+        )
+
+
+def is_unit(w: Float64Array) -> bool:
+    """Whether all weights are 1, so that sorting values alone will do."""
+    return bool((w == 1.0).all())
+
+
+def is_whole(w: Float64Array) -> bool:
+    """Whether weights count rows, so that their sum is a number of rows."""
+    return bool((w == np.floor(w)).all())
+
+
+def stable_order(values: FloatArray) -> NDArray[np.intp]:
+    """Order of a stable sort: nothing may depend on the machine's sorting network.
+
+    Only ties can tell a stable sort from the one that is several times faster.
+    """
+    order = np.argsort(values)
+    ascending = values[order]
+    if (ascending[1:] == ascending[:-1]).any():
+        return np.argsort(values, kind="stable")
+    return order
+
+
+def sort_problem(
+    score: FloatArray,
+    positive: NDArray[np.intp] | NDArray[np.bool_],
+    w: Float64Array | None,
+    part: Float64Array | None = None,
+) -> SortedProblem:
+    """Sort one binary problem.
+
+    Parameters
+    ----------
+    score : ndarray of shape (n,)
+    positive : ndarray of bool (n,) or of row numbers
+        The rows where the event happened.
+    w : ndarray of shape (n,) or None
+        Weights; None when all are 1.
+    part : ndarray of shape (n_positives,) or None
+        Fraction of the weight of these rows with the event; None when all are 1.
+    """
+    hits = score[positive]
+    if w is None and part is None:
+        return SortedProblem(np.sort(score), None, np.sort(hits), None)
+    hit_order = stable_order(hits)
+    hit_weights = np.ones(hits.size) if w is None else w[positive]
+    if part is not None:
+        hit_weights = hit_weights * part
+    hits, hit_weights = hits[hit_order], hit_weights[hit_order]
+    if w is None:
+        return SortedProblem(np.sort(score), None, hits, hit_weights)
+    order = stable_order(score)
+    return SortedProblem(score[order], w[order], hits, hit_weights)
+
+
+def class_members(code: NDArray[np.intp], n_classes: int) -> list[NDArray[np.intp]]:
+    """Row numbers of each class, in row order."""
+    # Of two bytes, NumPy sorts by radix.
+    order = np.argsort(code.astype(np.uint16) if n_classes <= 1 << 16 else code, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(code, minlength=n_classes))[:-1])
+
+
+def map_columns(
+    function: Callable[[int, FloatArray], T], scores: Scores, first: int = 0
+) -> Iterator[T]:
+    """Yield ``function(k, probabilities of class k)`` from class `first` on, in order.
+
+    Columns are fresh, made block by block, and mapped in threads if there are many.
+    """
+    n, n_classes = scores.shape
+
+    def compute(block: slice) -> list[T]:
+        columns = slice(block.start + first, block.stop + first)
+        made = scores.proba_columns(columns)
+        return [function(k, column) for k, column in enumerate(made, start=columns.start)]
+
+    for several in map_blocks(compute, column_blocks(n, n_classes - first), at_a_time=1):
+        yield from several
+
+
+def sorted_blocks(
+    scores: Scores, code: NDArray[np.intp], w: Float64Array, first: int = 0
+) -> Iterator[list[SortedProblem]]:
+    """Yield the problems of the classes against the rest, some at a time, from `first` on.
+
+    Threads sort. What is done with a problem is mostly many short calls, in which threads would
+    wait for each other's: it is for the caller's.
+    """
+    n, n_classes = scores.shape
+    members = class_members(code, n_classes)
+    weights = None if is_unit(w) else w
+
+    def sort(block: slice) -> list[SortedProblem]:
+        columns = slice(block.start + first, block.stop + first)
+        made = scores.proba_columns(columns)
+        own = members[columns]
+        if weights is not None:
+            return [sort_problem(*pair, weights) for pair in zip(made, own, strict=True)]
+        positives = [np.sort(column[rows]) for column, rows in zip(made, own, strict=True)]
+        made.sort(axis=1)  # one call, where each would wait for the interpreter
+        return [SortedProblem(v, None, hits, None) for v, hits in zip(made, positives, strict=True)]
+
+    return map_blocks(sort, column_blocks(n, n_classes - first, SORTED_BLOCK_BYTES), at_a_time=1)
+
+
+def map_sorted(
+    function: Callable[[int, SortedProblem], T],
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    first: int = 0,
+) -> Iterator[T]:
+    """Yield ``function(k, sorted problem of class k against the rest)`` from `first` on."""
+    problems = chain.from_iterable(sorted_blocks(scores, code, w, first))
+    return (function(k, problem) for k, problem in enumerate(problems, start=first))

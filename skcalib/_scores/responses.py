@@ -1,0 +1,88 @@
+"""What a fitted classifier answers, as scores with a column for each class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+
+from skcalib._arrays.types import FloatArray, Kind
+from skcalib._validation.scores import as_matrix, check_possible, two_columns
+
+RESPONSES = ("auto", "decision_function", "predict_proba", "predict_log_proba")
+
+# What a column says of a class that its estimator never saw.
+NEVER: dict[Kind, float] = {"logits": -np.inf, "proba": 0.0}
+
+
+def choose_response(estimator: Any, response_method: str) -> str:
+    """Return the method to ask; "auto" is decision_function if there is one."""
+    names = RESPONSES[1:3] if response_method == "auto" else (response_method,)
+    for name in names:
+        if hasattr(estimator, name):
+            return name
+    mend = (
+        "pass a classifier that has one of them"
+        if response_method == "auto"
+        else "pass response_method='auto' or the name of a method that it has"
+    )
+    raise ValueError(f"{type(estimator).__name__} has no {' and no '.join(names)}: {mend}.")
+
+
+def response_kind(response: str) -> Kind:
+    """Probabilities are probabilities; decision values and log-probabilities are logits."""
+    return "proba" if response == "predict_proba" else "logits"
+
+
+def class_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -> FloatArray:
+    """Return the scores ``(n, K)`` of a fitted estimator, in the order of `classes`.
+
+    A binary decision value is written as the two columns ``(0, f)``. A class that the estimator
+    never saw gets a logit of -inf or a probability of 0.
+    """
+    kind = response_kind(response)
+    source = f"{response} of {type(estimator).__name__}"
+    known = np.asarray(estimator.classes_)
+    S = as_matrix(getattr(estimator, response)(X), source)
+    if known.size == 2:
+        S = two_columns(S, kind)
+    by_pairs = known.size > 2 and _is_one_vs_one(estimator)
+    if S.shape[1] != known.size or (by_pairs and response == "decision_function"):
+        reason = "they compare pairs of classes" if by_pairs else f"there are {known.size} classes"
+        mend = (
+            "pass an estimator with decision_function_shape='ovr', or response_method="
+            "'predict_proba'"
+            if by_pairs
+            else "pass another response_method, or an estimator with a score for each class"
+        )
+        raise ValueError(f"{source} has {S.shape[1]} columns but {reason}: {mend}.")
+    check_possible(S, source)
+    return align_columns(S, known, classes, NEVER[kind])
+
+
+def align_columns(
+    S: FloatArray, known: NDArray[Any], classes: NDArray[Any], absent: float
+) -> FloatArray:
+    """Move the columns of the `known` classes to their places among `classes`."""
+    if np.array_equal(known, classes):
+        return S
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    aligned = np.full((S.shape[0], classes.size), absent, dtype=S.dtype)
+    aligned[:, [place[label] for label in known.tolist()]] = S
+    return aligned
+
+
+def _is_one_vs_one(estimator: Any) -> bool:
+    """Whether the decision values are those of pairs; three classes also make three pairs."""
+    while True:
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, Pipeline):
+            estimator = estimator[-1]
+        else:
+            return getattr(estimator, "decision_function_shape", None) == "ovo"

@@ -1,0 +1,73 @@
+"""The only softmax, and the only division of rows by their sums, of the package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.rowwise import row_max, row_min, row_sums
+from skcalib._arrays.threads import each_block
+from skcalib._arrays.types import FloatArray
+
+# What is taken from the logits of each row, and the sum of the exponentials of what is left.
+Normaliser = tuple[NDArray[Any], NDArray[Any]]
+# Exponentials of logits up to here, of each type, and their sums are far from overflow and from
+# numbers that processors are slow at: such rows are not shifted, whatever rows they stand among.
+NEAR = {np.dtype(np.float64): 64.0, np.dtype(np.float32): 30.0}
+# Far below the rounding of 1 in float32, and far above numbers that processors are slow at.
+LEAST_FLOAT32 = -50.0
+# The smallest probability whose logarithm is taken where no rows say another (`_clip`): an exact 0
+# (or a logit of -inf) keeps a finite log of -27.6 and cannot outweigh every other row of a fit.
+CLIP = 1e-12
+LOG_PROBA_MIN = float(np.log(CLIP))
+
+
+def exponentiate(Z: NDArray[Any], reach: float = np.inf) -> Normaliser:
+    """Overwrite logits ``Z (n, K)`` by ``exp(Z - shift)``; return the shifts and the row sums.
+
+    The shift is the largest logit of a row, or 0 where no logit of the row is far from 0. None
+    is farther than `reach`.
+    """
+    shift = np.zeros(Z.shape[0], dtype=Z.dtype)
+    near = NEAR[Z.dtype]
+    if not (reach <= near or (-near <= Z.min() and Z.max() <= near)):
+        top = row_max(Z)
+        far = np.maximum(top, -row_min(Z)) > near
+        shift[far] = top[far]
+        Z -= shift[:, None]
+        if Z.dtype == np.float32:
+            np.maximum(Z, LEAST_FLOAT32, out=Z)
+    np.exp(Z, out=Z)
+    return shift, row_sums(Z)
+
+
+def log_sum_exp(Z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log of the row sums of ``exp(Z)``; rows need one entry above -inf."""
+    shift, total = exponentiate(Z.copy(order="K"))
+    return shift + np.log(total)
+
+
+def softmax_inplace(Z: NDArray[np.float64], reach: float = np.inf) -> NDArray[np.float64]:
+    """Overwrite float64 logits ``Z (n, K)``, none beyond `reach`, by their softmax; return it."""
+    _, total = exponentiate(Z, reach)
+    Z /= total[:, None]
+    return Z
+
+
+def normalise_rows(Q: FloatArray) -> FloatArray:
+    """Divide each row of non-negative `Q` by its sum, in place; an all-zero row becomes uniform."""
+
+    def normalise(rows: slice) -> None:
+        block = Q[rows]
+        total = row_sums(block.astype(np.float64, copy=False))
+        empty = total <= 0.0
+        if empty.any():
+            block[empty] = 1.0
+            total[empty] = block.shape[1]
+        np.divide(block, total[:, None], out=block, casting="same_kind")
+
+    each_block(normalise, row_blocks(*Q.shape))
+    return Q

@@ -1,0 +1,217 @@
+"""A calibrator as plain JSON values and back, whoever wrote them.
+
+Names in a document are looked up among the classes of this package; nothing is imported or called
+by them. A calibrator made of a document is checked by its own ``_check_fitted`` and then tried:
+what no fit can have made is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+import skcalib.calibrators
+import skcalib.metrics
+from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import CLIP
+from skcalib._storage.values import from_plain, to_plain
+from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.calibrators._fitted import check_common
+
+# Set by scikit-learn's set_fit_request and its like: how metadata is routed, not what was fitted.
+NOT_FITTED = {"_metadata_request"}
+PROBE_ROWS = 64
+
+
+@dataclass(frozen=True)
+class NotStored:
+    """Stands where a file cannot hold what was given: a function of one's own, a generator."""
+
+    what: str
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Refuse to stand in for a function."""
+        raise ValueError(
+            f"{self.what} was not stored with the calibrator: set the parameter again before "
+            "fitting it anew."
+        )
+
+
+def _known_calibrators() -> dict[str, type[ScoreCalibrator]]:
+    """Return the classes that a document may name."""
+    found = {name: getattr(skcalib.calibrators, name) for name in skcalib.calibrators.__all__}
+    return {
+        name: thing
+        for name, thing in found.items()
+        if isinstance(thing, type) and issubclass(thing, ScoreCalibrator)
+    }
+
+
+def _records(cls: type) -> dict[str, Any]:
+    """Return the NamedTuples and dataclasses that the modules of a calibrator's classes know."""
+    found: dict[str, Any] = {}
+    for base in cls.__mro__:
+        if base.__module__.startswith("skcalib."):
+            for thing in vars(sys.modules[base.__module__]).values():
+                if isinstance(thing, type) and _field_names(thing) is not None:
+                    found.setdefault(thing.__name__, thing)
+    return found
+
+
+def _field_names(cls: Any) -> tuple[str, ...] | None:
+    """Return the fields of a NamedTuple or a dataclass of this package, None of others."""
+    if not cls.__module__.startswith("skcalib."):
+        return None
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return tuple(cls._fields)
+    return tuple(field.name for field in fields(cls)) if is_dataclass(cls) else None
+
+
+def calibrator_to_plain(estimator: Any) -> dict[str, Any]:
+    """Write the class, the parameters and the fitted attributes of a calibrator."""
+    cls = type(estimator)
+    if _known_calibrators().get(cls.__name__) is not cls:
+        mend = (
+            "store its calibrator_ (or the calibrators of its pairs_)"
+            if hasattr(estimator, "calibrator")
+            else "keep others with skops.io"
+        )
+        raise ValueError(
+            f"Only calibrators of skcalib are stored as JSON, not {cls.__name__}: {mend}."
+        )
+    check_is_fitted(estimator)
+    parameters = estimator.get_params(deep=False)
+    fitted = {k: v for k, v in vars(estimator).items() if k not in {*parameters, *NOT_FITTED}}
+
+    def other(value: Any, where: str) -> Any:
+        names = _field_names(type(value))
+        if names is not None and _records(cls).get(type(value).__name__) is type(value):
+            record = {k: to_plain(getattr(value, k), f"{where}.{k}", other) for k in names}
+            return {"record": type(value).__name__, "fields": record}
+        if isinstance(value, ScoreCalibrator):
+            return calibrator_to_plain(value)
+        name = getattr(value, "__name__", "")
+        if name in skcalib.metrics.__all__ and getattr(skcalib.metrics, name) is value:
+            return {"metric": name}
+        if isinstance(value, NotStored):
+            return {"not_stored": value.what}
+        parameter = where.partition(".")[2]
+        if parameter in parameters and _may_be_missing(cls, parameter):
+            return {"not_stored": getattr(value, "__qualname__", type(value).__name__)}
+        if hasattr(value, "to_numpy"):  # a series or an index, as `classes`
+            return to_plain(np.asarray(value), where, other)
+        raise ValueError(f"{where} is a {type(value).__name__}, which cannot be stored as JSON.")
+
+    return {
+        "calibrator": cls.__name__,
+        **{
+            part: {k: to_plain(v, f"{cls.__name__}.{k}", other) for k, v in values.items()}
+            for part, values in (("parameters", parameters), ("fitted", fitted))
+        },
+    }
+
+
+def calibrator_from_plain(body: dict[str, Any]) -> ScoreCalibrator:
+    """Make the calibrator that was written, or raise ValueError."""
+    if set(body) != {"calibrator", "parameters", "fitted"}:
+        raise ValueError(
+            "A stored calibrator has 'calibrator', 'parameters' and 'fitted'; got "
+            f"{', '.join(sorted(map(str, body)))[:60]}."
+        )
+    name = body["calibrator"]
+    cls = _known_calibrators().get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise ValueError(
+            f"{str(name)[:60]!r} is no calibrator of this skcalib: install a newer skcalib if "
+            "you trust the file."
+        )
+
+    def other(value: dict[str, Any], where: str) -> Any:
+        keys = set(value)
+        if keys == {"record", "fields"}:
+            return _record_from_plain(value, where)
+        if "calibrator" in keys:
+            return calibrator_from_plain(value)
+        if keys == {"metric"} and value["metric"] in list(skcalib.metrics.__all__):
+            return getattr(skcalib.metrics, value["metric"])
+        parameter = where.partition(".")[2]
+        named = keys == {"not_stored"} and type(value["not_stored"]) is str
+        if named and _may_be_missing(cls, parameter):
+            return NotStored(value["not_stored"])
+        raise ValueError(f"{where} is not written as this skcalib stores values.")
+
+    def _record_from_plain(value: dict[str, Any], where: str) -> Any:
+        known, given = _records(cls), value["fields"]
+        record = known.get(value["record"]) if isinstance(value["record"], str) else None
+        if (
+            record is None
+            or type(given) is not dict
+            or set(given) != set(_field_names(record) or ())
+        ):
+            raise ValueError(f"{where} is a record that {name} does not have.")
+        return record(**{k: from_plain(v, f"{where}.{k}", other) for k, v in given.items()})
+
+    values = {}
+    for part in ("parameters", "fitted"):
+        if type(body[part]) is not dict or not all(type(k) is str for k in body[part]):
+            raise ValueError(f"'{part}' of a stored {name} must be an object.")
+        values[part] = {k: from_plain(v, f"{name}.{k}", other) for k, v in body[part].items()}
+    return _restore(cls, values["parameters"], values["fitted"])
+
+
+def _may_be_missing(cls: type[ScoreCalibrator], parameter: str) -> bool:
+    """Whether a parameter may be a function or a random generator, which no file holds."""
+    constraints = cls._parameter_constraints.get(parameter, [])
+    return callable in constraints or "random_state" in constraints
+
+
+def _restore(
+    cls: type[ScoreCalibrator], parameters: dict[str, Any], fitted: dict[str, Any]
+) -> ScoreCalibrator:
+    """Make the calibrator and have it checked as nothing else has."""
+    known = set(cls().get_params(deep=False))
+    if not set(parameters) <= known:
+        unknown = sorted(set(parameters) - known)[0]
+        raise ValueError(f"{cls.__name__} has no parameter {unknown[:60]!r}.")
+    stored = {k: v for k, v in parameters.items() if not isinstance(v, NotStored)}
+    cls(**stored)._validate_params()
+    calibrator = cls(**parameters)
+    for name in fitted:
+        if not re.fullmatch(r"_[a-zA-Z]\w*|[a-zA-Z]\w*_", name) or hasattr(calibrator, name):
+            raise ValueError(f"{cls.__name__} has no fitted attribute {name[:60]!r}.")
+    for name, value in fitted.items():
+        setattr(calibrator, name, value)
+    check_common(calibrator)
+    try:
+        calibrator._check_fitted()
+        answers = _gives_probabilities(calibrator)
+    except Exception as error:  # of whatever type: attributes may be missing or of another kind
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"The stored {cls.__name__} is refused: {reason}") from error
+    if not answers:
+        raise ValueError(
+            f"{cls.__name__}: the fitted attributes do not give probabilities: fit it again."
+        )
+    return calibrator
+
+
+def _gives_probabilities(calibrator: ScoreCalibrator) -> bool:
+    """Whether scores of all sorts are answered by probability vectors."""
+    n_classes = calibrator.classes_.size
+    Z = np.random.default_rng(0).normal(size=(PROBE_ROWS, n_classes))
+    Z *= np.geomspace(1e-3, 1e6, PROBE_ROWS)[:, None]
+    Z[0] = 0.0
+    Z[1, 1:] = -np.inf
+    clip = getattr(calibrator, "clip_", CLIP)
+    scores = Scores(Z, "logits", calibrator.classes_, clip=clip)
+    if calibrator.input_ == "proba":
+        scores = Scores(scores.proba(slice(None)), "proba", calibrator.classes_, clip=clip)
+    with np.errstate(all="ignore"):
+        Q = np.asarray(calibrator._map(scores))
+        off = np.abs(Q.sum(axis=1) - 1).max()
+    return bool(Q.shape == Z.shape and Q.min() >= 0 and off < 1e-6)

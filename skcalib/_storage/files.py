@@ -1,0 +1,215 @@
+"""Fitted calibrators as JSON, readable by people and by other languages.
+
+A document names a class of `skcalib.calibrators`, its parameters and its fitted attributes, in a
+format with a version.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any, NoReturn
+
+from skcalib._storage.calibrators import calibrator_from_plain, calibrator_to_plain
+from skcalib._validation.keywords import check_count
+from skcalib.calibrators._base import ScoreCalibrator
+
+FORMAT = "skcalib"
+VERSION = 1
+MAX_BYTES = 1 << 28
+
+
+def to_dict(estimator: ScoreCalibrator) -> dict[str, Any]:
+    """Write a fitted calibrator as a dict of JSON values.
+
+    Parameters
+    ----------
+    estimator : calibrator
+        A fitted calibrator of this package.
+
+    Returns
+    -------
+    document : dict
+        Dicts with string keys, lists, strings, finite numbers, booleans and None.
+
+    Raises
+    ------
+    ValueError
+        If it is no calibrator of this package, is not fitted, or holds what a document cannot.
+
+    See Also
+    --------
+    from_dict : The way back.
+
+    Examples
+    --------
+    >>> from skcalib import IdentityCalibrator, to_dict
+    >>> document = to_dict(IdentityCalibrator().fit([0.2, 0.9], [0, 1]))
+    >>> document["calibrator"], document["fitted"]["input_"]
+    ('IdentityCalibrator', 'proba')
+    """
+    try:
+        document = {"format": FORMAT, "version": VERSION, **calibrator_to_plain(estimator)}
+    except RecursionError:
+        raise ValueError("The calibrator's parameters hold themselves: nothing to store.") from None
+    # What could not be read again is not written.
+    from_dict(document)
+    return document
+
+
+def from_dict(document: dict[str, Any]) -> ScoreCalibrator:
+    """Make a fitted calibrator of what `to_dict` wrote; its predictions are equal bit by bit.
+
+    Parameters
+    ----------
+    document : dict
+        May come from anywhere: nothing in it is executed.
+
+    Returns
+    -------
+    estimator : calibrator
+
+    Raises
+    ------
+    ValueError
+        If the document is not one of `to_dict`, was written by a newer version of the format, or
+        holds what no fit can have made.
+
+    Examples
+    --------
+    >>> from skcalib import TemperatureScaling, from_dict, to_dict
+    >>> scaling = TemperatureScaling().fit([-8.0, -3.0, 4.0, -1.0, 9.0], [0, 0, 1, 1, 1])
+    >>> bool(from_dict(to_dict(scaling)).temperature_ == scaling.temperature_)
+    True
+    """
+    if type(document) is not dict or document.get("format") != FORMAT:
+        raise ValueError(
+            f"This is no stored calibrator: 'format' must be {FORMAT!r}, as to_dict and save_json "
+            "write it."
+        )
+    version = document.get("version")
+    if type(version) is not int or version < 1:
+        raise ValueError(f"'version' must be a whole number from 1; got {str(version)[:60]}.")
+    if version > VERSION:
+        raise ValueError(
+            f"The calibrator was stored in version {version} of the format, but this skcalib reads "
+            f"versions up to {VERSION}: install a newer skcalib."
+        )
+    body = {key: value for key, value in document.items() if key not in ("format", "version")}
+    try:
+        return calibrator_from_plain(body)
+    except RecursionError:
+        raise ValueError("The stored calibrator is nested too deeply.") from None
+
+
+def save_json(estimator: ScoreCalibrator, path: str | os.PathLike[str]) -> None:
+    """Write a fitted calibrator to a JSON file, a line for each parameter and fitted attribute.
+
+    The file appears complete or not at all: it is written beside `path`, then moved there.
+
+    Parameters
+    ----------
+    estimator : calibrator
+        A fitted calibrator of this package, so also ``CalibratedClassifier(...).calibrator_``.
+    path : str or path-like
+        A file that is there is replaced.
+
+    Raises
+    ------
+    ValueError
+        As for `to_dict`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from skcalib import IdentityCalibrator, load_json, save_json
+    >>> path = os.path.join(tempfile.mkdtemp(), "calibrator.json")
+    >>> save_json(IdentityCalibrator().fit([0.2, 0.9], ["no", "yes"]), path)
+    >>> load_json(path).classes_.tolist()
+    ['no', 'yes']
+    """
+    text = _layout(to_dict(estimator))
+    target = Path(path)
+    beside = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
+    try:
+        with beside.open("x", encoding="ascii", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> ScoreCalibrator:
+    """Read a fitted calibrator from a file of `save_json`; its predictions are equal bit by bit.
+
+    Parameters
+    ----------
+    path : str or path-like
+        May come from anywhere: nothing in the file is executed.
+    max_bytes : int, default=268435456
+        No more is read of a larger file, which is refused. Reading takes about four times the
+        memory of the file.
+
+    Returns
+    -------
+    estimator : calibrator
+
+    Raises
+    ------
+    ValueError
+        If the file is too large, is not JSON, or as for `from_dict`; the message names the file.
+
+    Examples
+    --------
+    See `save_json`.
+    """
+    check_count("max_bytes", max_bytes, 1)
+    with Path(path).open("rb") as file:
+        text = file.read(max_bytes + 1)
+    if len(text) > max_bytes:
+        raise ValueError(
+            f"{path} is larger than max_bytes={max_bytes}: raise max_bytes if you know the file."
+        )
+    try:
+        document = json.loads(
+            text.decode("utf-8"), object_pairs_hook=_without_twins, parse_constant=_no_constant
+        )
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} cannot be read as JSON: {reason}.") from None
+    try:
+        return from_dict(document)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+# ------------------------------------------------------------------------------- the text
+
+
+def _layout(document: dict[str, Any]) -> str:
+    """Write JSON with a line for each parameter and attribute."""
+    lines = []
+    for key, value in document.items():
+        if isinstance(value, dict) and value:
+            inner = [
+                f"  {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in value.items()
+            ]
+            lines.append(f" {json.dumps(key)}: {{\n" + ",\n".join(inner) + "\n }")
+        else:
+            lines.append(f" {json.dumps(key)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an object has a key twice")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")

@@ -1,0 +1,1 @@
+"""Checks of what users pass: scores, labels, weights, keywords."""

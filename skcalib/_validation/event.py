@@ -1,0 +1,81 @@
+"""The event that a single column of probabilities speaks of."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._validation.keywords import shown
+from skcalib._validation.labels import binary_classes, check_classes, encode_labels, find_distinct
+
+
+class Event(NamedTuple):
+    """What one column is the probability of: ``hit (n,)``, the two ``classes``, its column."""
+
+    hit: NDArray[np.bool_]
+    classes: NDArray[Any]
+    column: int
+
+
+def read_event(
+    y: NDArray[Any],
+    labels: ArrayLike | None,
+    pos_label: Any,
+    *,
+    name: str = "y_true",
+    argument: str = "labels",
+    X: str = "y_proba",
+) -> Event:
+    """Decide which label one column of probabilities speaks of.
+
+    That is `pos_label`; without it 1 of {0, 1} or {-1, 1}, and True.
+    """
+    known = find_distinct(y)[0] if labels is None else np.unique(check_classes(labels, 2, argument))
+    if labels is not None:
+        encode_labels(y, 2, known, name=name, argument=argument)  # refuses other labels
+    present = known.tolist()
+    if known.size > 2:
+        example = present[-1] if pos_label is None else pos_label
+        raise ValueError(
+            f"{name} has {known.size} distinct labels but {X} is one column, the probability of "
+            f"one event: pass a column for each label, or {name} == {shown(example)}."
+        )
+    if pos_label is None:
+        classes = binary_classes(known)
+        if classes is None:
+            raise ValueError(
+                f"{X} is one column and {name} has the labels {present}: pass pos_label= with the "
+                f"label that it is the probability of, such as pos_label={present[-1]!r}."
+            )
+        return Event(y == classes[1], classes, 1)
+    if known.size == 1 and _is_other_label(pos_label, known):
+        known = np.unique(np.array([present[0], pos_label]))
+    elif known.size == 1:
+        other = f"not {present[0]}" if known.dtype.kind in "UO" else _other_number(present[0])
+        known = np.unique(np.array([present[0], other]))
+    column = class_column(pos_label, known, "pos_label")
+    return Event(y == known[column], known, column)
+
+
+def _is_other_label(pos_label: Any, known: NDArray[Any]) -> bool:
+    """Whether a label is of the kind of the only one that occurs, and another."""
+    label = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
+    of_the_kind = isinstance(label, str if known.dtype.kind in "UO" else numbers.Real)
+    return of_the_kind and label != known.tolist()[0]
+
+
+def _other_number(label: Any) -> Any:
+    return not label if isinstance(label, bool) else 0 if label else 1
+
+
+def class_column(label: object, classes: NDArray[Any], name: str) -> int:
+    """Return the column of a class named by its label."""
+    known = classes.tolist()
+    label = label.item() if isinstance(label, np.generic) else label
+    for k, each in enumerate(known):
+        if (each == label) is True:
+            return k
+    raise ValueError(f"{name}={shown(label)} is not one of the labels {known}.")

@@ -1,0 +1,62 @@
+"""Keywords: options, counts, ranges, seeds."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+# More bins, knots or resamples than this are a slip, and end in an error of NumPy's or worse.
+COUNT_HIGH = 2**31 - 1
+
+
+def shown(value: object) -> str:
+    """Return a value as it stands in a message: in one line, and no longer than that."""
+    line = " ".join(repr(value).split())
+    return line if len(line) <= 80 else f"{line[:77]}..."
+
+
+def check_option(name: str, value: object, options: tuple[object, ...]) -> None:
+    """Refuse a keyword's value that is not one of `options`."""
+    if not any(value is option or (value == option) is True for option in options):
+        raise ValueError(f"{name} must be one of {list(options)}; got {shown(value)}.")
+
+
+def check_count(name: str, value: object, low: int, high: int | None = None) -> None:
+    """Refuse a keyword's value that is not a whole number in ``[low, high]``."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    most = COUNT_HIGH if high is None else high
+    if not whole or not low <= value <= most:  # type: ignore[operator]
+        told = high is None and not (whole and value > most)  # type: ignore[operator]
+        span = f">= {low}" if told else f"from {low} to {most}"
+        raise ValueError(f"{name} must be a whole number {span}; got {shown(value)}.")
+
+
+def check_between(
+    name: str, value: object, low: float, high: float, what: str, low_too: bool = False
+) -> None:
+    """Refuse a keyword's value that is not a number in ``(low, high)``; `what` says which."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    inside = number and not isinstance(value, bool) and low <= value < high  # type: ignore[operator]
+    if not inside or (value == low and not low_too):
+        raise ValueError(f"{name} must be {what}; got {shown(value)}.")
+
+
+def check_flags(**flags: object) -> None:
+    """Refuse a keyword's value that is not True or False (1 or 0)."""
+    for name, value in flags.items():
+        if not isinstance(value, int | np.bool_) or value not in (0, 1):
+            raise ValueError(f"{name} must be True or False; got {shown(value)}.")
+
+
+def check_seed(random_state: Any) -> np.random.RandomState:
+    """Return the random numbers of `random_state`."""
+    try:
+        return check_random_state(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"random_state must be None, an integer in [0, 2**32) or a RandomState; got "
+            f"{shown(random_state)}."
+        ) from error

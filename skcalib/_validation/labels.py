@@ -1,0 +1,245 @@
+"""Labels of rows and of columns."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import column_or_1d
+
+from skcalib._validation.keywords import shown
+from skcalib._validation.named_columns import column_names, match_names, take_columns
+from skcalib._validation.scores import reading
+
+
+def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[Any]:
+    """Return labels as a 1-D array of one kind, without missing values."""
+    if y is None:
+        raise ValueError(f"{name} is required, but None was passed: give one label for each row.")
+    if type(y) is np.ndarray:
+        array = y
+    else:
+        with reading(name, y, "pass one label for each row"):
+            array = np.asarray(y)
+    if array.dtype.kind == "U" and array.ndim == 1 and isinstance(y, list | tuple):
+        # NumPy writes numbers among strings as strings; keep what was given.
+        array = array if all(isinstance(v, str) for v in y) else np.asarray(y, dtype=object)
+    if array.ndim != 1 and (array.ndim != 2 or array.shape[1] != 1):
+        advice = "pass one label for each row"
+        if array.ndim == 2 and array.size:
+            is_one_hot = ((array == 0) | (array == 1)).all() and (
+                (array == 1).sum(axis=1) == 1
+            ).all()
+            advice = (
+                f"it is one-hot: pass {name}.argmax(axis=1)"
+                if is_one_hot
+                else "where a row can have several labels, calibrate and measure each column by "
+                f"itself, as a problem of two classes: {name}[:, j]"
+            )
+        raise ValueError(
+            f"{name} should be a 1d array of labels, got an array of shape {array.shape} instead; "
+            f"{advice}."
+        )
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} holds {array.dtype} labels.")
+    if array.dtype.kind not in "iufbUSTO":
+        raise ValueError(
+            f"Unknown label type: {name} has dtype {array.dtype}; labels are integers, booleans "
+            "or strings."
+        )
+    array = array if array.ndim == 1 else column_or_1d(array, warn=warn)
+    if array.dtype.kind == "O":
+        array = _from_objects(array, name)
+        if array.dtype.kind == "O":  # strings, kept as they are
+            return array
+    if array.dtype.kind == "f":
+        _check_whole(array, name)
+    return array
+
+
+def _check_whole(array: NDArray[Any], name: str) -> None:
+    lost = np.flatnonzero(~np.isfinite(array))
+    if lost.size:
+        what = "NaN" if np.isnan(array[lost[0]]) else "infinity"
+        raise ValueError(
+            f"{name} contains {what} (first at row {lost[0]}); drop rows without a label."
+        )
+    parts = np.flatnonzero(array != np.floor(array))
+    if parts.size:
+        _refuse_part(array[parts[0]], int(parts[0]), name)
+
+
+def _refuse_part(value: Any, row: int, name: str) -> NoReturn:
+    raise ValueError(
+        f"Unknown label type: continuous. {name} has {float(value):.6g} at row {row}; labels are "
+        "integers, booleans or strings, not numbers to regress on."
+    )
+
+
+def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
+    import pandas as pd  # late: only object labels (strings of a frame, None, NA) need it
+
+    missing = np.flatnonzero(pd.isna(array))
+    if missing.size:
+        raise ValueError(
+            f"{name} contains a missing label (NaN or None; first at row {missing[0]}); drop "
+            "rows without a label."
+        )
+    values = array.tolist()
+    kinds = [
+        "string"
+        if isinstance(v, str)
+        else "number"
+        if isinstance(v, numbers.Number) and not isinstance(v, complex)
+        else "other"
+        for v in values
+    ]
+    if "other" in kinds:
+        row = kinds.index("other")
+        raise ValueError(
+            f"Unknown label type: {name} has a {type(values[row]).__name__} at row {row}; labels "
+            "are integers, booleans or strings."
+        )
+    if len(set(kinds)) > 1:
+        row = next(i for i, kind in enumerate(kinds) if kind != kinds[0])
+        raise ValueError(
+            f"{name} mixes {kinds[0]}s and {kinds[row]}s (first at row {row}): make all labels "
+            "one type."
+        )
+    if not kinds or kinds[0] == "string":
+        return array
+    plain = np.array(values)
+    if plain.dtype.kind != "O":
+        return plain
+    # Fractions, decimals, and whole numbers beyond 64 bits.
+    whole = [int(v) for v in values]
+    for row, (value, rounded) in enumerate(zip(values, whole, strict=True)):
+        if value != rounded:
+            _refuse_part(value, row, name)
+    plain = np.array(whole)
+    if plain.dtype.kind == "O":
+        raise ValueError(f"{name} has whole numbers beyond 64 bits; pass them as strings.")
+    return plain
+
+
+def encode_labels(
+    y: NDArray[Any],
+    n_classes: int,
+    classes: ArrayLike | None,
+    *,
+    name: str = "y",
+    argument: str = "classes",
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Map checked labels to columns: ``code (n,)`` and the ``classes (n_classes,)``.
+
+    `classes` if given, in their order; else the distinct labels, sorted, when there are
+    `n_classes` of them; else ``0..n_classes-1`` when all labels are integers in that range and 0
+    occurs; two booleans need not both occur.
+    """
+    distinct, inverse = find_distinct(y)
+    if classes is not None:
+        known = check_classes(classes, n_classes, argument)
+        position = {label: k for k, label in enumerate(known.tolist())}
+        column = np.array([position.get(label, -1) for label in distinct.tolist()], dtype=np.intp)
+        if (column < 0).any():
+            row = int(np.flatnonzero(column[inverse] < 0)[0])
+            label = distinct.tolist()[inverse[row]]
+            raise ValueError(
+                f"{name}: label {label!r} at row {row} is not in {argument}={known.tolist()}; "
+                f"correct the label or add it to {argument}."
+            )
+        return column[inverse], known
+    if distinct.size == n_classes:
+        return inverse.astype(np.intp, copy=False), distinct
+    if distinct.dtype.kind == "b" and n_classes == 2:
+        return y.astype(np.intp), np.array([False, True])
+    whole = distinct.dtype.kind in "iu" or (
+        distinct.dtype.kind == "f" and (distinct == np.floor(distinct)).all()
+    )
+    if whole and distinct[0] == 0 and distinct[-1] < n_classes:
+        return y.astype(np.intp), np.arange(n_classes).astype(distinct.dtype)
+    shown = distinct[:10].tolist()
+    more = ", ..." if distinct.size > 10 else ""
+    raise ValueError(
+        f"{name} has {distinct.size} distinct labels ({', '.join(map(repr, shown))}{more}) but "
+        f"there are {n_classes} columns of scores: pass {argument}= with the {n_classes} labels "
+        "of the columns."
+    )
+
+
+def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the distinct labels, sorted, and the place of each label among them."""
+    if y.dtype.kind not in "iu" or not y.size or y.min() < 0 or y.max() >= 2 * y.size:
+        return np.unique(y, return_inverse=True)
+    # Small whole numbers, the rule, are counted in a fraction of the time that sorting takes.
+    place = y.astype(np.intp)
+    count = np.bincount(place)
+    distinct = np.flatnonzero(count).astype(y.dtype)
+    if distinct.size < count.size:
+        place = (np.cumsum(count > 0) - 1)[place]
+    return distinct, place
+
+
+def check_classes(classes: ArrayLike, n_classes: int, argument: str) -> NDArray[Any]:
+    """Return the labels of the columns, in their order: as many as columns, each once."""
+    known = check_labels(classes, argument)
+    if np.unique(known).size != known.size:
+        raise ValueError(f"{argument}={known.tolist()} has a label twice; give each label once.")
+    if known.size != n_classes:
+        raise ValueError(
+            f"{argument} has {known.size} labels but there are {n_classes} columns of scores; "
+            "give one label for each column."
+        )
+    return known
+
+
+def check_sorted(classes: NDArray[Any], argument: str = "classes", X: str = "X") -> None:
+    """Refuse classes that are not sorted: a classifier's columns follow its sorted classes."""
+    order = np.argsort(classes)
+    if (order != np.arange(order.size)).any():
+        raise ValueError(
+            f"{argument}={shown(classes.tolist())} is not sorted, as the columns of a classifier "
+            f"are: pass {X}[:, order] and {argument}[order] with order = "
+            f"np.argsort({argument}), here {shown(order.tolist())}."
+        )
+
+
+def name_columns(
+    X: Any,
+    y: NDArray[Any],
+    classes: ArrayLike | None,
+    *,
+    name: str = "X",
+    argument: str = "classes",
+    sort: bool = False,
+) -> tuple[Any, ArrayLike | None]:
+    """Return scores with columns in the order of their labels, if a frame names them so.
+
+    Also return those labels: `classes`, in their order unless they are to be sorted, or those
+    that the names say, sorted. Anything else is returned as it came.
+    """
+    names = column_names(X, name)
+    if names is None or not y.size:
+        return X, classes
+    if classes is None:
+        found = match_names(names, find_distinct(y)[0], False, name)
+    else:
+        known = check_classes(classes, len(names), argument)
+        found = match_names(names, np.sort(known) if sort else known, True, name)
+    if found is None:
+        return X, classes
+    return take_columns(X, found.order), found.classes
+
+
+def binary_classes(y: NDArray[Any]) -> NDArray[Any] | None:
+    """Return both labels where those that occur tell: of {0, 1}, {-1, 1} or booleans."""
+    present = set(find_distinct(y)[0][:3].tolist())
+    if y.dtype.kind == "b":
+        return np.array([False, True])
+    if y.dtype.kind in "iuf" and present and present <= {0, 1}:
+        return np.array([0, 1], dtype=y.dtype)
+    if y.dtype.kind in "if" and present and present <= {-1, 1}:
+        return np.array([-1, 1], dtype=y.dtype)
+    return None

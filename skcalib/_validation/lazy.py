@@ -1,0 +1,45 @@
+"""Arrays that are not in memory are refused, not loaded whole without a word."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+# Libraries whose arrays lie in files or are computed when they are read.
+LIBRARIES = ("dask", "zarr", "h5py", "netCDF4", "cubed", "vaex", "pyspark")
+
+
+def refuse_lazy(name: str, given: Any) -> None:
+    """Refuse a lazy array or frame by its type, its size and the way to load it."""
+    if isinstance(given, np.ndarray):
+        return
+    graph = getattr(given, "__dask_graph__", None)
+    in_graph = callable(graph) and graph() is not None  # xarray says None of what is in memory
+    library = type(given).__module__.partition(".")[0]
+    frame = library == "polars" and hasattr(given, "collect")
+    if not (in_graph or frame or library in LIBRARIES):
+        return
+    load = "collect()" if frame else "compute()" if hasattr(given, "compute") else ""
+    way = f"{name}.{load}" if load else f"{name}[:]"
+    kind = f"{library}.{type(given).__name__}"
+    raise TypeError(
+        f"{name} is a {kind}{_size(given)}, which would be loaded whole: pass {way} if it fits "
+        "into memory, or some of its rows."
+    )
+
+
+def _size(given: Any) -> str:
+    shape, dtype = getattr(given, "shape", None), getattr(given, "dtype", None)
+    if not isinstance(shape, tuple) or not all(isinstance(n, int | float) for n in shape):
+        return ""
+    told = f" of shape ({', '.join(str(n) for n in shape)}{',' * (len(shape) == 1)})"
+    n_bytes = float(prod(shape) * getattr(dtype, "itemsize", 0))
+    if not 0 < n_bytes < np.inf:  # the number of rows may be unknown
+        return told
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if n_bytes < 1024 or unit == "GiB":
+            break
+        n_bytes /= 1024
+    return f"{told}, {n_bytes:,.3g} {unit}"

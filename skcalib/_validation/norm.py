@@ -1,0 +1,37 @@
+r"""The norm of an error, :math:`\big(\sum_b \mu_b |\mathrm{gap}_b|^q\big)^{1/q}`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from skcalib._validation.keywords import shown
+
+# The exponent q by name or as a number; "max" is its limit.
+MeanNorm = Literal["l1", "l2"] | float
+Norm = Literal["l1", "l2", "max"] | float
+
+# A gap of 2e-4 to the power of 10 is still a number in single precision. Larger powers of small
+# gaps are 0, and an error of 0 would be wrong without a word.
+LARGEST = 10
+
+
+def check_norm(norm: object, *, name: str = "norm", has_max: bool = True) -> None:
+    """Refuse a norm that is not "l1", "l2", "max" (where there is one) or a number in [1, 10]."""
+    names = ["l1", "l2", "max"] if has_max else ["l1", "l2"]
+    if isinstance(norm, str):
+        known = norm in names
+    else:
+        number = isinstance(norm, int | float | np.integer | np.floating)
+        known = number and not isinstance(norm, bool) and 1 <= norm <= LARGEST  # type: ignore[operator]
+    if not known:
+        raise ValueError(
+            f"{name} must be one of {names} or a number from 1 to {LARGEST}; got {shown(norm)}."
+        )
+
+
+def exponent(norm: str | float) -> float:
+    """Return q of a checked norm other than "max"; 1 and 2 are whole, and their powers quick."""
+    q = {"l1": 1, "l2": 2}.get(norm, norm) if isinstance(norm, str) else float(norm)
+    return int(q) if q in (1, 2) else float(q)

@@ -1,0 +1,77 @@
+"""Labels and probabilities of a metric, checked together."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._arrays.types import FloatArray
+from skcalib._validation.event import class_column, read_event
+from skcalib._validation.labels import check_labels, encode_labels, name_columns
+from skcalib._validation.scores import as_columns, as_matrix, check_possible, first_flaw
+from skcalib._validation.weights import check_lengths, check_weight, drop_weightless
+
+
+class Predictions(NamedTuple):
+    """Checked predictions: what every metric works on.
+
+    ``P (n, K)`` probabilities, ``code (n,)`` column of the true class, ``w (n,)`` float64
+    weights, ``classes (K,)`` labels of the columns. ``event`` is None, or the column of the one
+    event that is measured: because a single column of probabilities was given, which stands here
+    as two, or because ``pos_label`` named it. What rows of weight 0 or rounding leave of a large
+    array is a `RowView`, which is read as an array is.
+    """
+
+    P: FloatArray
+    code: NDArray[np.intp]
+    w: NDArray[np.float64]
+    classes: NDArray[Any]
+    event: int | None = None
+
+    def of_event(self) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return the probability of the event ``(n,)``, and whether it happened."""
+        assert self.event is not None
+        return self.P[:, self.event], self.code == self.event
+
+
+def check_predictions(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> Predictions:
+    """Check the arguments of a metric; rows of weight 0 are left out.
+
+    Checked predictions may stand in the place of `y_proba`, labels and weights included: a
+    metric that is evaluated a thousand times checks once.
+    """
+    if isinstance(y_proba, Predictions):
+        if pos_label is None:
+            return y_proba
+        return y_proba._replace(event=class_column(pos_label, y_proba.classes, "pos_label"))
+    y = check_labels(y_true, "y_true")
+    y_proba, labels = name_columns(y_proba, y, labels, name="y_proba", argument="labels")
+    P = as_matrix(y_proba, "y_proba")
+    found = check_possible(P, "y_proba", "proba")
+    if not found.is_simplex:
+        raise ValueError(
+            f"y_proba: {first_flaw(P, found)}; pass class probabilities (the softmax of "
+            "logits, or rows divided by their sum)."
+        )
+    check_lengths(y, P, "y_true", "y_proba")
+    w = check_weight(sample_weight, P.shape[0])
+    single = P.shape[1] == 1
+    event: int | None
+    P = as_columns(P, found, "proba", name="y_proba")
+    if single:
+        happened, classes, column = read_event(y, labels, pos_label)
+        P = P if column == 1 else P[:, ::-1]
+        code, event = np.where(happened, column, 1 - column), column
+    else:
+        code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")
+        event = None if pos_label is None else class_column(pos_label, classes, "pos_label")
+    P, code, w = drop_weightless(P, code, w)
+    return Predictions(P, code, w, classes, event)

@@ -1,0 +1,409 @@
+"""Checks of scores: that they are numbers, and whether logits or probabilities.
+
+A row is a probability vector if its entries lie within `ENTRY_TOLERANCE` of [0, 1] and their sum
+within a tolerance of 1. One pass over the scores counts such rows; every decision follows from
+the count.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from skcalib._arrays.blocks import light_blocks
+from skcalib._arrays.row_view import clip_and_divide
+from skcalib._arrays.rowwise import row_max, row_min, row_sums
+from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.types import FloatArray, Kind
+from skcalib._validation.lazy import refuse_lazy
+
+# A probability may lie this far outside [0, 1].
+ENTRY_TOLERANCE = 1e-3
+# What lies below 0 by more is a negative number, not rounding.
+NEGATIVE = 1e-6
+# A row that sums to 1 within a thousandth is a probability vector where nobody says so; ...
+SUM_TOLERANCE = 1e-3 + 1e-6
+# ... if its entries are of bfloat16, of which a large one is off by up to 0.004, within this; ...
+SUM_TOLERANCE_BFLOAT16 = 8e-3 + 1e-6
+# ... and within a hundredth when the caller says so: entries written with two or three decimals.
+SUM_TOLERANCE_DECLARED = 1e-2 + 1e-6
+# Sums that are off by less are what rounding makes of float32 or float64: rows stay as they are.
+ROUNDING = 1e-5
+# The same for entries of float16.
+ROUNDING_FLOAT16 = 1e-3
+# Non-negative rows whose sums agree to this share of them are percentages or counts.
+SAME_SUM = 1e-2
+# One column of at least 30 values, all in [0, 100] and one above 20, may hold percentages; ...
+PERCENT_ROWS, PERCENT_LEAST, PERCENT_MOST = 30, 20.0, 100.0
+# ... and one of at least 20 values, 95 % of them in [0, 1], probabilities with a few odd ones.
+ODD_ROWS, ODD_SHARE = 20, 0.05
+# The difference of two logits stays within float64.
+FARTHEST = 1e307
+
+
+def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
+    """Return `X` as a non-empty 2-D array of float32 or float64; 1-D becomes one column."""
+    if X is None or np.isscalar(X) or getattr(X, "ndim", None) == 0:
+        raise ValueError(
+            f"Expected 2D array, got {'None' if X is None else 'scalar array'} instead: {name} "
+            "must be (n, K) scores or (n,) scores of the second class. Reshape your data."
+        )
+    # Nothing to convert: looking for frames takes as long as an error of a few thousand rows.
+    if type(X) is np.ndarray and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.size:
+        return X
+    with reading(name, X, "pass (n, K) or (n,) numbers"):
+        # Frames of pandas and sparse matrices have no cheap array; scikit-learn knows them.
+        if not (hasattr(X, "iloc") or hasattr(X, "tocsr") or isinstance(X, np.matrix)):
+            X = np.asarray(X)
+        types = np.atleast_1d(np.asarray(getattr(X, "dtypes", getattr(X, "dtype", None))))
+        if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in types):
+            raise TypeError("dates and spans of time are no scores")
+        half = types.size == 1 and getattr(types[0], "name", "") in ("float16", "bfloat16")
+        array = check_array(
+            X,
+            dtype=[np.float32] if half else [np.float64, np.float32],
+            ensure_2d=False,
+            ensure_all_finite=False,
+            input_name=name,
+        )
+    return array[:, None] if array.ndim == 1 else array
+
+
+@contextmanager
+def reading(name: str, given: Any, advice: str) -> Iterator[None]:
+    """Raise errors of the conversion to an array as one line: argument, cause, advice."""
+    refuse_lazy(name, given)
+    if np.ma.is_masked(given):
+        raise ValueError(f"{name} has masked entries; drop or fill such rows.")
+    try:
+        # Numbers beyond float64 become infinite; a later check refuses these with their row.
+        with np.errstate(over="ignore"):
+            yield
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(" .:")
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}: {line}; {advice}.") from error
+
+
+class Survey(NamedTuple):
+    """What one pass over scores finds.
+
+    ``low`` and ``high`` bound the values; ``rows`` is the number of rows and ``proba_rows`` that
+    of the probability vectors among them; ``away`` is the largest distance of those from an exact
+    one (of their sums from 1, of their entries from [0, 1]); ``other`` is the first row that is
+    not one, None if all are; ``sums`` the least and the largest row sum, infinite if there are
+    negative entries.
+    """
+
+    low: float
+    high: float
+    rows: int
+    proba_rows: int
+    away: float
+    other: int | None
+    sums: tuple[float, float]
+
+    @property
+    def reach(self) -> float:
+        """What no value exceeds in absolute value."""
+        return max(-self.low, self.high)
+
+    @property
+    def in_unit_interval(self) -> bool:
+        """Whether all values lie in [0, 1]; a negative one, however small, is that of logits."""
+        return self.low >= -NEGATIVE and self.high <= 1 + ENTRY_TOLERANCE
+
+    @property
+    def is_simplex(self) -> bool:
+        """Whether every row is a probability vector (one column: every value in [0, 1])."""
+        return self.other is None
+
+    @property
+    def is_mostly_simplex(self) -> bool:
+        """Whether at least half of the rows, and more than one, are probability vectors."""
+        return self.proba_rows > 1 and 2 * self.proba_rows >= self.rows
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether probabilities have to be clipped or divided by the sums of their rows."""
+        return self.low < 0 or self.high > 1 or self.away > ROUNDING
+
+
+def survey(S: FloatArray, rows: slice, name: str = "X", tolerance: float = SUM_TOLERANCE) -> Survey:
+    """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; return what is found."""
+    block, single = S[rows], S.shape[1] == 1
+    if _are_unit(block):
+        low, high = 0.0, 1.0
+    else:
+        low, high = float(block.min()), float(block.max())
+    if not high < np.inf:  # also true of NaN
+        raise ValueError(_not_a_number(block, rows.start, name))
+    if low == -np.inf and not single:
+        dead = np.flatnonzero(np.isneginf(block).all(axis=1))
+        if dead.size:
+            raise ValueError(
+                f"{name}: every logit of row {rows.start + dead[0]} is -inf; a row needs at "
+                "least one class that is possible."
+            )
+    if high > FARTHEST or -np.inf < low < -FARTHEST:
+        raise ValueError(
+            f"{name} holds logits beyond {FARTHEST:g} in absolute value, whose differences "
+            "are no numbers; divide all by a constant."
+        )
+    sums = (-np.inf, np.inf)
+    most = _largest_entry(single, tolerance)
+    if low >= -ENTRY_TOLERANCE and high <= most:
+        total = None if single else np.einsum("ij->i", block)
+        off = None if total is None else np.abs(total - 1.0)
+        outside = max(-low, high - 1.0, 0.0)
+        if total is None or off is None or not (off > tolerance).any():
+            away = outside if off is None else max(float(off.max()), outside)
+            return Survey(low, high, len(block), len(block), away, None, (1.0, 1.0))
+        is_proba = off <= tolerance
+        sums = (float(total.min()), float(total.max()))
+        away = max(float(off[is_proba].max(initial=0.0)), outside)
+    else:
+        is_proba, away = _find_proba_rows(block, tolerance, most)
+        if low >= 0 and not single:
+            total = np.einsum("ij->i", block)
+            sums = (float(total.min()), float(total.max()))
+    other = None if is_proba.all() else rows.start + int(is_proba.argmin())
+    return Survey(low, high, len(block), int(is_proba.sum()), away, other, sums)
+
+
+def _largest_entry(single: bool, tolerance: float) -> float:
+    """Return what no entry of a probability vector exceeds; of a row, its sum may be as large."""
+    return 1 + (ENTRY_TOLERANCE if single else max(tolerance, ENTRY_TOLERANCE))
+
+
+def _find_proba_rows(
+    block: FloatArray, tolerance: float, most: float
+) -> tuple[NDArray[np.bool_], float]:
+    """Return which rows are probability vectors, and how far the farthest is from an exact one.
+
+    Of logits few rows have both their first and their last entry in [0, 1]: the others are not
+    looked at.
+    """
+    is_proba = _may_be_proba(block, most)
+    near = block[is_proba].astype(np.float64)
+    if not near.size:
+        return is_proba, 0.0
+    low, high = row_min(near), row_max(near)
+    outside = np.maximum(np.maximum(-low, high - 1.0), 0.0)
+    inside = (low >= -ENTRY_TOLERANCE) & (high <= most)
+    if block.shape[1] > 1:
+        with np.errstate(invalid="ignore", over="ignore"):
+            off = np.abs(row_sums(near) - 1.0)
+        inside &= off <= tolerance
+        outside = np.maximum(outside, off)
+    is_proba[is_proba] = inside
+    return is_proba, float(outside[inside].max(initial=0.0))
+
+
+def _may_be_proba(S: FloatArray, most: float) -> NDArray[np.bool_]:
+    """Return which rows have both their first and their last entry in [0, `most`]."""
+    low, first, last = -ENTRY_TOLERANCE, S[:, 0], S[:, -1]
+    return np.asarray((first >= low) & (first <= most) & (last >= low) & (last <= most))
+
+
+def cannot_be_proba(S: FloatArray) -> bool:
+    """Whether fewer than half of the rows can be probability vectors, by two entries of each."""
+    return 2 * int(_may_be_proba(S, 1 + ENTRY_TOLERANCE).sum()) < len(S)
+
+
+def together(each: list[Survey]) -> Survey:
+    """Return what surveys of the blocks of an array, in any order, found."""
+    others = [part.other for part in each if part.other is not None]
+    return Survey(
+        min(part.low for part in each),
+        max(part.high for part in each),
+        sum(part.rows for part in each),
+        sum(part.proba_rows for part in each),
+        max(part.away for part in each),
+        min(others, default=None),
+        (min(part.sums[0] for part in each), max(part.sums[1] for part in each)),
+    )
+
+
+def check_possible(S: FloatArray, name: str = "X", input: str = "auto") -> Survey:
+    """Refuse NaN, +inf, and rows whose every logit is -inf; return what the pass found.
+
+    `input` says what the scores are meant to be: rows of declared probabilities may sum to 1 less
+    exactly.
+    """
+    tolerance = SUM_TOLERANCE_DECLARED if input == "proba" else SUM_TOLERANCE
+    found = _survey_all(S, name, tolerance)
+    if input == "auto" and found.other is not None and found.in_unit_interval and _is_bfloat16(S):
+        found = _survey_all(S, name, SUM_TOLERANCE_BFLOAT16)
+    return found
+
+
+def _survey_all(S: FloatArray, name: str, tolerance: float) -> Survey:
+    blocks, at_a_time = light_blocks(S.shape[0], S.shape[1], S.itemsize)
+    each = map_blocks(lambda rows: survey(S, rows, name, tolerance), blocks, at_a_time)
+    return together(list(each))
+
+
+def _are_unit(block: FloatArray) -> bool:
+    """Whether all lies in [0, 1], in one pass, which most logits end at their first row.
+
+    Read as an unsigned integer, what does not, and NaN too, is larger than 1. (-0.0 is as well;
+    it takes the slower way.)
+    """
+    bits = np.uint32 if block.itemsize == 4 else np.uint64
+    numbers, one = block.view(bits), block.dtype.type(1).view(bits)
+    return bool(numbers[0].max() <= one and numbers.max() <= one)
+
+
+# Rows that are looked at to tell whether values were of a shorter type once.
+SAMPLED_ROWS = 1000
+
+
+def _has_short_mantissa(S: FloatArray, empty_bits: int) -> bool:
+    """Whether the last bits of float32 values are 0, as where they were of a shorter type."""
+    if S.dtype != np.float32:
+        return False
+    values = np.ascontiguousarray(S[:SAMPLED_ROWS])
+    return not (values.view(np.uint32) & np.uint32((1 << empty_bits) - 1)).any()
+
+
+def _is_float16(S: FloatArray) -> bool:
+    return _has_short_mantissa(S, 13)
+
+
+def _is_bfloat16(S: FloatArray) -> bool:
+    return _has_short_mantissa(S, 16)
+
+
+def _not_a_number(block: FloatArray, start: int, name: str) -> str:
+    i, j = np.argwhere(np.isnan(block) | np.isposinf(block))[0]
+    what = "NaN" if np.isnan(block[i, j]) else "infinity"
+    return (
+        f"{name} contains {what} (first at row {start + i}, column {j}); drop or repair such rows."
+    )
+
+
+def first_flaw(S: FloatArray, found: Survey) -> str:
+    """Say which row is the first that is not a probability vector, and why."""
+    assert found.other is not None
+    row = S[found.other]
+    outside = ~((row >= -ENTRY_TOLERANCE) & (row <= 1 + ENTRY_TOLERANCE))
+    if outside.any():
+        why = f"holds {row[outside][0]:.6g}, outside [0, 1]"
+    else:
+        why = f"sums to {row.sum(dtype=np.float64):.6g}, not 1"
+    return f"row {found.other} {why}"
+
+
+def resolve_kind(S: FloatArray, found: Survey, input: str, name: str = "X") -> Kind:
+    """Decide, once, whether checked scores are logits or probabilities.
+
+    Raises
+    ------
+    ValueError
+        If ``input="proba"`` and a row is not a probability vector, or if ``input="auto"`` and
+        the scores could be either.
+    """
+    if input == "logits":
+        return "logits"
+    if found.is_simplex:
+        return "proba"
+    flaw = first_flaw(S, found)
+    if input == "proba":
+        raise ValueError(
+            f"{name}: {flaw}, but input='proba' was given; pass probabilities whose rows sum to "
+            "1, or input='logits'."
+        )
+    single = S.shape[1] == 1
+    few_odd = found.rows - found.proba_rows <= ODD_SHARE * found.rows
+    if found.rows >= ODD_ROWS and few_odd if single else found.is_mostly_simplex:
+        what = "values lie in [0, 1]" if single else "rows are probability vectors"
+        raise ValueError(
+            f"{name}: {found.proba_rows:,} of {found.rows:,} {what}, but {flaw}: logits or "
+            "probabilities? Pass input='proba' after repairing rows that are off by more than "
+            "0.01, or input='logits' if these are logits."
+        )
+    if found.in_unit_interval:
+        raise ValueError(
+            f"{name}: all values lie in [0, 1] but {flaw}: logits or probabilities? Pass "
+            "input='logits' if these are logits; divide each row by its sum if these are "
+            "probabilities."
+        )
+    least, most = found.sums
+    if found.rows > 1 and most < np.inf and most - least <= SAME_SUM * most:
+        raise ValueError(
+            f"{name}: no value is negative and every row sums to {most:.6g}: percentages, counts "
+            "or logits? Divide each row by its sum if these are percentages or counts; pass "
+            "input='logits' if these are logits."
+        )
+    if (
+        single
+        and found.rows >= PERCENT_ROWS
+        and found.low >= 0
+        and PERCENT_LEAST < found.high <= PERCENT_MOST
+    ):
+        raise ValueError(
+            f"{name}: all values of the column lie from {found.low:.6g} to {found.high:.6g}: "
+            "percentages or logits? Divide by 100 if these are percentages; pass input='logits' "
+            "if these are logits or other scores."
+        )
+    return "logits"
+
+
+def check_kind(S: FloatArray, found: Survey, kind: Kind, certain: bool, name: str = "X") -> None:
+    """Refuse scores of another kind than the one decided in fit.
+
+    A single row, or one column, of logits may be a probability vector by chance: only a batch of
+    which at least half of the rows are is certain to be probabilities, and only if the fitted
+    ones were not so (`certain`).
+    """
+    if kind == "proba":
+        if not found.is_simplex:
+            raise ValueError(
+                f"{name}: {first_flaw(S, found)}, but this calibrator was fitted on "
+                "probabilities (input_='proba'); pass probabilities, or fit it again on logits."
+            )
+    elif certain and S.shape[1] > 1 and found.is_mostly_simplex:
+        some = f"{found.proba_rows:,} of {found.rows:,} rows are probability vectors"
+        how = "all rows are probability vectors (row 0 sums to 1)" if found.is_simplex else some
+        raise ValueError(
+            f"{name}: {how}, but this calibrator was fitted on logits "
+            "(input_='logits'); pass logits, or fit it again on probabilities."
+        )
+
+
+def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
+    """Write one column in two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second)."""
+    if S.shape[1] > 1:
+        return S
+    first = np.zeros_like(S) if kind == "logits" else 1 - S
+    return np.hstack([first, S])
+
+
+def as_columns(
+    S: FloatArray, found: Survey, kind: Kind, input: str = "proba", name: str = "X"
+) -> FloatArray:
+    """Return a column for each class; probabilities are clipped to [0, 1] and sum to 1.
+
+    Rows whose sums differ from 1 by rounding alone stay as they are. One warning tells of larger
+    differences: of any if nobody said that these are probabilities (`input` is "auto"), of more
+    than 0.001 if the caller did.
+    """
+    if kind == "logits" or not found.is_rounded:
+        return two_columns(S, kind)
+    rounding = ROUNDING_FLOAT16 if found.away > ROUNDING and _is_float16(S) else ROUNDING
+    if found.away > (max(rounding, SUM_TOLERANCE) if input == "proba" else rounding):
+        what = "values lie outside [0, 1]" if S.shape[1] == 1 else "rows do not sum to 1"
+        done = "clipped" if S.shape[1] == 1 else "divided by their sums"
+        warnings.warn(
+            f"{name}: {what}, by up to {found.away:.2g}; they were {done}.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return two_columns(clip_and_divide(S, S.shape[1] > 1 and found.away > rounding), kind)

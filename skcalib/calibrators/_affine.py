@@ -1,0 +1,101 @@
+"""The template of calibrators of the form softmax(W z + b)."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval
+
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._scaling.affine import fit_affine
+from skcalib._scaling.affine_softmax import affine_softmax
+from skcalib._scaling.newton import Penalty
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.calibrators._fitted import check_number, check_numbers
+
+# What this weight leaves of a deviation, 1e-8, is less than the tolerance of a fit; of larger ones
+# the rounding of a deviation of 0 would be seen.
+LARGEST_PENALTY = 1e8
+
+
+class AffineCalibrator(ScoreCalibrator):
+    """A calibrator that is softmax(W z + b): a pattern of W over one affine fit.
+
+    A subclass says whether W is full, and which penalties and parameters it has.
+    """
+
+    _takes_logs = True
+    _full: ClassVar[bool]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ScoreCalibrator._parameter_constraints,
+        "reg_lambda": [Interval(Real, 0, None, closed="left"), None],
+        "reg_mu": [Interval(Real, 0, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        penalty: Literal["structured", "odir"] | None = "structured",
+        reg_lambda: float | None = None,
+        reg_mu: float | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        verbose: int = 0,
+        input: str = "auto",
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(input=input, classes=classes)
+        self.penalty = penalty
+        self.reg_lambda = reg_lambda
+        self.reg_mu = reg_mu
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+
+    def _penalty(self, n_classes: int, n: float) -> Penalty:
+        if self.penalty is None:
+            return Penalty(0.0, 0.0, 0.0)
+        on_diagonal, off_diagonal = n_classes / n, n_classes * (n_classes - 1) / n
+        if self.reg_lambda is not None:
+            on_diagonal = off_diagonal = float(self.reg_lambda)
+        mu = n_classes / n if self.reg_mu is None else float(self.reg_mu)
+        return Penalty(
+            0.0 if self.penalty == "odir" else min(on_diagonal, LARGEST_PENALTY),
+            min(off_diagonal, LARGEST_PENALTY),
+            min(mu, LARGEST_PENALTY),
+        )
+
+    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+        fitted = fit_affine(
+            scores,
+            code,
+            w,
+            full=self._full,
+            penalty=self._penalty(scores.shape[1], float(w.sum())),
+            about_temperature=self.penalty == "structured",
+            tol=self.tol,
+            max_iter=self.max_iter,
+            verbose=self.verbose,
+        )
+        return {"coef_": fitted.coef, "intercept_": fitted.intercept, "n_iter_": fitted.n_iter}
+
+    def _check_fitted(self) -> None:
+        n_classes = self.classes_.size
+        check_numbers(self, "coef_", (n_classes,) * (2 if self._full else 1))
+        check_numbers(self, "intercept_", (n_classes,))
+        check_number(self, "n_iter_", low=0)
+
+    @property
+    def _reads_rows_once(self) -> bool:
+        return True
+
+    def _map(self, scores: Scores) -> FloatArray:
+        return affine_softmax(scores, self.coef_, self.intercept_)

@@ -1,0 +1,5 @@
+"""`AutoCalibrator`: features of the scores, their loss, and the strengths of its ridges."""
+
+from skcalib.calibrators._auto.calibrator import AutoCalibrator
+
+__all__ = ["AutoCalibrator"]

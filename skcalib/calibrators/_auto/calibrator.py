@@ -1,0 +1,381 @@
+"""Automatic calibration: a flexible convex map whose every ridge strength is learnt from the data.
+
+The features are those of `_score_features`, the loss of `_feature_nll`, the strengths of
+`_evidence`; with ``order_preserving=True`` the terms are those of `_rising_basis`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.threads import map_blocks, one_blas_thread
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._scaling.root import rising_root
+from skcalib._scaling.scale_losses import TopShifted, nll_of_scale
+from skcalib._scaling.temperature import find_temperature
+from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import softmax_inplace
+from skcalib._scores.top_label import keep_top
+from skcalib.calibrators._auto.evidence import EvidenceFit, fit_by_evidence
+from skcalib.calibrators._auto.features import Layout, Link, logits, make_features, smooth
+from skcalib.calibrators._auto.nll import FeatureNLL
+from skcalib.calibrators._auto.order_preserving import Rising, smallest
+from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.calibrators._fitted import check_number, check_numbers
+
+WHOLE = ("t", "b", "U", "V", "M", "L")
+MANY_CLASSES = ("t", "b", "U", "M")
+SHARED = ("t",)
+# Up to here all terms are fitted, with the whole Hessian: 1,955 parameters. Beyond, features are
+# kept in float32.
+LARGEST_WHOLE = 30
+# Rounds of strengths; a large whole Hessian is dear, and the later rounds change little.
+ROUNDS, FEW_ROUNDS, CHEAP_SIZE = 8, 4, 500
+# Far beyond what the prior of log beta allows.
+LOG_SCALE_BOUND = 700.0
+
+
+def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
+    r"""Return the minimum of :math:`\sum_i w_i \mathrm{NLL}_i(\beta) + (\log \beta)^2 / 2`.
+
+    The prior holds the scale where (nearly) no row is misclassified.
+    """
+    total = float(w.sum())
+    shifted = TopShifted(scores, code, w)
+
+    def slope(log_beta: float) -> tuple[float, float]:
+        beta = np.exp(log_beta)
+        _, first, second = nll_of_scale(shifted, beta)
+        by_log = beta * first
+        return total * by_log + log_beta, total * (by_log + beta * (beta * second)) + 1.0
+
+    found = find_temperature(scores, code, w)
+    start = 0.0 if found.bound else -float(np.log(found.value))
+    return float(np.exp(rising_root(slope, start, -LOG_SCALE_BOUND, LOG_SCALE_BOUND)[0]))
+
+
+def make_link(scores: Scores, code: Intp, w: Float64Array) -> Link:
+    """Return scale, weight and mean log-score of a calibration set."""
+    beta, n = fit_scale(scores, code, w), float(w.sum())
+    blocks = row_blocks(*scores.shape)
+    sums = map_blocks(lambda rows: w[rows] @ np.log(smooth(scores.logits(rows), beta, n)), blocks)
+    return Link(beta, n, np.sum(list(sums), axis=0) / n)
+
+
+def prior_strengths(n_classes: int) -> dict[str, float]:
+    r"""Return :math:`\lambda^0` of each group."""
+    K = n_classes
+    return {"t": 1.0, "b": 10.0 * K, "U": 10.0 * K, "V": 5.0 * K, "M": 1.0, "L": 2.0 * K * (K - 1)}
+
+
+def fit_whole(
+    scores: Scores, code: Intp, w: Float64Array, link: Link, **keywords: Any
+) -> tuple[Layout, EvidenceFit]:
+    """Fit all terms, or, of many classes, those that their number allows."""
+    n_classes = scores.shape[1]
+    exact = n_classes <= LARGEST_WHOLE
+    layout = Layout(n_classes, WHOLE if exact else MANY_CLASSES)
+    dtype = np.float64 if exact else np.float32
+    problem = FeatureNLL(scores, code, w, link, layout, exact=exact, dtype=dtype)
+    return layout, fit_by_evidence(
+        problem,
+        np.zeros(layout.size),
+        layout.groups,
+        prior_strengths(n_classes),
+        rounds=ROUNDS if layout.size <= CHEAP_SIZE else FEW_ROUNDS,
+        moved=0.1 if exact else 0.2,
+        **keywords,
+    )
+
+
+def fit_rising(
+    scores: Scores, code: Intp, w: Float64Array, link: Link, **keywords: Any
+) -> tuple[Layout, EvidenceFit]:
+    """Fit the shared terms that keep the order of the classes."""
+    layout = Layout(scores.shape[1], SHARED, n_shared=6)
+    problem = Rising(FeatureNLL(scores, code, w, link, layout, exact=True))
+    low = smallest()
+    start = np.zeros(low.size)
+    start[0] = 1.0
+    fitted = fit_by_evidence(
+        problem,
+        start,
+        {"t": slice(0, start.size)},
+        prior_strengths(scores.shape[1]),
+        rounds=ROUNDS,
+        moved=0.1,
+        low=low,
+        **keywords,
+    )
+    return layout, fitted._replace(theta=problem.theta(fitted.theta))
+
+
+class AutoCalibrator(ScoreCalibrator):
+    r"""A convex map of smoothed log-scores with learnt ridge strengths; nothing to tune.
+
+    With :math:`\beta` the inverse temperature that minimises the NLL under a weak prior,
+    :math:`p = \mathrm{softmax}(\beta z)`, n the sum of the weights,
+    :math:`q = (1 - \epsilon) p + \epsilon / K`, :math:`\epsilon = 1/(n+1)`,
+    :math:`a = \log q`, :math:`s = \log(nK)`, H the entropy of q and
+    :math:`r_k = \log(1 - q_k + 1/(nK))`, the answer is :math:`\mathrm{softmax}(\eta)`,
+
+    .. math::
+
+        \eta_k = a_k & + t_1 q_k + t_2 \frac{a_k^2}{s} + t_3 a_k H + t_4 a_k \max_l a_l + t_5 r_k \\
+                 & + b_k + U_k a_k + V_{1k} q_k + V_{2k} \frac{a_k^2}{s} + V_{3k} r_k \\
+                 & + \sum_l M_{kl} p_l + \sum_l L_{kl} (a_l - \bar a_l)
+
+    with parameters that minimise
+    :math:`\sum_i w_i \mathrm{NLL}_i + \sum_g \lambda_g \|\theta_g\|^2`, and a strength
+    :math:`\lambda_g` for each group t, b, U, V, M and L found by empirical Bayes (MacKay's fixed
+    point). Temperature, vector, matrix, Platt and beta scaling of q are parts of it.
+    With more than 30 classes V and L are left out.
+
+    Parameters
+    ----------
+    order_preserving : bool, default=False
+        Keep the order of the classes in each row, and so every predicted class: only terms that
+        all classes share, each of which rises with the score.
+    max_iter : int, default=200
+        Largest number of steps in one fit for given strengths; there are up to 10.
+    tol : float, default=1e-3
+        A fit ends where the gradient is this small along every posterior standard deviation.
+    verbose : int, default=0
+        Above 0, print a line for each round of strengths.
+    input : {"auto", "logits", "proba"}, default="auto"
+        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
+        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
+        rows are the one and some the other, or all sum to 100, it raises an error.
+        Probabilities are taken to logits by their log, clipped at that of `clip_`.
+    classes : array-like of shape (K,), default=None
+        Labels of the columns, sorted; needed where they cannot be told from `y`.
+
+    Attributes
+    ----------
+    temperature_ : float
+        :math:`1 / \beta`.
+    strengths_ : dict of str to float
+        :math:`\lambda_g` of each group fitted.
+    effective_dof_ : dict of str to float
+        How many parameters of each group the rows determine: from 0 to its size.
+    evidence_path_ : ndarray of shape (n_rounds,)
+        Laplace's estimate of the log evidence at the strengths of each round.
+    class_shift_ : ndarray of shape (K,)
+        Mean change of each class's probability, on the calibration rows, against the temperature
+        alone.
+    cross_share_ : float
+        Share of the terms M and L in the change of the logits beyond the temperature, in mean
+        variance within a row under its probabilities; from 0 to 1.
+    n_iter_ : int
+        Steps of all fits together.
+    clip_ : float, or ndarray of shape (2,) for two classes
+        What 0, and any smaller probability, counts as where its logarithm is taken: half the
+        smallest probability above 0 in ``fit``, within limits; of each column of two classes.
+    classes_ : ndarray of shape (K,)
+        Sorted labels of the columns.
+    input_ : {"logits", "proba"}
+        What the scores were.
+    n_features_in_ : int
+        Number of columns of `X`.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If a fit does not end within `max_iter` steps.
+
+    See Also
+    --------
+    skcalib.TemperatureScaling : One number; for few rows.
+    skcalib.MatrixScaling : A matrix of the logits, with fixed strengths.
+
+    Notes
+    -----
+    Weights enter through their sum: weights that sum to 1 are one row's worth of evidence.
+
+    The predicted class may change unless ``order_preserving=True``. Then it is that of the
+    largest score, and equal scores stay equal.
+
+    References
+    ----------
+    .. [1] D. J. C. MacKay, "Bayesian interpolation", Neural Computation 4(3), 1992.
+    .. [2] E. Berta, D. Holzmueller, M. I. Jordan and F. Bach, "Structured matrix scaling for
+       multi-class calibration", arXiv:2511.03685v2, 2026.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import AutoCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> Z = rng.normal(size=(2000, 3))
+    >>> y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    >>> calibrator = AutoCalibrator().fit(4 * Z, y)
+    >>> round(calibrator.temperature_)
+    4
+    """
+
+    _takes_logs = True
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ScoreCalibrator._parameter_constraints,
+        "order_preserving": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        order_preserving: bool = False,
+        max_iter: int = 200,
+        tol: float = 1e-3,
+        verbose: int = 0,
+        input: str = "auto",
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(input=input, classes=classes)
+        self.order_preserving = order_preserving
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
+        fit = fit_rising if self.order_preserving else fit_whole
+        keywords = {"tol": self.tol, "max_iter": self.max_iter, "verbose": int(self.verbose)}
+        with one_blas_thread():
+            link = make_link(scores, code, w)
+            layout, found = fit(scores, code, w, link, **keywords)
+            shift, cross_share = _changes(scores, w, link, layout, found.theta)
+        if not found.converged:
+            warnings.warn(
+                f"AutoCalibrator: a fit did not converge in max_iter={self.max_iter} steps; "
+                "raise max_iter.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return {
+            "temperature_": 1.0 / link.beta,
+            "strengths_": found.strengths,
+            "effective_dof_": found.dof,
+            "evidence_path_": found.path,
+            "class_shift_": shift,
+            "cross_share_": cross_share,
+            "n_iter_": found.n_iter,
+            "_theta": found.theta,
+            "_weight": link.n,
+            "_centre": link.centre,
+        }
+
+    @property
+    def _keeps_best(self) -> bool:
+        return self.order_preserving
+
+    @property
+    def _tells_classes_apart(self) -> bool:
+        return not self.order_preserving
+
+    @property
+    def _rises(self) -> bool:
+        return self.order_preserving
+
+    def _layout(self) -> Layout:
+        return Layout(self._centre.size, tuple(self.strengths_), 6 if _is_shared(self) else 5)
+
+    def _map(self, scores: Scores) -> FloatArray:
+        link = Link(1.0 / self.temperature_, self._weight, self._centre)
+        layout = self._layout()
+        terms = layout.unpack(self._theta)
+
+        def softmax_of(rows: slice) -> NDArray[Any]:
+            f = make_features(scores.logits(rows), link, layout.names)
+            P = softmax_inplace(logits(f, terms, link.square_scale)).astype(scores.dtype)
+            return keep_top(P, scores.best(rows)) if _is_shared(self) else P
+
+        return scores.map_rows(softmax_of)
+
+    def _check_fitted(self) -> None:
+        n_classes = self.classes_.size
+        check_number(self, "temperature_", low=1e-300)
+        check_number(self, "_weight", low=1e-300)
+        check_number(self, "cross_share_", low=0.0, high=1.0)
+        check_number(self, "n_iter_", low=0)
+        check_numbers(self, "_centre", (n_classes,))
+        check_numbers(self, "class_shift_", (n_classes,), low=-1.0, high=1.0)
+        check_numbers(self, "evidence_path_", (None,))
+        if tuple(self.strengths_) not in (WHOLE, MANY_CLASSES, SHARED):
+            raise ValueError(
+                "AutoCalibrator.strengths_ must name the groups of a fit; got "
+                f"{list(self.strengths_)}: fit it again."
+            )
+        check_numbers(self, "_theta", (self._layout().size,))
+
+    def describe(self) -> str:
+        """Say in words what the fitted map does.
+
+        Returns
+        -------
+        text : str
+            Temperature, effective parameters by what they do, the classes moved most, and the
+            share of the change that goes across classes.
+        """
+        check_is_fitted(self)
+        dof = self.effective_dof_
+        shared = dof["t"]
+        own = sum(dof.get(g, 0.0) for g in ("b", "U", "V"))
+        across = sum(dof.get(g, 0.0) for g in ("M", "L"))
+        T = self.temperature_
+        effect = "softer" if T > 1 else "sharper"
+        lines = [
+            f"Temperature {T:.3g}: makes probabilities {effect}.",
+            f"{shared + own + across:.1f} effective parameters: {shared:.1f} shared by all "
+            f"classes, {own:.1f} of single classes, {across:.1f} across classes.",
+        ]
+        if _is_shared(self):
+            lines.append("Keeps the order of the classes in every row.")
+        most = np.argsort(-np.abs(self.class_shift_), kind="stable")[:3]
+        moved = ", ".join(f"{self.classes_[k]} by {self.class_shift_[k]:+.2%}" for k in most)
+        lines.append(f"Classes moved most, on average over the calibration rows: {moved}.")
+        lines.append(
+            f"{self.cross_share_:.0%} of the change beyond the temperature is cross-class."
+        )
+        return "\n".join(lines)
+
+
+def _is_shared(fitted: AutoCalibrator) -> bool:
+    return tuple(fitted.strengths_) == SHARED
+
+
+def _changes(
+    scores: Scores, w: Float64Array, link: Link, layout: Layout, theta: Float64Array
+) -> tuple[Float64Array, float]:
+    """Return the mean change of each class's probability, and the share of M and L in eta - a."""
+    terms = layout.unpack(theta)
+
+    def of_block(rows: slice) -> tuple[Float64Array, Float64Array]:
+        f = make_features(scores.logits(rows), link, layout.names)
+        eta = logits(f, terms, link.square_scale)
+        across: Any = np.zeros_like(eta) if f.cross is None else f.cross @ terms.cross
+        within = eta - f.a - across
+        squares = [w[rows] @ _variance(part, f.q) for part in (across, within)]
+        return w[rows] @ (softmax_inplace(eta) - f.q), np.array(squares)
+
+    found = list(map_blocks(of_block, row_blocks(*scores.shape)))
+    shift = np.sum([part for part, _ in found], axis=0) / link.n
+    across, within = np.sum([part for _, part in found], axis=0)
+    across, within = max(across, 0.0), max(within, 0.0)
+    return shift, float(across / (across + within)) if across > 0.0 else 0.0
+
+
+def _variance(D: Float64Array, q: Float64Array) -> Float64Array:
+    """Return the variance of each row of `D` under the probabilities `q`."""
+    mean = np.einsum("ij,ij->i", q, D)
+    return np.einsum("ij,ij,ij->i", q, D, D) - mean * mean

@@ -1,0 +1,295 @@
+"""What every calibrator shares. Check, decide the space, call ``_fit`` / ``_map``."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skcalib._arrays.blocks import column_blocks
+from skcalib._arrays.rowwise import transpose_into
+from skcalib._arrays.threads import each_block
+from skcalib._arrays.types import Float64Array, FloatArray, Kind
+from skcalib._scores.clip import find_clip
+from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import CLIP, normalise_rows
+from skcalib._validation.labels import (
+    binary_classes,
+    check_labels,
+    check_sorted,
+    encode_labels,
+    name_columns,
+)
+from skcalib._validation.named_columns import column_names, match_names, take_columns
+from skcalib._validation.scores import (
+    SUM_TOLERANCE_DECLARED,
+    Survey,
+    as_columns,
+    as_matrix,
+    cannot_be_proba,
+    check_kind,
+    check_possible,
+    resolve_kind,
+    survey,
+    together,
+)
+from skcalib._validation.weights import check_lengths, check_weight, drop_weightless
+
+
+class ScoreCalibrator(ClassifierMixin, BaseEstimator):
+    """A classifier on scores: the template of every calibrator.
+
+    A subclass gives ``_fit(scores, code, w)``, which returns its fitted attributes by name and
+    sets none (so that a failed or interrupted fit changes nothing), and ``_map(scores)``, which
+    returns probabilities ``(n, K)`` in the type of the scores.
+
+    Parameters
+    ----------
+    input : {"auto", "logits", "proba"}, default="auto"
+        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
+        certain.
+    classes : array-like of shape (K,), default=None
+        Labels of the columns, sorted; needed where they cannot be told from `y`.
+    """
+
+    # Whether it takes logarithms of probabilities: then ``fit`` finds what 0 counts as (`clip_`).
+    _takes_logs: ClassVar[bool] = False
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "input": [StrOptions({"auto", "logits", "proba"})],
+        "classes": ["array-like", None],
+    }
+
+    def __init__(self, *, input: str = "auto", classes: ArrayLike | None = None) -> None:
+        self.input = input
+        self.classes = classes
+
+    @abstractmethod
+    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+        """Return the fitted attributes by name."""
+
+    @abstractmethod
+    def _map(self, scores: Scores) -> FloatArray:
+        """Return the calibrated probabilities ``(n, K)``."""
+
+    def _check_fitted(self) -> None:
+        """Raise ValueError if the attributes of `_fit`, read from a file, cannot be a fit's."""
+
+    @property
+    def _keeps_best(self) -> bool:
+        """Whether it promises that the class of the largest score gets the largest probability.
+
+        Up to rounding, which may make others as large.
+        """
+        return False
+
+    @property
+    def _tells_classes_apart(self) -> bool:
+        """Whether two classes with the same scores may get different probabilities."""
+        return True
+
+    @property
+    def _reads_rows_once(self) -> bool:
+        """Whether ``_map`` reads each row once, and refuses what `Scores.reach_of` does."""
+        return False
+
+    @property
+    def _rises(self) -> bool:
+        """Whether it promises, of two classes, that P(second) never falls as its score rises."""
+        return False
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the calibrator on held-out scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K), (n, 1) or (n,)
+            Logits or class probabilities, a column for each class in sorted order; one column
+            is a binary logit or the probability of the second of the sorted classes. A frame
+            whose columns are named by the labels ("cat", "dog" or "prob_cat", "prob_dog") is
+            read by name. Logits may be -inf.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+
+        Returns
+        -------
+        self : object
+            Fitted calibrator.
+
+        Raises
+        ------
+        ValueError
+            If the scores hold NaN or +inf, could be either logits or probabilities, or do not
+            go with the labels, or if `classes` are not sorted.
+        """
+        self._validate_params()
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        labels = check_labels(y, warn=True)
+        X, classes = name_columns(X, labels, self.classes, sort=True)
+        S = as_matrix(X)
+        found = check_possible(S, input=self.input)
+        kind = resolve_kind(S, found, self.input)
+        check_lengths(labels, S, "y", "X")
+        w = check_weight(sample_weight, S.shape[0])
+        fitted: dict[str, Any] = {"input_": kind}
+        # Whoever says "logits" of rows that lie on the simplex is believed at prediction too.
+        fitted["_refuses_simplex"] = kind == "logits" and not found.is_simplex
+        columns = as_columns(S, found, kind, self.input)
+        if S.shape[1] == 1 and classes is None:
+            classes = binary_classes(labels)
+        code, fitted["classes_"] = encode_labels(labels, columns.shape[1], classes)
+        check_sorted(fitted["classes_"])
+        columns, code, w = drop_weightless(columns, code, w)
+        scores = Scores(columns, kind, fitted["classes_"], found.reach)
+        if self._takes_logs:
+            fitted["clip_"] = find_clip(scores, w)
+            scores.set_clip(fitted["clip_"])
+        fitted.update(self._fit(scores, code, w))
+        validate_data(self, X if hasattr(X, "columns") else S, skip_check_array=True)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K), (n, 1) or (n,)
+            Scores of the kind seen in ``fit`` (`input_`); a frame whose columns are named by the
+            labels is read by name.
+
+        Returns
+        -------
+        proba : ndarray of shape (n, K)
+            Rows sum to 1; columns follow `classes_`; float32 for float32 scores.
+
+        Raises
+        ------
+        ValueError
+            If the scores are of another kind or shape than those seen in ``fit``.
+        """
+        S = self._as_seen(X)
+        if self._reads_rows_once and S.shape[1] > 1:
+            Q = self._map_unchecked(S)
+            if Q is not None:
+                return Q
+        return self._map(self._check_scores(S))
+
+    def _map_unchecked(self, S: FloatArray) -> FloatArray | None:
+        """Map scores, each block of which is checked when it is read: a file is read once.
+
+        None if they have to be looked at as a whole before.
+        """
+        kind: Kind = self.input_
+        if kind == "logits" and self._refuses_simplex and not cannot_be_proba(S):
+            return None
+        each: list[Survey] = []
+
+        def look(rows: slice) -> float:
+            each.append(survey(S, rows, tolerance=SUM_TOLERANCE_DECLARED))
+            return each[-1].reach
+
+        Q = self._map(Scores(S, kind, look=look, clip=getattr(self, "clip_", CLIP)))
+        if kind == "proba":
+            found = together(each)
+            check_kind(S, found, kind, self._refuses_simplex)
+            if found.is_rounded:
+                return None
+        return Q
+
+    def _as_seen(self, X: ArrayLike) -> FloatArray:
+        """Return an array of as many columns as seen in ``fit``, with the same names."""
+        check_is_fitted(self)
+        names = column_names(X)
+        if names is not None and len(names) == self.classes_.size:
+            named = match_names(names, self.classes_, True, "X")
+            X = X if named is None else take_columns(X, named.order)
+        S = as_matrix(X)
+        if S.shape[1] == 1 < self.n_features_in_ and np.asarray(X).ndim == 1:
+            raise ValueError(
+                f"Expected 2D array, got 1D array instead: {type(self).__name__} was fitted on "
+                f"{self.n_features_in_} columns. Reshape your data with X.reshape(1, -1) if it is "
+                "a single row."
+            )
+        validate_data(self, X if hasattr(X, "columns") else S, reset=False, skip_check_array=True)
+        return S
+
+    def _check_scores(self, S: FloatArray) -> Scores:
+        """Return scores to answer, of the kind seen in ``fit``."""
+        kind: Kind = self.input_
+        found = check_possible(S, input=kind)
+        check_kind(S, found, kind, self._refuses_simplex)
+        clip = getattr(self, "clip_", CLIP)
+        return Scores(as_columns(S, found, kind), kind, reach=found.reach, clip=clip)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the label of the largest calibrated probability, the lowest column on ties.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K), (n, 1) or (n,)
+            Scores of the kind seen in ``fit``.
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+        """
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
+
+
+class ColumnwiseCalibrator(ScoreCalibrator):
+    """A calibrator with one map for each class; rows are renormalised, all-zero rows uniform.
+
+    With two classes a single map serves: that of the second class; the first gets the
+    complement. A subclass gives ``_map_column(j, column)``: map number j of a column of
+    probabilities (or of what ``_columns`` reads in their place), in [0, 1].
+    """
+
+    def _first_column(self, n_classes: int) -> int:
+        """Return the first class that has a map of its own."""
+        return 1 if n_classes == 2 else 0
+
+    def _map_count(self) -> int:
+        """Return the number of maps of a fitted calibrator."""
+        return self.classes_.size - self._first_column(self.classes_.size)
+
+    def _columns(self, scores: Scores, columns: slice) -> FloatArray:
+        """Return what the maps of a block of classes are applied to, ``(k, n)``, fresh."""
+        return scores.proba_columns(columns)
+
+    @abstractmethod
+    def _map_column(self, j: int, column: FloatArray) -> FloatArray:
+        """Map the probabilities of a class, ``(n,)``."""
+
+    def _map(self, scores: Scores) -> FloatArray:
+        n, n_classes = scores.shape
+        first = self._first_column(n_classes)
+        out = np.empty((n, n_classes), dtype=scores.dtype)
+        blocks = list(column_blocks(n, n_classes - first))
+
+        def map_block(block: slice) -> None:
+            columns = slice(block.start + first, block.stop + first)
+            values = self._columns(scores, columns)
+            for i, column in enumerate(values):
+                values[i] = self._map_column(block.start + i, column)
+            if len(values) == n_classes:  # columns are quicker to add up than short rows
+                normalise_rows(values.T)
+            transpose_into(values, out[:, columns])
+
+        each_block(map_block, blocks, at_a_time=1)
+        if first:
+            np.subtract(1, out[:, 1], out=out[:, 0])
+            return out
+        return normalise_rows(out) if len(blocks) > 1 else out

@@ -1,0 +1,21 @@
+"""Calibrators by name, as they are typed: ``"temperature"``, ``"auto"``."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import skcalib.calibrators
+from skcalib.calibrators import IdentityCalibrator
+
+
+def calibrators_by_name() -> dict[str, Any]:
+    """Return every calibrator at its defaults, the identity first."""
+    found: dict[str, Any] = {"identity": IdentityCalibrator()}
+    for name in skcalib.calibrators.__all__:
+        bare = name
+        for ending in ("Calibrator", "Scaling", "Binning"):
+            bare = bare.removesuffix(ending)
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", bare)
+        found.setdefault(words.lower(), getattr(skcalib.calibrators, name)())
+    return found

@@ -1,0 +1,372 @@
+"""Spline calibration: scores plus the slope of a spline through their cumulative residual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from numbers import Integral
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.rowwise import row_max, row_sums
+from skcalib._arrays.threads import each_block, map_blocks
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
+from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import normalise_rows
+from skcalib._scores.top_label import keep_top
+from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._fitted import LARGEST, check_curves, check_number, check_numbers
+from skcalib.calibrators._spline.cumulative import RUNOUT, SplineMap, cut, fit_spline, spline_basis
+from skcalib.calibrators._spline.ranks import (
+    hits_of_ranks,
+    map_ranks,
+    rank_problems,
+    ranks_apart,
+    ranks_of_true,
+)
+
+# Matrices of this many rows and columns are made and solved.
+MOST_KNOTS = 10_000
+
+# Numbers of knots that "auto" chooses from: those of each are among those of the next.
+AUTO_KNOTS = (4, 7, 13)
+
+# No answer of "auto" is below: the smallest probability whose logarithm other fits take.
+SMALLEST = 1e-12
+
+# Distinct scores kept by all maps together: with their values, 32 MiB.
+MAX_THRESHOLDS = 1 << 21
+
+
+def spread_rest(P: Float64Array, top: NDArray[np.intp], score: FloatArray) -> None:
+    """Set the top entries of rows to `score`, 1/K or more; the others share the rest, in place.
+
+    They do so in proportion, but none gets more than `score`: what one would have beyond it is
+    shared among those below.
+    """
+    row = np.arange(P.shape[0])
+    score = np.maximum(score, 1 / P.shape[1])
+    P[row, top] = 0.0
+    others = row_sums(P)
+    alone = np.flatnonzero(others <= 0.0)
+    P[alone] = 1.0
+    P[alone, top[alone]] = 0.0
+    others[alone] = P.shape[1] - 1
+    P /= others[:, None]  # first: the rest over others too small would overflow
+    P *= (1.0 - score)[:, None]
+    P[row, top] = 0.0
+    left = np.flatnonzero(row_max(P) > score)
+    P[row, top] = score
+    while left.size:
+        block, most = P[left], score[left, None]
+        full = block >= most
+        rest = np.maximum(1.0 - most[:, 0] * full.sum(axis=1), 0.0)
+        block[full] = 0.0
+        below = row_sums(block)
+        zeros = np.flatnonzero(below <= 0.0)
+        block[zeros] = ~full[zeros]
+        below[zeros] = np.maximum((~full[zeros]).sum(axis=1), 1)
+        block *= (rest / below)[:, None]
+        block[full] = np.broadcast_to(most, block.shape)[full]
+        P[left] = block
+        left = left[(block > most).any(axis=1)]
+
+
+def _smallest(scores: Scores, rows: slice) -> float:
+    """Return the smallest probability of a block above 0."""
+    P = scores.proba(rows)
+    least = P.min()
+    return float(least if least > 0 else P.min(initial=1.0, where=P > 0))
+
+
+class SplineCalibrator(ColumnwiseCalibrator):
+    r"""Recalibrate by the slope of a smooth fit to the cumulative distribution of hits.
+
+    For a binary problem sorted by score, :math:`u` the fraction of the weight up to a score,
+    :math:`s(u)` that score and :math:`a(u)` the share of hits of the rows that have it,
+
+    .. math:: d(u) = \int_0^u (a - s), \qquad
+              f = \operatorname*{arg\,min}_{\text{cubic spline}} \int_0^1 (f - d)^2, \qquad
+              \gamma(s) = s + \lambda f'(u(s)) .
+
+    :math:`f'` is averaged over the stretch of :math:`u` that a score takes up, which makes
+    :math:`\gamma` a function of the score and a weight the same as repeated rows. Between
+    calibration scores :math:`\gamma` is interpolated linearly, outside them it is constant,
+    and it is clipped to [0, 1]. Of a row there are K such problems, by the rank of its
+    probabilities or by class, or one, of the largest probability.
+
+    Parameters
+    ----------
+    n_knots : "auto" or int, default="auto"
+        Number of evenly spaced knots on [0, 1]. A number, from 4 to 10,000, is taken for every
+        map, and :math:`\lambda = 1`: what the paper does, with 6 (or 13 or 14). "auto" chooses 4,
+        7 or 13 and :math:`\lambda` in [0, 1] for each map by generalised cross-validation, no
+        change among the choices, and bounds the answers: see Notes.
+    mode : {"rank", "classwise", "top"}, default="rank"
+        "rank": a map for each rank, of the largest probability of each row, the next one and so
+        on, with the event that this class is the true one. "classwise": a map for each class.
+        Either way rows are divided by their sum, rows of zeros made uniform, and with two classes
+        there is one map, for the second. "top": one map, for the largest probability
+        of each row (the lowest column on ties) and whether that class is the true one; the
+        other classes share the rest in proportion, and the predicted class stays.
+    runout : {"natural", "parabolic", "cubic"}, default="natural"
+        End condition on the second derivatives M at the knots, the same mirrored at the other
+        end: :math:`M_0 = 0`, :math:`M_0 = M_1` or :math:`M_0 = 2 M_1 - M_2`.
+    target : {"residual", "cumulative"}, default="residual"
+        Fit :math:`d` as above, or fit :math:`h(u) = \int_0^u a` and set
+        :math:`\gamma(s) = s + \lambda (f'(u(s)) - s)`.
+    input : {"auto", "logits", "proba"}, default="auto"
+        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
+        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
+        rows are the one and some the other, or all sum to 100, it raises an error.
+    classes : array-like of shape (K,), default=None
+        Labels of the columns, sorted; needed where they cannot be told from `y`.
+
+    Attributes
+    ----------
+    knots_ : ndarray of shape (n_knots,)
+        Knots; 13 of them with ``n_knots="auto"``, which the smaller numbers are some of.
+    knot_values_ : ndarray of shape (m, n_knots)
+        The spline f at these knots, a row for each of the m maps: K for ``mode="classwise"``, or
+        1 for two classes or ``mode="top"``; at most K for ``mode="rank"``, the last of them that
+        of all ranks that are left.
+    n_knots_ : ndarray of int of shape (m,)
+        Number of knots of each map, 0 where it changes nothing.
+    kept_ : ndarray of shape (m,)
+        :math:`\lambda` of each map, in [0, 1]; 1 if `n_knots` is a number.
+    least_proba_ : float
+        With ``n_knots="auto"`` no map goes below; else 0.
+    rare_proba_ : float
+        With ``n_knots="auto"``, 1 / (n + 1): no map takes a larger score below it, and none lowers
+        a smaller one; else 0.
+    X_thresholds_ : list of m ndarray
+        Distinct calibration scores of each map, ascending; evenly many of them where all maps
+        together would keep more than 2,097,152.
+    y_thresholds_ : list of m ndarray
+        What the map makes of them, before it is clipped.
+    classes_ : ndarray of shape (K,)
+        Sorted labels of the columns.
+    input_ : {"logits", "proba"}
+        What the scores were.
+    n_features_in_ : int
+        Number of columns of `X`.
+
+    See Also
+    --------
+    skcalib.IsotonicCalibrator : A map that never decreases.
+
+    Notes
+    -----
+    The paper recalibrates one score at a time (the top one, the r-th one, one class) and fits
+    the spline at the n points of the cumulative curve; here the curve is fitted as a whole.
+    The maps need not increase: the predicted class may change, but not with ``mode="top"``. There
+    the top score is what its map says, or 1/K where that is less, and none of the other classes
+    gets more: what one would have beyond it is shared among those below.
+
+    Ranks: classes of equal probability in a row share their ranks. In ``fit`` a true class among
+    them counts for each of these ranks with an equal part of its weight; ``predict_proba`` gives
+    them the mean of what their ranks get. With ``n_knots="auto"`` a rank has a map of its own up to
+    the first rank with fewer than 4 hits, and up to the 32nd. All ranks after it have one map, of
+    the sum of their probabilities and whether the true class is among them; they share its value in
+    proportion to their probabilities. The first rank always has a map of its own.
+
+    "auto": let n be the sum of the weights (so that 2 is two copies), :math:`e = a - s` of
+    each row and :math:`\delta` the change of its score by the spline of m knots,
+    :math:`\lambda = 1`. A row's own outcome has a part in its :math:`\delta`, of m - 1 in all
+    rows together, so :math:`h = (m - 1) / n` of it on average, and the change that is left
+    without it is :math:`\delta^- = (\delta - h e) / (1 - h)`. The m and :math:`\lambda` taken
+    are those of the least :math:`\sum_i w_i (e_i - \lambda \delta_i^-)^2`, if that is less than
+    without change, :math:`\lambda = \sum w e \delta^- / \sum w (\delta^-)^2` clipped to [0, 1].
+    With :math:`\lambda = 1` this is generalised cross-validation [2]_; that a predictor be drawn
+    towards a simple one as cross-validation says is from [3]_. A number of knots
+    with h of one half or more is left out: nothing is changed where the weights sum to 6 or less,
+    such as to 1. Neither the order of rows nor that of equal scores matters, and there is nothing
+    random.
+
+    Bounds of "auto": of n rows no map can say that a probability is below 1 / (n + 1). A score s
+    becomes no less than the smaller of s and 1 / (n + 1), nor less than half of the smallest
+    probability above 0 in ``fit`` (that itself from :math:`10^{-12}` to 1 / (2 n)); and no more
+    than 1 less the same of 1 - s. No answer is exactly 0.
+
+    References
+    ----------
+    .. [1] K. Gupta, A. Rahimi, T. Ajanthan, T. Mensink, C. Sminchisescu and R. Hartley,
+       "Calibration of neural networks using splines", ICLR 2021.
+    .. [2] P. Craven and G. Wahba, "Smoothing noisy data with spline functions", Numerische
+       Mathematik 31, 1979.
+    .. [3] M. Stone, "Cross-validatory choice and assessment of statistical predictions",
+       Journal of the Royal Statistical Society B 36, 1974.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import SplineCalibrator
+    >>> p = np.linspace(0.01, 0.99, 50)
+    >>> y = p > 0.3
+    >>> spline = SplineCalibrator(n_knots=8).fit(p, y)
+    >>> spline.predict_proba([0.1, 0.9]).round(1) + 0.0
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ColumnwiseCalibrator._parameter_constraints,
+        "n_knots": [StrOptions({"auto"}), Interval(Integral, 4, MOST_KNOTS, closed="both")],
+        "mode": [StrOptions({"rank", "classwise", "top"})],
+        "runout": [StrOptions(set(RUNOUT))],
+        "target": [StrOptions({"residual", "cumulative"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_knots: int | Literal["auto"] = "auto",
+        mode: Literal["rank", "classwise", "top"] = "rank",
+        runout: Literal["natural", "parabolic", "cubic"] = "natural",
+        target: Literal["residual", "cumulative"] = "residual",
+        input: str = "auto",
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(input=input, classes=classes)
+        self.n_knots = n_knots
+        self.mode = mode
+        self.runout = runout
+        self.target = target
+
+    @property
+    def _keeps_best(self) -> bool:
+        return self.mode == "top"
+
+    @property
+    def _tells_classes_apart(self) -> bool:
+        return self.mode == "classwise"
+
+    def _candidates(self) -> tuple[int, ...]:
+        return AUTO_KNOTS if self.n_knots == "auto" else (int(self.n_knots),)
+
+    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+        n, n_classes = scores.shape
+        basis = spline_basis(self._candidates(), self.runout)
+        knots = basis.value.x
+        shared = cut(knots, np.arange(n + 1.0)) if is_unit(w) else None
+        total = float(w.sum())
+        bounds = {"least_proba_": 0.0, "rare_proba_": 0.0}
+        if self.n_knots == "auto":
+            smallest = min(map_blocks(partial(_smallest, scores), row_blocks(n, n_classes)))
+            bounds["least_proba_"] = max(min(smallest / 2, 0.5 / total), SMALLEST)
+            bounds["rare_proba_"] = 1 / (total + 1)
+        if self.mode == "top":
+            n_maps, problems = 1, self._top_problem(scores, code, w)
+        elif self.mode == "rank" and n_classes > 2:
+            start, end = np.empty((2, n), dtype=np.intp)
+
+            def find(rows: slice) -> None:
+                start[rows], end[rows] = ranks_of_true(scores.proba(rows), code[rows])
+
+            each_block(find, row_blocks(n, n_classes))
+            n_maps = n_classes
+            if self.n_knots == "auto":
+                hits = hits_of_ranks(start, end, w, n_classes)
+                n_maps = 1 + ranks_apart(hits, AUTO_KNOTS[0])
+            problems = rank_problems(scores, start, end, w, n_maps)
+        else:
+            first = self._first_column(n_classes)
+            n_maps = n_classes - first
+            problems = map_sorted(lambda _, problem: problem, scores, code, w, first)
+
+        def fit_one(problem: SortedProblem) -> SplineMap:
+            pieces = cut(knots, problem.cumulative_weight()) if shared is None else shared
+            return fit_spline(problem, basis, pieces, self.target, MAX_THRESHOLDS // n_maps)
+
+        maps = [fit_one(problem) for problem in problems]
+        return bounds | {
+            "knots_": knots,
+            "knot_values_": np.stack([fitted.knot_values for fitted in maps]),
+            "n_knots_": np.array([fitted.n_knots for fitted in maps]),
+            "kept_": np.array([fitted.kept for fitted in maps]),
+            "X_thresholds_": [fitted.x for fitted in maps],
+            "y_thresholds_": [fitted.y for fitted in maps],
+        }
+
+    def _top_problem(
+        self, scores: Scores, code: NDArray[np.intp], w: Float64Array
+    ) -> Iterator[SortedProblem]:
+        n, n_classes = scores.shape
+        score, hit = np.empty(n), np.empty(n, dtype=bool)
+
+        def reduce(rows: slice) -> None:
+            best = scores.best(rows)
+            score[rows] = np.take_along_axis(scores.proba(rows), best[:, None], axis=1)[:, 0]
+            hit[rows] = best == code[rows]
+
+        each_block(reduce, row_blocks(n, n_classes))
+        yield sort_problem(score, hit, None if is_unit(w) else w)
+
+    def _check_fitted(self) -> None:
+        n_classes = self.classes_.size
+        n_knots = self._candidates()[-1]
+        n_maps = 1 if self.mode == "top" else self._map_count()
+        if self.mode == "rank" and n_classes > 2:
+            n_maps = len(getattr(self, "X_thresholds_", []))
+            if not 2 <= n_maps <= n_classes or (n_maps < n_classes and self.n_knots != "auto"):
+                raise ValueError(
+                    f"SplineCalibrator.X_thresholds_ must be a list of 2 to {n_classes} arrays; "
+                    f"got {n_maps}."
+                )
+        check_numbers(self, "knots_", (n_knots,), low=0.0, high=1.0, order="strict")
+        check_numbers(self, "knot_values_", (n_maps, n_knots))
+        check_curves(self, n_maps, low=-LARGEST, high=LARGEST)
+        automatic = self.n_knots == "auto"
+        if automatic or hasattr(self, "kept_"):  # files of 0.1 have none of these
+            check_number(self, "least_proba_", low=0.0, high=0.5 * automatic)
+            check_number(self, "rare_proba_", low=0.0, high=1.0 * automatic)
+            check_numbers(self, "kept_", (n_maps,), low=0.0, high=1.0)
+            counts: Any = getattr(self, "n_knots_", None)
+            if np.shape(counts) != (n_maps,) or not np.isin(counts, (0, *self._candidates())).all():
+                raise ValueError(
+                    f"SplineCalibrator.n_knots_ must be {n_maps} numbers of {self._candidates()} "
+                    "or 0."
+                )
+
+    def _map(self, scores: Scores) -> FloatArray:
+        if self.mode == "classwise" or (self.mode == "rank" and scores.shape[1] == 2):
+            return super()._map(scores)
+        return scores.map_rows(
+            partial(self._map_top if self.mode == "top" else self._map_rank, scores)
+        )
+
+    def _map_top(self, scores: Scores, rows: slice) -> FloatArray:
+        P, best = scores.proba(rows), scores.best(rows)
+        score = np.take_along_axis(P, best[:, None], axis=1)[:, 0]
+        np.maximum(P, self._least(), out=P)
+        spread_rest(P, best, self._map_column(0, score))
+        return keep_top(P.astype(scores.dtype, copy=False), best)
+
+    def _map_rank(self, scores: Scores, rows: slice) -> FloatArray:
+        n_maps = len(self.X_thresholds_)
+        return normalise_rows(
+            map_ranks(scores.proba(rows), n_maps, self._least(), self._map_column)
+        )
+
+    def _least(self) -> float:
+        return float(self.least_proba_) if self.n_knots == "auto" else 0.0
+
+    def _map_column(self, j: int, column: FloatArray) -> FloatArray:
+        # In order of the score each look-up starts where the last one ended.
+        order = np.argsort(column)
+        y = np.empty(column.size)
+        y[order] = np.interp(column[order], self.X_thresholds_[j], self.y_thresholds_[j])
+        return self._within_reach(y, column)
+
+    def _within_reach(self, y: Float64Array, score: FloatArray) -> Float64Array:
+        """Clip to [0, 1] and, of "auto", to what the calibration rows can speak of."""
+        if self.n_knots != "auto":
+            return np.clip(y, 0.0, 1.0, out=y)
+        near_0 = np.maximum(np.minimum(score, self.rare_proba_), self.least_proba_)
+        near_1 = np.maximum(np.minimum(1.0 - score, self.rare_proba_), self.least_proba_)
+        return np.clip(y, near_0, 1.0 - near_1, out=y)

@@ -1,0 +1,254 @@
+r"""The slope of a cubic spline through the cumulative residual of a binary problem.
+
+Sort a binary problem by score and let the fractile :math:`u \in [0, 1]` run over its cumulative
+weight. With :math:`s(u)` the score there and :math:`a(u)` the share of hits of its tie group, the
+cumulative residual is :math:`d(u) = \int_0^u (a - s)`. A cubic spline :math:`f` is fitted to
+:math:`d` by least squares over :math:`[0, 1]`; the calibrated score is :math:`s + f'`.
+
+The right-hand side of the normal equations needs no values of :math:`d`: by parts,
+
+.. math:: \int_0^1 \varphi_j d = \int_0^1 \Psi_j (a - s), \quad
+          \Psi_j(u) = \int_u^1 \varphi_j .
+
+Between two knots :math:`\Psi_j` is a polynomial of degree 4 and :math:`a - s` is constant along a
+row: five sums over the rows there serve every j, and every coarser spline.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import PPoly
+
+from skcalib._arrays.types import Float64Array
+from skcalib._scores.one_vs_rest import TIE, SortedProblem
+
+# Second derivatives at the first three knots of which the run-out makes this combination zero.
+RUNOUT = {
+    "natural": (1.0, 0.0, 0.0),
+    "parabolic": (1.0, -1.0, 0.0),
+    "cubic": (1.0, -2.0, 1.0),
+}
+
+
+def cardinal_splines(n_knots: int, runout: str) -> PPoly:
+    """Cubic splines on even knots of [0, 1], the j-th being 1 at knot j and 0 at the others.
+
+    Returned as one piecewise polynomial with values of shape ``(n_knots,)``.
+    """
+    h = 1 / (n_knots - 1)
+    unit = np.eye(n_knots)
+    equations, values = np.zeros((n_knots, n_knots)), np.zeros((n_knots, n_knots))
+    for i in range(1, n_knots - 1):
+        equations[i, i - 1 : i + 2] = h / 6, 2 * h / 3, h / 6
+        values[i] = (unit[i + 1] - 2 * unit[i] + unit[i - 1]) / h
+    equations[0, :3] = RUNOUT[runout]
+    equations[-1, -3:] = RUNOUT[runout][::-1]
+    bend = np.linalg.solve(equations, values)
+    rise = np.diff(unit, axis=0) / h
+    coefficients = np.stack(
+        [
+            np.diff(bend, axis=0) / (6 * h),
+            bend[:-1] / 2,
+            rise - h * (2 * bend[:-1] + bend[1:]) / 6,
+            unit[:-1],
+        ]
+    )
+    return PPoly(coefficients, np.linspace(0, 1, n_knots))
+
+
+class Basis(NamedTuple):
+    r"""Cardinal splines, :math:`\Psi`, and candidates: numbers of knots with their solutions.
+
+    A solution ``(n_knots, n_knots)`` makes of the right-hand side the values at the knots of the
+    least-squares spline on the candidate's knots, which are some of these.
+    """
+
+    value: PPoly
+    beyond: PPoly
+    candidates: list[tuple[int, Float64Array]]
+
+
+def spline_basis(candidates: tuple[int, ...], runout: str) -> Basis:
+    """Make what depends on the knots alone; the last candidate has the knots of all others."""
+    value = cardinal_splines(candidates[-1], runout)
+    # Products of cubics: four Gauss points in each interval are exact.
+    point, weight = np.polynomial.legendre.leggauss(4)
+    width = np.diff(value.x)[:, None]
+    at = value((value.x[:-1, None] + width * (point + 1) / 2).ravel())
+    gram = at.T @ (at * (width * weight / 2).reshape(-1, 1))
+    area = value.antiderivative()
+    beyond = PPoly(-area.c, area.x)
+    beyond.c[-1] += area(1.0)
+    solutions = []
+    for n_knots in candidates[:-1]:
+        coarse = cardinal_splines(n_knots, runout)(value.x)
+        solutions.append((n_knots, coarse @ np.linalg.solve(coarse.T @ gram @ coarse, coarse.T)))
+    return Basis(value, beyond, [*solutions, (candidates[-1], np.linalg.inv(gram))])
+
+
+class Pieces(NamedTuple):
+    """The stretches of [0, 1] that rows take up, cut at the knots."""
+
+    weight: Float64Array  # (n + 1,), cumulative
+    row: NDArray[np.intp]  # (n_pieces,)
+    below: NDArray[np.intp]  # (n_pieces,), the knot below
+    ends: NDArray[np.intp]  # (n_knots,), where the pieces between two knots begin, and the end
+    width: Float64Array  # (n_pieces,)
+    power: Float64Array  # (5, n_pieces), means of the powers 0 to 4 of u - the knot below
+    first: NDArray[np.intp]  # (n + 1,), where the pieces of each row begin, and the end
+
+
+def cut(knots: Float64Array, cumulative_weight: Float64Array) -> Pieces:
+    """Cut; rows of weight 1 share the pieces for all problems."""
+    u = cumulative_weight / cumulative_weight[-1]
+    at = np.searchsorted(u, knots[1:-1])
+    u = np.insert(u, at, knots[1:-1])
+    ends = np.concatenate([[0], at + np.arange(at.size), [u.size - 1]])
+    below = np.repeat(np.arange(knots.size - 1), np.diff(ends))
+    row = np.arange(below.size) - below
+    left, right = u[:-1] - knots.take(below), u[1:] - knots.take(below)
+    # The mean of t^p between l and r is the sum of l^a r^(p - a) over p + 1: a quotient of
+    # differences would lose its digits where a piece is narrow.
+    power = np.ones((5, row.size))
+    lowest = np.ones(row.size)
+    for p in range(1, 5):
+        lowest *= left
+        power[p] = power[p - 1] * right + lowest
+    power /= np.arange(1.0, 6.0)[:, None]
+    first = np.searchsorted(row, np.arange(cumulative_weight.size))
+    return Pieces(cumulative_weight, row, below, ends, right - left, power, first)
+
+
+class SplineMap(NamedTuple):
+    """A fitted map: distinct scores and what they become, by which part of which spline.
+
+    No knots: no change.
+    """
+
+    n_knots: int
+    kept: float
+    knot_values: Float64Array
+    x: Float64Array
+    y: Float64Array
+
+
+def fit_spline(
+    problem: SortedProblem, basis: Basis, pieces: Pieces, target: str, n_thresholds: int
+) -> SplineMap:
+    """Fit one binary problem and tabulate its map at up to `n_thresholds` distinct scores."""
+    score = problem.values.astype(np.float64, copy=False)
+    rises = score[1:] - score[:-1] > TIE
+    # Where each group of tied scores begins, and the end.
+    bounds = np.flatnonzero(np.concatenate([[True], rises, [True]]))
+    start, end = bounds[:-1], bounds[1:]
+    distinct = score.take(start)
+    group_of = np.searchsorted(distinct, problem.positives, side="right") - 1
+    hits = np.bincount(group_of, problem.positive_weights, start.size).astype(np.float64)
+    group = np.diff(pieces.weight.take(bounds))
+    share = np.zeros(start.size)
+    # A group lighter than the rounding of the total has no stretch of its own to fill.
+    event = np.flatnonzero((hits > 0) & (group > 0))
+    share[event] = hits[event] / group[event]
+    drift = np.repeat(share, end - start) if start.size < score.size else share
+    if target == "residual":
+        drift -= score
+    moments = _moments(basis, pieces, drift)
+    if start.size > n_thresholds:
+        some = np.arange(n_thresholds) * (start.size - 1) // max(n_thresholds - 1, 1)
+    else:
+        some = np.arange(start.size)
+
+    def change(knot_values: Float64Array, at: NDArray[np.intp]) -> Float64Array:
+        slope = mean_slope(basis, pieces, knot_values, start.take(at), end.take(at))
+        return slope if target == "residual" else slope - distinct.take(at)
+
+    x = distinct.take(some)
+    fits = [(n_knots, solution @ moments) for n_knots, solution in basis.candidates]
+    if len(fits) == 1:
+        n_knots, knot_values = fits[0]
+        return SplineMap(n_knots, 1.0, knot_values, x, x + change(knot_values, some))
+    every = np.arange(start.size)
+    changes = [change(knot_values, every) for _, knot_values in fits]
+    which, kept = choose([m for m, _ in fits], changes, distinct, hits, group)
+    if which is None:
+        return SplineMap(0, 0.0, np.zeros_like(fits[0][1]), x, x)
+    n_knots, knot_values = fits[which]
+    return SplineMap(n_knots, kept, knot_values, x, x + kept * changes[which].take(some))
+
+
+def _moments(basis: Basis, pieces: Pieces, drift: Float64Array) -> Float64Array:
+    r"""Return the integrals of :math:`\Psi_j` times what is constant along each row."""
+    sums = np.empty((5, pieces.ends.size - 1))
+    for i, (first, end) in enumerate(itertools.pairwise(pieces.ends)):
+        rows = slice(pieces.row[first], pieces.row[end - 1] + 1)
+        mass = drift[rows] * pieces.width[first:end]
+        # A product of matrices would wait for the threads of the linear algebra.
+        np.einsum("pn,n->p", pieces.power[:, first:end], mass, out=sums[:, i])
+    return np.einsum("pij,pi->j", basis.beyond.c, sums[::-1])
+
+
+def mean_slope(
+    basis: Basis,
+    pieces: Pieces,
+    knot_values: Float64Array,
+    start: NDArray[np.intp],
+    end: NDArray[np.intp],
+) -> Float64Array:
+    """Mean of the spline's slope over the stretches from a row to the one before another."""
+    begin = pieces.first.take(start)
+    count = pieces.first.take(end) - begin
+    at: slice | NDArray[np.intp] = slice(None)
+    if (total := int(count.sum())) < pieces.row.size:
+        before = np.cumsum(count) - count
+        at, begin = np.repeat(begin - before, count) + np.arange(total), before
+    cubic, square, line, _ = basis.value.c @ knot_values
+    below = pieces.below[at]
+    slope = (3 * cubic).take(below)
+    slope *= pieces.power[2, at]
+    slope += (2 * square).take(below) * pieces.power[1, at]
+    slope += line.take(below)
+    if start.size == slope.size:
+        return slope
+    # A stretch of no width has a slope as well.
+    width = pieces.width[at] + np.finfo(np.float64).tiny
+    slope *= width
+    return np.add.reduceat(slope, begin) / np.add.reduceat(width, begin)
+
+
+def _dot(a: Float64Array, b: Float64Array) -> float:
+    """Return ``a @ b``, which would wait for the threads of the linear algebra."""
+    return float(np.einsum("n,n->", a, b))
+
+
+def choose(
+    knots: list[int],
+    changes: list[Float64Array],
+    score: Float64Array,
+    hits: Float64Array,
+    group: Float64Array,
+) -> tuple[int | None, float]:
+    """Return which change of the scores to make and how much of it; None if there is to be none.
+
+    By generalised cross-validation, as the notes of `SplineCalibrator` say.
+    """
+    n = float(group.sum())
+    none = _dot(hits, 1 - 2 * score) + _dot(group, score**2)
+    best: tuple[int | None, float] = (None, 0.0)
+    least = none
+    for which, (n_knots, change) in enumerate(zip(knots, changes, strict=True)):
+        own = (n_knots - 1) / n  # what a row's own outcome has in its answer, on average
+        if own >= 0.5:
+            continue
+        gain = _dot(hits - group * score, change) - own * none
+        size = _dot(group, change**2) - 2 * own * (gain + own * none) + own**2 * none
+        if gain <= 0 or size <= 0:
+            continue
+        kept = min(gain * (1 - own) / size, 1.0)
+        error = none - 2 * kept * gain / (1 - own) + kept**2 * size / (1 - own) ** 2
+        if error < least:
+            best, least = (which, kept), error
+    return best

@@ -1,0 +1,25 @@
+"""Losses to train a classifier with, proper scores and calibration errors made smooth.
+
+Each is ``loss(logits, y, *, sample_weight=None, ..., return_gradient=False)``. NumPy logits give
+a float, or a float and its gradient with respect to the logits; PyTorch logits give a
+differentiable 0-d tensor on their device. Both come from one formula.
+
+NaN and +inf in NumPy logits are refused. Tensors are not searched for them, for which the device
+would have to wait once more: their loss is NaN, and so are the gradients of their rows.
+
+A calibration error alone does not teach a model to be right: add a multiple of it to a proper
+loss, as in ``nll_loss + beta * soft_binned_loss``.
+"""
+
+from skcalib.losses._calibration import avuc_loss, mmce_loss, soft_avuc_loss, soft_binned_loss
+from skcalib.losses._proper import brier_loss, focal_loss, nll_loss
+
+__all__ = [
+    "avuc_loss",
+    "brier_loss",
+    "focal_loss",
+    "mmce_loss",
+    "nll_loss",
+    "soft_avuc_loss",
+    "soft_binned_loss",
+]

@@ -1,0 +1,199 @@
+"""Checked logits and labels of a loss, as NumPy arrays or as tensors."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.types import Float64Array
+from skcalib._scores.softmax import LOG_PROBA_MIN
+from skcalib._validation.keywords import check_between, shown
+from skcalib._validation.labels import check_labels
+from skcalib._validation.named_columns import column_names, match_names
+from skcalib._validation.scores import as_matrix, check_possible, two_columns
+from skcalib._validation.weights import check_lengths, check_weight
+
+# A float, (float, gradient), or a 0-d tensor of a library that is not imported here.
+Loss = Any
+Mode = Literal["top", "classwise"]
+
+
+class Batch:
+    """Checked logits, seen as probabilities, as NumPy arrays or as tensors.
+
+    Attributes
+    ----------
+    xp : namespace
+    P, log_P : array of shape (n, K)
+        Probabilities and their logarithms; a logit of -inf has P = 0 and a clipped, constant
+        logarithm.
+    code, w, share : array of shape (n,)
+        Column of the true class, weights, and weights that sum to 1.
+    true : array of shape (n, K)
+        Whether a column is the true one.
+    """
+
+    def __init__(
+        self, logits: Any, y: Any, sample_weight: Any, return_gradient: bool = False
+    ) -> None:
+        opened = _open_tensors if _is_tensor(logits) else _open_arrays
+        self.xp, Z, self.code, self.w, self.columns = opened(logits, y, sample_weight)
+        if return_gradient and self.xp is not np:
+            raise ValueError(
+                "return_gradient=True is for NumPy logits; these are tensors: call backward() on "
+                "the loss."
+            )
+        xp = self.xp
+        self._shape, self._dtype = np.shape(logits), Z.dtype
+        if xp is np:
+            Z = Z.astype(np.float64, copy=False)
+        self.share = self.w / xp.sum(self.w)
+        self.true = self.code[:, None] == self.columns[None, :]
+        self.impossible = xp.isinf(Z) & (Z < 0)
+        Z = Z - xp.max(Z, axis=1, keepdims=True)
+        P = xp.exp(Z)
+        total = xp.sum(P, axis=1, keepdims=True)
+        self.P = P / total
+        # A row with NaN or +inf, or of -inf alone, is NaN in every column.
+        self.impossible = self.impossible & ~xp.isnan(total)
+        self.log_P = xp.where(self.impossible, LOG_PROBA_MIN, Z - xp.log(total))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.P.shape[1])
+
+    def top(self) -> tuple[Any, Any]:
+        """Return the confidence of each row, ``(n,)``, and whether it is a hit."""
+        self.predicted = self.xp.argmax(self.P, axis=1)
+        is_top = self.predicted[:, None] == self.columns[None, :]
+        confidence = self.xp.sum(self.xp.where(is_top, self.P, 0.0), axis=1)
+        return confidence, self.predicted == self.code
+
+    def log_of_true(self) -> Any:
+        """Return the log-probability of each row's true class, ``(n,)``."""
+        return self.xp.sum(self.xp.where(self.true, self.log_P, 0.0), axis=1)
+
+    def mean(self, cost: Any) -> Any:
+        """Return the weighted mean of a cost of each row, as a number of the user's library."""
+        return self.number(self.xp.sum(self.share * cost))
+
+    def number(self, value: Any) -> Any:
+        """Return a value as a float or, of tensors, as a 0-d tensor."""
+        return float(value) if self.xp is np else value
+
+    def by_log_of_top(self, by_confidence: Float64Array) -> Float64Array:
+        """Turn derivatives in the confidences, ``(n,)``, into ones in the log-probabilities."""
+        by_log_P = np.zeros(self.P.shape)
+        rows = np.arange(self.P.shape[0])
+        by_log_P[rows, self.predicted] = by_confidence * self.P[rows, self.predicted]
+        return by_log_P
+
+    def by_log_of_all(self, by_entropy: Float64Array) -> Float64Array:
+        """Turn derivatives in the entropies, ``(n,)``, into ones in the log-probabilities."""
+        return -by_entropy[:, None] * self.P * (self.log_P + 1.0)
+
+    def gradient(self, by_log_P: Float64Array) -> NDArray[np.floating]:
+        """Turn derivatives in the log-probabilities into ones in the logits as they came."""
+        by_log_P = np.where(self.impossible, 0.0, by_log_P)
+        G = by_log_P - self.P * by_log_P.sum(axis=1)[:, None]
+        G = G[:, 1:] if self._shape[1:] in ((), (1,)) else G  # one column f stood for (0, f)
+        return G.reshape(self._shape).astype(self._dtype, copy=False)
+
+
+def _refuse_other_order(logits: Any) -> None:
+    """Refuse a frame whose columns are named by the classes in another order than 0..K-1."""
+    names = column_names(logits, "logits")
+    named = None if names is None else match_names(names, np.arange(len(names)), True, "logits")
+    if named is not None and (np.diff(named.order) < 0).any():
+        raise ValueError(
+            f"logits: the columns are named {shown(names)}, but column k has to be class k: "
+            f"reorder the columns by {shown(named.order.tolist())}."
+        )
+
+
+def _open_arrays(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any, Any]:
+    _refuse_other_order(logits)
+    Z = as_matrix(logits, "logits")
+    check_possible(Z, "logits", "logits")
+    Z = two_columns(Z, "logits")
+    codes = check_labels(y, "y")
+    check_lengths(codes, Z, "y", "logits")
+    if codes.dtype.kind not in "iufb":
+        raise ValueError(_not_codes(codes[0], 0, Z.shape[1]))
+    wrong = np.flatnonzero((codes < 0) | (codes >= Z.shape[1]))
+    if wrong.size:
+        raise ValueError(_not_codes(codes[wrong[0]], int(wrong[0]), Z.shape[1]))
+    w = check_weight(sample_weight, Z.shape[0])
+    return np, Z, codes.astype(np.intp), w, np.arange(Z.shape[1])
+
+
+def _open_tensors(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any, Any]:
+    try:
+        from array_api_compat import array_namespace
+    except ImportError as error:
+        raise ImportError(
+            "Losses of tensors need array-api-compat: pip install 'skcalib[torch]'."
+        ) from error
+    xp = array_namespace(logits)
+    place = {"device": logits.device}
+    if logits.ndim not in (1, 2) or 0 in logits.shape or not logits.is_floating_point():
+        raise ValueError(
+            f"logits must be (n, K) or (n,) floating point numbers; got shape "
+            f"{tuple(logits.shape)}, {logits.dtype}."
+        )
+    Z = logits[:, None] if logits.ndim == 1 else logits
+    if xp.finfo(Z.dtype).bits < 32:
+        Z = xp.astype(Z, xp.float32)
+    if Z.shape[1] == 1:
+        Z = xp.concat([xp.zeros_like(Z), Z], axis=1)
+    n, n_classes = Z.shape
+    code = xp.asarray(_own(y), **place)
+    if tuple(code.shape) != (n,) or code.is_floating_point():
+        raise ValueError(
+            f"y must be ({n},) whole numbers, one for each row of logits; got shape "
+            f"{tuple(code.shape)}, {code.dtype}."
+        )
+    wrong = (code < 0) | (code >= n_classes)
+    if bool(xp.any(wrong)):
+        row = int(xp.argmax(xp.astype(wrong, xp.int32)))
+        raise ValueError(_not_codes(int(code[row]), row, n_classes))
+    if sample_weight is None:
+        w = xp.ones(n, dtype=Z.dtype, **place)
+    else:
+        w = xp.asarray(_own(sample_weight), dtype=Z.dtype, **place)
+        if tuple(w.shape) != (n,):
+            raise ValueError(
+                f"sample_weight.shape == {tuple(w.shape)}, expected {(n,)}: give one weight for "
+                "each row."
+            )
+        if not bool(xp.all((w >= 0) & (w < np.inf))) or not bool(xp.any(w > 0)):
+            raise ValueError(
+                "sample_weight must be finite and non-negative, and not all zero; mend the weights."
+            )
+    return xp, Z, code, w, xp.arange(n_classes, **place)
+
+
+def _is_tensor(x: Any) -> bool:
+    torch = sys.modules.get("torch")  # there is no tensor before its library is imported
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def _own(x: Any) -> Any:
+    """Return `x`, copied unless it is a tensor: tensors may not share read-only memory."""
+    return x if _is_tensor(x) else np.array(x)
+
+
+def _not_codes(label: object, row: int, n_classes: int) -> str:
+    label = label.item() if isinstance(label, np.generic) else label
+    return (
+        f"y: {label!r} at row {row} is not a column of the logits, 0 to {n_classes - 1}; pass "
+        "codes, such as numpy.unique(labels, return_inverse=True)[1]."
+    )
+
+
+def check_temperature(temperature: float) -> None:
+    check_between("temperature", temperature, 0, np.inf, "a positive number")

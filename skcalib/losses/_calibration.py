@@ -1,0 +1,353 @@
+"""Calibration errors made smooth, as losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skcalib._differentiable.avuc import avuc, avuc_gradient, entropy, soft_avuc, soft_avuc_gradient
+from skcalib._differentiable.mmce import kernel_mean_error, kernel_mean_gradient
+from skcalib._differentiable.soft_binning import (
+    Kind,
+    classwise_soft_binned_error,
+    classwise_soft_binned_gradient,
+    soft_binned_error,
+    soft_binned_gradient,
+)
+from skcalib._validation.keywords import check_between, check_count, check_flags, check_option
+from skcalib._validation.norm import MeanNorm, check_norm
+from skcalib.losses._batch import Batch, Loss, Mode, check_temperature
+
+
+def soft_binned_loss(
+    logits: Any,
+    y: Any,
+    *,
+    kind: Kind = "bin",
+    mode: Mode = "top",
+    n_bins: int = 15,
+    temperature: float = 0.01,
+    norm: MeanNorm = "l2",
+    sample_weight: ArrayLike | None = None,
+    return_gradient: bool = False,
+) -> Loss:
+    r"""Soft-binned calibration error (SB-ECE) of the top label, or of every class.
+
+    With :math:`c_i = \max_k P_{ik}`, :math:`t_i = [\arg\max_k P_{ik} = y_i]`,
+    :math:`\xi_b = (b - 1/2) / B` and weights normalised to 1,
+
+    .. math:: u_{ib} = \mathrm{softmax}_b\big(-(c_i - \xi_b)^2 / T\big), \qquad
+              S_b = \sum_i w_i u_{ib}, \qquad
+              \mathrm{acc}_b = \frac{1}{S_b} \sum_i w_i u_{ib} t_i, \qquad
+              \mathrm{conf}_b = \frac{1}{S_b} \sum_i w_i u_{ib} c_i
+
+    .. math:: \mathrm{bin} = \Big(\sum_b S_b |\mathrm{acc}_b - \mathrm{conf}_b|^q\Big)^{1/q},
+              \qquad \mathrm{label}
+              = \Big(\sum_{ib} w_i u_{ib} |\mathrm{acc}_b - c_i|^q\Big)^{1/q}
+
+    Class by class, the error :math:`e_k` has :math:`P_{ik}` for :math:`c_i` and
+    :math:`[y_i = k]` for :math:`t_i`, and the loss is
+    :math:`\big(\frac{1}{K} \sum_k e_k^q\big)^{1/q}`.
+
+    Parameters
+    ----------
+    logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
+        Logits; one column f stands for (0, f).
+    y : array-like or torch.Tensor of shape (n,)
+        Column of the true class of each row, 0 to K - 1.
+    kind : {"bin", "label"}, default="bin"
+        Compare the accuracy of a bin with its confidence, or with each confidence in it. The
+        paper trains with "label".
+    mode : {"top", "classwise"}, default="top"
+        The top label and whether it is true, or each class against the rest.
+    n_bins : int, default=15
+        Number of bins.
+    temperature : float, default=0.01
+        T > 0; the bins become sharp, and the loss flat within each, as it tends to 0.
+    norm : {"l1", "l2"} or float in [1, 10], default="l2"
+        q.
+    sample_weight : array-like or torch.Tensor of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    return_gradient : bool, default=False
+        Whether to return the gradient too (NumPy only).
+
+    Returns
+    -------
+    loss : float, or 0-d torch.Tensor
+        In [0, 1]; 0 is best.
+    gradient : ndarray, in the shape and the floating type of `logits`
+        Derivative in each logit, if ``return_gradient=True``, of the piece that holds there: the
+        predicted class and the signs under "l1" are taken as constant. It is 0 where the loss is.
+
+    Raises
+    ------
+    ValueError
+        If logits, codes, weights or keywords are invalid.
+
+    Notes
+    -----
+    A batch should hold some hundred rows: with few, the gap of a bin is mostly chance. A model
+    that has memorised its rows has no gap left on them: take the loss on held-out rows
+    (interleaved training).
+
+    References
+    ----------
+    Karandikar, Cain, Tran, Lakshminarayanan, Shlens, Mozer, Roelofs (2021). Soft Calibration
+    Objectives for Neural Networks. NeurIPS. Equations (8)-(12); class by class, appendix J.
+
+    Examples
+    --------
+    >>> from skcalib.losses import soft_binned_loss
+    >>> round(soft_binned_loss([[0.0, 1.0], [2.0, 0.0]], [1, 0], norm="l1"), 4)
+    0.1941
+    >>> Z, y = [[0.0, 1.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 1.0]], [1, 0, 2]
+    >>> round(soft_binned_loss(Z, y, mode="classwise"), 4)
+    0.257
+    """
+    check_option("kind", kind, ("bin", "label"))
+    check_option("mode", mode, ("top", "classwise"))
+    check_norm(norm, has_max=False)
+    check_count("n_bins", n_bins, 1)
+    check_temperature(temperature)
+    batch = Batch(logits, y, sample_weight, return_gradient)
+    options: dict[str, Any] = {
+        "n_bins": int(n_bins),
+        "temperature": temperature,
+        "kind": kind,
+        "norm": norm,
+    }
+    if mode == "classwise":
+        if not return_gradient:
+            error = classwise_soft_binned_error(
+                batch.P, batch.true, batch.w, xp=batch.xp, **options
+            )
+            return batch.number(error)
+        value, slope = classwise_soft_binned_gradient(batch.P, batch.true, batch.w, **options)
+        return value, batch.gradient(slope * batch.P)
+    confidence, hit = batch.top()
+    if not return_gradient:
+        error = soft_binned_error(confidence, hit, batch.w, xp=batch.xp, **options)
+        return batch.number(error)
+    value, slope = soft_binned_gradient(confidence, hit, batch.w, **options)
+    return value, batch.gradient(batch.by_log_of_top(slope))
+
+
+def avuc_loss(
+    logits: Any,
+    y: Any,
+    *,
+    threshold: float = 0.5,
+    stop_gradient: bool = False,
+    sample_weight: ArrayLike | None = None,
+    return_gradient: bool = False,
+) -> Loss:
+    r"""Accuracy-versus-uncertainty loss (AvUC), and its form with a stopped gradient (AvUC-GS).
+
+    .. math:: \mathrm{AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big)
+
+    Rows are accurate (A) or inaccurate (I) and, by their entropy h in nats, certain (C:
+    :math:`h < \kappa`) or uncertain (U). Each adds to its sum n its weight times the confidence c
+    (A) or 1 - c (I), times :math:`1 - \tanh h` (C) or :math:`\tanh h` (U).
+
+    Parameters
+    ----------
+    logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
+        Logits; one column f stands for (0, f).
+    y : array-like or torch.Tensor of shape (n,)
+        Column of the true class of each row, 0 to K - 1.
+    threshold : float, default=0.5
+        :math:`\kappa`, in nats: at least 0.
+    stop_gradient : bool, default=False
+        True takes c and 1 - c as constants in the gradient (AvUC-GS); the value is the same.
+        Without it the loss rewards more confidence in answers that are wrong and certain.
+    sample_weight : array-like or torch.Tensor of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    return_gradient : bool, default=False
+        Whether to return the gradient too (NumPy only).
+
+    Returns
+    -------
+    loss : float, or 0-d torch.Tensor
+        In [0, 27.7], where the logarithm is clipped; 0 is best.
+    gradient : ndarray, in the shape and the floating type of `logits`
+        Derivative in each logit, if ``return_gradient=True``, of the piece that holds there: the
+        predicted class and the side of the threshold are taken as constant.
+
+    Raises
+    ------
+    ValueError
+        If logits, codes, weights or `threshold` are invalid.
+
+    See Also
+    --------
+    soft_avuc_loss : A soft threshold in place of the hard one, and no factor c to be misled by.
+
+    References
+    ----------
+    Krishnan, Tickoo (2020). Improving model calibration with accuracy versus uncertainty
+    optimization. NeurIPS.
+
+    Karandikar, Cain, Tran, Lakshminarayanan, Shlens, Mozer, Roelofs (2021). Soft Calibration
+    Objectives for Neural Networks. NeurIPS. Equations (13), (14), appendix F.
+
+    Examples
+    --------
+    >>> from skcalib.losses import avuc_loss
+    >>> round(avuc_loss([[0.0, 1.0], [4.0, 0.0]], [1, 0]), 4)
+    0.3568
+    """
+    check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
+    check_flags(stop_gradient=stop_gradient)
+    batch = Batch(logits, y, sample_weight, return_gradient)
+    confidence, hit = batch.top()
+    h = entropy(batch.P, batch.xp)
+    if not return_gradient:
+        if stop_gradient and batch.xp is not np:
+            confidence = confidence.detach()
+        return batch.number(avuc(confidence, h, hit, batch.w, threshold=threshold, xp=batch.xp))
+    value, by_confidence, by_entropy = avuc_gradient(
+        confidence, h, hit, batch.w, threshold=threshold
+    )
+    by_log_P = batch.by_log_of_all(by_entropy)
+    if not stop_gradient:
+        by_log_P += batch.by_log_of_top(by_confidence)
+    return value, batch.gradient(by_log_P)
+
+
+def soft_avuc_loss(
+    logits: Any,
+    y: Any,
+    *,
+    kappa: float = 0.5,
+    temperature: float = 1.0,
+    sample_weight: ArrayLike | None = None,
+    return_gradient: bool = False,
+) -> Loss:
+    r"""Soft accuracy-versus-uncertainty loss (S-AvUC).
+
+    .. math:: \text{S-AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big), \quad
+              t = \mathrm{logistic}\Big(\frac{1}{T}
+                  \log\frac{h^* (1 - \kappa)}{(1 - h^*) \kappa}\Big)
+
+    with h the entropy of a row and :math:`h^* = h / \log K`. An accurate (A) or inaccurate (I)
+    row adds :math:`w\, t \tanh h` to the uncertain (U) and :math:`w (1 - t)(1 - \tanh h)` to the
+    certain (C) sum of its kind.
+
+    Parameters
+    ----------
+    logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
+        Logits; one column f stands for (0, f).
+    y : array-like or torch.Tensor of shape (n,)
+        Column of the true class of each row, 0 to K - 1.
+    kappa : float in (0, 1), default=0.5
+        The normalised entropy that is half uncertain.
+    temperature : float, default=1.0
+        T > 0; the threshold becomes sharp as it tends to 0.
+    sample_weight : array-like or torch.Tensor of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    return_gradient : bool, default=False
+        Whether to return the gradient too (NumPy only).
+
+    Returns
+    -------
+    loss : float, or 0-d torch.Tensor
+        In [0, 27.7], where the logarithm is clipped; 0 is best.
+    gradient : ndarray, in the shape and the floating type of `logits`
+        Derivative in each logit, if ``return_gradient=True``; the predicted class is taken as
+        constant.
+
+    Raises
+    ------
+    ValueError
+        If logits, codes, weights or keywords are invalid.
+
+    Notes
+    -----
+    The normalised entropy is kept 1e-12 (of single-precision tensors: 1.2e-7) away from 0 and 1,
+    so that one-hot and uniform rows have finite gradients.
+
+    References
+    ----------
+    Karandikar, Cain, Tran, Lakshminarayanan, Shlens, Mozer, Roelofs (2021). Soft Calibration
+    Objectives for Neural Networks. NeurIPS. Equations (15), (16).
+
+    Examples
+    --------
+    >>> from skcalib.losses import soft_avuc_loss
+    >>> round(soft_avuc_loss([[0.0, 1.0], [4.0, 0.0]], [1, 0]), 4)
+    0.4192
+    """
+    check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
+    check_temperature(temperature)
+    batch = Batch(logits, y, sample_weight, return_gradient)
+    _, hit = batch.top()
+    h = entropy(batch.P, batch.xp)
+    options: dict[str, Any] = {
+        "n_classes": batch.n_classes,
+        "kappa": kappa,
+        "temperature": temperature,
+    }
+    if not return_gradient:
+        return batch.number(soft_avuc(h, hit, batch.w, xp=batch.xp, **options))
+    value, slope = soft_avuc_gradient(h, hit, batch.w, **options)
+    return value, batch.gradient(batch.by_log_of_all(slope))
+
+
+def mmce_loss(
+    logits: Any, y: Any, *, sample_weight: ArrayLike | None = None, return_gradient: bool = False
+) -> Loss:
+    r"""Maximum mean calibration error (MMCE) of the top label.
+
+    With :math:`c_i = \max_k P_{ik}`, :math:`t_i = [\arg\max_k P_{ik} = y_i]` and weights
+    normalised to 1,
+
+    .. math:: \mathrm{MMCE} = \Big(\sum_{ij} w_i w_j (t_i - c_i)(t_j - c_j)\,
+              e^{-|c_i - c_j| / 0.4}\Big)^{1/2}
+
+    Parameters
+    ----------
+    logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
+        Logits; one column f stands for (0, f).
+    y : array-like or torch.Tensor of shape (n,)
+        Column of the true class of each row, 0 to K - 1.
+    sample_weight : array-like or torch.Tensor of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    return_gradient : bool, default=False
+        Whether to return the gradient too (NumPy only).
+
+    Returns
+    -------
+    loss : float, or 0-d torch.Tensor
+        In [0, 1]; 0 is best.
+    gradient : ndarray, in the shape and the floating type of `logits`
+        Derivative in each logit, if ``return_gradient=True``; the predicted class is taken as
+        constant, and equal confidences do not move apart. It is 0 where the loss is.
+
+    Raises
+    ------
+    ValueError
+        If logits, codes or weights are invalid.
+
+    Notes
+    -----
+    Costs a sort of the batch: no matrix of all pairs is made.
+
+    References
+    ----------
+    Kumar, Sarawagi, Jain (2018). Trainable Calibration Measures For Neural Networks From Kernel
+    Mean Embeddings. ICML.
+
+    Examples
+    --------
+    >>> from skcalib.losses import mmce_loss
+    >>> round(mmce_loss([[0.0, 1.0], [2.0, 0.0]], [1, 0]), 4)
+    0.1807
+    """
+    batch = Batch(logits, y, sample_weight, return_gradient)
+    confidence, hit = batch.top()
+    if not return_gradient:
+        return batch.number(kernel_mean_error(confidence, hit, batch.w, xp=batch.xp))
+    value, slope = kernel_mean_gradient(confidence, hit, batch.w)
+    return value, batch.gradient(batch.by_log_of_top(slope))

@@ -1,0 +1,176 @@
+"""Proper scores as losses: log loss, Brier score, focal loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skcalib._validation.keywords import check_between
+from skcalib.losses._batch import Batch, Loss
+
+
+def nll_loss(
+    logits: Any, y: Any, *, sample_weight: ArrayLike | None = None, return_gradient: bool = False
+) -> Loss:
+    r"""Negative log-likelihood: log loss, cross-entropy.
+
+    .. math:: -\frac{1}{W} \sum_i w_i \log P_{i y_i}, \qquad P = \mathrm{softmax}(Z)
+
+    Parameters
+    ----------
+    logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
+        Logits; one column f stands for (0, f).
+    y : array-like or torch.Tensor of shape (n,)
+        Column of the true class of each row, 0 to K - 1.
+    sample_weight : array-like or torch.Tensor of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    return_gradient : bool, default=False
+        Whether to return the gradient too (NumPy only).
+
+    Returns
+    -------
+    loss : float, or 0-d torch.Tensor
+        At least 0; 0 is best. A true class whose logit is -inf costs 27.6 and has no slope.
+    gradient : ndarray, in the shape and the floating type of `logits`
+        Derivative in each logit, if ``return_gradient=True``.
+
+    Raises
+    ------
+    ValueError
+        If logits, codes or weights are invalid.
+
+    Examples
+    --------
+    >>> from skcalib.losses import nll_loss
+    >>> value, gradient = nll_loss([[0.0, 0.0], [2.0, 0.0]], [1, 0], return_gradient=True)
+    >>> round(value, 4), gradient.round(3).tolist()
+    (0.41, [[0.25, -0.25], [-0.06, 0.06]])
+    """
+    batch = Batch(logits, y, sample_weight, return_gradient)
+    value = batch.mean(-batch.log_of_true())
+    if not return_gradient:
+        return value
+    return value, batch.gradient(-batch.share[:, None] * batch.true)
+
+
+def brier_loss(
+    logits: Any, y: Any, *, sample_weight: ArrayLike | None = None, return_gradient: bool = False
+) -> Loss:
+    r"""Brier score: squared error of the probabilities.
+
+    .. math:: \frac{1}{W} \sum_i w_i \sum_k (P_{ik} - [k = y_i])^2,
+              \qquad P = \mathrm{softmax}(Z)
+
+    Parameters
+    ----------
+    logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
+        Logits; one column f stands for (0, f).
+    y : array-like or torch.Tensor of shape (n,)
+        Column of the true class of each row, 0 to K - 1.
+    sample_weight : array-like or torch.Tensor of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    return_gradient : bool, default=False
+        Whether to return the gradient too (NumPy only).
+
+    Returns
+    -------
+    loss : float, or 0-d torch.Tensor
+        In [0, 2]; 0 is best.
+    gradient : ndarray, in the shape and the floating type of `logits`
+        Derivative in each logit, if ``return_gradient=True``.
+
+    Raises
+    ------
+    ValueError
+        If logits, codes or weights are invalid.
+
+    References
+    ----------
+    Brier (1950). Verification of Forecasts Expressed in Terms of Probability. Monthly Weather
+    Review 78.
+
+    Examples
+    --------
+    >>> from skcalib.losses import brier_loss
+    >>> round(brier_loss([[0.0, 0.0], [2.0, 0.0]], [1, 0]), 4)
+    0.2642
+    """
+    batch = Batch(logits, y, sample_weight, return_gradient)
+    xp = batch.xp
+    residual = xp.where(batch.true, batch.P - 1.0, batch.P)
+    value = batch.mean(xp.sum(residual * residual, axis=1))
+    if not return_gradient:
+        return value
+    return value, batch.gradient(2.0 * batch.share[:, None] * residual * batch.P)
+
+
+def focal_loss(
+    logits: Any,
+    y: Any,
+    *,
+    gamma: float = 2.0,
+    sample_weight: ArrayLike | None = None,
+    return_gradient: bool = False,
+) -> Loss:
+    r"""Focal loss: the negative log-likelihood, less of it where a row is already right.
+
+    .. math:: -\frac{1}{W} \sum_i w_i (1 - P_{i y_i})^\gamma \log P_{i y_i},
+              \qquad P = \mathrm{softmax}(Z)
+
+    Not a proper score for :math:`\gamma > 0`: it favours probabilities less certain than the
+    truth, which counters the over-confidence of an over-fitted network.
+
+    Parameters
+    ----------
+    logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
+        Logits; one column f stands for (0, f).
+    y : array-like or torch.Tensor of shape (n,)
+        Column of the true class of each row, 0 to K - 1.
+    gamma : float, default=2.0
+        At least 0; 0 is `nll_loss`.
+    sample_weight : array-like or torch.Tensor of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    return_gradient : bool, default=False
+        Whether to return the gradient too (NumPy only).
+
+    Returns
+    -------
+    loss : float, or 0-d torch.Tensor
+        At least 0; 0 is best.
+    gradient : ndarray, in the shape and the floating type of `logits`
+        Derivative in each logit, if ``return_gradient=True``.
+
+    Raises
+    ------
+    ValueError
+        If logits, codes, weights or `gamma` are invalid.
+
+    References
+    ----------
+    Lin, Goyal, Girshick, He, Dollar (2017). Focal Loss for Dense Object Detection. ICCV.
+
+    Mukhoti, Kulharia, Sanyal, Golodetz, Torr, Dokania (2020). Calibrating Deep Neural Networks
+    using Focal Loss. NeurIPS.
+
+    Examples
+    --------
+    >>> from skcalib.losses import focal_loss
+    >>> round(focal_loss([[0.0, 0.0], [2.0, 0.0]], [1, 0]), 4)
+    0.0875
+    """
+    check_between("gamma", gamma, 0, np.inf, "a number >= 0", low_too=True)
+    batch = Batch(logits, y, sample_weight, return_gradient)
+    xp = batch.xp
+    log_p = batch.log_of_true()
+    miss = -xp.expm1(log_p)
+    sure = miss <= 0.0  # a power below 1 has an infinite slope at 0
+    focus = xp.where(sure, 0.0, xp.where(sure, 1.0, miss) ** gamma)
+    value = batch.mean(-focus * log_p)
+    if not return_gradient:
+        return value
+    slope = gamma * focus / np.where(sure, 1.0, miss) * np.exp(log_p) * log_p - focus
+    if gamma == 0:
+        slope = np.full_like(log_p, -1.0)
+    return value, batch.gradient((batch.share * slope)[:, None] * batch.true)

@@ -1,0 +1,366 @@
+"""Binned calibration errors of every class: SCE, ACE, TACE."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._validation.keywords import check_option
+from skcalib._validation.norm import Norm, check_norm
+from skcalib._validation.predictions import check_predictions
+from skcalib.metrics._binned import (
+    Average,
+    Closed,
+    QuantileMethod,
+    Strategy,
+    Weighting,
+    bin_predictions,
+    check_bins,
+    check_threshold,
+    close_norm,
+    general_calibration_error,
+)
+
+
+def static_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    average: Average = "macro",
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    norm: Norm = "l1",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | NDArray[np.float64]:
+    r"""Static calibration error (SCE), also known as class-wise expected calibration error.
+
+    .. math:: \mathrm{SCE} = \frac{1}{K} \sum_k \sum_b \frac{W_{kb}}{W}
+              |\mathrm{acc}_{kb} - \mathrm{conf}_{kb}|
+
+    over the K problems "class k or not", each in bins of its own probability.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
+    average : {"macro", None}, default="macro"
+        Mean over the K classes, or None for the error of each.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
+        number q is the q-th root of the weighted mean of their q-th powers.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means every class.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    Notes
+    -----
+    Probabilities of exactly 0 count. Member 8 of the 32 of Nixon et al. (2020), whose threshold
+    is 0.0, drops them: ``general_calibration_error(..., threshold=0.0)``.
+
+    References
+    ----------
+    Nixon, Dusenberry, Zhang, Jerfel, Tran (2019). Measuring Calibration in Deep Learning. CVPR
+    Workshops; arXiv:1904.01685v1.
+
+    Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
+    Learning. arXiv:1904.01685v2.
+
+    Kull, Perello Nieto, Kaengsepp, Silva Filho, Song, Flach (2019). Beyond temperature scaling:
+    Obtaining well-calibrated multi-class probabilities with Dirichlet calibration. NeurIPS.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import static_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(static_calibration_error(y, P, n_bins=4), 4)
+    0.15
+    """
+    return general_calibration_error(
+        y_true,
+        y_proba,
+        pos_label=pos_label,
+        max_prob=False,
+        class_conditional=True,
+        average=average,
+        n_bins=n_bins,
+        strategy=strategy,
+        norm=norm,
+        closed=closed,
+        quantile_method=quantile_method,
+        sample_weight=sample_weight,
+        labels=labels,
+    )
+
+
+def adaptive_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    bin_weight: Weighting = "count",
+    average: Average = "macro",
+    n_bins: int = 15,
+    strategy: Strategy = "quantile",
+    norm: Norm = "l1",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | NDArray[np.float64]:
+    r"""Adaptive calibration error (ACE): class-wise, in quantile bins.
+
+    .. math:: \mathrm{ACE} = \frac{1}{K} \sum_k \sum_r \mu_{kr}
+              |\mathrm{acc}_{kr} - \mathrm{conf}_{kr}|
+
+    where range r of class k holds an equal share of its sorted probabilities. Not to be confused
+    with the *average* calibration error that some programs abbreviate alike.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
+    bin_weight : {"count", "uniform"}, default="count"
+        Weigh bins by their share of the rows, or by 1/B each (in the paper's form; see Notes).
+    average : {"macro", None}, default="macro"
+        Mean over the K classes, or None for the error of each.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="quantile"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
+        number q is the q-th root of the weighted mean of their q-th powers.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means every class.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    Notes
+    -----
+    The paper's formula, :math:`\frac{1}{K R} \sum_k \sum_r |\mathrm{acc}_{kr} -
+    \mathrm{conf}_{kr}|` with ranges of equally many sorted predictions, takes two keywords
+    together: ``bin_weight="uniform", quantile_method="rank"``. The first alone differs from it
+    where scores tie, the second alone where R does not divide n.
+
+    Probabilities of exactly 0 count. Member 24 of the 32 of Nixon et al. (2020), whose threshold
+    is 0.0, drops them: ``general_calibration_error(..., threshold=0.0)``.
+
+    References
+    ----------
+    Nixon, Dusenberry, Zhang, Jerfel, Tran (2019). Measuring Calibration in Deep Learning. CVPR
+    Workshops; arXiv:1904.01685v1.
+
+    Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
+    Learning. arXiv:1904.01685v2.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import adaptive_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(adaptive_calibration_error(y, P, n_bins=4), 4)
+    0.3
+    """
+    return general_calibration_error(
+        y_true,
+        y_proba,
+        pos_label=pos_label,
+        max_prob=False,
+        class_conditional=True,
+        bin_weight=bin_weight,
+        average=average,
+        n_bins=n_bins,
+        strategy=strategy,
+        norm=norm,
+        closed=closed,
+        quantile_method=quantile_method,
+        sample_weight=sample_weight,
+        labels=labels,
+    )
+
+
+def thresholded_adaptive_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    threshold: float | None = 0.01,
+    version: Literal[1, 2] = 2,
+    bin_weight: Weighting | None = None,
+    average: Average = "macro",
+    n_bins: int = 15,
+    strategy: Strategy = "quantile",
+    norm: Norm = "l1",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | NDArray[np.float64]:
+    r"""Thresholded adaptive calibration error (TACE): ACE of the probabilities above a threshold.
+
+    Version 2 restricts each class to :math:`P_{ik} > \epsilon`, weighs its ranges by the rows
+    kept and takes the mean over all K classes, those with nothing kept adding 0:
+
+    .. math:: \mathrm{TACE} = \frac{1}{K} \sum_k \sum_r \frac{W_{kr}}{W_k}
+              |\mathrm{acc}_{kr} - \mathrm{conf}_{kr}|
+
+    The formula printed in the paper weighs the ranges equally, 1 / (K R): ``bin_weight="uniform"``.
+
+    Version 1 pools the kept entries of all classes, lets range r of R begin at the sorted entry
+    of rank :math:`\lfloor r N / R \rfloor`, and weighs the ranges equally:
+
+    .. math:: \mathrm{TACE}_1 = \frac{1}{R} \sum_r |\mathrm{acc}_r - \mathrm{conf}_r|
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
+    threshold : float in [0, 1) or None, default=0.01
+        Keep probabilities above it, strictly; None keeps all. It is rounded to their precision.
+    version : {2, 1}, default=2
+        The second or the first paper's definition.
+    bin_weight : {"count", "uniform"} or None, default=None
+        Weigh ranges by their share of the rows kept (of the entries kept, in version 1), or by
+        1/R each, also where one is empty; None is "count" for version 2 and "uniform" for
+        version 1, which is defined so.
+    average : {"macro", None}, default="macro"
+        Mean over the K classes, or None for the error of each.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="quantile"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
+        number q is the q-th root of the weighted mean of their q-th powers.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means every class.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    References
+    ----------
+    Version 1: Nixon, Dusenberry, Zhang, Jerfel, Tran (2019). Measuring Calibration in Deep
+    Learning. CVPR Workshops; arXiv:1904.01685v1.
+
+    Version 2: Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration
+    in Deep Learning. arXiv:1904.01685v2.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import thresholded_adaptive_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(thresholded_adaptive_calibration_error(y, P, n_bins=4), 4)
+    0.3
+    """
+    check_option("version", version, (1, 2))
+    check_option("bin_weight", bin_weight, (None, "count", "uniform"))
+    if version == 2:
+        return general_calibration_error(
+            y_true,
+            y_proba,
+            pos_label=pos_label,
+            max_prob=False,
+            class_conditional=True,
+            threshold=threshold,
+            bin_weight="count" if bin_weight is None else bin_weight,
+            average=average,
+            n_bins=n_bins,
+            strategy=strategy,
+            norm=norm,
+            closed=closed,
+            quantile_method=quantile_method,
+            sample_weight=sample_weight,
+            labels=labels,
+        )
+    if average is None:
+        raise ValueError("average=None gives an error for each class: version=1 pools them.")
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    if bins.method == "edges":
+        bins = replace(bins, method="floor")
+    check_norm(norm)
+    check_threshold(threshold)
+    table, _ = bin_predictions(
+        check_predictions(y_true, y_proba, sample_weight, labels, pos_label),
+        bins,
+        max_prob=False,
+        class_conditional=False,
+        threshold=threshold,
+    )
+    return close_norm(table, norm, bin_weight=bin_weight or "uniform")[0]

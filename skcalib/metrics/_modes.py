@@ -1,0 +1,74 @@
+r"""One error for the top label or for every class: the binary problems of a mode, and their mean.
+
+.. math:: \Big(\frac{1}{K} \sum_k e_k^q\Big)^{1/q}
+
+is the class-wise error under an exponent q: one root, at the very end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._scores.one_vs_rest import is_whole, map_columns
+from skcalib._scores.scores import Scores
+from skcalib._scores.top_label import event_or_top
+from skcalib._validation.keywords import check_option
+from skcalib._validation.norm import Norm, exponent
+from skcalib._validation.predictions import Predictions
+
+Mode = Literal["top", "classwise"]
+BinaryError = Callable[[Float64Array, NDArray[np.bool_], Float64Array], float]
+
+
+def check_mode(mode: str, average: str | None) -> None:
+    """Check the keywords that say which problems are measured and how they are closed."""
+    check_option("mode", mode, ("top", "classwise"))
+    check_option("average", average, ("macro", None))
+    if average is None and mode != "classwise":
+        raise ValueError("average=None gives an error for each class: it needs mode='classwise'.")
+
+
+def mean_of_classes(
+    each: Float64Array, average: str | None, norm: Norm = "l1"
+) -> float | Float64Array:
+    """Close the errors of the problems ``(m,)``; None leaves them apart."""
+    if average is None:
+        return each
+    if norm == "max":
+        return float(each.max())
+    q = exponent(norm)
+    return float((each**q).mean() ** (1 / q))
+
+
+def measure_problems(
+    predictions: Predictions, error: BinaryError, mode: str, average: str | None, norm: Norm = "l1"
+) -> float | Float64Array:
+    """Measure ``error(score, hit, w)`` of one event, of the top label, or of each class.
+
+    ``average=None`` asks for each class, whether or not one of them is the event.
+    """
+    P, code, w, _, event = predictions
+    if mode == "top" or (event is not None and average is not None):
+        score, hit = event_or_top(predictions)
+        return float(error(score.astype(np.float64), hit, w))
+
+    def measure(k: int, column: FloatArray) -> float:
+        return float(error(column.astype(np.float64, copy=False), code == k, w))
+
+    each = np.array(list(map_columns(measure, Scores(P, "proba"))))
+    return mean_of_classes(each, average, norm)
+
+
+def row_count(w: Float64Array) -> float:
+    r"""Number of rows that the weights stand for.
+
+    Whole weights count copies, and their sum is the number. Others say how much a row matters;
+    then it is the effective number :math:`(\sum_i w_i)^2 / \sum_i w_i^2`, whatever their scale.
+    """
+    total = float(w.sum())
+    return total if is_whole(w) else total * total / float((w * w).sum())

@@ -1,0 +1,187 @@
+"""Test of "these probabilities are calibrated", by labels drawn from the probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.threads import each_block
+from skcalib._arrays.types import Float64Array
+from skcalib._validation.keywords import check_count
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._one_line import shown
+from skcalib.metrics._resampling import as_result, evaluate_chunks, prepare, random_chunks
+
+# Sets of labels drawn in one pass over the probabilities.
+DRAWN = 8
+
+
+class CalibrationTest(NamedTuple):
+    """What `calibration_test` returns."""
+
+    statistic: float | Float64Array
+    pvalue: float | Float64Array
+    mean: float | Float64Array
+    standard_error: float | Float64Array
+    null_distribution: Float64Array
+
+    def __repr__(self) -> str:
+        n_resamples = len(self.null_distribution)
+        return (
+            f"CalibrationTest(statistic{shown(self.statistic)}, "
+            f"pvalue{shown(self.pvalue, 1 / (1 + n_resamples))}, mean{shown(self.mean)}, "
+            f"standard_error{shown(self.standard_error)}, n_resamples={n_resamples})"
+        )
+
+
+def labels_at(predictions: Predictions, at: Float64Array) -> NDArray[np.intp]:
+    """Columns of the classes on which numbers of [0, 1] fall, ``(m, n)`` as ``at (m, n)``.
+
+    The probabilities of a row lie end to end on [0, 1], in the order of the columns.
+    """
+    code = np.empty(at.shape, dtype=np.intp)
+
+    def place(rows: slice) -> None:
+        cumulative = np.cumsum(predictions.P[rows].T, axis=0, dtype=np.float64)
+        # A class of probability 0 has both edges at one place: no number falls between them.
+        edges = cumulative[:-1] / cumulative[-1]
+        for i, each in enumerate(at[:, rows]):
+            code[i, rows] = (edges <= each).sum(axis=0)
+
+    each_block(place, row_blocks(*predictions.P.shape))
+    return code
+
+
+def draw_labels(
+    predictions: Predictions, seed: np.random.SeedSequence, size: int
+) -> Iterator[Predictions]:
+    """Yield the predictions with labels drawn from their own probabilities."""
+    random = np.random.default_rng(seed)
+    for start in range(0, size, DRAWN):
+        at = random.random((min(DRAWN, size - start), predictions.code.size))
+        for code in labels_at(predictions, at):
+            yield predictions._replace(code=code)
+
+
+def calibration_test(
+    metric: Callable[..., Any],
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_resamples: int = 1000,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    **keywords: Any,
+) -> CalibrationTest:
+    r"""P-value of "these probabilities are calibrated", for any metric.
+
+    If they are, labels drawn from the probabilities themselves are as good as the true ones.
+    The metric :math:`\theta` is evaluated on B such sets of labels, and
+
+    .. math:: p = \frac{1 + \#\{b : \theta(y^{(b)}, P) \ge \theta(y, P)\}}{1 + B}, \qquad
+              y^{(b)}_i \sim P_i .
+
+    Parameters
+    ----------
+    metric : callable
+        ``metric(y_true, y_proba, ...)``, large where calibration is bad: any metric of this
+        package or of scikit-learn, your own, or one with keywords fixed by
+        `functools.partial`. It is given `labels` if it takes them, and ``sample_weight`` if it
+        takes that, else repeated rows.
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
+    n_resamples : int, default=1000
+        Number of sets of labels B; the smallest p-value is 1 / (1 + B).
+    pos_label : label, default=None
+        The event whose probability is measured, given to `metric` as well if it takes it. Of one
+        column, None means 1 or True of labels {0, 1}, {-1, 1} or booleans; others need it.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; a row of weight 2 keeps its weight but has one label.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws; the same for any `n_jobs`.
+    n_jobs : int, default=None
+        Processes that share the draws, as in joblib.
+    **keywords : object
+        Passed on to `metric`, such as ``n_bins=10``.
+
+    Returns
+    -------
+    test : CalibrationTest
+        Named tuple ``(statistic, pvalue, mean, standard_error, null_distribution)``: the metric
+        on the true labels, its p-value, mean and standard deviation over the drawn labels, and
+        the B values themselves. The mean is the bias: what a perfectly calibrated model with
+        these probabilities shows on average. Arrays where the metric returns one
+        (``average=None``). Printed, it shows the number of the B values in their place, and a
+        p-value that no draw reached as an inequality: ``pvalue<0.001`` if B is 1000.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid, or weights are fractions and
+        the metric takes none.
+    TypeError
+        If `metric` is not callable.
+
+    See Also
+    --------
+    bootstrap_interval : How precisely an error is known.
+    hosmer_lemeshow_test : The classical test, without resampling.
+
+    Notes
+    -----
+    The p-value is exact: under the hypothesis, true and drawn labels can be exchanged, so that a
+    test at level alpha rejects at most a share alpha of calibrated models, at any n and for any
+    metric. The hypothesis is that every probability is right, row by row, which is stronger than
+    calibration of, say, the top label.
+
+    Where the probabilities were fitted on these very rows, the p-value is too large.
+
+    References
+    ----------
+    Broecker, Smith (2007). Increasing the Reliability of Reliability Diagrams. Weather and
+    Forecasting 22.
+
+    Vaicenavicius, Widmann, Andersson, Lindsten, Roll, Schon (2019). Evaluating model calibration
+    in classification. AISTATS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.metrics import calibration_test, ks_calibration_error
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> y = rng.random(500) < p
+    >>> calibration_test(ks_calibration_error, y, p, random_state=0).pvalue > 0.05
+    True
+    >>> test = calibration_test(ks_calibration_error, y, p**3, n_resamples=200, random_state=0)
+    >>> test  # doctest: +NORMALIZE_WHITESPACE
+    CalibrationTest(statistic=0.2483, pvalue<0.005, mean=0.01855, standard_error=0.007481,
+                    n_resamples=200)
+    """
+    check_count("n_resamples", n_resamples, 2)
+    evaluate, predictions, statistic = prepare(
+        metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
+    )
+    draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random_state)]
+    null = evaluate_chunks(evaluate, draw_labels, draws, n_jobs)
+    pvalue = (1 + np.asarray((null >= statistic).sum(axis=0))) / (1 + n_resamples)
+    return CalibrationTest(
+        as_result(statistic),
+        as_result(pvalue),
+        as_result(np.asarray(null.mean(axis=0))),
+        as_result(np.asarray(null.std(axis=0, ddof=1))),
+        null,
+    )

@@ -1,0 +1,274 @@
+"""Binned calibration errors of the predicted class: ECE, MCE, RMSCE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from skcalib._validation.norm import Norm
+from skcalib.metrics._binned import Closed, QuantileMethod, Strategy, general_calibration_error
+
+
+def expected_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    pos_label: Any = None,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    norm: Norm = "l1",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Expected calibration error (ECE) of the top label.
+
+    .. math:: \mathrm{ECE} = \sum_b \frac{W_b}{W} |\mathrm{acc}_b - \mathrm{conf}_b|
+
+    with :math:`W_b` the weight of bin b, acc the share of rows whose predicted class is true and
+    conf the mean of the largest probability.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
+        number q is the q-th root of the weighted mean of their q-th powers.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    References
+    ----------
+    Naeini, Cooper, Hauskrecht (2015). Obtaining Well Calibrated Probabilities Using Bayesian
+    Binning. AAAI.
+
+    Guo, Pleiss, Sun, Weinberger (2017). On Calibration of Modern Neural Networks. ICML.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import expected_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(expected_calibration_error(y, P, n_bins=4), 4)
+    0.15
+    """
+    return float(
+        general_calibration_error(
+            y_true,
+            y_proba,
+            pos_label=pos_label,
+            n_bins=n_bins,
+            strategy=strategy,
+            norm=norm,
+            closed=closed,
+            quantile_method=quantile_method,
+            sample_weight=sample_weight,
+            labels=labels,
+        )
+    )
+
+
+def maximum_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    pos_label: Any = None,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    norm: Norm = "max",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Maximum calibration error (MCE) of the top label: the worst bin.
+
+    .. math:: \mathrm{MCE} = \max_{b:\, W_b > 0} |\mathrm{acc}_b - \mathrm{conf}_b|
+
+    A single row in a bin of its own can decide it: give it quantile bins or many rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="max"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
+        number q is the q-th root of the weighted mean of their q-th powers.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    References
+    ----------
+    Naeini, Cooper, Hauskrecht (2015). Obtaining Well Calibrated Probabilities Using Bayesian
+    Binning. AAAI.
+
+    Guo, Pleiss, Sun, Weinberger (2017). On Calibration of Modern Neural Networks. ICML.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import maximum_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(maximum_calibration_error(y, P, n_bins=4), 4)
+    0.15
+    """
+    return float(
+        general_calibration_error(
+            y_true,
+            y_proba,
+            pos_label=pos_label,
+            n_bins=n_bins,
+            strategy=strategy,
+            norm=norm,
+            closed=closed,
+            quantile_method=quantile_method,
+            sample_weight=sample_weight,
+            labels=labels,
+        )
+    )
+
+
+def root_mean_squared_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "quantile",
+    norm: Norm = "l2",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Root mean squared calibration error (RMSCE) of the top label, in quantile bins.
+
+    .. math:: \mathrm{RMSCE} = \Big(\sum_b \frac{W_b}{W}
+              (\mathrm{acc}_b - \mathrm{conf}_b)^2\Big)^{1/2}
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="quantile"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l2"
+        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
+        number q is the q-th root of the weighted mean of their q-th powers.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "rank", "split"}, default="edges"
+        How quantile bins are cut; see `general_calibration_error`.
+    pos_label : label, default=None
+        The event whose probability is measured. Of one column, None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+
+    Returns
+    -------
+    error : float
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    References
+    ----------
+    Nguyen, O'Connor (2015). Posterior calibration and exploratory analysis for natural language
+    processing models. EMNLP.
+
+    Hendrycks, Mazeika, Dietterich (2019). Deep Anomaly Detection with Outlier Exposure. ICLR.
+
+    Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
+    Learning. arXiv:1904.01685v2.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import root_mean_squared_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(root_mean_squared_calibration_error(y, P, n_bins=4), 4)
+    0.3536
+    """
+    return float(
+        general_calibration_error(
+            y_true,
+            y_proba,
+            pos_label=pos_label,
+            n_bins=n_bins,
+            strategy=strategy,
+            norm=norm,
+            closed=closed,
+            quantile_method=quantile_method,
+            sample_weight=sample_weight,
+            labels=labels,
+        )
+    )

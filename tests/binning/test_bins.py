@@ -1,0 +1,381 @@
+"""Bin tables against a reference that loops over rows and bins."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from edges import even_bin, ways_to_write
+
+from skcalib._arrays.blocks import row_blocks
+from skcalib._binning.bins import Bins
+from skcalib._binning.pooled import pooled_table
+from skcalib._binning.quantiles import opening_positions
+from skcalib._binning.tables import columns_table, flat_table
+from skcalib._scores.scores import Scores
+
+METHODS = ["uniform", "edges", "floor", "split", "rank"]
+
+
+# ------------------------------------------------------------------ the slow, obvious reference
+
+
+def reference_bins(score, weight, bins):
+    """For every row a dict ``{bin: weight in it}``; whole weights stand for repeated rows."""
+    n_bins = bins.n_bins
+    if len(score) == 0:
+        return []
+    if bins.method == "uniform":
+        placed = [even_bin(s, n_bins, bins.closed) for s in score]
+        return [{b: w} for b, w in zip(placed, weight, strict=True)]
+    order = sorted(range(len(score)), key=lambda i: score[i])
+    repeated = [i for i in order for _ in range(int(weight[i]))]
+    total = len(repeated)
+    if bins.method == "rank":
+        where = [{} for _ in score]
+        for rank, i in enumerate(repeated):
+            b = min(n_bins - 1, n_bins * rank // total)
+            where[i][b] = where[i].get(b, 0) + 1
+        return where
+    values = [float(score[i]) for i in repeated]
+    if bins.method == "split":
+        parts = np.array_split(np.array(values), min(n_bins, total))
+        edges = [(a[-1] + b[0]) / 2 for a, b in itertools.pairwise(parts)]
+        return [{sum(e < s for e in edges): w} for s, w in zip(score, weight, strict=True)]
+    nearest = round if bins.method == "edges" else math.floor
+    start = [nearest(Fraction(r * total, n_bins)) for r in range(1, n_bins)]
+    edges = [values[min(i, total - 1)] for i in start]
+    return [{sum(e <= s for e in edges): w} for s, w in zip(score, weight, strict=True)]
+
+
+def reference_table(score, hit, weight, bins, threshold=None):
+    """Weight, score sum and hit sum of each bin, ``(3, n_bins)``."""
+    if threshold is not None:
+        kept = [i for i in range(len(score)) if float(score[i]) > threshold]
+        score, hit, weight = ([a[i] for i in kept] for a in (score, hit, weight))
+    table = np.zeros((3, bins.n_bins))
+    for i, where in enumerate(reference_bins(score, weight, bins)):
+        for b, w in where.items():
+            table[:, b] += w, w * float(score[i]), w * bool(hit[i])
+    return table
+
+
+def sums(table):
+    return np.stack([table.weight, table.score_sum, table.hit_sum], axis=1)
+
+
+def coarse(n, n_classes, seed, digits=2, dtype=np.float64):
+    """Probabilities with ties, exact 0 and 1, a missing class and whole weights."""
+    rng = np.random.default_rng(seed)
+    P = np.round(rng.dirichlet(np.full(n_classes, 0.3), size=n), digits).astype(dtype)
+    P[0], P[0, -1] = 0, 1
+    P[1], P[1, 0] = 0, 1
+    code = np.array([rng.choice(n_classes, p=(p + 0.02) / (p + 0.02).sum()) for p in P])
+    if n_classes > 2:
+        code[code == 1] = 0
+    return P, code, rng.integers(1, 4, n).astype(float)
+
+
+# ---------------------------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize("closed", ["right", "left"])
+@pytest.mark.parametrize("threshold", [None, 0.0, 0.1, 0.35])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_one_column_is_binned_as_the_definition_says(method, weighted, threshold, closed):
+    for seed, n, n_bins in [(0, 60, 10), (1, 57, 7), (2, 9, 15), (3, 1, 4), (4, 40, 1)]:
+        P, code, w = coarse(max(n, 2), 3, seed)
+        score, hit, w = P[:n, 0], code[:n] == 0, w[:n] if weighted else np.ones(n)
+        bins = Bins(n_bins, method, closed)
+        table = flat_table(score, hit, w, bins, threshold=threshold)
+        expected = reference_table(score, hit, w, bins, threshold)
+        np.testing.assert_allclose(sums(table)[0], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.01])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_the_blocks_of_a_table_do_not_show(n_classes, weighted, threshold, monkeypatch):
+    """Entries summed a few at a time, in threads, give the table of all at once."""
+    P, code, w = coarse(200, n_classes, seed=n_classes)
+    w = w if weighted else np.ones(200)
+    scores, bins, first = Scores(P, "proba"), Bins(7), int(n_classes == 2)
+    whole = columns_table(scores, code, w, bins, threshold=threshold, first=first)
+    monkeypatch.setattr("skcalib._binning.tables.GATHERED", 5)
+    monkeypatch.setattr(
+        "skcalib._binning.tables.light_blocks", lambda n, K, _: (row_blocks(n, K, 8 * K * 3), 2)
+    )
+    monkeypatch.setattr("skcalib._arrays.threads.thread_count", lambda: 3)
+    parts = columns_table(scores, code, w, bins, threshold=threshold, first=first)
+    np.testing.assert_array_equal(parts.count, whole.count)
+    np.testing.assert_allclose(sums(parts), sums(whole), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.01, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_class_against_the_rest_is_its_own_column(method, n_classes, weighted, threshold):
+    n = 60 if n_classes < 100 else 30
+    P, code, w = coarse(n, n_classes, seed=n_classes)
+    w = w if weighted else np.ones(n)
+    bins = Bins(6, method)
+    for first in (0, 1):
+        table = columns_table(Scores(P, "proba"), code, w, bins, threshold=threshold, first=first)
+        for j, k in enumerate(range(first, n_classes)):
+            expected = reference_table(P[:, k], code == k, w, bins, threshold)
+            np.testing.assert_allclose(sums(table)[j], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("most_sorted", [1000, 0])
+def test_a_pooled_table_bins_all_entries_together(
+    most_sorted, method, weighted, threshold, monkeypatch
+):
+    monkeypatch.setattr("skcalib._binning.pooled.SORTED", most_sorted)
+    P, code, w = coarse(25, 4, seed=7)
+    w = w if weighted else np.ones(25)
+    bins = Bins(6, method)
+    table = pooled_table(Scores(P, "proba"), code, w, bins, threshold=threshold)
+    score = [P[i, k] for i in range(25) for k in range(4)]
+    hit = [code[i] == k for i in range(25) for k in range(4)]
+    weight = [w[i] for i in range(25) for _ in range(4)]
+    expected = reference_table(score, hit, weight, bins, threshold)
+    assert table.weight.shape == (1, 6)
+    np.testing.assert_allclose(sums(table)[0], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_groups_of_one_column_are_separate_problems_and_may_be_empty(method):
+    P, code, w = coarse(80, 5, seed=3)
+    score, group = P.max(axis=1), P.argmax(axis=1)
+    group[group == 2] = 3
+    hit = group == code
+    bins = Bins(4, method)
+    table = flat_table(score, hit, w, bins, group=group, n_groups=5)
+    for g in range(5):
+        own = group == g
+        expected = reference_table(score[own], hit[own], w[own], bins)
+        np.testing.assert_allclose(sums(table)[g], expected, rtol=0, atol=1e-12)
+    assert table.weight[2].sum() == 0
+    assert (table.gap[2] == 0).all()
+
+
+def test_logits_are_binned_by_their_softmax():
+    rng = np.random.default_rng(5)
+    Z = rng.normal(scale=2, size=(70, 4))
+    P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+    code, w = rng.integers(0, 4, 70), np.ones(70)
+    for method in METHODS:
+        bins = Bins(5, method)
+        from_logits = columns_table(Scores(Z, "logits"), code, w, bins)
+        from_proba = columns_table(Scores(P, "proba"), code, w, bins)
+        np.testing.assert_allclose(sums(from_logits), sums(from_proba), rtol=0, atol=1e-12)
+        pooled = [pooled_table(s, code, w, bins) for s in (Scores(Z, "logits"), Scores(P, "proba"))]
+        np.testing.assert_allclose(sums(pooled[0]), sums(pooled[1]), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_logits_are_binned_as_the_columns_made_of_them(dtype):
+    """A map reads columns where the table read rows: an entry on an edge must not change sides."""
+    Z = np.zeros((200, 5), dtype=dtype)
+    Z[:, 0] = np.linspace(-3, 3, 200)
+    scores, code = Scores(Z, "logits"), np.zeros(200, dtype=np.intp)
+    P = scores.proba_columns(slice(0, 5)).T
+    bins = Bins(5)
+    # A threshold that is an entry is an edge on which that entry lies exactly.
+    for threshold in (None, *P[::40, 0].astype(float), *P[::40, 1].astype(float)):
+        table = columns_table(scores, code, np.ones(200), bins, threshold=threshold)
+        for k in (0, 1):
+            expected = reference_table(P[:, k], code == k, np.ones(200), bins, threshold)
+            np.testing.assert_allclose(sums(table)[k], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_float32_scores_are_compared_in_float32_and_summed_exactly(method):
+    """Tenths in float32 lie beside the float64 edges: float32(0.3) is above 0.3."""
+    P, code, w = coarse(50, 3, seed=11, digits=1, dtype=np.float32)
+    bins = Bins(10, method)
+    table = columns_table(Scores(P, "proba"), code, w, bins, threshold=0.1)
+    wide = columns_table(Scores(P.astype(np.float64), "proba"), code, w, bins, threshold=0.1)
+    for k in range(3):
+        expected = reference_table(P[:, k], code == k, w, bins, 0.1)
+        np.testing.assert_allclose(sums(table)[k], expected, rtol=0, atol=1e-12)
+        flat = flat_table(P[:, k], code == k, w, bins, threshold=0.1)
+        np.testing.assert_allclose(sums(flat)[0], expected, rtol=0, atol=1e-12)
+    assert (table.count == wide.count).all()
+
+
+def test_scores_on_the_edges_fall_on_the_closed_side():
+    score = np.linspace(0, 1, 11)
+    hit, w = np.zeros(11, dtype=bool), np.ones(11)
+    right = flat_table(score, hit, w, Bins(10, closed="right"))
+    left = flat_table(score, hit, w, Bins(10, closed="left"))
+    assert right.count[0].tolist() == [2] + [1] * 9
+    assert left.count[0].tolist() == [1] * 9 + [2]
+    several = np.column_stack([1 - score, score])
+    for closed, table in (("right", right), ("left", left)):
+        columns = columns_table(
+            Scores(several, "proba"), np.zeros(11, dtype=np.intp), w, Bins(10, closed=closed)
+        )
+        assert columns.count[1].tolist() == table.count[0].tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_bins", [1, 2, 3, 10, 15, 49, 1000])
+def test_scores_beside_the_edges_fall_where_they_are(n_bins, dtype):
+    """There is no tolerance: the next number after those that stand for an edge is beyond it."""
+    for closed in ("right", "left"):
+        bins = Bins(n_bins, closed=closed)
+        for k in range(1, n_bins):
+            ways = ways_to_write(k, n_bins, dtype)
+            below, above = np.nextafter(min(ways), dtype(0)), np.nextafter(max(ways), dtype(1))
+            # One more number, so that what is beside an edge is not read as of float16.
+            found = bins.uniform_index(np.array([below, above, dtype(1 / 3)]))
+            assert found[:2].tolist() == [k - 1, k]
+
+
+def test_edges_are_the_numbers_next_to_the_fractions():
+    """Those of `numpy.linspace` may lie beside: 3 times 1/10 is not 3/10."""
+    for n_bins in range(1, 101):
+        expected = [k / n_bins for k in range(n_bins + 1)]
+        assert Bins(n_bins).uniform_edges().tolist() == expected
+
+
+def test_quantile_bins_open_at_exact_rows():
+    """r N / B in whole numbers: as a product of floats it may lie just below the row it is."""
+    for n in range(1, 401):
+        for n_bins in range(1, 61):
+            exact = [Fraction(r * n, n_bins) for r in range(n_bins)]
+            down = opening_positions(float(n), n_bins, True, down=True)
+            assert down.tolist() == [math.floor(position) for position in exact]
+            nearest = opening_positions(float(n), n_bins, True)
+            assert nearest.tolist() == [round(position) for position in exact]
+
+
+@pytest.mark.parametrize("scale", [2.0**40, 2.0**57, 2.0**66, 2.0**200])
+@pytest.mark.parametrize("method", METHODS)
+def test_very_large_whole_weights_give_the_bins_of_ones(method, scale):
+    """Of 60 rows in 15 bins, which cut no row in two: products leave 64 bits, results do not."""
+    rng = np.random.default_rng(5)
+    score, hit = rng.random(60), rng.random(60) < 0.5
+    expected = sums(flat_table(score, hit, np.ones(60), Bins(15, method)))
+    found = sums(flat_table(score, hit, np.full(60, scale), Bins(15, method))) / scale
+    if method == "split":  # parts of copies, whose edges are scores and not half-way between them
+        expected, found = expected.sum(axis=-1), found.sum(axis=-1)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_quantile_bins_of_very_large_weights_open_where_they_should():
+    exact = [Fraction(r * 10**30, 7) for r in range(7)]
+    for down in (False, True):
+        found = opening_positions(1e30, 7, True, down=down)
+        np.testing.assert_allclose(found, [float(position) for position in exact], rtol=1e-15)
+
+
+def test_fractional_weights_cut_where_the_mass_is():
+    """Bin r opens at the score of the row that holds the position r W / B of the weight."""
+    rng = np.random.default_rng(2)
+    score, hit = np.round(rng.random(40), 1), rng.random(40) < 0.5
+    w = rng.random(40) + 0.01
+    order = np.argsort(score, kind="stable")
+    edges = []
+    for r in range(1, 5):
+        passed = 0.0
+        for i in order:
+            passed += w[i]
+            if passed > r * w.sum() / 5:
+                edges.append(score[i])
+                break
+    table = flat_table(score, hit, w, Bins(5, "edges"))
+    for b in range(5):
+        inside = [i for i in range(40) if sum(e <= score[i] for e in edges) == b]
+        assert table.weight[0, b] == pytest.approx(sum(w[i] for i in inside), abs=1e-12)
+        assert table.hit_sum[0, b] == pytest.approx(sum(w[i] * hit[i] for i in inside), abs=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_weight_is_repetition_and_row_order_does_not_matter(method):
+    P, code, w = coarse(50, 4, seed=9)
+    # Distinct scores: the rank method splits ties by row order, as its authors do.
+    P = P + np.random.default_rng(0).uniform(0, 1e-4, P.shape)
+    P /= P.sum(axis=1, keepdims=True)
+    bins = Bins(7, method)
+    table = sums(columns_table(Scores(P, "proba"), code, w, bins))
+    P2, code2 = (np.repeat(a, w.astype(int), axis=0) for a in (P, code))
+    repeated = columns_table(Scores(P2, "proba"), code2, np.ones(code2.size), bins)
+    np.testing.assert_allclose(table, sums(repeated), rtol=0, atol=1e-12)
+    shuffled = np.random.default_rng(1).permutation(50)
+    again = columns_table(Scores(P[shuffled], "proba"), code[shuffled], w[shuffled], bins)
+    np.testing.assert_allclose(table, sums(again), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_of_weight_zero_move_no_edge_and_add_nothing(method):
+    """A bootstrap resample is a vector of counts in which a third of the rows are 0."""
+    P, code, _ = coarse(60, 3, seed=13)
+    w = np.random.default_rng(3).multinomial(60, np.full(60, 1 / 60)).astype(float)
+    bins = Bins(6, method)
+    with_zeros = columns_table(Scores(P, "proba"), code, w, bins)
+    without = columns_table(Scores(P[w > 0], "proba"), code[w > 0], w[w > 0], bins)
+    np.testing.assert_allclose(sums(with_zeros), sums(without), rtol=0, atol=1e-12)
+
+
+def test_a_class_of_large_scores_loses_no_digits_in_its_first_bin():
+    """The first bin comes of a subtraction where most rows are there, of a sum where few are."""
+    n = 4000
+    p = np.full(n, 0.999)
+    p[:3] = [1e-13, 2e-13, 0.0]
+    P = np.column_stack([1 - p, p])
+    table = columns_table(Scores(P, "proba"), np.zeros(n, dtype=np.intp), np.ones(n), Bins(15))
+    assert table.score_sum[1, 0] == pytest.approx(3e-13, rel=1e-12)
+    assert table.count[1].tolist() == [3] + [0] * 13 + [n - 3]
+
+
+def test_confidence_accuracy_and_gap_are_means_and_zero_where_empty():
+    score, hit, w = np.array([0.1, 0.2, 0.9]), np.array([True, False, True]), np.array([1.0, 3, 2])
+    table = flat_table(score, hit, w, Bins(3))
+    np.testing.assert_allclose(table.confidence, [[0.7 / 4, 0, 0.9]])
+    np.testing.assert_allclose(table.accuracy, [[0.25, 0, 1.0]])
+    np.testing.assert_allclose(table.gap, [[0.075, 0, 0.1]])
+    assert table.count.tolist() == [[2, 0, 1]]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_edges_enclose_what_the_bins_hold(method):
+    P, code, w = coarse(60, 3, seed=17)
+    table = columns_table(Scores(P, "proba"), code, w, Bins(8, method))
+    full = table.weight > 0
+    slack = 1e-12
+    assert (table.left[full] <= table.confidence[full] + slack).all()
+    assert (table.right[full] >= table.confidence[full] - slack).all()
+    assert (np.diff(table.left, axis=1) >= 0).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_edges_by_rank_are_the_least_and_the_largest_score_of_the_bin(weighted):
+    rng = np.random.default_rng(3)
+    score, bins = rng.random(23), Bins(5, "rank")
+    w = rng.integers(1, 4, 23).astype(float) if weighted else np.ones(23)
+    where = reference_bins(score, w, bins)
+    held = [[s for s, its in zip(score, where, strict=True) if b in its] for b in range(5)]
+    table = flat_table(score, score > 0.5, w, bins)
+    assert table.left.tolist() == [[min(s) for s in held]]
+    assert table.right.tolist() == [[max(s) for s in held]]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_row_is_counted_in_one_bin(method):
+    """Whole weights may cut a row of the "rank" method; it is counted where it begins."""
+    rng = np.random.default_rng(3)
+    score, bins = rng.random(23), Bins(5, method)
+    for w in (np.ones(23), rng.integers(1, 4, 23).astype(float)):
+        where = reference_bins(score, w, bins)
+        held = [sum(min(its) == b for its in where) for b in range(5)]
+        assert flat_table(score, score > 0.5, w, bins).count.tolist() == [held]

@@ -1,0 +1,137 @@
+"""Strengths by empirical Bayes, on problems whose answer can be written down."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import brentq
+
+from skcalib.calibrators._auto.evidence import (
+    LARGEST_STRENGTH,
+    PRIOR_SHAPE,
+    fit_by_evidence,
+    next_strength,
+)
+
+
+class Quadratic:
+    """Loss ``(theta - y)' H (theta - y) / 2``; H is diagonal when given as a vector."""
+
+    def __init__(self, y, H):
+        self.y, self.H = np.asarray(y, dtype=float), np.asarray(H, dtype=float)
+
+    def value_and_gradient(self, theta):
+        away = theta - self.y
+        pull = self.H * away if self.H.ndim == 1 else self.H @ away
+        return float(away @ pull) / 2, pull
+
+    def hessian(self, theta):
+        return self.H.copy()
+
+
+def fit(problem, groups, prior, **keywords):
+    start = keywords.pop("start", np.zeros(problem.y.size))
+    keywords = {"rounds": 500, "moved": 1e-9, "tol": 1e-9, "max_iter": 100, **keywords}
+    return fit_by_evidence(problem, start, groups, prior, **keywords)
+
+
+def fixed_point(y, h, prior):
+    """The alpha of one group with curvature h everywhere, from the formula solved for 0.
+
+    There theta = h y / (h + alpha), and each parameter counts h / (h + alpha).
+    """
+
+    def excess(log_alpha):
+        alpha = np.exp(log_alpha)
+        dof = y.size * h / (h + alpha)
+        square = (h / (h + alpha)) ** 2 * (y @ y)
+        return alpha * (square + PRIOR_SHAPE / (2 * prior)) - (dof + PRIOR_SHAPE)
+
+    return np.exp(brentq(excess, -12, 12, xtol=1e-13))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_strengths_reach_the_fixed_point_of_a_gaussian_problem(whole):
+    """Two groups that do not meet, each solved by hand."""
+    rng = np.random.default_rng(0)
+    y = np.concatenate([3 * rng.normal(size=8), 0.4 * rng.normal(size=20)])
+    h = np.repeat([2.0, 9.0], [8, 20])
+    groups = {"few": slice(0, 8), "many": slice(8, 28)}
+    prior = {"few": 1.0, "many": 5.0}
+    found = fit(Quadratic(y, np.diag(h) if whole else h), groups, prior)
+    for name, where in groups.items():
+        curve = h[where][0]
+        alpha = fixed_point(y[where], curve, prior[name])
+        assert found.strengths[name] == pytest.approx(alpha / 2, rel=1e-6)
+        assert found.dof[name] == pytest.approx(y[where].size * curve / (curve + alpha), rel=1e-6)
+        assert_allclose(found.theta[where], curve / (curve + alpha) * y[where], rtol=1e-6)
+
+
+def test_a_weak_prior_gives_the_strength_of_maximal_evidence():
+    """Of values y with noise variance 1/h, alpha = 1 / (mean y**2 - 1/h): the classical answer."""
+    h, n = 3.0, 4000
+    y = np.random.default_rng(1).normal(size=n) * np.sqrt(0.5 + 1 / h)
+    found = fit(Quadratic(y, np.full(n, h)), {"all": slice(0, n)}, {"all": 1.0})
+    assert 2 * found.strengths["all"] == pytest.approx(1 / ((y @ y) / n - 1 / h), rel=1e-3)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_evidence_of_a_gaussian_problem_is_exact(whole):
+    """The integral of exp(-h (theta - y)**2 / 2) under N(0, 1 / alpha), summed in its logarithm."""
+    y, h, alpha = np.array([0.5, -2.0, 1.0]), np.array([1.0, 4.0, 0.3]), 2 * 1.7
+    found = fit(Quadratic(y, np.diag(h) if whole else h), {"g": slice(0, 3)}, {"g": 1.7}, rounds=0)
+    exact = (np.log(alpha / (alpha + h)) / 2 - y**2 * h * alpha / (h + alpha) / 2).sum()
+    assert found.path == pytest.approx([exact], rel=1e-9)
+
+
+def test_coupled_parameters_are_counted_by_the_whole_inverse():
+    """gamma = sum(1 - alpha (A^-1)_jj), and the minimum is that of the normal equations."""
+    rng = np.random.default_rng(2)
+    F = rng.normal(size=(12, 6))
+    H, y, alpha = F.T @ F, rng.normal(size=6), np.repeat([2.0, 0.6], [2, 4])
+    groups = {"a": slice(0, 2), "b": slice(2, 6)}
+    found = fit(Quadratic(y, H), groups, {"a": 1.0, "b": 0.3}, rounds=0)
+    A = H + np.diag(alpha)
+    told = 1 - alpha * np.linalg.inv(A).diagonal()
+    assert_allclose(found.theta, np.linalg.solve(A, H @ y), rtol=1e-7)
+    assert_allclose([found.dof["a"], found.dof["b"]], [told[:2].sum(), told[2:].sum()], rtol=1e-9)
+
+
+def test_penalties_are_about_the_start():
+    y, start = np.array([3.0, 5.0]), np.array([2.0, -1.0])
+    found = fit(
+        Quadratic(y, np.ones(2)), {"g": slice(0, 2)}, {"g": 0.5}, rounds=0, start=start.copy()
+    )
+    assert_allclose(found.theta, (y + start) / 2, rtol=1e-7)
+
+
+def test_a_parameter_on_its_bound_stays_there_and_is_not_counted():
+    y, low = np.array([-3.0, 2.0]), np.zeros(2)
+    found = fit(Quadratic(y, np.ones(2)), {"g": slice(0, 2)}, {"g": 0.5}, rounds=0, low=low)
+    assert found.theta[0] == 0.0
+    assert found.theta[1] == pytest.approx(1.0)
+    assert found.dof["g"] == pytest.approx(0.5)
+
+
+def test_strengths_stay_within_their_limits():
+    assert next_strength(1e9, 0.0, 1e5) == LARGEST_STRENGTH
+    assert next_strength(0.0, 1e9, 1.0) == 0.01
+
+
+def test_a_fit_that_has_too_few_steps_says_so():
+    rng = np.random.default_rng(3)
+
+    class Quartic(Quadratic):
+        def value_and_gradient(self, theta):
+            return float((self.H * (theta - self.y) ** 4).sum()), 4 * self.H * (theta - self.y) ** 3
+
+    problem = Quartic(rng.normal(size=5), np.ones(5))
+    assert not fit(problem, {"g": slice(0, 5)}, {"g": 0.01}, rounds=0, max_iter=1).converged
+
+
+def test_verbose_prints_a_line_for_each_round(capsys):
+    found = fit(
+        Quadratic([1.0, 2.0], np.ones(2)), {"g": slice(0, 2)}, {"g": 1.0}, moved=0.1, verbose=1
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == found.path.size
+    assert lines[0].startswith("round 0: log evidence")

@@ -1,0 +1,620 @@
+"""The command line: from saved predictions to a report, a table and a saved calibrator."""
+
+import base64
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from html.parser import HTMLParser
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import log_loss
+
+import skcalib
+from skcalib import PlattScaling, TemperatureScaling
+from skcalib.__main__ import main
+from skcalib._cli.arguments import COMPARE_EXAMPLE
+from skcalib._cli.saved_predictions import read_predictions
+from skcalib.calibrators._names import calibrators_by_name
+from skcalib.metrics import bootstrap_interval, expected_calibration_error
+
+COLUMNS = "columns, by name: p_cat is cat, p_dog is dog, p_owl is owl\n"
+FEW = ["--calibrators", "temperature", "--metrics", "log_loss"]
+
+
+def scores(n=300, n_classes=3, seed=0):
+    """Labels and logits twice too large."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n)
+    return y, 3 * (rng.normal(size=(n, n_classes)) + 1.5 * np.eye(n_classes)[y])
+
+
+def softmax(Z):
+    e = np.exp(Z - Z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+Y, Z = scores()
+P = softmax(Z)
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def run(capsys, *arguments):
+    """Run a command that works and return what it prints."""
+    assert main([str(a) for a in arguments]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def fails(capsys, *arguments):
+    """Run a command that fails and return the only line it prints."""
+    try:
+        code = main([str(a) for a in arguments])
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    return err
+
+
+def mean_log_loss(printed, name):
+    (line,) = re.findall(rf"^{name} .*\(\d\).*$", printed, re.MULTILINE)
+    return float(line.split()[1])
+
+
+def test_the_example_of_the_help_works(tmp_path):
+    """As typed into a shell: predictions, a report and a calibrator."""
+    command = COMPARE_EXAMPLE.split("example:\n")[1].replace("python ", f"{sys.executable} ")
+    command = command.replace("--report", "--calibrators temperature --report")
+    env = os.environ | {"PYTHONPATH": str(Path(skcalib.__file__).parents[1])}
+    subprocess.run(["bash", "-ec", command], check=True, capture_output=True, cwd=tmp_path, env=env)
+    assert (tmp_path / "report.html").exists()
+    assert skcalib.load_json(tmp_path / "best.json").temperature_ > 1
+
+
+def test_compare_measures_the_test_split(capsys):
+    """Fitted on rows of split 0, measured on those of split 1, and saved as measured."""
+    split = np.arange(300) % 3 // 2
+    np.savez("p.npz", logits=Z, labels=Y, split=split)
+    printed = run(capsys, "compare", "p.npz", *FEW, "--save", "t.json")
+    assert "100 rows measured, those of the test split" in printed
+    fit, test = split == 0, split == 1
+    model = TemperatureScaling().fit(Z[fit], Y[fit])
+    loss = log_loss(Y[test], model.predict_proba(Z[test]))
+    assert mean_log_loss(printed, "temperature") == pytest.approx(loss, abs=5e-5)
+    saved = skcalib.load_json("t.json")
+    assert saved.temperature_ == pytest.approx(model.temperature_)
+    assert printed.splitlines()[-2].startswith("Calibrate by temperature: log_loss goes from")
+    assert printed.splitlines()[-1] == "calibrator (temperature): t.json"
+
+
+def test_compare_in_folds_saves_a_fit_of_all_rows(capsys):
+    """Without a split; a .joblib this time."""
+    np.savez("p.npz", probs=P, labels=Y)
+    printed = run(capsys, "compare", "p.npz", *FEW, "--cv", 3, "--save", "t.joblib")
+    assert "300 rows measured, each in one of 3 folds" in printed
+    expected = TemperatureScaling().fit(P, Y).temperature_
+    assert joblib.load("t.joblib").temperature_ == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, -1])
+def test_jobs_are_those_of_the_comparison(capsys, monkeypatch, jobs):
+    """And the numbers do not depend on them."""
+    np.savez("p.npz", logits=Z, labels=Y)
+    expected, given = run(capsys, "compare", "p.npz", *FEW), []
+
+    def compare(*args, n_jobs, **keywords):
+        given.append(n_jobs)
+        return skcalib.compare_calibrators(*args, **keywords)
+
+    monkeypatch.setattr("skcalib._cli.commands.compare_calibrators", compare)
+    printed = run(capsys, "compare", "p.npz", *FEW, "--jobs", jobs)
+    assert mean_log_loss(printed, "temperature") == mean_log_loss(expected, "temperature")
+    assert given == [jobs]
+
+
+def test_all_calibrators_by_default(capsys):
+    np.savez("p.npz", logits=Z, labels=Y)
+    printed = run(capsys, "compare", "p.npz", "--cv", 2, "--metrics", "log_loss")
+    for name in calibrators_by_name():
+        assert re.search(rf"^{name} ", printed, re.MULTILINE)
+
+
+def test_identity_is_saved_where_nothing_is_needed(capsys):
+    """Half the logits are right: then the calibrator to apply is the softmax."""
+    np.savez("p.npz", logits=Z / 2, labels=Y)
+    printed = run(capsys, "compare", "p.npz", *FEW, "--save", "i.json")
+    assert "No calibration needed" in printed
+    run(capsys, "apply", "i.json", "p.npz", "-o", "q.npz")
+    np.testing.assert_allclose(np.load("q.npz")["probs"], softmax(Z / 2), rtol=1e-9)
+
+
+NAMES = np.array(["owl", "cat", "dog"])[Y]
+FRAME = pd.DataFrame(P, columns=["p_owl", "p_cat", "p_dog"]).assign(labels=NAMES)
+
+
+@pytest.mark.parametrize(
+    ("frame", "options"),
+    [
+        (FRAME, []),
+        (FRAME[["p_dog", "labels", "p_owl", "p_cat"]], []),
+        (FRAME.rename(columns=lambda name: name.removeprefix("p_")), []),
+        (FRAME.rename(columns={"labels": "animal"}), ["--labels", "animal"]),
+        (FRAME.assign(note="x"), ["--scores", "p_cat", "p_dog", "p_owl"]),
+        (FRAME.assign(split=np.where(np.arange(300) % 2, "Test", "cal")), []),
+        (FRAME.assign(part=np.arange(300) % 2 == 1), ["--split", "part"]),
+    ],
+)
+@pytest.mark.parametrize("index", [True, False])
+def test_a_table_is_read_by_the_names_of_its_columns(capsys, frame, options, index):
+    """Columns in any order, an unnamed index or none: the same numbers as sorted arrays."""
+    frame.to_csv("p.csv", index=index)
+    printed = run(capsys, "compare", "p.csv", *options, *FEW)
+    test = np.arange(300) % 2 == 1 if "split" in printed else slice(None)
+    loss = log_loss(Y[test], P[test])
+    assert mean_log_loss(printed, "identity") == pytest.approx(loss, abs=2e-4)
+
+
+@pytest.mark.parametrize("header", ["dog,labels", "p,p,labels"])
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_columns_that_no_label_tells_apart_are_in_the_order_of_the_file(header, kind):
+    """One column, of P(second), be it named by the class; or two of one name."""
+    p, y = np.array([0.2, 0.7, 0.6, 0.1]), np.array([0, 1, 0, 1])
+    given = pd.DataFrame(p[:, None] if header.count(",") == 1 else np.column_stack([1 - p, p]))
+    labels = np.array(["cat", "dog"])[y] if kind is str else y.astype(kind)
+    Path("p.csv").write_text(f"{header}\n")
+    given.assign(labels=labels).to_csv("p.csv", mode="a", index=False, header=False)
+    found = read_predictions("p.csv")
+    assert found.classes is None
+    assert found.labels.tolist() == labels.tolist()
+    np.testing.assert_allclose(found.scores, given.to_numpy().squeeze(), rtol=1e-12)
+
+
+def test_columns_named_by_numbers_are_in_their_order():
+    """p_2 before p_10, and a class that no row has keeps its column."""
+    y, logits = scores(200, n_classes=11)
+    y[y == 4] = 5
+    frame = pd.DataFrame(logits, columns=[f"p_{k}" for k in range(11)]).assign(labels=y)
+    frame[sorted(frame.columns)].to_csv("p.csv", index=False)
+    found = read_predictions("p.csv")
+    np.testing.assert_array_equal(found.classes, np.arange(11))
+    np.testing.assert_allclose(found.scores, logits, rtol=1e-12)
+
+
+def test_parquet_says_what_it_needs(capsys, monkeypatch):
+    """A table where pyarrow is installed, one line where it is not."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        open("p.parquet", "w").close()
+        assert "pip install pyarrow" in fails(capsys, "compare", "p.parquet")
+        np.savez("p.npz", logits=Z, labels=Y)
+        skcalib.save_json(TemperatureScaling().fit(Z, Y), "t.json")
+        said = fails(capsys, "apply", "t.json", "p.npz", "-o", "q.parquet")
+        assert "pip install pyarrow" in said
+    else:
+        FRAME.to_parquet("p.parquet")
+        printed = run(capsys, "compare", "p.parquet", *FEW)
+        assert mean_log_loss(printed, "identity") == pytest.approx(log_loss(Y, P), abs=2e-4)
+
+
+@pytest.mark.parametrize("ending", [".json", ".joblib"])
+@pytest.mark.parametrize("out", ["q.npz", "q.csv"])
+def test_apply_writes_what_the_calibrator_says(capsys, ending, out):
+    """To columns in another order as well; labels and split go along; the output reads again."""
+    skcalib_file = f"t{ending}"
+    model = TemperatureScaling().fit(P[:, [1, 2, 0]], NAMES)
+    skcalib.save_json(model, "t.json")
+    joblib.dump(model, "t.joblib")
+    FRAME.assign(split=np.arange(300) % 2).to_csv("p.csv", index=False)
+    printed = run(capsys, "apply", skcalib_file, "p.csv", "-o", out)
+    assert printed == f"{out}: 300 rows, 3 classes, calibrated probabilities\n" + COLUMNS
+    found = read_predictions(out)
+    np.testing.assert_allclose(found.scores, model.predict_proba(P[:, [1, 2, 0]]), rtol=1e-9)
+    assert found.labels.tolist() == NAMES.tolist()
+    assert found.classes.tolist() == ["cat", "dog", "owl"]
+    np.testing.assert_array_equal(found.test, np.arange(300) % 2 == 1)
+
+
+def test_apply_needs_no_labels(capsys):
+    skcalib.save_json(TemperatureScaling().fit(Z, Y), "t.json")
+    np.savez("p.npz", logits=Z)
+    run(capsys, "apply", "t.json", "p.npz", "-o", "q.npz")
+    assert "labels" not in np.load("q.npz")
+
+
+def test_apply_says_that_joblib_executes_code(capsys):
+    with pytest.raises(SystemExit):
+        main(["apply", "--help"])
+    assert "EXECUTES CODE" in capsys.readouterr().out
+
+
+def test_measure_gives_every_error_and_its_interval(capsys):
+    """ECE as the library's own functions give it, and a row for each other scorer."""
+    np.savez("p.npz", probs=P, labels=Y)
+    printed = run(capsys, "measure", "p.npz", "--seed", 3, "--resamples", 20)
+    rows = dict(re.findall(r"^(\w+) +(\d\.\d{4} +\[.*\].*)$", printed, re.MULTILINE))
+    assert set(rows) == {
+        "log_loss", "brier_score", "error_rate",
+        *(name.removeprefix("neg_") for name in skcalib.metrics.SCORERS),
+    } - {"general_calibration_error"}  # fmt: skip
+    interval = bootstrap_interval(expected_calibration_error, Y, P, n_resamples=20, random_state=3)
+    ece = rows["expected_calibration_error"]
+    assert ece.startswith(f"{interval.estimate:.4f}  [{interval.low:.4f}, {interval.high:.4f}]")
+    assert float(rows["log_loss"].split()[0]) == pytest.approx(log_loss(Y, P), abs=5e-5)
+
+
+def test_measure_of_a_split_is_that_of_its_test_rows(capsys):
+    split = np.arange(300) % 2
+    np.savez("p.npz", logits=Z, labels=Y, split=split)
+    np.savez("test.npz", logits=Z[split == 1], labels=Y[split == 1])
+    whole, part = (run(capsys, "measure", path, "--resamples", 5) for path in ("p.npz", "test.npz"))
+    assert whole.splitlines()[1:] == part.splitlines()[1:]
+    assert whole.startswith("p.npz: 150 rows of the test split")
+
+
+class Page(HTMLParser):
+    """What a page refers to, its text, and whether its tags close."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.sources, self.text, self.open = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.sources += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def report(capsys, *options):
+    np.savez("<p>.npz", logits=Z, labels=Y)
+    metrics = ["--metrics", "log_loss", "ks_calibration_error"]
+    calibrators = ["--calibrators", "temperature", "vector", "--cv", "3"]
+    printed = run(
+        capsys, "compare", "<p>.npz", *calibrators, *metrics, "--report", "r.html", *options
+    )
+    with open("r.html", encoding="utf-8") as file:
+        return printed, file.read()
+
+
+def test_report_is_one_page_that_needs_nothing_else(capsys):
+    """Verdict, tables, pictures, settings, versions; names from outside are escaped."""
+    pytest.importorskip("matplotlib")
+    printed, text = report(capsys)
+    page = Page(text)
+    assert page.open == []
+    assert len(page.sources) == 2
+    for source in page.sources:
+        assert source.startswith("data:image/svg+xml;base64,")
+        assert b"<svg" in base64.b64decode(source.split(",")[1])
+    said = " ".join(" ".join(page.text).split())
+    assert printed.splitlines()[-2] in said
+    assert "Calibration of <p>.npz" in said
+    for expected in ("3 stratified folds", "rank correlation", "scikit-learn", skcalib.__version__):
+        assert expected in said
+
+
+def test_report_says_what_is_in_doubt_and_compares_no_metric_with_itself(capsys):
+    """Every row is right and certain: nothing is gained, and T meets its bound."""
+    pytest.importorskip("matplotlib")
+    np.savez("p.npz", logits=1e5 * Z, labels=Z.argmax(axis=1))
+    assert "No calibration needed" in run(capsys, "compare", "p.npz", *FEW, "--report", "r.html")
+    text = Path("r.html").read_text(encoding="utf-8")
+    assert "<h2>Left out, failed or in doubt</h2>" in text
+    assert "<li>temperature: TemperatureScaling reached the lower bound of T" in text
+    assert "Do the metrics agree?" not in text
+    assert Page(text).open == []
+    _, text = report(capsys)  # two metrics, and nothing in doubt
+    assert "<h2>Do the metrics agree?</h2>" in text
+    assert "in doubt" not in text
+
+
+def test_what_a_fit_says_is_told_once(capsys, recwarn):
+    """The report and the saved calibrator are fits again of what the table is about."""
+    y = np.repeat([0, 1, 1], 100)
+    swapped = np.random.default_rng(0).normal(size=(300, 2)) + 2 * np.eye(2)[1 - y]
+    np.savez("p.npz", logits=swapped, labels=y)
+    options = ["--calibrators", "vector", "--metrics", "log_loss", "--save", "c.json"]
+    printed = run(capsys, "compare", "p.npz", *options, "--report", "r.html")
+    assert "Calibrate by vector" in printed
+    assert printed.count("reached the upper bound") == 1
+    assert not recwarn.list
+
+
+def test_report_without_matplotlib_says_so(capsys, monkeypatch):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    _, text = report(capsys)
+    assert "matplotlib is not installed" in text
+    assert Page(text).sources == []
+
+
+GOOD = {"logits": Z, "labels": Y}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "complaint"),
+    [
+        ({"logits": Z}, "has no 'labels'; it holds logits"),
+        ({"labels": Y}, "needs 'logits' or 'probs'"),
+        (GOOD | {"probs": P}, "one of them"),
+        ({"Z": Z, "y": Y}, "holds Z, y"),
+        (GOOD | {"labels": Y[1:]}, "labels has shape (299,)"),
+        (GOOD | {"labels": np.eye(3)[Y]}, "labels has shape (300, 3)"),
+        (GOOD | {"logits": np.where(Z > 5, np.nan, Z)}, "the scores contain NaN (first at row"),
+        (GOOD | {"labels": Y + 0.5}, "continuous. labels has"),
+        (GOOD | {"labels": Y + 7 * (Y == 2)}, "9"),
+        (GOOD | {"logits": Z[:, 0]}, "there are 3 distinct labels"),
+        (GOOD | {"labels": np.array(["x", "y"])[Y % 2]}, "save the 3 labels of the columns as an"),
+        (GOOD | {"labels": Y * 0}, "all rows have the label 0"),
+        (GOOD | {"labels": np.where(Y, Y, np.nan)}, "the labels contain NaN"),
+        (GOOD | {"classes": [5, 6, 7]}, "is not among the columns, [5, 6, 7]"),
+        (GOOD | {"logits": np.where(Y[:, None], Z, -np.inf)}, "scores: every logit of row"),
+        ({"probs": P * 0.9, "labels": Y}, "if these are logits, call them 'logits'"),
+        (GOOD | {"split": np.where(Y, 1.0, np.nan)}, "split is empty at row"),
+        (GOOD | {"split": np.where(Y, "test", "")}, "split is empty at row"),
+        (GOOD | {"labels": Y.astype(object)}, "pickled objects"),
+        (GOOD | {"logits": Z.astype(object)}, "pickled objects"),
+        (GOOD | {"logits": Z.astype(str)}, "must be numbers"),
+        ({"probs": Z, "labels": Y}, "outside [0, 1]"),
+        ({"logits": Z[:0], "labels": Y[:0]}, "0 sample"),
+        ({"logits": Z[:3], "labels": [0, 1, 2]}, "--cv 5"),
+        (GOOD | {"split": np.zeros(300)}, "calibration rows only"),
+        (GOOD | {"split": np.arange(300) % 3}, "'2'"),
+        (GOOD | {"split": np.where(Y, "train", "test")}, "'train'"),
+        (GOOD | {"split": np.arange(299) % 2}, "split has shape (299,)"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
+    if complaint == "9":
+        arrays = arrays | {"logits": Z[:, :2]}
+    np.savez("p.npz", **arrays)
+    said = fails(capsys, "compare", "p.npz")
+    assert said.startswith("python -m skcalib compare: error: p.npz: ")
+    assert complaint in said
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "the file is empty"),
+        ("a,b,labels\n", "a header and no rows"),
+        ("a,b,labels\n0.1,0.9,1\n0.1,0.9,1,4\n", "p.csv: Expected 3 fields in line 3"),
+        ("a;b\n0.1;0.9\n", "separated by commas"),
+        ("cat,dog,labels\n0.1,0.9,dog\n0.2,0.8,cow\n", "'cow' is the name of no column"),
+        ("a,b,labels\n0.1,0.2,0\n0.8,0.2,1\n", "--input logits if these are logits; if they are"),
+        ("a,b,labels\n0.1,0.9,0\n0.8,0.2,1\n0.8,0.2,2\n", "name the 2 columns by the labels"),
+        ("0.1,0.9,1\n0.2,0.8,0\n", "write a header"),
+        ("a;b;labels\n0.1;0.9;1\n", "separated by commas; the first line is 'a;b;labels'"),
+        ("a,b,y\n0.1,0.9,1\n", "pass --labels NAME"),
+        ("labels\n1\n0\n", "no column of scores"),
+        ("a,b,labels\nx,0.9,1\n", "'a' is not of numbers"),
+        ("id,p,labels\n0,0.9,1\n1,0.2,0\n2,0.3,0\n", "'id' numbers the rows"),
+        ("a,b,labels\n,0.9,1\n0.2,0.8,0\n", "the scores contain NaN (first at row 0"),
+        ("a,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "the labels contain a missing label"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and " " in value else "",
+)
+def test_a_broken_csv_is_one_line(capsys, text, complaint):
+    with open("p.csv", "w") as file:
+        file.write(text)
+    assert complaint in fails(capsys, "compare", "p.csv")
+
+
+def test_no_file_and_no_archive(capsys, tmp_path):
+    open("text.npz", "w").close()
+    (tmp_path / "folder.npz").mkdir()
+    for file, header in (("header.npz", b"{}\n"), ("cut.npz", b"{x\n")):
+        with zipfile.ZipFile(file, "w") as archive:
+            for name in ("logits", "labels"):
+                archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00\x03\x00" + header)
+    for path, complaint in (
+        ("absent.npz", "No such file"),
+        ("absent.csv", "No such file"),
+        ("text.npz", "not an .npz file"),
+        ("folder.npz", "directory"),
+        ("p.txt", "its ending is '.txt'"),
+        ("header.npz", "header.npz: Header does not contain the correct keys"),
+        ("cut.npz", "cut.npz: 'logits' is damaged: save it again by np.savez"),
+    ):
+        assert complaint in fails(capsys, "compare", path)
+
+
+def test_wrong_options_are_one_line(capsys):
+    """Found before any work is done."""
+    np.savez("p.npz", **GOOD)
+    Path("folder.html").mkdir()
+    for options, complaint in (
+        (["--save", "best.pkl"], ".json or .joblib"),
+        (["--report", "r.pdf"], ".html"),
+        (["--report", "no/such/r.html"], "no such directory"),
+        (["--metrics", "ece"], "'ece' is not the name of a metric"),
+        (["--calibrators", "platts"], "'platts'"),
+        (["--labels", "y"], "has no 'y'"),
+        (["--scores", "logits", "labels"], "--scores names one array of an .npz; got 2"),
+        (["--report", "folder.html"], "folder.html: cannot be written"),
+        (["--cv", "1"], "argument --cv: must be a whole number, at least 2; got 1"),
+        (["--cv", "x"], "argument --cv: must be a whole number"),
+        (["--cv", "999"], "--cv 999 but no class has more than"),
+        (["--resamples", "-1"], "argument --resamples: must be a whole number"),
+        (["--seed", "-1"], "argument --seed: must be a whole number, from 0"),
+        (["--jobs", "0"], "argument --jobs: must be 1 or more"),
+        (["--metrics", "log_loss", "log_loss"], "'log_loss' twice: name it once"),
+        (["--input", "proba"], "where probabilities are expected"),
+        (["--what"], "unrecognized"),
+    ):
+        assert complaint in fails(capsys, "compare", "p.npz", *options)
+    assert "required" in fails(capsys)
+    assert "no-such.json" in fails(capsys, "apply", "no-such.json", "p.npz", "-o", "q.npz")
+    assert "ending" in fails(capsys, "apply", "t.pkl", "p.npz", "-o", "q.npz")
+
+
+def test_a_pickle_that_is_no_calibrator_is_refused(capsys):
+    np.savez("p.npz", **GOOD)
+    joblib.dump([1], "list.joblib")
+    assert "holds a list" in fails(capsys, "apply", "list.joblib", "p.npz", "-o", "q.npz")
+
+
+def test_a_file_that_is_no_calibrator_is_named(capsys):
+    """Broken or of another kind: the line names the calibrator's file, once."""
+    np.savez("p.npz", **GOOD)
+    for name, text in (("a.json", "{"), ("b.json", "[1]"), ("c.joblib", "x"), ("d.joblib", "")):
+        Path(name).write_text(text)
+        said = fails(capsys, "apply", name, "p.npz", "-o", "q.npz")
+        assert said.startswith(f"python -m skcalib apply: error: {name}")
+        assert said.count(name) == 1
+        assert "to_dict" not in said
+    joblib.dump(TemperatureScaling(), "e.joblib")
+    said = fails(capsys, "apply", "e.joblib", "p.npz", "-o", "q.npz")
+    assert "e.joblib holds a TemperatureScaling, not a fitted calibrator" in said
+
+
+def test_scores_of_another_kind_or_width_are_one_line(capsys):
+    """Than those that the calibrator was fitted on, said without an argument's name."""
+    np.savez("p.npz", probs=P)
+    np.savez("binary.npz", logits=Z[:, 0])
+    skcalib.save_json(TemperatureScaling().fit(Z, Y), "t.json")
+    said = fails(capsys, "apply", "t.json", "p.npz", "-o", "q.npz")
+    assert "scores: all rows are probability vectors" in said
+    assert "input_" not in said
+    said = fails(capsys, "apply", "t.json", "binary.npz", "-o", "q.npz")
+    assert "there are 1 columns of scores, but the calibrator was fitted on 3" in said
+
+
+def test_a_table_that_is_not_text_is_one_line(capsys):
+    Path("p.csv").write_bytes(b"\xff\xfea\x00,\x00")
+    assert "not text in UTF-8" in fails(capsys, "compare", "p.csv")
+
+
+def test_a_calibrator_that_cannot_be_written_is_named(capsys, monkeypatch):
+    """By the name that was typed, not by that of a file in between."""
+
+    def full(calibrator, path):
+        raise OSError(28, "No space left on device", f"{path}.part")
+
+    np.savez("p.npz", **GOOD)
+    monkeypatch.setattr(skcalib, "save_json", full)
+    said = fails(capsys, "compare", "p.npz", *FEW, "--save", "t.json")
+    assert said == "python -m skcalib compare: error: t.json: No space left on device\n"
+
+
+def test_the_columns_that_were_taken_are_printed(capsys):
+    """By name or in the order of the sorted labels; the reproducer took them without a word."""
+    named = pd.DataFrame(P, columns=["owl", "cat", "dog"]).assign(labels=NAMES)
+    named.to_csv("named.csv", index=False)
+    assert "columns, by name: cat, dog, owl\n" in run(capsys, "compare", "named.csv", *FEW)
+    named.rename(columns={"owl": "s1", "cat": "s2", "dog": "s3"}).to_csv("other.csv", index=False)
+    printed = run(capsys, "measure", "other.csv", "--resamples", "2")
+    assert "columns, in the order of the sorted labels: s1 is cat, s2 is dog, s3 is owl" in printed
+    np.savez("p.npz", probs=P, labels=NAMES, classes=["owl", "cat", "dog"])
+    assert "columns, by name: 0 is owl, 1 is cat, 2 is dog" in run(capsys, "compare", "p.npz", *FEW)
+
+
+def test_labels_of_an_npz_may_be_in_any_order(capsys):
+    """An array 'classes' in the order of the columns gives what sorted columns give."""
+    np.savez("given.npz", probs=P, labels=NAMES, classes=["owl", "cat", "dog"])
+    np.savez("sorted.npz", probs=P[:, [1, 2, 0]], labels=NAMES)
+    measured, verdicts = (
+        [run(capsys, command, file, *extra).splitlines() for file in ("given.npz", "sorted.npz")]
+        for command, *extra in (["measure", "--resamples", "5"], ["compare", *FEW])
+    )
+    assert measured[0][2:] == measured[1][2:]
+    assert verdicts[0][-1] == verdicts[1][-1]
+    run(capsys, "compare", "sorted.npz", *FEW, "--save", "best.json")
+    run(capsys, "apply", "best.json", "given.npz", "-o", "a.npz")
+    run(capsys, "apply", "best.json", "sorted.npz", "-o", "b.npz")
+    np.testing.assert_array_equal(np.load("a.npz")["probs"], np.load("b.npz")["probs"])
+
+
+def test_columns_that_name_some_of_the_labels_are_refused(capsys):
+    frame = pd.DataFrame(P, columns=["p_owl", "p_cat", "p_bird"]).assign(labels=NAMES)
+    frame.to_csv("p.csv", index=False)
+    for command in (["measure", "p.csv"], ["compare", "p.csv", *FEW]):
+        line = fails(capsys, *command)
+        assert "label 'dog' is the name of no column, as others are (p_owl, p_cat, p_bird)" in line
+        assert "--scores in the order of the sorted labels" in line
+    np.savez("p.npz", probs=P[:, [1, 2, 0]], labels=NAMES)
+    run(capsys, "compare", "p.npz", *FEW, "--save", "best.json")
+    assert "label 'dog' is the name of no column" in fails(
+        capsys, "apply", "best.json", "p.csv", "-o", "q.csv"
+    )
+    np.savez("q.npz", probs=P, classes=["owl", "cat", "bird"])
+    line = fails(capsys, "apply", "best.json", "q.npz", "-o", "r.npz")
+    assert "columns are those of the labels ['owl', 'cat', 'bird'], but the calibrator" in line
+
+
+def test_columns_that_are_chosen_are_read_by_name_if_they_are_named(capsys):
+    frame = pd.DataFrame(P, columns=["owl", "cat", "dog"]).assign(labels=NAMES)
+    frame.to_csv("p.csv", index=False)
+    by_name, chosen = (
+        run(capsys, "measure", "p.csv", "--resamples", "2", *extra).splitlines()[1:]
+        for extra in ([], ["--scores", "owl", "cat", "dog"])
+    )
+    assert by_name == chosen
+
+
+def test_one_column_is_the_score_of_an_event(capsys):
+    p = P[:, 0]
+    hit = NAMES == "owl"
+    pd.DataFrame({"risk": p, "labels": np.where(hit, "case", "control")}).to_csv(
+        "p.csv", index=False
+    )
+    line = fails(capsys, "measure", "p.csv")
+    assert "there is one column of scores and the labels are ['case', 'control']" in line
+    assert "name the label that it is the score of, such as --pos-label control" in line
+    printed = run(capsys, "measure", "p.csv", "--pos-label", "case", "--resamples", "2")
+    assert "column: risk is the score of case" in printed
+    value = expected_calibration_error(hit, p)
+    assert f"{value:.4f}" in printed
+    compared = run(capsys, "compare", "p.csv", "--pos-label", "case", "--calibrators", "platt",
+                   "--metrics", "expected_calibration_error", "--save", "best.json")  # fmt: skip
+    assert "column: risk is the score of case" in compared
+    assert "such as --pos-label control" in fails(
+        capsys, "apply", "best.json", "p.csv", "-o", "q.csv"
+    )
+    run(capsys, "apply", "best.json", "p.csv", "-o", "q.csv", "--pos-label", "case")
+    expected = PlattScaling().fit(np.column_stack([p, 1 - p]), np.where(hit, "case", "control"))
+    np.testing.assert_allclose(
+        pd.read_csv("q.csv")["prob_case"],
+        expected.predict_proba(np.column_stack([p, 1 - p]))[:, 0],
+        atol=1e-9,
+    )
+    assert "--pos-label cow is not one of the labels ['case', 'control']" in fails(
+        capsys, "measure", "p.csv", "--pos-label", "cow"
+    )
+
+
+def test_percentages_are_refused_and_a_named_column_keeps_its_name(capsys):
+    frame = pd.DataFrame(100 * P, columns=["owl", "cat", "dog"])
+    frame.assign(labels=NAMES).to_csv("p.csv", index=False)
+    line = fails(capsys, "measure", "p.csv")
+    assert (
+        "every row sums to 100: percentages, counts or logits? Divide each row by its sum" in line
+    )
+    assert "--input logits if these are logits" in line
+    pd.DataFrame(P, columns=["owl", "cat", "dog"]).assign(y=[None, *NAMES[1:]]).to_csv(
+        "y.csv", index=False
+    )
+    assert "the labels 'y' contain a missing label" in fails(
+        capsys, "compare", "y.csv", "--labels", "y"
+    )

@@ -1,0 +1,633 @@
+"""A comparison says what each calibrator does to rows that it was not fitted on."""
+
+import sys
+import threading
+import warnings
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn import metrics as metrics_of_scikit_learn
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from sklearn.model_selection import KFold, StratifiedKFold
+
+import skcalib
+from skcalib import (
+    HistogramBinning,
+    IdentityCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+    compare_calibrators,
+    metric_rank_correlation,
+)
+from skcalib._comparison.compare import HEAVY_CLASSES, METRICS, recorded_warnings
+from skcalib._comparison.frame import metric_names, verdict
+from skcalib.calibrators._names import calibrators_by_name
+from skcalib.metrics import (
+    SCORERS,
+    expected_calibration_error,
+    get_scorer,
+    ks_calibration_error,
+    make_calibration_scorer,
+    static_calibration_error,
+)
+from skcalib.metrics._bootstrap import draw_counts
+from skcalib.metrics._resampling import random_chunks
+
+TWO = ["temperature", "vector"]
+
+
+def scores(n=400, n_classes=3, factor=3.0, seed=0):
+    """Labels and logits; calibrated if the factor is 1.5, the distance of the classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n)
+    return y, factor * (rng.normal(size=(n, n_classes)) + 1.5 * np.eye(n_classes)[y])
+
+
+def softmax(Z):
+    e = np.exp(Z - Z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def brier(y, P):
+    return np.mean(
+        [sum((p[k] - (k == c)) ** 2 for k in range(len(p))) for c, p in zip(y, P, strict=True)]
+    )
+
+
+class Failing(IdentityCalibrator):
+    def _fit(self, scores, code, w):
+        raise RuntimeError("no luck\nat all")
+
+
+class Alarmed(IdentityCalibrator):
+    def _fit(self, scores, code, w):
+        import warnings
+
+        warnings.warn("is this right?", stacklevel=1)
+        return {}
+
+
+def test_means_and_spreads_are_those_of_the_folds():
+    """Each fold fitted and measured by hand, by other programs' metrics."""
+    y, Z = scores()
+    metrics = ["log_loss", "brier_score", "error_rate", "static_calibration_error"]
+    frame = compare_calibrators(Z, y, TWO, metrics=metrics, cv=4, n_resamples=0)
+    for name, calibrator in {"identity": None, "temperature": TemperatureScaling()}.items():
+        found = []
+        for train, test in StratifiedKFold(4).split(Z, y):
+            P = softmax(Z[test])
+            if calibrator is not None:
+                P = calibrator.fit(Z[train], y[train]).predict_proba(Z[test])
+            found.append(
+                [
+                    log_loss(y[test], P, labels=[0, 1, 2]),
+                    brier(y[test], P),
+                    np.mean(P.argmax(axis=1) != y[test]),
+                    static_calibration_error(y[test], P, labels=[0, 1, 2]),
+                ]
+            )
+        for j, metric in enumerate(metrics):
+            mean, std = frame.loc[name, (metric, "mean")], frame.loc[name, (metric, "std")]
+            assert mean == pytest.approx(np.mean(found, axis=0)[j], rel=1e-9)
+            assert std == pytest.approx(np.std(found, axis=0, ddof=1)[j], rel=1e-9)
+
+
+def test_columns_and_rows():
+    """A row a calibrator, the identity first; metric x parts, then the four single columns."""
+    y, Z = scores()
+    frame = compare_calibrators(Z, y, TWO, random_state=0)
+    assert list(frame.index) == ["identity", *TWO]
+    parts = ["mean", "std", "rank", "gain", "low", "high"]
+    single = ["fit seconds", "argmax changed", "warning", "error"]
+    assert list(frame.columns) == [
+        *((m, p) for m in METRICS for p in parts),
+        *((s, "") for s in single),
+    ]
+    assert (frame["fit seconds"] > 0).all()
+    assert (frame["error"] == "").all()
+    assert (frame["warning"] == "").all()
+    assert frame.loc["identity", "log_loss"][["gain", "low", "high"]].tolist() == [0, 0, 0]
+
+
+def test_test_rows_are_measured_and_all_others_fitted_on():
+    """With test=(X, y): one fit, one measurement, no spread."""
+    y, Z = scores()
+    y_test, Z_test = scores(150, seed=1)
+    frame = compare_calibrators(Z, y, ["temperature"], test=(Z_test, y_test), metrics=["log_loss"])
+    P = TemperatureScaling().fit(Z, y).predict_proba(Z_test)
+    assert frame.loc["temperature", ("log_loss", "mean")] == pytest.approx(log_loss(y_test, P))
+    assert np.isnan(frame.loc["temperature", ("log_loss", "std")])
+
+
+def test_gain_of_a_mean_over_rows_is_a_paired_t_interval():
+    """SciPy's interval of the mean difference of the rows' losses; Sidak's level for several."""
+    y, Z = scores()
+    y_test, Z_test = scores(150, seed=1)
+    each = {}
+    for calibrator in (TemperatureScaling(), VectorScaling()):
+        P = calibrator.fit(Z, y).predict_proba(Z_test)
+        rows = np.arange(150)
+        d = np.log(P[rows, y_test]) - np.log(softmax(Z_test)[rows, y_test])
+        each[type(calibrator).__name__] = stats.ttest_1samp(d, 0)
+    for names in (["TemperatureScaling"], list(each)):
+        calibrators = [getattr(skcalib, name)() for name in names]
+        frame = compare_calibrators(
+            Z, y, calibrators, test=(Z_test, y_test), metrics=["log_loss"], confidence_level=0.9
+        )
+        for name in names:
+            low, high = each[name].confidence_interval(0.9 ** (1 / len(names)))
+            found = frame.loc[name, "log_loss"]
+            assert found["low"] == pytest.approx(low, rel=1e-9)
+            assert found["high"] == pytest.approx(high, rel=1e-9)
+            assert found["gain"] == pytest.approx((low + high) / 2, rel=1e-9)
+
+
+def test_gain_of_an_error_is_a_paired_bootstrap():
+    """Resamples rebuilt by repeating rows, the same ones for both; bias taken off once."""
+    y, Z = scores()
+    y_test, Z_test = scores(150, seed=1)
+    frame = compare_calibrators(
+        Z, y, ["temperature"], test=(Z_test, y_test), metrics=["ks_calibration_error"],
+        n_resamples=30, random_state=5,
+    )  # fmt: skip
+    P, Q = softmax(Z_test), TemperatureScaling().fit(Z, y).predict_proba(Z_test)
+    checked = skcalib._validation.predictions.check_predictions(y_test, P)
+    gains = []
+    for seed, size in random_chunks(30, 5):
+        for drawn in draw_counts(checked, seed, size):
+            i = np.repeat(np.arange(150), drawn.w.astype(int))
+            gains.append(
+                ks_calibration_error(y_test[i], P[i]) - ks_calibration_error(y_test[i], Q[i])
+            )
+    plain = ks_calibration_error(y_test, P) - ks_calibration_error(y_test, Q)
+    middle = 2 * plain - np.mean(gains)
+    half = stats.t(29).ppf(0.975) * np.std(gains, ddof=1)
+    found = frame.loc["temperature", "ks_calibration_error"]
+    assert found["gain"] == pytest.approx(middle, rel=1e-9)
+    assert found["low"] == pytest.approx(middle - half, rel=1e-9)
+    assert found["high"] == pytest.approx(middle + half, rel=1e-9)
+
+
+def test_rows_in_several_folds_are_drawn_as_one():
+    """Predicting every row twice over tells nothing new: the intervals keep their width."""
+    y, Z = scores()
+    fold = [(np.arange(200), np.arange(200, 400))]
+    metrics = ["log_loss", "ks_calibration_error"]
+    once, twice = (
+        compare_calibrators(Z, y, ["temperature"], metrics=metrics, cv=cv, random_state=0)
+        for cv in (fold, fold * 2)
+    )
+    for metric in metrics:
+        a, b = once.loc["temperature", metric], twice.loc["temperature", metric]
+        assert b["high"] - b["low"] == pytest.approx(a["high"] - a["low"], rel=1e-9)
+
+
+def test_says_that_no_calibration_is_needed():
+    """Logits that are right already: no interval of log loss lies above 0; the verdict says so."""
+    y, Z = scores(1000, factor=1.5)
+    frame = compare_calibrators(Z, y, metrics=["log_loss"], cv=3)
+    assert not (frame["log_loss"]["low"] > 0).any()
+    chosen, sentence = verdict(frame)
+    assert chosen == "identity"
+    assert sentence.startswith("No calibration needed")
+
+
+def test_says_which_calibrator_is_needed():
+    """Logits twice too large: the best of the calibrators that help."""
+    y, Z = scores(1000)
+    frame = compare_calibrators(Z, y, ["temperature", "histogram"], metrics=["log_loss"])
+    chosen, sentence = verdict(frame)
+    assert chosen == "temperature"
+    assert sentence.startswith("Calibrate by temperature: log_loss goes from ")
+    assert frame.loc["temperature", ("argmax changed", "")] == 0
+
+
+def test_verdict_without_intervals_claims_nothing():
+    y, Z = scores()
+    metrics = ["ks_calibration_error"]
+    frame = compare_calibrators(Z, y, ["temperature"], metrics=metrics, n_resamples=0)
+    assert "no interval" in verdict(frame)[1]
+
+
+def test_verdict_without_numbers_is_the_identity():
+    """Where every calibrator failed, or none was named, and it says so."""
+    y, Z = scores(60)
+    for calibrators in ([Failing()], []):
+        frame = compare_calibrators(Z, y, calibrators, metrics=["log_loss"])
+        name, sentence = verdict(frame)
+        assert name == "identity"
+        assert sentence == "Nothing to compare: no calibrator but the identity has numbers."
+
+
+def test_share_of_rows_whose_class_changes():
+    """Counted against the argmax of the scores, by weight."""
+    y, Z = scores(factor=1.0)
+    w = np.random.default_rng(1).integers(1, 4, size=400)
+    frame = compare_calibrators(Z, y, [HistogramBinning()], cv=KFold(3), sample_weight=w)
+    changed = 0
+    for train, test in KFold(3).split(Z):
+        model = HistogramBinning().fit(Z[train], y[train], sample_weight=w[train])
+        changed += w[test] @ (model.predict(Z[test]) != Z[test].argmax(axis=1))
+    expected = changed / w.sum()
+    assert 0 < expected < 1
+    assert frame.loc["HistogramBinning", ("argmax changed", "")] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_failing_calibrator_is_a_row_that_says_why(n_jobs):
+    """And a warning is a column, not a line on the screen."""
+    y, Z = scores()
+    tried = {"bad": Failing(), "loud": Alarmed(), "good": TemperatureScaling()}
+    frame = compare_calibrators(Z, y, tried, metrics=["log_loss"], n_jobs=n_jobs)
+    assert frame["error"].to_dict() == {
+        "identity": "", "bad": "RuntimeError: no luck at all", "loud": "", "good": "",
+    }  # fmt: skip
+    assert frame["warning"].to_dict()["loud"] == "is this right?"
+    assert np.isnan(frame.loc["bad", ("log_loss", "mean")])
+    assert frame["log_loss"]["rank"].drop("bad").notna().all()
+
+
+def test_jobs_do_not_change_numbers():
+    y, Z = scores()
+    one, two = (compare_calibrators(Z, y, TWO, n_jobs=j, random_state=0) for j in (None, 2))
+    pd.testing.assert_frame_equal(
+        one.drop(columns="fit seconds", level=0), two.drop(columns="fit seconds", level=0)
+    )
+
+
+def test_every_calibrator_by_default():
+    """One for each public class, and all of them work on the same small data."""
+    y, Z = scores(200)
+    frame = compare_calibrators(Z, y, metrics=["brier_score"], cv=2)
+    assert list(frame.index) == list(calibrators_by_name())
+    kinds = {type(c).__name__ for c in calibrators_by_name().values()}
+    assert kinds == set(skcalib.calibrators.__all__)
+    assert (frame["error"] == "").all()
+
+
+def test_many_classes_leave_out_the_heavy_with_a_reason():
+    """Unless they are named."""
+    K = HEAVY_CLASSES + 1
+    y, Z = scores(4 * K, n_classes=K)
+    y[: 4 * K] = np.arange(4 * K) % K
+    frame = compare_calibrators(Z, y, metrics=["error_rate"], cv=2)
+    assert "101 classes" in frame.loc["matrix", ("error", "")]
+    assert list(frame.index[frame["error"] != ""]) == [
+        name for name in ("auto", "dirichlet", "matrix") if name in calibrators_by_name()
+    ]
+    named = compare_calibrators(Z, y, [VectorScaling()], metrics=["error_rate"], cv=2)
+    assert (named["error"] == "").all()
+
+
+def test_ways_to_name_calibrators():
+    y, Z = scores(150)
+    listed = [TemperatureScaling(), TemperatureScaling(objective="brier"), "vector"]
+    frame = compare_calibrators(Z, y, listed, metrics=["log_loss"], cv=2)
+    assert list(frame.index) == [
+        "identity", "TemperatureScaling()", "TemperatureScaling(objective='brier')", "vector",
+    ]  # fmt: skip
+    given = {"as it is": IdentityCalibrator(), "t": TemperatureScaling()}
+    assert list(compare_calibrators(Z, y, given, cv=2, n_resamples=0).index) == ["as it is", "t"]
+    assert list(compare_calibrators(Z, y, "temperature", cv=2, n_resamples=0).index) == [
+        "identity",
+        "temperature",
+    ]
+
+
+def test_any_classifier_may_be_compared():
+    y, Z = scores()
+    frame = compare_calibrators(Z, y, [LogisticRegression()], metrics=["log_loss"])
+    assert frame.loc["LogisticRegression", ("log_loss", "rank")] == 1
+
+
+def test_ways_to_name_metrics():
+    """Names with and without neg_, functions, scorers of both libraries, own functions."""
+    y, Z = scores(200)
+    cut = partial(static_calibration_error, n_bins=5)
+    metrics = {
+        "a": "neg_static_calibration_error",
+        "b": static_calibration_error,
+        "c": get_scorer("neg_static_calibration_error"),
+        "d": make_calibration_scorer(static_calibration_error, n_bins=5),
+        "e": cut,
+        "f": lambda y_true, y_proba: 1 - np.mean(y_proba.argmax(axis=1) == y_true),
+        "g": "error_rate",
+    }
+    table = compare_calibrators(Z, y, TWO, metrics=metrics, n_resamples=5, random_state=0)
+    value = {name: table[name]["mean"] for name in metrics}
+    np.testing.assert_array_equal(value["a"], value["b"])
+    np.testing.assert_array_equal(value["a"], value["c"])
+    np.testing.assert_array_equal(value["d"], value["e"])
+    assert not np.allclose(value["a"], value["d"])
+    np.testing.assert_allclose(value["f"], value["g"], atol=1e-12)
+    listed = compare_calibrators(Z, y, TWO, metrics=["neg_log_loss", cut], n_resamples=0)
+    assert list(listed["log_loss"]["mean"]) == list(
+        compare_calibrators(Z, y, TWO, metrics=["log_loss"])["log_loss"]["mean"]
+    )
+    assert ("static_calibration_error", "mean") in listed
+
+
+def test_scores_of_scikit_learn_are_best_where_large():
+    """Rank 1 is the largest AUC, and a gain is an increase."""
+    y, Z = scores(300, n_classes=2, factor=1.0)
+    y_test, Z_test = scores(300, n_classes=2, factor=1.0, seed=1)
+    data = {"test": (Z_test, y_test), "n_resamples": 20, "random_state": 0}
+    turned = {"turned": LogisticRegression().fit(-Z, y)}
+    metrics = ["roc_auc", "accuracy", "neg_brier_score"]
+    frame = compare_calibrators(
+        Z, y, {"lr": LogisticRegression()} | turned, metrics=metrics, **data
+    )
+    auc = frame["roc_auc"]
+    P = LogisticRegression().fit(Z, y).predict_proba(Z_test)
+    assert auc.loc["lr", "mean"] == pytest.approx(roc_auc_score(y_test, P[:, 1]))
+    assert auc["rank"].tolist() == auc["mean"].rank(ascending=False, method="min").tolist()
+    better = auc.loc["lr", "mean"] - auc.loc["identity", "mean"]
+    assert auc.loc["lr", "gain"] == pytest.approx(better, abs=0.02)
+    halved = brier_score_loss(y_test, P[:, 1])
+    assert frame.loc["lr", ("brier_score", "mean")] == pytest.approx(2 * halved)
+
+
+@pytest.mark.parametrize("name", ["roc_auc", "neg_log_loss"])
+def test_a_scorer_of_scikit_learn_is_taken_as_it_is(name):
+    """Passed itself, its own score is shown, sign and all, and more of it is better."""
+    y, Z = scores(300, n_classes=2)
+    scorer = metrics_of_scikit_learn.get_scorer(name)
+    given = {"itself": scorer, "by name": name}
+    frame = compare_calibrators(Z, y, TWO, metrics=given, cv=2, n_resamples=5, random_state=0)
+    sign = -1 if name.startswith("neg") else 1
+    np.testing.assert_allclose(frame["itself"]["mean"], sign * frame["by name"]["mean"])
+    np.testing.assert_array_equal(frame["itself"]["rank"], frame["by name"]["rank"])
+    assert (frame["itself"]["gain"] > 0).tolist() == (frame["by name"]["gain"] > 0).tolist()
+    (alone,) = metric_names(compare_calibrators(Z, y, TWO, metrics=scorer, cv=2, n_resamples=0))
+    assert alone == {"roc_auc": "roc_auc_score", "neg_log_loss": "log_loss"}[name]
+
+
+def test_weight_2_is_two_copies_and_weight_0_is_absence():
+    """In fits, folds and values."""
+    y, Z = scores(120)
+    w = np.random.default_rng(7).integers(3, size=120)
+    i = np.repeat(np.arange(120), w)
+    y_test, Z_test = scores(80, seed=1)
+    v = np.random.default_rng(8).integers(3, size=80)
+    j = np.repeat(np.arange(80), v)
+    tried = ["temperature", "vector", "isotonic", "histogram"]
+    test, copies = (Z_test, y_test, v), (Z_test[j], y_test[j])
+    weighted = compare_calibrators(Z, y, tried, sample_weight=w, test=test, n_resamples=0)
+    repeated = compare_calibrators(Z[i], y[i], tried, test=copies, n_resamples=0)
+    for metric in METRICS:
+        np.testing.assert_allclose(weighted[metric]["mean"], repeated[metric]["mean"], rtol=1e-4)
+    keep = w > 0
+    absent = compare_calibrators(Z[keep], y[keep], TWO, sample_weight=w[keep], random_state=0)
+    present = compare_calibrators(Z, y, TWO, sample_weight=w, random_state=0)
+    pd.testing.assert_frame_equal(
+        absent.drop(columns="fit seconds", level=0), present.drop(columns="fit seconds", level=0)
+    )
+
+
+def test_kinds_of_input_give_one_table():
+    """Probabilities, frames, string labels, one column of two: the same numbers."""
+    y, Z = scores(200, n_classes=2)
+    f = Z[:, 1] - Z[:, 0]
+    P = softmax(Z)
+    names = np.array(["no", "yes"])[y]
+    metrics = {"metrics": ["log_loss", "ks_calibration_error"], "random_state": 0}
+    tried = ["temperature", "isotonic"]
+    expected = compare_calibrators(Z, y, tried, **metrics)["log_loss"]
+    for X, labels, event in (
+        (f, y, {}),
+        (f[:, None], names, {"pos_label": "yes"}),
+        (P, y, {}),
+        (P[:, 1], names, {"pos_label": "yes"}),
+        (pd.DataFrame(Z), pd.Series(names), {}),
+    ):
+        found = compare_calibrators(X, labels, tried, **metrics, **event)["log_loss"]
+        # Of probabilities, one far below all that its calibrator has seen is raised (`clip_`).
+        raised = 3e-6 if np.min(np.asarray(X)) >= 0 else 0
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=raised)
+
+
+def test_rare_and_missing_classes():
+    """A class with one row, and one with none, keep their columns; no warning."""
+    y, Z = scores(200, n_classes=4)
+    y[y == 1] = 0
+    y[y == 2] = 3
+    y[5] = 1
+    frame = compare_calibrators(Z, y, classes=[0, 1, 2, 3], cv=2, n_resamples=2)
+    assert (frame["error"] == "").all()
+
+
+FOLDS = {
+    "each fold lacks one": lambda y: [(y != k, y == k) for k in range(3)],
+    "one class alone": lambda y: [(y == 0, y != 0), (y != 0, y == 0)],
+    "one class in both": lambda y: [((y == 0) & (np.arange(len(y)) < 100), y == 0), (y > 0, y > 0)],
+}
+
+
+@pytest.mark.parametrize(
+    ("folds", "input"), list(zip(FOLDS, ["logits", "proba", "logits"], strict=True))
+)
+def test_every_calibrator_has_numbers_where_training_rows_lack_a_class(folds, input):
+    """Its column is what the calibrator says of a class without rows; log loss clips."""
+    y, Z = scores(200)
+    names = np.array(["ape", "bee", "cat"])[y]
+    X = Z if input == "logits" else softmax(Z)
+    metrics = ["log_loss", *(name.removeprefix("neg_") for name in SCORERS)]
+    w = np.random.default_rng(0).random(200) + 0.5
+    frame = compare_calibrators(
+        X, names, cv=FOLDS[folds](y), metrics=metrics, sample_weight=w, n_resamples=0
+    )
+    assert (frame["error"] == "").all()
+    assert np.isfinite(frame.xs("mean", axis=1, level=1)).all(axis=None)
+    assert frame["log_loss"]["mean"].max() <= -np.log(1e-12)
+
+
+def test_scorers_of_scikit_learn_are_told_the_classes_that_a_fold_lacks():
+    """With a class in the test rows alone; its log loss is that of all three columns."""
+    y, Z = scores(300)
+    P = softmax(Z)
+    scorer = metrics_of_scikit_learn.get_scorer("neg_log_loss")
+    folds = FOLDS["each fold lacks one"](y)
+    metrics = [scorer, "top_k_accuracy"]
+    frame = compare_calibrators(P, y, TWO, cv=folds, metrics=metrics, n_resamples=2)
+    expected = [-log_loss(y[test], P[test], labels=[0, 1, 2]) for _, test in folds]
+    assert frame.loc["identity", ("log_loss", "mean")] == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"X": np.full((60, 3), np.nan)}, "NaN"),
+        ({"y": np.arange(60) % 3 + 0.5}, "continuous"),
+        ({"y": np.arange(59) % 3}, "inconsistent"),
+        ({"y": np.arange(60) % 4}, "4 distinct labels"),
+        ({"metrics": ["no_such"]}, "'no_such' is not the name of a metric"),
+        ({"metrics": []}, "metrics is empty"),
+        ({"metrics": ["log_loss", "neg_log_loss"]}, "twice"),
+        ({"metrics": [3]}, "got 3"),
+        ({"metrics": 3}, "metrics must be a list or a dict of metrics; got 3"),
+        ({"metrics": np.array(3)}, "metrics must be a list or a dict of metrics; got array(3)"),
+        ({"calibrators": ["no_such"]}, "'no_such' is not the name of a calibrator"),
+        ({"calibrators": [TemperatureScaling]}, "TemperatureScaling()"),
+        ({"calibrators": [3]}, "got 3"),
+        ({"calibrators": 3}, "calibrators must be a list or a dict; got 3"),
+        ({"calibrators": np.array(3)}, "calibrators must be a list or a dict; got array(3)"),
+        ({"calibrators": {"identity": TemperatureScaling()}}, "baseline"),
+        ({"calibrators": ["vector", "vector"]}, "twice"),
+        ({"cv": 100}, "cv=100"),
+        ({"cv": []}, "cv gives no folds; pass a number of folds"),
+        ({"test": (np.zeros((2, 3)),)}, "test must be"),
+        ({"test": (np.ones((5, 2)), [0, 1, 0, 1, 0])}, "2 classes"),
+        ({"test": (np.full((5, 3), 1 / 3), [0, 1, 2, 1, 0])}, "probability vectors"),
+        ({"test": (2 * np.eye(3), ["a", "b", "c"])}, "mixes"),
+        ({"confidence_level": 95}, "confidence_level"),
+        ({"n_resamples": -1}, "n_resamples"),
+        ({"sample_weight": np.zeros(60)}, "zero"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_wrong_is_said(change, complaint):
+    """Before anything is fitted, in one line."""
+    rng = np.random.default_rng(0)
+    given = {"X": rng.normal(size=(60, 3)), "y": np.arange(60) % 3, **change}
+    with pytest.raises((ValueError, TypeError)) as raised:
+        compare_calibrators(given.pop("X"), given.pop("y"), **given)
+    assert complaint in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_progress_is_told_on_stderr(monkeypatch, capsys):
+    """A line for each calibrator without tqdm, its bar with it, nothing unless asked."""
+    y, Z = scores(100)
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    compare_calibrators(Z, y, TWO, metrics=["log_loss"], verbose=1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line.split(":")[0] for line in err.splitlines()] == ["1/2 temperature", "2/2 vector"]
+    compare_calibrators(Z, y, TWO, metrics=["log_loss"])
+    assert capsys.readouterr().err == ""
+    bars = []
+
+    class Tqdm:
+        @staticmethod
+        def tqdm(runs, total, desc):
+            bars.append(total)
+            return runs
+
+    monkeypatch.setitem(sys.modules, "tqdm", Tqdm)
+    compare_calibrators(Z, y, TWO, metrics=["log_loss"], verbose=1)
+    assert bars == [2]
+    assert capsys.readouterr().err == ""
+    compare_calibrators(Z, y, TWO, metrics=["log_loss"], verbose=2)
+    assert bars == [2]  # lines stay in a log, a bar does not
+    assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "1/2 temperature",
+        "2/2 vector",
+    ]
+
+
+def test_rank_correlation_is_spearmans():
+    """SciPy's coefficient of the means of each pair of metrics; larger is better turns round."""
+    y, Z = scores(300)
+    metrics = ["log_loss", "static_calibration_error", "accuracy"]
+    names = ("identity", "temperature", "vector", "isotonic", "histogram", "spline", "platt")
+    tried = {"bad": Failing(), **{name: calibrators_by_name()[name] for name in names}}
+    frame = compare_calibrators(Z, y, tried, metrics=metrics, cv=2, n_resamples=0)
+    table = metric_rank_correlation(frame)
+    assert list(table.index) == list(table.columns) == metrics
+    means = {name: frame[name]["mean"].drop("bad") for name in metrics}
+    means["accuracy"] = -means["accuracy"]
+    for a in metrics:
+        for b in metrics:
+            expected = stats.spearmanr(means[a], means[b]).statistic
+            assert table.loc[a, b] == pytest.approx(expected)
+
+
+def test_rank_correlation_of_inverse_orders_is_minus_one():
+    """By the square; the paper's formula without it, 1 - 6 (2 + 0 + 2) / (3 (9 - 1)), is 0."""
+    columns = pd.MultiIndex.from_product([["a", "b"], ["mean", "rank"]])
+    frame = pd.DataFrame([[0.1, 1, 0.3, 3], [0.2, 2, 0.2, 2], [0.3, 3, 0.1, 1]], columns=columns)
+    assert metric_rank_correlation(frame).loc["a", "b"] == pytest.approx(-1, abs=1e-12)
+    assert 1 - 6 * (2 + 0 + 2) / (3 * (9 - 1)) == 0
+
+
+def test_rank_correlation_needs_a_comparison():
+    with pytest.raises(ValueError, match="compare_calibrators"):
+        metric_rank_correlation(pd.DataFrame({"a": [1]}))
+    y, Z = scores(60)
+    frame = compare_calibrators(Z, y, [Failing()], metrics=["log_loss"])
+    with pytest.raises(ValueError, match="1 calibrators"):
+        metric_rank_correlation(frame)
+
+
+def test_row_losses_do_not_need_resamples():
+    y, Z = scores()
+    frame = compare_calibrators(
+        Z, y, TWO, metrics=["log_loss", expected_calibration_error], n_resamples=0
+    )
+    assert frame["log_loss"]["low"].notna().all()
+    assert frame["expected_calibration_error"]["low"].isna().all()
+
+
+def test_names_are_words():
+    """Of the class without its ending, in lower case, joined by underscores."""
+    names = {type(c).__name__: name for name, c in calibrators_by_name().items()}
+    assert names["EnsembleTemperatureScaling"] == "ensemble_temperature"
+    assert names["VennAbersCalibrator"] == "venn_abers"
+    assert names["IsotonicCalibrator"] == "isotonic"
+
+
+def test_filters_of_warnings_are_left_alone_in_threads():
+    """Only the main thread swaps them; a thread gets no list and shows warnings as they come."""
+    before, seen = warnings.filters, []
+
+    def look():
+        with recorded_warnings() as caught:
+            seen.append((warnings.filters is before, caught))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [(True, [])]
+    with recorded_warnings() as caught:
+        warnings.warn("kept", stacklevel=1)
+    assert [str(w.message) for w in caught] == ["kept"]
+
+
+def test_a_function_that_is_no_metric_is_named():
+    rng = np.random.default_rng(0)
+    with pytest.raises(TypeError, match=r"metric len failed: .*metrics are functions"):
+        compare_calibrators(rng.normal(size=(60, 3)), rng.integers(3, size=60), metrics=len, cv=2)
+
+
+def test_a_verdict_writes_no_gain_as_0_without_a_sign():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), size=90)
+    frame = compare_calibrators(P, rng.integers(3, size=90), ["temperature"], metrics=["log_loss"])
+    for part in ("gain", "low", "high"):
+        frame.loc[frame.index[1], ("log_loss", part)] = -0.0
+    assert verdict(frame)[1].endswith("(the best, temperature, by 0, interval 0 to 0).")
+
+
+@pytest.mark.filterwarnings("ignore:TemperatureScaling reached the upper bound")
+def test_a_verdict_doubts_columns_in_another_order_than_the_labels():
+    """A model that is nearly always wrong is nearly always one whose columns were swapped."""
+    y, Z = scores(600, factor=1.5)
+    swapped, right = (
+        compare_calibrators(W, y, ["matrix"], metrics=["log_loss"]) for W in (Z[:, ::-1] * 3, Z * 3)
+    )
+    assert swapped["argmax changed"]["matrix"] > 0.5 > right["argmax changed"]["matrix"]
+    assert verdict(swapped)[1].endswith("do not follow the sorted labels: check that first.")
+    assert "sorted labels" not in verdict(right)[1]
+
+
+def test_of_equals_the_verdict_is_for_the_one_that_changes_fewer_classes():
+    y, Z = scores(1000)
+    frame = compare_calibrators(Z, y, ["matrix", "temperature"], metrics=["log_loss"])
+    for part in ("mean", "rank", "gain", "low", "high"):
+        frame.loc["matrix", ("log_loss", part)] = frame.loc["temperature", ("log_loss", part)]
+    assert frame.loc["matrix", ("argmax changed", "")] > 0
+    assert verdict(frame)[0] == "temperature"

@@ -1,0 +1,722 @@
+"""Losses: values by loops, gradients by differences and by autograd, and nothing ever infinite."""
+
+import itertools
+import math
+import re
+import runpy
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from joblib import parallel_config
+
+from skcalib import losses
+from skcalib._differentiable.avuc import avuc, entropy, soft_avuc
+from skcalib.losses import (
+    avuc_loss,
+    brier_loss,
+    focal_loss,
+    mmce_loss,
+    nll_loss,
+    soft_avuc_loss,
+    soft_binned_loss,
+)
+from skcalib.metrics import maximum_mean_calibration_error, soft_binned_calibration_error
+
+try:
+    import array_api_compat  # noqa: F401
+    import torch
+except ImportError:
+    torch = None
+needs_torch = pytest.mark.skipif(torch is None, reason="needs torch and array-api-compat")
+
+
+# ------------------------------------------------------------------------------- slow references
+
+
+def softmax(z):
+    top = max(z)
+    e = [math.exp(v - top) for v in z]
+    return [v / math.fsum(e) for v in e]
+
+
+def row_entropy(p):
+    return -math.fsum(v * math.log(v) for v in p if v > 0)
+
+
+def top_problem(P, y):
+    """(confidence, hit) of each row; the lowest column on ties."""
+    return [(max(p), p.index(max(p)) == t) for p, t in zip(P, y, strict=True)]
+
+
+def mean(cost, w):
+    return math.fsum(c * v for c, v in zip(cost, w, strict=True)) / math.fsum(w)
+
+
+def slow_nll(P, y, w):
+    return mean([-math.log(p[t]) for p, t in zip(P, y, strict=True)], w)
+
+
+def slow_brier(P, y, w):
+    return mean(
+        [
+            math.fsum((p[k] - (k == t)) ** 2 for k in range(len(p)))
+            for p, t in zip(P, y, strict=True)
+        ],
+        w,
+    )
+
+
+def slow_focal(P, y, w, gamma=2.0):
+    return mean([-((1 - p[t]) ** gamma) * math.log(p[t]) for p, t in zip(P, y, strict=True)], w)
+
+
+def slow_avuc(P, y, w, threshold=0.5, stop_gradient=False):
+    n = dict.fromkeys(["AC", "AU", "IC", "IU"], 0.0)
+    for p, (c, hit), v in zip(P, top_problem(P, y), w, strict=True):
+        h = row_entropy(p)
+        if hit and h < threshold:
+            n["AC"] += v * c * (1 - math.tanh(h))
+        elif hit:
+            n["AU"] += v * c * math.tanh(h)
+        elif h < threshold:
+            n["IC"] += v * (1 - c) * (1 - math.tanh(h))
+        else:
+            n["IU"] += v * (1 - c) * math.tanh(h)
+    return math.log(1 + (n["AU"] + n["IC"]) / (n["AC"] + n["IU"]))
+
+
+def slow_soft_avuc(P, y, w, kappa=0.5, temperature=1.0):
+    good = bad = 0.0
+    for p, (_, hit), v in zip(P, top_problem(P, y), w, strict=True):
+        h = row_entropy(p)
+        share = h / math.log(len(p))
+        odds = share * (1 - kappa) / ((1 - share) * kappa)
+        t = 1 / (1 + odds ** (-1 / temperature))
+        certain, uncertain = v * (1 - t) * (1 - math.tanh(h)), v * t * math.tanh(h)
+        good += certain if hit else uncertain
+        bad += uncertain if hit else certain
+    return math.log(1 + bad / good)
+
+
+def slow_mmce(P, y, w):
+    rows = [(v * (hit - c), c) for (c, hit), v in zip(top_problem(P, y), w, strict=True)]
+    total = math.fsum(a * b * math.exp(-abs(c - d) / 0.4) for a, c in rows for b, d in rows)
+    return math.sqrt(total) / math.fsum(w)
+
+
+def slow_soft_binned(P, y, w, mode="top", norm="l2", **keywords):
+    """The mean over the problems of the q-th powers, below one root."""
+    q = {"l1": 1, "l2": 2}.get(norm, norm)
+    problems = [top_problem(P, y)]
+    if mode == "classwise":
+        problems = [[(p[k], t == k) for p, t in zip(P, y, strict=True)] for k in range(len(P[0]))]
+    powers = [slow_soft_power(problem, w, q, **keywords) for problem in problems]
+    return (math.fsum(powers) / len(problems)) ** (1 / q)
+
+
+def slow_soft_power(problem, w, q, kind="bin", n_bins=15, temperature=0.01):
+    total = 0.0
+    members = []
+    for c, _ in problem:
+        u = [math.exp(-((c - (b + 0.5) / n_bins) ** 2) / temperature) for b in range(n_bins)]
+        members.append([v / math.fsum(u) for v in u])
+    for b in range(n_bins):
+        weight = [v * u[b] for v, u in zip(w, members, strict=True)]
+        mass = math.fsum(weight)
+        acc = math.fsum(v * hit for v, (_, hit) in zip(weight, problem, strict=True)) / mass
+        conf = math.fsum(v * c for v, (c, _) in zip(weight, problem, strict=True)) / mass
+        if kind == "bin":
+            total += mass * abs(acc - conf) ** q
+        else:
+            cost = [v * abs(acc - c) ** q for v, (c, _) in zip(weight, problem, strict=True)]
+            total += math.fsum(cost)
+    return total / math.fsum(w)
+
+
+CASES = {
+    "nll": (nll_loss, slow_nll, {}),
+    "brier": (brier_loss, slow_brier, {}),
+    "focal": (focal_loss, slow_focal, {}),
+    "focal below 1": (focal_loss, slow_focal, {"gamma": 0.5}),
+    "focal 0": (focal_loss, slow_focal, {"gamma": 0}),
+    "bin l2": (soft_binned_loss, slow_soft_binned, {}),
+    "bin l1": (soft_binned_loss, slow_soft_binned, {"norm": "l1", "n_bins": 5}),
+    "label l2": (soft_binned_loss, slow_soft_binned, {"kind": "label", "temperature": 0.1}),
+    "label l1": (soft_binned_loss, slow_soft_binned, {"kind": "label", "norm": "l1"}),
+    "bin l3": (soft_binned_loss, slow_soft_binned, {"norm": 3}),
+    "bin l1.5": (soft_binned_loss, slow_soft_binned, {"norm": 1.5}),
+    "label l2.5": (soft_binned_loss, slow_soft_binned, {"kind": "label", "norm": 2.5}),
+    "classwise": (soft_binned_loss, slow_soft_binned, {"mode": "classwise"}),
+    "classwise l1": (soft_binned_loss, slow_soft_binned, {"mode": "classwise", "norm": "l1"}),
+    "classwise label l3": (
+        soft_binned_loss,
+        slow_soft_binned,
+        {"mode": "classwise", "kind": "label", "norm": 3, "temperature": 0.1, "n_bins": 7},
+    ),
+    "avuc": (avuc_loss, slow_avuc, {}),
+    "avuc 0.9": (avuc_loss, slow_avuc, {"threshold": 0.9}),
+    "avuc-gs": (avuc_loss, slow_avuc, {"stop_gradient": True}),
+    "s-avuc": (soft_avuc_loss, slow_soft_avuc, {}),
+    "s-avuc sharp": (soft_avuc_loss, slow_soft_avuc, {"kappa": 0.3, "temperature": 0.4}),
+    "mmce": (mmce_loss, slow_mmce, {}),
+}
+every_loss = pytest.mark.parametrize("case", CASES)
+
+
+def batch(K=3, n=40, seed=0):
+    """Logits, codes and weights; nothing extreme."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(scale=2, size=(n, K))
+    return Z, rng.integers(K, size=n), rng.random(n) + 0.1
+
+
+def extreme_batch(K=3):
+    """With a uniform row, saturated rows right and wrong, and logits of -inf."""
+    Z, y, w = batch(K)
+    Z[0] = 0.0
+    Z[1] = 1e3 * np.arange(K)
+    Z[2], y[2] = -1e3 * np.arange(K), 0
+    Z[3, 0], y[3] = -np.inf, 1
+    Z[4, 0], y[4] = -np.inf, 0
+    w[5] = 0.0
+    return Z, y, w
+
+
+# ---------------------------------------------------------------------------------------- values
+
+
+@every_loss
+@pytest.mark.parametrize("K", range(2, 11))
+def test_the_value_is_the_formula(case, K):
+    loss, slow, keywords = CASES[case]
+    Z, y, w = batch(K, seed=K)
+    expected = slow([softmax(z) for z in Z.tolist()], y.tolist(), w.tolist(), **keywords)
+    assert loss(Z, y, sample_weight=w, **keywords) == pytest.approx(expected, abs=1e-12)
+    value, _ = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
+    assert value == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_loss_and_the_metric_of_its_name_agree():
+    Z, y, w = batch(4)
+    P = np.array([softmax(z) for z in Z.tolist()])
+    for kind, mode, norm in itertools.product(
+        ("bin", "label"), ("top", "classwise"), ("l1", "l2", 3)
+    ):
+        keywords = {"kind": kind, "mode": mode, "norm": norm, "sample_weight": w}
+        metric = soft_binned_calibration_error(y, P, **keywords)
+        assert soft_binned_loss(Z, y, **keywords) == pytest.approx(metric, rel=1e-12)
+    metric = maximum_mean_calibration_error(y, P, sample_weight=w)
+    assert mmce_loss(Z, y, sample_weight=w) == pytest.approx(metric)
+
+
+def test_avuc_with_a_stopped_gradient_has_the_value_of_avuc_and_another_gradient():
+    Z, y, w = batch()
+    value, gradient = avuc_loss(Z, y, sample_weight=w, return_gradient=True)
+    stopped, other = avuc_loss(Z, y, sample_weight=w, stop_gradient=True, return_gradient=True)
+    assert stopped == value
+    assert np.abs(gradient - other).max() > 1e-3
+
+
+def test_focal_loss_without_focus_is_the_likelihood():
+    Z, y, w = batch()
+    value, gradient = focal_loss(Z, y, gamma=0, sample_weight=w, return_gradient=True)
+    expected, slope = nll_loss(Z, y, sample_weight=w, return_gradient=True)
+    assert value == pytest.approx(expected, abs=1e-15)
+    np.testing.assert_allclose(gradient, slope, atol=1e-15)
+
+
+def test_a_threshold_is_met_by_uncertain_rows():
+    """An entropy of exactly the threshold is not below it."""
+    Z = np.array([[0.0, 0.0]])
+    h = float(entropy(np.array([[0.5, 0.5]]))[0])
+    assert avuc_loss(Z, [1], threshold=h) == 0  # wrong and uncertain
+    assert avuc_loss(Z, [1], threshold=h + 1e-9) > 20  # wrong and certain
+
+
+@pytest.mark.parametrize("loss", [avuc_loss, soft_avuc_loss])
+def test_nothing_good_costs_the_clipped_logarithm(loss):
+    """All wrong and certain: -log 1e-12 and no slope, where the formula would be infinite."""
+    for Z in ([[9.0, 0.0]], [[1e3, 0.0]]):
+        value, gradient = loss(Z, [1], return_gradient=True, **HARD.get(loss, {}))
+        assert value == pytest.approx(12 * math.log(10))
+        np.testing.assert_array_equal(gradient, 0)
+
+
+HARD = {soft_avuc_loss: {"temperature": 0.1}}
+
+
+# ------------------------------------------------------------------------------------- gradients
+
+
+@every_loss
+@pytest.mark.parametrize("K", [2, 3, 10])
+def test_the_gradient_is_that_of_the_value(case, K):
+    """Central differences; of AvUC-GS those of AvUC at the confidences as they are."""
+    loss, _, keywords = CASES[case]
+    Z, y, w = batch(K, seed=K)
+    Z[0] = 30.0 * np.arange(K)
+    _, gradient = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
+
+    def value(Z):
+        if not keywords.get("stop_gradient"):
+            return loss(Z, y, sample_weight=w, **keywords)
+        return avuc(confidence, entropy(proba(Z)), hit, w)
+
+    def proba(Z):
+        e = np.exp(Z - Z.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    confidence, hit = proba(Z).max(axis=1), Z.argmax(axis=1) == y
+    for i, k in np.ndindex(*Z.shape):
+        up, down = Z.copy(), Z.copy()
+        up[i, k] += 1e-6
+        down[i, k] -= 1e-6
+        assert gradient[i, k] == pytest.approx((value(up) - value(down)) / 2e-6, abs=1e-6)
+
+
+@every_loss
+@pytest.mark.parametrize("K", [2, 3, 10])
+def test_a_row_of_the_gradient_sums_to_0(case, K):
+    """A constant added to the logits of a row changes nothing."""
+    loss, _, keywords = CASES[case]
+    Z, y, w = extreme_batch(K)
+    _, gradient = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
+    np.testing.assert_allclose(gradient.sum(axis=1), 0, atol=1e-12)
+
+
+@every_loss
+@pytest.mark.parametrize("K", [2, 3, 7, 10, 1000])
+def test_extreme_rows_have_finite_losses_and_gradients(case, K):
+    """Saturated, uniform and impossible: no infinity, no NaN, no warning."""
+    loss, _, keywords = CASES[case]
+    Z, y, w = extreme_batch(K)
+    for dtype in (np.float64, np.float32):
+        value, gradient = loss(
+            Z.astype(dtype), y, sample_weight=w, return_gradient=True, **keywords
+        )
+        assert math.isfinite(value)
+        assert np.isfinite(gradient).all()
+        assert gradient.dtype == dtype
+    assert (gradient[5] == 0).all()  # its weight is 0
+
+
+@every_loss
+@pytest.mark.parametrize("rows", ["uniform", "saturated right", "saturated wrong"])
+def test_a_batch_of_extreme_rows_only(case, rows):
+    loss, _, keywords = CASES[case]
+    Z = np.zeros((6, 3)) if rows == "uniform" else 1e3 * np.eye(3)[[0, 1, 2, 0, 1, 2]]
+    y = np.array([0, 1, 2, 0, 1, 2]) if rows != "saturated wrong" else np.array([1, 2, 0, 1, 2, 0])
+    value, gradient = loss(Z, y, return_gradient=True, **keywords)
+    assert math.isfinite(value)
+    assert np.isfinite(gradient).all()
+
+
+def test_the_soft_threshold_keeps_its_distance_from_1_in_single_precision():
+    """1 - 1e-12 would be 1, and the logarithm of what is left of it infinite."""
+    h = np.full(2, np.log(7), dtype=np.float32)
+    single = soft_avuc(h, np.array([True, False]), np.ones(2, np.float32), n_classes=7)
+    double = soft_avuc(np.float64(h), np.array([True, False]), np.ones(2), n_classes=7)
+    assert single == pytest.approx(double, rel=1e-5)
+
+
+def test_an_impossible_true_class_costs_the_clipped_logarithm():
+    value, gradient = nll_loss([[-np.inf, 0.0, 1.0]], [0], return_gradient=True)
+    assert value == pytest.approx(12 * math.log(10))
+    np.testing.assert_array_equal(gradient, 0)
+    _, gradient = nll_loss([[-np.inf, 0.0, 1.0]], [1], return_gradient=True)
+    assert gradient[0, 0] == 0
+    assert gradient[0, 1] == pytest.approx(-1 / (1 + math.exp(-1)))
+
+
+# --------------------------------------------------------------------------------- what goes in
+
+
+@every_loss
+def test_weights_are_repetitions(case):
+    """2 is two copies, 0 absence: in the value and, summed over the copies, in the gradient."""
+    loss, _, keywords = CASES[case]
+    Z, y, _ = batch(4)
+    w = np.arange(40) % 3
+    rows = np.repeat(np.arange(40), w)
+    value, gradient = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
+    copied, parts = loss(Z[rows], y[rows], return_gradient=True, **keywords)
+    assert value == pytest.approx(copied, abs=1e-14)
+    together = np.zeros_like(gradient)
+    np.add.at(together, rows, parts)
+    np.testing.assert_allclose(gradient, together, atol=1e-14)
+
+
+@every_loss
+def test_the_order_of_the_rows_does_not_matter(case):
+    loss, _, keywords = CASES[case]
+    Z, y, w = extreme_batch()
+    order = np.random.default_rng(1).permutation(40)
+    value, gradient = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
+    other, moved = loss(
+        Z[order], y[order], sample_weight=w[order], return_gradient=True, **keywords
+    )
+    assert other == pytest.approx(value, abs=1e-13)
+    np.testing.assert_allclose(moved, gradient[order], atol=1e-13)
+
+
+@every_loss
+def test_one_column_is_a_binary_logit(case):
+    """f stands for (0, f); its gradient comes back in the shape of f."""
+    loss, _, keywords = CASES[case]
+    Z, y, w = batch(2)
+    Z[:, 0] = 0.0
+    expected, slope = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
+    for f in (Z[:, 1], Z[:, 1:]):
+        value, gradient = loss(f, y, sample_weight=w, return_gradient=True, **keywords)
+        assert value == expected
+        assert gradient.shape == f.shape
+        np.testing.assert_array_equal(gradient.ravel(), slope[:, 1])
+
+
+@every_loss
+def test_single_precision_logits_are_summed_in_double(case):
+    loss, _, keywords = CASES[case]
+    Z, y, w = batch(5, n=200)
+    Z = Z.astype(np.float32)
+    expected, slope = loss(
+        Z.astype(np.float64), y, sample_weight=w, return_gradient=True, **keywords
+    )
+    value, gradient = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
+    assert value == expected
+    np.testing.assert_array_equal(gradient, slope.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[0.0, 1.0]], [2]), r"y: 2 at row 0 is not a column of the logits, 0 to 1"),
+        (([[0.0, 1.0]], [-1]), r"y: -1 at row 0 is not a column"),
+        (([[0.0, 1.0]], ["b"]), r"y: 'b' at row 0 is not a column"),
+        (([[0.0, 1.0]], [0, 1]), "inconsistent numbers of samples"),
+        (([[0.0, np.nan]], [0]), "logits contains NaN"),
+        (([[-np.inf, -np.inf]], [0]), "every logit of row 0 is -inf"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        nll_loss(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("loss", "keywords", "message"),
+    [
+        (focal_loss, {"gamma": -1}, "gamma must be a number >= 0; got -1"),
+        (avuc_loss, {"threshold": -1}, "threshold must be an entropy >= 0 in nats; got -1"),
+        (soft_avuc_loss, {"kappa": 1}, r"kappa must be a number in \(0, 1\); got 1"),
+        (soft_avuc_loss, {"temperature": 0}, "temperature must be a positive number; got 0"),
+        (soft_binned_loss, {"temperature": -1}, "temperature must be a positive number; got -1"),
+        (soft_binned_loss, {"n_bins": 0}, "n_bins must be a whole number >= 1"),
+        (soft_binned_loss, {"kind": "lb"}, "kind must be one of"),
+        (soft_binned_loss, {"norm": "max"}, "norm must be one of"),
+        (soft_binned_loss, {"mode": "all"}, "mode must be one of"),
+    ],
+)
+def test_wrong_keywords_are_named_with_the_mend(loss, keywords, message):
+    with pytest.raises(ValueError, match=message):
+        loss([[0.0, 1.0]], [0], **keywords)
+
+
+def test_numpy_needs_no_tensor_library():
+    code = (
+        "import sys, skcalib.losses as L; L.nll_loss([[0., 1.]], [0], return_gradient=True);"
+        "print(sorted(set(sys.modules) & {'torch', 'array_api_compat'}))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_every_loss_is_tested():
+    assert {loss.__name__ for loss, _, _ in CASES.values()} == set(losses.__all__)
+
+
+def test_the_example_prints_a_table_in_which_the_soft_error_pays(capsys):
+    """Over-fitted on noisy labels, NLL + SB-ECE is better calibrated than NLL alone."""
+    example = Path(__file__).parents[2] / "examples" / "train_with_soft_calibration.py"
+    runpy.run_path(str(example))["main"](seeds=1)
+    cells = r"^(\S.*?) {2,}[\d.]+ ± 0.0 +([\d.]+) ± 0.0 +[\d.]+ ± 0.0 +[\d.]+ ± 0.0$"
+    rows = re.findall(cells, capsys.readouterr().out, re.M)
+    errors = {name: float(error) for name, error in rows}
+    assert len(errors) == 5
+    assert errors["NLL + SB-ECE"] < 0.75 * errors["NLL"]
+
+
+# --------------------------------------------------------------------------------------- tensors
+
+
+def by_autograd(case, Z, y, w, dtype="float64"):
+    """Value and gradient of a tensor of logits."""
+    loss, _, keywords = CASES[case]
+    logits = torch.tensor(Z, dtype=getattr(torch, dtype), requires_grad=True)
+    value = loss(logits, torch.tensor(y), sample_weight=torch.tensor(w), **keywords)
+    value.backward()
+    return value, logits.grad
+
+
+@needs_torch
+@every_loss
+@pytest.mark.parametrize("K", [2, 3, 10])
+@pytest.mark.parametrize("make", [batch, extreme_batch])
+def test_autograd_agrees_with_the_gradient(case, K, make):
+    """At ties, saturation and impossible classes too."""
+    loss, _, keywords = CASES[case]
+    Z, y, w = make(K)
+    expected, slope = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
+    value, gradient = by_autograd(case, Z, y, w)
+    assert value.shape == ()
+    assert value.dtype == torch.float64
+    assert value.item() == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(gradient.numpy(), slope, atol=1e-12)
+
+
+@needs_torch
+@every_loss
+def test_tensors_of_single_precision_stay_so(case):
+    loss, _, keywords = CASES[case]
+    for Z, y, w in (batch(7), extreme_batch(7), extreme_batch(1000)):
+        expected, slope = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
+        value, gradient = by_autograd(case, Z, y, w, "float32")
+        assert value.dtype == gradient.dtype == torch.float32
+        assert value.item() == pytest.approx(expected, rel=1e-3)
+        np.testing.assert_allclose(gradient.numpy(), slope, atol=1e-4)
+
+
+@needs_torch
+@every_loss
+def test_half_precision_is_computed_in_single(case):
+    Z, y, w = batch(3)
+    for dtype in ("float16", "bfloat16"):
+        value, gradient = by_autograd(case, Z, y, w, dtype)
+        assert value.dtype == torch.float32
+        assert gradient.dtype == getattr(torch, dtype)
+        assert torch.isfinite(gradient).all()
+
+
+@needs_torch
+@every_loss
+@pytest.mark.parametrize("rows", [np.zeros((6, 3)), 1e3 * np.eye(3)[[0, 1, 2, 0, 1, 2]]])
+def test_autograd_of_a_batch_of_extreme_rows_only(case, rows):
+    for shift in (0, 1):
+        value, gradient = by_autograd(case, rows, (np.arange(6) + shift) % 3, np.ones(6), "float32")
+        assert torch.isfinite(value)
+        assert torch.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize("return_gradient", [False, True])
+def test_a_number_of_bins_of_one_byte_is_that_number(return_gradient):
+    """NumPy would multiply it by 8 within the byte."""
+    Z, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 3
+    found = soft_binned_loss(Z, y, n_bins=np.int8(100), return_gradient=return_gradient)
+    expected = soft_binned_loss(Z, y, n_bins=100, return_gradient=return_gradient)
+    np.testing.assert_equal(found, expected)
+
+
+@pytest.mark.parametrize("norm", [1, 1.0, np.int8(1), np.float32(1)])
+def test_a_norm_of_one_or_two_is_l1_or_l2(norm):
+    Z, y, w = batch()
+    for name, number in (("l1", norm), ("l2", 2 * norm)):
+        keywords = {"sample_weight": w, "mode": "classwise", "return_gradient": True}
+        found = soft_binned_loss(Z, y, norm=number, **keywords)
+        np.testing.assert_equal(found, soft_binned_loss(Z, y, norm=name, **keywords))
+
+
+def test_the_loss_of_a_thousand_classes_needs_little_more_than_its_gradient():
+    """Memberships of all classes at once would be 600 x 1,000 x 15 numbers: 72 MB."""
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(600, 1000)), rng.integers(1000, size=600)
+    peak = peak_memory(lambda: nll_loss(Z, y, return_gradient=True))
+    with parallel_config(n_jobs=1):
+        more = peak_memory(lambda: soft_binned_loss(Z, y, mode="classwise", return_gradient=True))
+    assert more - peak < 16e6
+
+
+def peak_memory(call):
+    """Most bytes of arrays at any time of a call."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@needs_torch
+@pytest.mark.parametrize("mode", ["top", "classwise"])
+def test_second_derivatives_of_the_soft_binned_loss(mode):
+    Z = torch.tensor(batch(3, n=6)[0], requires_grad=True)
+    y = torch.arange(6) % 3
+    assert torch.autograd.gradgradcheck(
+        lambda Z: soft_binned_loss(Z, y, mode=mode, temperature=0.1), Z
+    )
+
+
+@needs_torch
+def test_the_loss_of_a_thousand_classes_of_tensors_keeps_no_memberships():
+    """What autograd saves for the gradient is a few arrays of logits, not one for each bin."""
+    n, K = 400, 1000
+    saved = []
+
+    def save(x):
+        saved.append((x.untyped_storage().data_ptr(), x.untyped_storage().nbytes()))
+        return x
+
+    Z = torch.randn(n, K, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(save, lambda x: x):
+        soft_binned_loss(Z, torch.arange(n) % K, mode="classwise")
+    assert sum(dict(saved).values()) < 8 * 4 * n * K
+
+
+@needs_torch
+def test_labels_and_weights_of_tensors_may_be_arrays_and_logits_one_column():
+    f = torch.tensor([0.3, -2.0, 1.0], dtype=torch.float64, requires_grad=True)
+    value = nll_loss(f, [1, 0, 0], sample_weight=np.array([1.0, 2.0, 0.5]))
+    value.backward()
+    expected, slope = nll_loss(
+        f.detach().numpy(), [1, 0, 0], sample_weight=[1, 2, 0.5], return_gradient=True
+    )
+    assert value.item() == pytest.approx(expected)
+    np.testing.assert_allclose(f.grad.numpy(), slope)
+
+
+@needs_torch
+def test_a_network_learns_by_a_calibration_loss():
+    """Steps down NLL + SB-ECE through a linear layer bring both down."""
+    Z, y, _ = batch(3, n=200)
+    X, y = torch.tensor(4 * Z), torch.tensor(y)
+    layer = torch.nn.Linear(3, 3, dtype=torch.float64)
+    with torch.no_grad():
+        layer.weight.copy_(torch.eye(3))
+        layer.bias.zero_()
+    optimiser = torch.optim.Adam(layer.parameters(), lr=0.05)
+    values = []
+    for _ in range(50):
+        optimiser.zero_grad()
+        nll, error = nll_loss(layer(X), y), soft_binned_loss(layer(X), y)
+        (nll + error).backward()
+        optimiser.step()
+        values.append((nll.item(), error.item()))
+    assert values[-1][0] < 0.5 * values[0][0]
+    assert values[-1][1] < 0.5 * values[0][1]
+
+
+@needs_torch
+@every_loss
+@pytest.mark.parametrize(
+    "row",
+    [
+        [float("nan"), 0.0, 1.0],
+        [0.0, 1.0, float("nan")],
+        [float("inf"), 0.0, 1.0],
+        [0.0, float("inf"), float("inf")],
+        [-float("inf"), float("nan"), 0.0],
+        [-float("inf"), 0.0, float("inf")],
+        [-float("inf")] * 3,
+    ],
+    ids=str,
+)
+def test_what_training_broke_shows_in_the_loss(case, row):
+    """One row of 40 that is no number makes a loss of NaN, and a gradient of NaN for that row."""
+    settings = [("float64", 0, 1.0), ("float32", 1, 0.0), ("bfloat16", 2, 1.0), ("float16", 0, 1.0)]
+    for dtype, true, weight in settings:
+        Z, y, w = batch(3)
+        Z[7], y[7], w[7] = row, true, weight
+        value, gradient = by_autograd(case, Z, y, w, dtype)
+        assert torch.isnan(value)
+        assert torch.isnan(gradient[7]).all()
+
+
+@needs_torch
+@every_loss
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_what_training_broke_shows_in_one_column_too(case, bad):
+    f = np.linspace(-2, 2, 9)
+    f[4] = bad
+    value, gradient = by_autograd(case, f, np.arange(9) % 2, np.ones(9))
+    assert torch.isnan(value)
+    assert torch.isnan(gradient[4])
+
+
+@needs_torch
+@every_loss
+def test_what_training_broke_reaches_every_weight_of_a_network(case):
+    """A network whose weights became NaN, or whose logits overflow, has a loss of NaN."""
+    loss, _, keywords = CASES[case]
+    for broken in (float("nan"), 3e38):
+        layer = torch.nn.Linear(4, 3)
+        with torch.no_grad():
+            layer.weight[1, 2] = broken
+        value = loss(layer(4 * torch.ones(20, 4)), torch.arange(20) % 3, **keywords)
+        value.backward()
+        assert torch.isnan(value)
+        assert torch.isnan(layer.weight.grad).all()
+
+
+@needs_torch
+@every_loss
+def test_impossible_classes_of_tensors_are_no_fault(case):
+    """-inf is a logit like any other: a finite loss, and no slope there."""
+    Z, y, w = extreme_batch(3)
+    value, gradient = by_autograd(case, Z, y, w, "float32")
+    assert torch.isfinite(value)
+    assert torch.isfinite(gradient).all()
+    assert gradient[3, 0] == gradient[4, 0] == 0
+
+
+@needs_torch
+@every_loss
+@pytest.mark.parametrize("autocast", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_autocast_changes_nothing(case, dtype, autocast):
+    """The loss and its gradient are those outside of autocast, to the last bit."""
+    Z, y, w = batch(5, n=300)
+    expected, slope = by_autograd(case, Z, y, w, dtype)
+    with torch.autocast("cpu", dtype=getattr(torch, autocast)):
+        value, gradient = by_autograd(case, Z, y, w, dtype)
+    assert value.dtype == expected.dtype == (torch.float64 if dtype == "float64" else torch.float32)
+    assert gradient.dtype == getattr(torch, dtype)
+    assert value.item() == expected.item()
+    assert torch.equal(gradient, slope)
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda Z: nll_loss(Z, [0, 1], return_gradient=True), "call backward"),
+        (lambda Z: nll_loss(Z, [0, 3]), "y: 3 at row 1 is not a column of the logits, 0 to 2"),
+        (lambda Z: nll_loss(Z, [0]), r"y must be \(2,\) whole numbers"),
+        (lambda Z: nll_loss(Z, torch.tensor([0.0, 1.0])), r"y must be \(2,\) whole numbers"),
+        (lambda Z: nll_loss(Z[None], [0, 1]), r"logits must be \(n, K\) or \(n,\)"),
+        (lambda Z: nll_loss(Z.int(), [0, 1]), "floating point numbers"),
+        (lambda Z: nll_loss(Z, [0, 1], sample_weight=[1.0]), r"sample_weight.shape == \(1,\)"),
+        (lambda Z: nll_loss(Z, [0, 1], sample_weight=[1.0, -1.0]), "non-negative"),
+        (lambda Z: nll_loss(Z, [0, 1], sample_weight=[0.0, 0.0]), "not all zero"),
+    ],
+)
+def test_what_tensors_cannot_mean_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make(torch.zeros(2, 3))
+
+
+@needs_torch
+def test_a_missing_package_is_named_with_the_mend(monkeypatch):
+    monkeypatch.setitem(sys.modules, "array_api_compat", None)
+    with pytest.raises(ImportError, match=r"pip install 'skcalib\[torch\]'"):
+        nll_loss(torch.zeros(2, 3), [0, 1])
+
+
+def test_a_frame_named_in_another_order_is_refused():
+    """The gradient has the order of the columns, so they are not moved."""
+    Z = pd.DataFrame(np.zeros((3, 3)), columns=["z_2", "z_0", "z_1"])
+    with pytest.raises(ValueError, match=r"column k has to be class k: reorder .* \[1, 2, 0\]"):
+        losses.nll_loss(Z, [0, 1, 2])
+    assert losses.nll_loss(Z[["z_0", "z_1", "z_2"]], [0, 1, 2]) == pytest.approx(np.log(3))

@@ -1,0 +1,1156 @@
+"""A classifier and its calibrator: who sees which rows, and all that scikit-learn users do."""
+
+import pickle
+import re
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import load_digits, load_wine, make_classification
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_validate,
+    train_test_split,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils import get_tags
+
+from skcalib import (
+    CalibratedClassifier,
+    ClassifierScores,
+    HistogramBinning,
+    IdentityCalibrator,
+    IsotonicCalibrator,
+    TemperatureScaling,
+)
+from skcalib.calibrators._names import calibrators_by_name
+from skcalib.metrics import SCORERS, get_scorer
+
+
+class Witness(ClassifierMixin, BaseEstimator):
+    """A foreign calibrator that keeps what it is fitted on and answers the classes' shares."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.X_, self.y_, self.sample_weight_ = X, np.asarray(y), sample_weight
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        share = np.array([(self.y_ == label).mean() for label in self.classes_])
+        return np.tile(share, (len(X), 1))
+
+
+class HouseWitness(IdentityCalibrator):
+    """A calibrator of the package that keeps what it is fitted on."""
+
+    def _fit(self, scores, code, w):
+        return {"scores_": scores.array.copy(), "code_": code, "w_": w}
+
+
+class Columns(ClassifierMixin, BaseEstimator):
+    """A classifier whose decision values are its features; it notes its fits and its calls."""
+
+    calls: list[tuple[str, int]] = []  # noqa: RUF012
+
+    def fit(self, X, y, tint=None, shade=None):
+        self.classes_ = np.unique(y)
+        self.tint_, self.shade_ = tint, shade
+        self.calls.append(("fit", len(X)))
+        return self
+
+    def decision_function(self, X):
+        self.calls.append(("ask", len(X)))
+        return np.asarray(X, dtype=float)[:, : len(self.classes_)]
+
+
+@pytest.fixture(scope="module")
+def three():
+    X, y = make_classification(
+        180, n_features=6, n_informative=4, n_redundant=0, n_classes=3, random_state=0
+    )
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def two():
+    return make_classification(160, n_features=5, flip_y=0.2, random_state=1)
+
+
+# ------------------------------------------------------------------ who sees which rows
+
+
+def test_the_calibrator_is_fitted_on_scores_of_rows_not_seen(three):
+    """Each row scored by an estimator fitted on the other folds; one calibrator for all."""
+    X, y = three
+    model = CalibratedClassifier(GaussianNB(), HouseWitness(), cv=4).fit(X, y)
+    expected = np.full((len(y), 3), np.nan)
+    for train, test in StratifiedKFold(4).split(X, y):
+        for i in test:
+            expected[i] = GaussianNB().fit(X[train], y[train]).predict_proba(X[[i]])[0]
+    assert_allclose(model.calibrator_.scores_, expected, rtol=1e-12)
+    assert_array_equal(model.calibrator_.code_, y)
+
+
+def test_the_estimator_is_refitted_on_all_rows(three):
+    X, y = three
+    model = CalibratedClassifier(GaussianNB(), IdentityCalibrator()).fit(X, y)
+    assert_allclose(model.predict_proba(X), GaussianNB().fit(X, y).predict_proba(X))
+    assert_array_equal(model.predict(X), GaussianNB().fit(X, y).predict(X))
+    assert not hasattr(model, "pairs_")
+
+
+def test_five_stratified_folds_are_the_default(three):
+    X, y = three
+    default = CalibratedClassifier(GaussianNB(), HouseWitness()).fit(X, y)
+    five = CalibratedClassifier(GaussianNB(), HouseWitness(), cv=StratifiedKFold(5)).fit(X, y)
+    assert_array_equal(default.calibrator_.scores_, five.calibrator_.scores_)
+
+
+def test_temperature_scaling_is_the_default_calibrator(three):
+    X, y = three
+    model = CalibratedClassifier(GaussianNB()).fit(X, y)
+    assert isinstance(model.calibrator_, TemperatureScaling)
+    out_of_fold = cross_val_predict(GaussianNB(), X, y, cv=5, method="predict_proba")
+    expected = TemperatureScaling().fit(out_of_fold, y)
+    raw = GaussianNB().fit(X, y).predict_proba(X)
+    assert_allclose(model.predict_proba(X), expected.predict_proba(raw))
+
+
+def test_an_ensemble_is_the_mean_of_its_pairs(three):
+    X, y = three
+    model = CalibratedClassifier(GaussianNB(), HistogramBinning(n_bins=4), cv=3, ensemble=True)
+    model.fit(X, y)
+    total = np.zeros((len(y), 3))
+    for train, test in StratifiedKFold(3).split(X, y):
+        inner = GaussianNB().fit(X[train], y[train])
+        calibrator = HistogramBinning(n_bins=4).fit(inner.predict_proba(X[test]), y[test])
+        total += calibrator.predict_proba(inner.predict_proba(X))
+    assert_allclose(model.predict_proba(X), total / 3)
+    assert len(model.pairs_) == 3
+    assert not hasattr(model, "estimator_")
+    assert not hasattr(model, "calibrator_")
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_a_frozen_estimator_is_asked_once_and_never_fitted(three, ensemble):
+    """The calibrator is fitted on all rows; cv and ensemble do not matter."""
+    X, y = three
+    net = Columns().fit(X, y)
+    Columns.calls.clear()
+    model = CalibratedClassifier(FrozenEstimator(net), HouseWitness(), cv=2, ensemble=ensemble)
+    model.fit(X[100:], y[100:])
+    assert Columns.calls == [("ask", 80)]
+    assert_array_equal(model.calibrator_.scores_, X[100:, :3])
+    assert_allclose(model.predict_proba(X), softmax(X[:, :3], axis=1))
+
+
+def test_a_frozen_estimator_knows_classes_that_the_calibration_rows_lack(three):
+    X, y = three
+    names = np.array(["cat", "dog", "eel"])[y]
+    net = GaussianNB().fit(X, names)
+    some = names != "dog"
+    model = CalibratedClassifier(FrozenEstimator(net), IdentityCalibrator())
+    model.fit(X[some], names[some])
+    assert_array_equal(model.classes_, ["cat", "dog", "eel"])
+    assert_allclose(model.predict_proba(X), net.predict_proba(X))
+
+
+def test_a_frozen_estimator_that_lists_its_classes_out_of_order_is_understood(three):
+    X, y = three
+
+    class Backwards(Columns):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)[::-1]
+            return self
+
+    names = np.array(["cat", "dog", "eel"])[y]
+    model = CalibratedClassifier(FrozenEstimator(Backwards().fit(X, names)), IdentityCalibrator())
+    proba = model.fit(X, names).predict_proba(X)
+    assert_array_equal(model.classes_, ["cat", "dog", "eel"])
+    assert_allclose(proba, softmax(X[:, :3], axis=1)[:, ::-1])
+
+
+def test_folds_may_overlap_and_leave_rows_out(three):
+    X, y = three
+    repeated = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
+    model = CalibratedClassifier(GaussianNB(), HouseWitness(), cv=repeated).fit(X, y)
+    assert len(model.calibrator_.scores_) == 2 * len(y)
+    assert_array_equal(model.calibrator_.code_, np.repeat(y, 2))
+    held_out = ShuffleSplit(n_splits=1, test_size=50, random_state=0)
+    model = CalibratedClassifier(GaussianNB(), HouseWitness(), cv=held_out).fit(X, y)
+    (train, test) = next(held_out.split(X))
+    rows = np.sort(test)
+    expected = GaussianNB().fit(X[train], y[train]).predict_proba(X[rows])
+    assert_allclose(model.calibrator_.scores_, expected)
+
+
+def test_folds_may_be_a_list_of_indices_or_of_masks(three):
+    X, y = three
+    splits = list(StratifiedKFold(3).split(X, y))
+    masks = [
+        (np.isin(np.arange(len(y)), train), np.isin(np.arange(len(y)), test))
+        for train, test in splits
+    ]
+    fits = [
+        CalibratedClassifier(GaussianNB(), HouseWitness(), cv=cv).fit(X, y)
+        for cv in (3, splits, splits[::-1], masks)
+    ]
+    for other in fits[1:]:
+        assert_allclose(other.calibrator_.scores_, fits[0].calibrator_.scores_)
+
+
+# ------------------------------------------------------------------ which scores
+
+
+def test_decision_values_are_asked_first_and_taken_as_logits(three):
+    X, y = three
+    model = CalibratedClassifier(LogisticRegression(), IdentityCalibrator()).fit(X, y)
+    assert model.response_method_ == "decision_function"
+    assert model.calibrator_.input_ == "logits"
+    assert_allclose(model.predict_proba(X), LogisticRegression().fit(X, y).predict_proba(X))
+
+
+def test_a_binary_decision_value_is_a_logit(two):
+    """One column f means P = expit(f), also when every f lies in [0, 1]."""
+    X, y = two
+
+    class Small(Columns):
+        def decision_function(self, X):
+            return expit(X[:, 0])
+
+    for estimator in (LinearSVC(random_state=0), Small()):
+        model = CalibratedClassifier(estimator, HouseWitness(), cv=3).fit(X, y)
+        f = estimator.fit(X, y).decision_function(X)
+        assert model.calibrator_.scores_.shape == (len(y), 2)
+        assert_array_equal(model.calibrator_.scores_[:, 0], np.zeros(len(y)))
+        assert_allclose(model.predict_proba(X)[:, 1], expit(f))
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        ("predict_proba", "proba"),
+        ("predict_log_proba", "logits"),
+        ("decision_function", "logits"),
+    ],
+)
+def test_the_named_response_is_asked_and_the_calibrator_told(three, method, kind):
+    X, y = three
+    model = CalibratedClassifier(
+        LogisticRegression(), IdentityCalibrator(), response_method=method
+    ).fit(X, y)
+    assert model.calibrator_.input == model.calibrator_.input_ == kind
+    assert_allclose(model.predict_proba(X), LogisticRegression().fit(X, y).predict_proba(X))
+
+
+def test_calibrators_within_pipelines_and_searches_are_told(three):
+    X, y = three
+    nested = GridSearchCV(
+        Pipeline([("scale", StandardScaler()), ("cal", HistogramBinning())]),
+        {"cal__n_bins": [3, 6]},
+        cv=2,
+    )
+    model = CalibratedClassifier(LogisticRegression(), nested, cv=3).fit(X, y)
+    inner = model.calibrator_.best_estimator_["cal"]
+    assert inner.input == "logits"
+    assert_array_equal(inner.classes, [0, 1, 2])
+    assert nested.estimator["cal"].input == "auto"
+
+
+def test_what_the_user_told_the_calibrator_stands(three):
+    X, y = three
+    told = IdentityCalibrator(input="logits", classes=[0, 1, 2])
+    model = CalibratedClassifier(GaussianNB(), told).fit(X, y)
+    assert model.calibrator_.input == "logits"
+    assert model.calibrator_.classes == [0, 1, 2]
+
+
+def test_a_frozen_calibrator_is_used_and_left_alone(three):
+    X, y = three
+    fitted = HistogramBinning(n_bins=3).fit(GaussianNB().fit(X, y).predict_proba(X), y)
+    before = joblib.hash(vars(fitted))
+    model = CalibratedClassifier(GaussianNB(), FrozenEstimator(fitted), cv=3).fit(X[:90], y[:90])
+    raw = GaussianNB().fit(X[:90], y[:90]).predict_proba(X)
+    assert_allclose(model.predict_proba(X), fitted.predict_proba(raw))
+    assert joblib.hash(vars(fitted)) == before
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SVC(decision_function_shape="ovo"),
+        make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo")),
+        GridSearchCV(SVC(decision_function_shape="ovo"), {"C": [1.0]}, cv=2),
+    ],
+)
+@pytest.mark.parametrize("n_classes", [3, 4])
+def test_scores_of_pairs_of_classes_are_refused(estimator, n_classes):
+    """Three classes make three pairs: the parameter is looked at, not the columns alone."""
+    X, y = load_digits(n_class=n_classes, return_X_y=True)
+    X, y = X[:160], y[:160]
+    frozen = FrozenEstimator(clone(estimator).fit(X, y))
+    for inner in (estimator, frozen):
+        with pytest.raises(ValueError, match=r"compare pairs of classes.*decision_function_shape"):
+            CalibratedClassifier(inner, IdentityCalibrator(), cv=2).fit(X, y)
+
+
+def test_a_score_that_is_missing_or_superfluous_is_refused(three):
+    X, y = three
+
+    class Narrow(Columns):
+        def decision_function(self, X):
+            return X[:, :2]
+
+    with pytest.raises(ValueError, match="has 2 columns but there are 3 classes: pass"):
+        CalibratedClassifier(Narrow(), IdentityCalibrator()).fit(X, y)
+
+
+def test_an_estimator_that_shows_its_methods_only_when_fitted_works(three):
+    """A stacking classifier has no predict_proba before its fit."""
+    X, y = three
+    stack = StackingClassifier([("nb", GaussianNB())], cv=2)
+    model = CalibratedClassifier(stack, IdentityCalibrator(), cv=2).fit(X, y)
+    assert model.predict_proba(X).shape == (len(y), 3)
+
+
+def test_estimators_that_answer_differently_by_fold_are_refused(three):
+    X, y = three
+
+    class Fickle(Columns):
+        def __getattribute__(self, name):
+            if name == "decision_function" and self.__dict__.get("shy_"):
+                raise AttributeError(name)
+            return super().__getattribute__(name)
+
+        def fit(self, X, y):
+            self.shy_ = len(X) == len(three[1])
+            return super().fit(X, y)
+
+        def predict_proba(self, X):
+            return softmax(X[:, :3], axis=1)
+
+    with pytest.raises(ValueError, match="answer differently .*pass the response_method"):
+        CalibratedClassifier(Fickle(), IdentityCalibrator()).fit(X, y)
+    model = CalibratedClassifier(Fickle(), IdentityCalibrator(), response_method="predict_proba")
+    assert_allclose(model.fit(X, y).predict_proba(X), softmax(X[:, :3], axis=1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_probabilities_have_the_type_of_the_scores(three, dtype):
+    X, y = three
+
+    class Typed(Columns):
+        def decision_function(self, X):
+            return X[:, :3].astype(dtype)
+
+    for ensemble in (False, True):
+        model = CalibratedClassifier(Typed(), IdentityCalibrator(), cv=2, ensemble=ensemble)
+        assert model.fit(X, y).predict_proba(X).dtype == dtype
+
+
+# ------------------------------------------------------------------ classes missing from a fold
+
+
+@pytest.fixture(scope="module")
+def rare(three):
+    """Two folds; all of class "c" is in the second, so that one estimator never saw it."""
+    X, y = three
+    names = np.array(["b", "a", "c"])[y]
+    fold = np.where(names == "c", 1, np.arange(len(y)) % 2)
+    splits = [(np.flatnonzero(fold == 0), np.flatnonzero(fold == 1))]
+    splits.append((splits[0][1], splits[0][0]))
+    return X, names, splits
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB()])
+def test_rows_of_a_class_that_a_fold_did_not_train_on_are_left_out(rare, estimator):
+    """The class has a logit of -inf or a probability of 0 there; a 1-D decision value is (0, f)."""
+    X, y, splits = rare
+    model = CalibratedClassifier(estimator, HouseWitness(), cv=splits).fit(X, y)
+    assert_array_equal(model.classes_, ["a", "b", "c"])
+    rows, expected = [], []
+    first = clone(estimator).fit(X[splits[0][0]], y[splits[0][0]])
+    second = clone(estimator).fit(X[splits[1][0]], y[splits[1][0]])
+    logits = hasattr(estimator, "decision_function")
+    for i in range(len(y)):
+        if i in splits[0][1]:
+            if y[i] == "c":
+                continue
+            if logits:
+                expected.append([0.0, first.decision_function(X[[i]])[0], -np.inf])
+            else:
+                expected.append([*first.predict_proba(X[[i]])[0], 0.0])
+        else:
+            ask = second.decision_function if logits else second.predict_proba
+            expected.append(ask(X[[i]])[0])
+        rows.append(i)
+    assert len(rows) == len(y) - (y == "c").sum()
+    assert_allclose(model.calibrator_.scores_, expected)
+    assert_array_equal(model.classes_[model.calibrator_.code_], y[rows])
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+@pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB(), LinearSVC()])
+@pytest.mark.parametrize(
+    "calibrator",
+    [
+        None,
+        HistogramBinning(),
+        IsotonicCalibrator(),
+        LogisticRegression(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+    ],
+)
+def test_a_class_missing_from_a_fold_gives_probabilities(rare, ensemble, estimator, calibrator):
+    X, y, splits = rare
+    model = CalibratedClassifier(estimator, calibrator, cv=splits, ensemble=ensemble).fit(X, y)
+    proba = model.predict_proba(X)
+    assert proba.shape == (len(y), 3)
+    assert_allclose(proba.sum(axis=1), 1)
+    assert proba.min() >= 0
+
+
+def test_a_fold_that_trains_on_one_class_gives_one_column(three):
+    X, y = three
+    train = np.flatnonzero(y == 0)[:20]
+    test = np.setdiff1d(np.arange(len(y)), train)
+    forest = RandomForestClassifier(n_estimators=2, random_state=0)
+    model = CalibratedClassifier(forest, HouseWitness(), cv=[(train, test), (test, train)])
+    model.fit(X, y)
+    in_test = np.isin(np.flatnonzero((y == 0) | np.isin(np.arange(len(y)), train)), test)
+    assert_array_equal(model.calibrator_.scores_[in_test], np.tile([1.0, 0, 0], (in_test.sum(), 1)))
+
+
+def test_leave_one_out_passes_over_the_only_row_of_a_class(three):
+    X, y = three
+    rows = np.r_[np.flatnonzero(y == 0)[:8], np.flatnonzero(y == 1)[:8], np.flatnonzero(y == 2)[:1]]
+    model = CalibratedClassifier(LogisticRegression(), HouseWitness(), cv=LeaveOneOut())
+    model.fit(X[rows], y[rows])
+    assert len(model.calibrator_.code_) == 16
+    assert model.predict_proba(X).shape == (len(y), 3)
+
+
+def test_folds_that_leave_no_row_are_an_error(two):
+    X, y = two
+    order = np.argsort(y, kind="stable")
+    halves = [(order[:70], order[100:]), (order[100:], order[:70])]
+    forest = RandomForestClassifier(n_estimators=2, random_state=0)
+    for ensemble in (False, True):
+        with pytest.raises(ValueError, match="No row is left.*StratifiedKFold"):
+            CalibratedClassifier(forest, cv=halves, ensemble=ensemble).fit(X, y)
+
+
+# ------------------------------------------------------------------ any classifier as calibrator
+
+
+@pytest.mark.parametrize("inner", [LogisticRegression(), GaussianNB(), LinearSVC(random_state=0)])
+@pytest.mark.parametrize(
+    "calibrator",
+    [
+        LogisticRegression(),
+        GaussianNB(),
+        MLPClassifier((4,), solver="lbfgs", random_state=0),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2),
+    ],
+)
+@pytest.mark.parametrize("data", ["two", "three"])
+def test_any_classifier_is_a_calibrator(request, inner, calibrator, data):
+    X, y = request.getfixturevalue(data)
+    model = CalibratedClassifier(inner, calibrator, cv=3).fit(X, y)
+    ask = "decision_function" if hasattr(inner, "decision_function") else "predict_proba"
+    scores = cross_val_predict(inner, X, y, cv=3, method=ask)
+    final = getattr(clone(inner).fit(X, y), ask)(X)
+    if scores.ndim == 1:
+        scores, final = np.c_[0 * scores, scores], np.c_[0 * final, final]
+    expected = clone(calibrator).fit(scores, y).predict_proba(final)
+    assert_allclose(model.predict_proba(X), expected, rtol=1e-6)
+
+
+def test_a_foreign_calibrator_sees_only_finite_logits(rare):
+    """-inf becomes the log of a probability of 1e-12."""
+    X, y, splits = rare
+    model = CalibratedClassifier(LogisticRegression(), Witness(), cv=splits).fit(X, y)
+    seen = model.calibrator_.X_
+    assert np.isfinite(seen).all()
+    assert_allclose(np.exp(log_softmax(seen, axis=1)).min(axis=1).min(), 1e-12, rtol=1e-6)
+
+
+def test_classes_that_a_foreign_calibrator_did_not_see_get_probability_zero(three):
+    X, y = three
+    names = np.array(["cat", "dog", "eel"])[y]
+    net = GaussianNB().fit(X, names)
+    some = names != "dog"
+    model = CalibratedClassifier(FrozenEstimator(net), LogisticRegression())
+    proba = model.fit(X[some], names[some]).predict_proba(X)
+    expected = LogisticRegression().fit(net.predict_proba(X[some]), names[some])
+    assert_array_equal(proba[:, 1], np.zeros(len(y)))
+    assert_allclose(proba[:, [0, 2]], expected.predict_proba(net.predict_proba(X)))
+    assert set(model.predict(X)) == {"cat", "eel"}
+
+
+# ------------------------------------------------------------------ weights and other fit params
+
+
+def test_weights_reach_the_estimator_and_the_calibrator(two):
+    """In one split, weights equal repeated rows all the way."""
+    X, y = two
+    w = np.random.default_rng(0).integers(0, 4, len(y))
+    repeat = np.repeat(np.arange(len(y)), w)
+    half = np.arange(len(y)) < 90
+    weighted = CalibratedClassifier(
+        GaussianNB(), TemperatureScaling(), cv=[(half, ~half), (~half, half)]
+    ).fit(X, y, sample_weight=w)
+    repeated = CalibratedClassifier(
+        GaussianNB(),
+        TemperatureScaling(),
+        cv=[(half[repeat], ~half[repeat]), (~half[repeat], half[repeat])],
+    ).fit(X[repeat], y[repeat])
+    assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-6)
+
+
+def test_the_calibrator_gets_the_weights_of_its_rows(three):
+    X, y = three
+    w = np.linspace(0.5, 2.0, len(y))
+    model = CalibratedClassifier(GaussianNB(), Witness(), cv=3).fit(X, y, sample_weight=w)
+    assert_array_equal(model.calibrator_.sample_weight_, w)
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+    model = CalibratedClassifier(frozen, Witness()).fit(X, y, sample_weight=w)
+    assert_array_equal(model.calibrator_.sample_weight_, w)
+    model = CalibratedClassifier(GaussianNB(), Witness(), cv=3, ensemble=True)
+    model.fit(X, y, sample_weight=list(w))
+    for (_, calibrator), (_, test) in zip(
+        model.pairs_, StratifiedKFold(3).split(X, y), strict=True
+    ):
+        assert_array_equal(calibrator.sample_weight_, w[test])
+    assert CalibratedClassifier(frozen, Witness()).fit(X, y).calibrator_.sample_weight_ is None
+
+
+def test_weights_reach_the_ends_of_pipelines_and_searches(two):
+    X, y = two
+    w = np.where(X[:, 0] > 0, 5.0, 0.2)
+    pipe = make_pipeline(StandardScaler(), LogisticRegression())
+    search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2)
+    model = CalibratedClassifier(pipe, search, cv=2).fit(X, y, sample_weight=w)
+    expected = clone(pipe).fit(X, y, logisticregression__sample_weight=w)
+    assert_allclose(model.estimator_[-1].coef_, expected[-1].coef_)
+    f = np.empty(len(y))
+    for train, test in StratifiedKFold(2).split(X, y):
+        inner = clone(pipe).fit(X[train], y[train], logisticregression__sample_weight=w[train])
+        f[test] = inner.decision_function(X[test])
+    outer = LogisticRegression().fit(np.c_[0 * f, f], y, sample_weight=w)
+    assert_allclose(model.calibrator_.best_estimator_.coef_, outer.coef_, rtol=1e-6)
+
+
+def test_weights_that_cannot_be_passed_on_are_a_warning(two):
+    X, y = two
+    w = np.ones(len(y))
+    with pytest.warns(
+        UserWarning, match="KNeighborsClassifier takes no sample_weight.*calibration"
+    ):
+        CalibratedClassifier(KNeighborsClassifier(), IdentityCalibrator()).fit(
+            X, y, sample_weight=w
+        )
+    with pytest.warns(UserWarning, match="KNeighborsClassifier takes no sample_weight.*classifier"):
+        CalibratedClassifier(GaussianNB(), KNeighborsClassifier()).fit(X, y, sample_weight=w)
+
+
+def test_groups_go_to_the_splitter_and_the_rest_to_the_estimator(three):
+    """Parameters with a value for each row are cut with the rows."""
+    X, y = three
+    groups = np.arange(len(y)) % 7
+    tint = np.arange(len(y)) * 10
+    model = CalibratedClassifier(Columns(), IdentityCalibrator(), cv=GroupKFold(3), ensemble=True)
+    model.fit(X, y, groups=groups, tint=tint, shade="dark")
+    splits = GroupKFold(3).split(X, y, groups)
+    for (estimator, _), (train, _) in zip(model.pairs_, splits, strict=True):
+        assert_array_equal(estimator.tint_, tint[train])
+        assert estimator.shade_ == "dark"
+
+
+# ------------------------------------------------------------------ metadata routing
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_routing_takes_weights_and_groups_where_they_are_requested(routing, two):
+    X, y = two
+    groups, w = np.arange(len(y)) % 6, np.where(y, 3.0, 0.5)
+    estimator = LogisticRegression().set_fit_request(sample_weight=True)
+    model = CalibratedClassifier(estimator, Witness(), cv=GroupKFold(3))
+    model.fit(X, y, sample_weight=w, groups=groups)
+    assert_array_equal(model.calibrator_.sample_weight_, w)
+    assert_allclose(model.estimator_.coef_, LogisticRegression().fit(X, y, w).coef_)
+    expected = np.empty(len(y))
+    for train, test in GroupKFold(3).split(X, y, groups):
+        inner = LogisticRegression().fit(X[train], y[train], w[train])
+        expected[test] = inner.decision_function(X[test])
+    assert_allclose(model.calibrator_.X_[:, 1], expected)
+
+
+def test_routing_gives_the_estimator_no_weights_that_it_did_not_request(routing, two):
+    X, y = two
+    w = np.where(y, 3.0, 0.5)
+    estimator = LogisticRegression().set_fit_request(sample_weight=False)
+    model = CalibratedClassifier(estimator, Witness()).fit(X, y, sample_weight=w)
+    assert_array_equal(model.calibrator_.sample_weight_, w)
+    assert_allclose(model.estimator_.coef_, LogisticRegression().fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("requested", [True, False])
+def test_routing_asks_a_pipeline_as_calibrator(routing, two, requested):
+    X, y = two
+    w = np.where(y, 3.0, 0.5)
+    calibrator = make_pipeline(Witness().set_fit_request(sample_weight=requested))
+    estimator = LogisticRegression().set_fit_request(sample_weight=True)
+    model = CalibratedClassifier(estimator, calibrator)
+    if requested:
+        model.fit(X, y, sample_weight=w)
+        assert_array_equal(model.calibrator_[-1].sample_weight_, w)
+    else:
+        with pytest.warns(UserWarning, match="Pipeline takes no sample_weight"):
+            model.fit(X, y, sample_weight=w)
+        assert model.calibrator_[-1].sample_weight_ is None
+
+
+def test_routing_through_a_search_and_cross_validation(routing, two):
+    """Weights and groups given outside arrive inside, and are scored with."""
+    X, y = two
+    groups, w = np.arange(len(y)) % 6, np.where(y, 3.0, 0.5)
+    estimator = LogisticRegression().set_fit_request(sample_weight=True)
+    model = CalibratedClassifier(estimator, Witness(), cv=GroupKFold(2))
+    model.set_fit_request(sample_weight=True)
+    scorer = get_scorer("neg_static_calibration_error").set_score_request(sample_weight=True)
+    search = GridSearchCV(model, {"estimator__C": [0.1, 1.0]}, cv=GroupKFold(3), scoring=scorer)
+    search.fit(X, y, sample_weight=w, groups=groups)
+    assert_array_equal(search.best_estimator_.calibrator_.sample_weight_, w)
+    result = cross_validate(
+        model,
+        X,
+        y,
+        cv=GroupKFold(3),
+        scoring=scorer,
+        params={"sample_weight": w, "groups": groups},
+        return_estimator=True,
+    )
+    (train, _) = next(GroupKFold(3).split(X, y, groups))
+    assert_array_equal(result["estimator"][0].calibrator_.sample_weight_, w[train])
+    assert np.isfinite(result["test_score"]).all()
+
+
+# ------------------------------------------------------------------ kinds of data
+
+
+def test_sparse_data_stay_sparse(two):
+    X, y = two
+
+    class SparseOnly(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            assert sp.issparse(X)
+            return super().fit(X, y, sample_weight)
+
+        def decision_function(self, X):
+            assert sp.issparse(X)
+            return super().decision_function(X)
+
+    dense = CalibratedClassifier(LogisticRegression(), HistogramBinning()).fit(X, y)
+    for make in (sp.csr_matrix, sp.coo_array, sp.csc_array):
+        model = CalibratedClassifier(SparseOnly(), HistogramBinning()).fit(make(X), y)
+        assert_allclose(model.predict_proba(make(X)), dense.predict_proba(X))
+
+
+def test_texts_go_to_the_estimator_as_they_are():
+    texts = ["good fine", "bad awful", "fine fine good", "awful", "good", "bad bad"] * 5
+    y = ["yes", "no"] * 15
+    model = CalibratedClassifier(make_pipeline(CountVectorizer(), LogisticRegression()), cv=3)
+    model.set_params(calibrator=IdentityCalibrator()).fit(texts, y)
+    assert_array_equal(model.predict(["good", "awful"]), ["yes", "no"])
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_frames_stay_frames_and_name_the_features(two):
+    X, y = two
+    names = list("abcde")
+    plain = CalibratedClassifier(GaussianNB(), HistogramBinning()).fit(X, y)
+    frame = pd.DataFrame(X, columns=names, index=np.arange(len(y))[::-1] + 7)
+    model = CalibratedClassifier(GaussianNB(), HistogramBinning()).fit(frame, y)
+    assert_array_equal(model.feature_names_in_, names)
+    assert model.n_features_in_ == 5
+    assert_allclose(model.predict_proba(frame), plain.predict_proba(X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict_proba(frame.rename(columns={"a": "z"}))
+    ensemble = clone(model).set_params(ensemble=True).fit(frame, y)
+    assert_array_equal(ensemble.feature_names_in_, names)
+    table = pl.DataFrame({name: X[:, j] for j, name in enumerate(names)})
+    model = CalibratedClassifier(GaussianNB(), HistogramBinning()).fit(table, y)
+    assert_allclose(model.predict_proba(table), plain.predict_proba(X))
+
+
+def test_a_precomputed_kernel_is_cut_in_rows_and_columns(three):
+    X, y = three
+    kernel = X @ X.T
+    linear = CalibratedClassifier(SVC(kernel="linear"), HistogramBinning(), cv=3).fit(X, y)
+    model = CalibratedClassifier(SVC(kernel="precomputed"), HistogramBinning(), cv=3)
+    assert get_tags(model).input_tags.pairwise
+    model.fit(kernel, y)
+    assert_allclose(model.predict_proba(kernel), linear.predict_proba(X), atol=1e-6)
+
+
+LABELS = {
+    "strings": lambda code: np.array(["b", "c", "z"])[code],
+    "objects": lambda code: np.array(["b", "c", "z"], dtype=object)[code],
+    "1..K": lambda code: code + 1,
+    "negative": lambda code: np.array([-5, -1, 3])[code],
+    "floats": lambda code: code + 1.0,
+    "list": lambda code: [("b", "c", "z")[k] for k in code],
+    "pandas without 0 in its index": lambda code: pd.Series(
+        code + 4, index=np.arange(len(code)) + 9
+    ),
+    "pandas strings": lambda code: pd.Series(np.array(["b", "c", "z"])[code]),
+    "pandas categories": lambda code: pd.Series(pd.Categorical(np.array(["b", "c", "z"])[code])),
+    "pandas nullable": lambda code: pd.Series(code + 1, dtype="Int64"),
+    "polars": lambda code: pl.Series("y", code + 2),
+    "polars strings": lambda code: pl.Series("y", [("b", "c", "z")[k] for k in code]),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("how", ["folds", "ensemble", "frozen"])
+def test_labels_of_any_kind(three, kind, how):
+    X, code = three
+    y = LABELS[kind](code)
+    expected = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=3)
+    model = clone(expected)
+    if how == "frozen":
+        expected.set_params(estimator=FrozenEstimator(GaussianNB().fit(X, code)))
+        model.set_params(estimator=FrozenEstimator(GaussianNB().fit(X, y)))
+    else:
+        model.set_params(ensemble=how == "ensemble")
+        expected.set_params(ensemble=how == "ensemble")
+    expected.fit(X, code)
+    model.fit(X, y)
+    assert_allclose(model.predict_proba(X), expected.predict_proba(X))
+    assert_array_equal(model.classes_, np.unique(np.asarray(y)))
+    assert_array_equal(model.predict(X), model.classes_[expected.predict(X)])
+    assert model.score(X, y) == expected.score(X, code)
+
+
+def test_boolean_and_signed_binary_labels(two):
+    X, y = two
+    expected = CalibratedClassifier(LogisticRegression(), HistogramBinning()).fit(X, y)
+    for labels in (y.astype(bool), 2 * y - 1, np.where(y, "t", "f")):
+        model = CalibratedClassifier(LogisticRegression(), HistogramBinning()).fit(X, labels)
+        assert_allclose(model.predict_proba(X), expected.predict_proba(X))
+        assert_array_equal(model.predict(X), model.classes_[expected.predict(X)])
+
+
+# ------------------------------------------------------------------ an estimator like others
+
+
+def test_two_jobs_give_the_answer_of_one(three):
+    X, y = three
+    for ensemble in (False, True):
+        model = CalibratedClassifier(GaussianNB(), HistogramBinning(), cv=3, ensemble=ensemble)
+        one = model.fit(X, y).predict_proba(X)
+        two = clone(model).set_params(n_jobs=2).fit(X, y).predict_proba(X)
+        assert_array_equal(one, two)
+
+
+def test_pickle_gives_the_same_probabilities(three):
+    X, y = three
+    for ensemble in (False, True):
+        model = CalibratedClassifier(LogisticRegression(), cv=3, ensemble=ensemble).fit(X, y)
+        again = pickle.loads(pickle.dumps(model))
+        assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_clone_forgets_the_fit_and_keeps_the_parameters(three):
+    X, y = three
+    model = CalibratedClassifier(GaussianNB(), HistogramBinning(n_bins=7), cv=3, verbose=0)
+    copy = clone(model.fit(X, y))
+    assert not hasattr(copy, "classes_")
+    assert copy.get_params()["calibrator__n_bins"] == 7
+    assert copy.set_params(calibrator__n_bins=4).calibrator.n_bins == 4
+    assert model.calibrator.n_bins == 7
+
+
+def test_fit_changes_neither_the_estimator_nor_the_calibrator(three):
+    X, y = three
+    estimator, calibrator = GaussianNB(), HistogramBinning()
+    CalibratedClassifier(estimator, calibrator).fit(X, y)
+    assert vars(estimator) == vars(GaussianNB())
+    assert vars(calibrator) == vars(HistogramBinning())
+
+
+def test_a_refit_forgets_the_last_fit(three):
+    X, y = three
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    names = np.array(["x", "y", "z"])[y]
+    model = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=3, ensemble=True)
+    model.fit(frame, names)
+    model.set_params(ensemble=False).fit(X[y < 2], y[y < 2])
+    fresh = clone(model).fit(X[y < 2], y[y < 2])
+    assert set(vars(model)) == set(vars(fresh))
+    assert not hasattr(model, "pairs_")
+    assert not hasattr(model, "feature_names_in_")
+    assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))
+    model.set_params(ensemble=True).fit(X, y)
+    assert not hasattr(model, "calibrator_")
+
+
+def test_a_failed_fit_changes_nothing(three):
+    X, y = three
+    model = CalibratedClassifier(GaussianNB(), HistogramBinning(), cv=3).fit(X, y)
+    before, state = model.predict_proba(X), joblib.hash(vars(model))
+    bad_w = np.ones(len(y))
+    bad_w[5] = -1
+    nan_y = y.astype(float)
+    nan_y[7] = np.nan
+    X_nan = X.copy()
+    X_nan[3, 0] = np.nan
+    for args, keywords, message in [
+        ((X_nan, y), {}, "NaN"),
+        ((X, y[:-1]), {}, "inconsistent numbers of samples"),
+        ((X, nan_y), {}, "y contains NaN .*row 7"),
+        ((X, y), {"sample_weight": bad_w}, "sample_weight must be finite.*row 5 has -1"),
+        ((X, y), {"sample_weight": 0 * bad_w}, "all weights are zero"),
+        ((X, np.zeros(len(y))), {}, "at least two classes; it has 1 class"),
+        ((X, np.c_[y, y]), {}, r"y should be a 1d array.*each column by itself"),
+        ((X, None), {}, "requires y to be passed, but the target y is None"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.fit(*args, **keywords)
+    assert joblib.hash(vars(model)) == state
+    assert_array_equal(model.predict_proba(X), before)
+
+
+def test_unknown_labels_for_a_frozen_estimator_are_refused(three):
+    X, y = three
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+    for calibrator in (IdentityCalibrator(), LogisticRegression()):
+        with pytest.raises(ValueError, match=r"label 9 at row 2 is not in estimator.classes_"):
+            CalibratedClassifier(frozen, calibrator).fit(X[:5], [0, 1, 9, 2, 0])
+    with pytest.raises(ValueError, match="leave out the rows .*, or fit the estimator on all"):
+        CalibratedClassifier(frozen).fit(X[:5], [0, 1, 9, 2, 0])
+
+
+def test_a_frozen_estimator_of_one_class_is_refused(three):
+    X, y = three
+    frozen = FrozenEstimator(GaussianNB().fit(X[y == 1], y[y == 1]))
+    with pytest.raises(ValueError, match=r"estimator.classes_ needs at least two .*: \[1\]"):
+        CalibratedClassifier(frozen).fit(X[y == 1], y[y == 1])
+
+
+def test_a_frozen_estimator_must_be_fitted(three):
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        CalibratedClassifier(FrozenEstimator(GaussianNB())).fit(*three)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"estimator": "svm"}, "'estimator' parameter"),
+        ({"estimator": LinearRegression()}, "no decision_function and no predict_proba"),
+        ({"calibrator": LinearRegression()}, "'calibrator' parameter"),
+        ({"cv": "five"}, "'cv' parameter"),
+        ({"cv": []}, "cv gives no folds; pass a number of folds or a splitter"),
+        ({"ensemble": "yes"}, "'ensemble' parameter"),
+        ({"response_method": "predict"}, "'response_method' parameter"),
+        (
+            {"estimator": LinearSVC(), "response_method": "predict_proba"},
+            "LinearSVC has no predict_proba: pass response_method='auto'",
+        ),
+        ({"n_jobs": 1.5}, "'n_jobs' parameter"),
+        ({"verbose": -1}, "'verbose' parameter"),
+    ],
+)
+def test_parameters_that_mean_nothing_are_refused(three, keywords, message):
+    model = CalibratedClassifier(GaussianNB()).set_params(**keywords)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*three)
+
+
+def test_verbose_prints_progress_over_the_folds(three, capfd):
+    CalibratedClassifier(GaussianNB(), IdentityCalibrator(), cv=3, verbose=0).fit(*three)
+    assert capfd.readouterr() == ("", "")
+    CalibratedClassifier(GaussianNB(), IdentityCalibrator(), cv=3, verbose=10).fit(*three)
+    assert re.search(r"Done +\d", "".join(capfd.readouterr()))
+
+
+def test_set_output_does_no_harm(two):
+    X, y = two
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    inner = make_pipeline(StandardScaler(), LogisticRegression())
+    expected = CalibratedClassifier(inner, HistogramBinning(), cv=3).fit(X, y).predict_proba(X)
+    with sklearn.config_context(transform_output="pandas"):
+        model = CalibratedClassifier(
+            clone(inner), make_pipeline(StandardScaler(), HistogramBinning(input="logits")), cv=3
+        ).fit(frame, y)
+        assert model.predict_proba(frame).shape == (len(y), 2)
+        model = CalibratedClassifier(clone(inner), HistogramBinning(), cv=3).fit(frame, y)
+        assert_allclose(model.predict_proba(frame), expected)
+    outer = make_pipeline(StandardScaler(), CalibratedClassifier(GaussianNB(), HistogramBinning()))
+    outer.set_output(transform="pandas").fit(frame, y)
+    assert isinstance(outer.predict_proba(frame), np.ndarray)
+
+
+class TakesSparse(GaussianNB):
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def test_tags_are_those_of_the_estimator():
+    assert get_tags(CalibratedClassifier(TakesSparse())).input_tags.sparse
+    assert not get_tags(CalibratedClassifier(GaussianNB())).input_tags.sparse
+    assert get_tags(CalibratedClassifier(RandomForestClassifier())).input_tags.allow_nan
+    assert not get_tags(CalibratedClassifier(RandomForestClassifier())).classifier_tags.multi_label
+    frozen = get_tags(CalibratedClassifier(FrozenEstimator(GaussianNB())))
+    assert frozen.estimator_type == "classifier"
+    assert not frozen._skip_test
+
+
+def test_tags_of_what_is_no_classifier_are_those_of_any_classifier():
+    """Scikit-learn asks for tags before a fit can refuse the estimator."""
+    tags = get_tags(CalibratedClassifier(LinearRegression()))
+    assert tags.estimator_type == "classifier"
+    assert tags.classifier_tags.multi_class
+    assert not tags.classifier_tags.poor_score
+
+
+def test_missing_values_reach_an_estimator_that_takes_them(two):
+    X, y = two
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    forest = RandomForestClassifier(n_estimators=3, random_state=0)
+    proba = CalibratedClassifier(forest, HistogramBinning(), cv=3).fit(X, y).predict_proba(X)
+    assert_allclose(proba.sum(axis=1), 1)
+
+
+# ------------------------------------------------------------------ choosing
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(n_class=5, return_X_y=True)
+    return X[:400], y[:400]
+
+
+def test_a_search_over_the_calibrator(digits):
+    """The winner has the best mean score, and is refitted."""
+    X, y = digits
+    grid = {
+        "calibrator": [
+            IdentityCalibrator(),
+            TemperatureScaling(),
+            HistogramBinning(),
+            LogisticRegression(),
+        ]
+    }
+    search = GridSearchCV(
+        CalibratedClassifier(GaussianNB(), cv=3), grid, cv=3, scoring="neg_log_loss"
+    ).fit(X, y)
+    best = grid["calibrator"][int(np.argmax(search.cv_results_["mean_test_score"]))]
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert type(search.best_params_["calibrator"]) is type(best)
+    assert type(search.best_estimator_.calibrator_) is type(best)
+
+
+def test_a_search_over_a_parameter_of_the_calibrator(digits):
+    X, y = digits
+    model = CalibratedClassifier(GaussianNB(), HistogramBinning(), cv=3)
+    search = GridSearchCV(
+        model,
+        {"calibrator__n_bins": [1, 10]},
+        cv=3,
+        scoring=SCORERS["neg_static_calibration_error"],
+    ).fit(X, y)
+    assert search.best_estimator_.calibrator_.n_bins == search.best_params_["calibrator__n_bins"]
+    scores = search.cv_results_["mean_test_score"]
+    assert scores[0] != scores[1]
+
+
+def test_a_search_with_several_scorers_and_refit(digits):
+    X, y = digits
+    names = [
+        "neg_static_calibration_error",
+        "neg_adaptive_calibration_error",
+        "neg_ks_calibration_error",
+    ]
+    scoring = {name: SCORERS[name] for name in names} | {"accuracy": "accuracy"}
+    model = CalibratedClassifier(GaussianNB(), cv=2)
+    grid = {"calibrator": [IdentityCalibrator(), TemperatureScaling(), IsotonicCalibrator()]}
+    for name in names:
+        search = GridSearchCV(model, grid, cv=2, scoring=scoring, refit=name).fit(X, y)
+        assert search.best_score_ == search.cv_results_[f"mean_test_{name}"].max()
+        assert all(np.isfinite(search.cv_results_[f"mean_test_{other}"]).all() for other in scoring)
+
+
+def test_a_search_over_a_step_of_a_pipeline(digits):
+    X, y = digits
+    model = Pipeline(
+        [
+            ("scale", StandardScaler()),
+            ("scores", ClassifierScores(FrozenEstimator(GaussianNB().fit(X, y)))),
+            ("cal", IdentityCalibrator()),
+        ]
+    )
+    steps = [IdentityCalibrator(), TemperatureScaling(), HistogramBinning()]
+    grid = {"scale": ["passthrough"], "cal": steps}
+    search = GridSearchCV(model, grid, cv=3, scoring="neg_log_loss").fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    inside = make_pipeline(StandardScaler(), CalibratedClassifier(GaussianNB(), cv=2))
+    grid = {"calibratedclassifier__calibrator": steps, "standardscaler": ["passthrough"]}
+    search = GridSearchCV(inside, grid, cv=2, scoring=SCORERS["neg_static_calibration_error"])
+    assert search.fit(X, y).predict(X).shape == y.shape
+
+
+def test_a_search_is_calibrated_and_a_calibrated_model_is_stacked(two):
+    X, y = two
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2)
+    model = CalibratedClassifier(search, HistogramBinning(), cv=2)
+    stack = StackingClassifier([("cal", model), ("nb", GaussianNB())], cv=2)
+    assert stack.fit(X, y).predict_proba(X).shape == (len(y), 2)
+
+
+def test_cross_validation_with_folds_that_lack_a_class(digits):
+    """Unshuffled folds of sorted labels: each test fold has one class or two of five."""
+    X, y = digits
+    order = np.argsort(y, kind="stable")
+    model = CalibratedClassifier(GaussianNB(), cv=StratifiedKFold(2))
+    scoring = ["neg_static_calibration_error", "neg_ks_calibration_error"]
+    result = cross_validate(
+        model,
+        X[order],
+        y[order],
+        cv=KFold(8),
+        scoring={name: SCORERS[name] for name in scoring},
+        error_score="raise",
+    )
+    for name in scoring:
+        assert np.isfinite(result[f"test_{name}"]).all()
+
+
+def test_calibration_mends_an_over_confident_classifier():
+    """Naive Bayes on digits: log loss and Brier score fall on rows held out from both fits."""
+    X, y = load_digits(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
+    raw = GaussianNB().fit(X_train, y_train).predict_proba(X_test)
+    mended = CalibratedClassifier(GaussianNB()).fit(X_train, y_train).predict_proba(X_test)
+    onehot = np.eye(10)[y_test]
+    assert log_loss(y_test, mended) < 0.5 * log_loss(y_test, np.clip(raw, 1e-12, 1))
+    assert ((mended - onehot) ** 2).sum() < ((raw - onehot) ** 2).sum()
+
+
+def test_calibration_mends_a_binary_classifier():
+    X, y = make_classification(2000, n_features=20, n_informative=3, flip_y=0.2, random_state=3)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    knn = KNeighborsClassifier(1)
+    raw = knn.fit(X_train, y_train).predict_proba(X_test)[:, 1]
+    mended = CalibratedClassifier(knn, HistogramBinning()).fit(X_train, y_train)
+    assert brier_score_loss(y_test, mended.predict_proba(X_test)[:, 1]) < brier_score_loss(
+        y_test, raw
+    )
+
+
+def test_no_warning_is_raised_on_the_way(three):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CalibratedClassifier(LogisticRegression()).fit(*three).predict_proba(three[0])
+
+
+def test_the_old_word_for_a_fitted_estimator_is_answered_with_the_new_one():
+    model = CalibratedClassifier(GaussianNB(), cv="prefit")
+    with pytest.raises(ValueError, match=r"CalibratedClassifier\(FrozenEstimator\(estimator\)\)"):
+        model.fit(np.eye(4), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "instead"),
+    [(None, "TemperatureScaling"), ("histogram", "HistogramBinning")],
+)
+def test_parameters_of_none_and_of_a_name_are_refused_with_what_to_write(calibrator, instead):
+    """In a search, in a pipeline too, and by hand; nothing is set."""
+    X, y = load_wine(return_X_y=True)
+    model = CalibratedClassifier(GaussianNB(), calibrator, cv=2)
+    message = rf"calibrator={calibrator!r} has no parameters, .*: write calibrator={instead}\(\)\.$"
+    with pytest.raises(ValueError, match=message):
+        GridSearchCV(model, {"calibrator__n_bins": [5]}).fit(X, y)
+    inside = Pipeline([("scale", StandardScaler()), ("model", model)])
+    with pytest.raises(ValueError, match=message):
+        GridSearchCV(inside, {"model__calibrator__n_bins": [5]}).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(cv=3, calibrator__n_bins=5)
+    with pytest.raises(ValueError, match=message):
+        CalibratedClassifier(GaussianNB(), HistogramBinning()).set_params(
+            calibrator=calibrator, calibrator__n_bins=5
+        )
+    assert model.cv == 2
+    with pytest.raises(ValueError, match="'platts' is the name of no calibrator"):
+        model.set_params(calibrator="platts", calibrator__n_bins=5)
+
+
+def test_set_params_is_that_of_scikit_learn():
+    """A calibrator and its parameters in one call; clone copies them; unknown names are refused."""
+    model = CalibratedClassifier(GaussianNB())
+    assert model.set_params() is model
+    model.set_params(
+        calibrator=HistogramBinning(), calibrator__n_bins=5, estimator__var_smoothing=1
+    )
+    assert (model.calibrator.n_bins, model.estimator.var_smoothing) == (5, 1)
+    again = clone(model)
+    assert again.calibrator is not model.calibrator
+    assert again.get_params()["calibrator__n_bins"] == 5
+    with pytest.raises(ValueError, match="Invalid parameter 'bins'"):
+        model.set_params(calibrator__bins=5)
+    with pytest.raises(ValueError, match="Invalid parameter 'calibrators'"):
+        model.set_params(calibrators__bins=5)
+
+
+@pytest.mark.parametrize("name", sorted(calibrators_by_name()))
+def test_a_calibrator_goes_by_its_name(name):
+    """At its defaults, as in `compare_calibrators`."""
+    X, y = load_wine(return_X_y=True)
+    X = X[:, :2]  # hard to tell apart: no score separates a class
+    by_name, by_object = (
+        CalibratedClassifier(GaussianNB(), calibrator, cv=3).fit(X, y)
+        for calibrator in (name, calibrators_by_name()[name])
+    )
+    assert type(by_name.calibrator_) is type(by_object.calibrator_)
+    assert_array_equal(by_name.predict_proba(X), by_object.predict_proba(X))
+    assert clone(by_name).calibrator == name
+
+
+def test_a_name_that_is_none_is_refused_with_those_there_are():
+    X, y = load_wine(return_X_y=True)
+    with pytest.raises(ValueError, match="'platts' is the name of no calibrator; .*platt, spline"):
+        CalibratedClassifier(GaussianNB(), "platts").fit(X, y)

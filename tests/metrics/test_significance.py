@@ -1,0 +1,219 @@
+"""The calibration test: labels from the probabilities, an exact p-value, the right size."""
+
+import numpy as np
+import pytest
+import reference as ref
+from scipy import stats
+from sklearn.metrics import log_loss
+
+from skcalib import metrics
+from skcalib._arrays.blocks import row_blocks
+from skcalib._validation.predictions import check_predictions
+from skcalib.metrics import calibration_test, ks_calibration_error, static_calibration_error
+from skcalib.metrics._significance import draw_labels, labels_at
+
+
+def accuracy(y_true, y_proba):
+    return (y_proba.argmax(axis=1) == y_true).mean()
+
+
+def calibrated(rng, n, K):
+    """Probabilities, and labels drawn from them one by one."""
+    P = rng.dirichlet(np.ones(K), n)
+    return np.array([rng.choice(K, p=p) for p in P]), P
+
+
+def test_labels_follow_the_probabilities():
+    """Over 5,000 draws each class has its share, and those of probability 0 never occur."""
+    P = np.array([[0.0, 0.3, 0.7], [0.5, 0.0, 0.5], [0.1, 0.9, 0.0], [1.0, 0.0, 0.0]])
+    predictions = check_predictions([0, 1, 2, 0], P, None, None)
+    draws = draw_labels(predictions, np.random.SeedSequence(0), 5000)
+    code = np.array([drawn.code for drawn in draws])
+    share = (code[:, :, None] == np.arange(3)).mean(axis=0)
+    np.testing.assert_allclose(share, P, atol=5 * 0.5 / np.sqrt(5000))
+    assert (share[P == 0] == 0).all()
+
+
+def test_rows_that_sum_to_nearly_1_are_divided_by_their_sum():
+    P = np.full((1, 3), 0.3333)
+    predictions = check_predictions([0], P, None, range(3))
+    at = np.array(
+        [[0.0], [1 / 3 - 1e-9], [1 / 3 + 1e-9], [2 / 3 - 1e-9], [2 / 3 + 1e-9], [1 - 1e-9]]
+    )
+    assert labels_at(predictions, at)[:, 0].tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_labels_do_not_depend_on_how_many_are_drawn_at_a_time(monkeypatch):
+    """The blocks of rows and the sets drawn in a pass do not show."""
+    _, P = ref.predictions(4, 300, seed=0)
+    predictions = check_predictions(np.zeros(300), P, None, range(4))
+
+    def drawn():
+        draws = draw_labels(predictions, np.random.SeedSequence(0), 20)
+        return np.array([each.code for each in draws])
+
+    edges = np.cumsum(P, axis=1)[:, :-1] / P.sum(axis=1, keepdims=True)
+    random = np.random.default_rng(np.random.SeedSequence(0))
+    expected = [(edges <= random.random((300, 1))).sum(axis=1).tolist() for _ in range(20)]
+    assert drawn().tolist() == expected
+    monkeypatch.setattr("skcalib.metrics._significance.DRAWN", 3)
+    monkeypatch.setattr(
+        "skcalib.metrics._significance.row_blocks", lambda n, K: row_blocks(n, K, 8 * K * 7)
+    )
+    assert drawn().tolist() == expected
+
+
+def test_mean_and_standard_error_of_a_sum_of_bernoullis_are_the_closed_form():
+    """Accuracy of drawn labels: mean of the top scores, variance of the sum of s (1 - s)."""
+    y, P = ref.predictions(4, 300, seed=0)
+    test = calibration_test(accuracy, y, P, n_resamples=3000, random_state=0, labels=range(4))
+    s = P.max(axis=1)
+    sigma = np.sqrt((s * (1 - s)).sum()) / 300
+    assert test.mean == pytest.approx(s.mean(), abs=4 * sigma / np.sqrt(3000))
+    assert test.standard_error == pytest.approx(sigma, rel=0.06)
+    assert test.statistic == accuracy(y, P)
+
+
+def test_pvalue_counts_the_draws_that_are_at_least_as_large():
+    y, P = ref.predictions(4, 100, seed=0)
+    test = calibration_test(
+        ks_calibration_error, y, P, n_resamples=99, random_state=0, labels=range(4)
+    )
+    null = test.null_distribution
+    assert null.shape == (99,)
+    larger = sum(value >= test.statistic for value in null)
+    assert test.pvalue == (1 + larger) / 100
+    assert test.mean == pytest.approx(np.mean(null))
+    assert test.standard_error == pytest.approx(np.std(null, ddof=1))
+    assert test.statistic == ks_calibration_error(y, P, labels=range(4))
+    assert all(type(x) is float for x in test[:4])
+    constant = calibration_test(lambda y, P: 1.0, y, P, n_resamples=9, labels=range(4))
+    assert constant.pvalue == 1
+
+
+@pytest.mark.parametrize("metric", [ks_calibration_error, static_calibration_error])
+def test_size_and_power(metric):
+    """At level 0.05 about 5 % of calibrated models are rejected, and most bent ones."""
+    rng = np.random.default_rng(0)
+    rejected = bent = 0
+    for i in range(200):
+        y, P = calibrated(rng, 100, 3)
+        rejected += calibration_test(metric, y, P, n_resamples=39, random_state=i).pvalue <= 0.05
+        if i < 20:
+            Q = P**3 / (P**3).sum(axis=1, keepdims=True)
+            bent += calibration_test(metric, y, Q, n_resamples=39, random_state=i).pvalue <= 0.05
+    assert stats.binom(200, 0.05).ppf(0.001) <= rejected <= stats.binom(200, 0.05).ppf(0.999)
+    assert bent >= 15
+
+
+def test_an_error_for_each_class_has_a_pvalue_for_each():
+    y, P = ref.predictions(4, 90, seed=3)
+    keywords = {"n_resamples": 30, "random_state": 0, "labels": range(4), "n_bins": 5}
+    each = calibration_test(static_calibration_error, y, P, average=None, **keywords)
+    assert each.null_distribution.shape == (30, 4)
+    for k in range(4):
+        alone = calibration_test(metrics.expected_calibration_error, y, P, pos_label=k, **keywords)
+        assert [part[k] for part in each[:4]] == pytest.approx(list(alone[:4]), abs=1e-12)
+
+
+def test_any_metric_any_labels_one_column():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    hit = rng.random(200) < p
+    names = np.where(hit, "yes", "no")
+    two = np.column_stack([1 - p, p])
+    for metric in (ks_calibration_error, log_loss):
+        tests = [
+            calibration_test(metric, y, q, n_resamples=20, random_state=0, **keywords)
+            for y, q, keywords in (
+                (hit, p, {}),
+                (names, p, {"pos_label": "yes"}),
+                (names, p[:, None], {"pos_label": "yes"}),
+                (names, two, {"pos_label": "yes"}),
+            )
+        ]
+        for test in tests[1:]:
+            assert test[:4] == pytest.approx(tests[0][:4], abs=1e-12)
+
+
+def test_the_seed_decides_and_the_number_of_jobs_does_not():
+    y, P = ref.predictions(4, 90, seed=3)
+
+    def null(**keywords):
+        return calibration_test(
+            ks_calibration_error, y, P, n_resamples=120, labels=range(4), **keywords
+        ).null_distribution.tolist()
+
+    first = null(random_state=0)
+    assert null(random_state=0) == first == null(random_state=0, n_jobs=2)
+    assert null(random_state=1) != first
+
+
+def test_weights_reach_the_metric_and_a_row_of_weight_0_is_absent():
+    y, P = ref.predictions(3, 60, seed=3)
+    w = np.random.default_rng(0).integers(0, 3, 60) * 0.5
+    keywords = {"n_resamples": 30, "random_state": 0, "labels": range(3)}
+    weighted = calibration_test(ks_calibration_error, y, P, sample_weight=w, **keywords)
+    kept = w > 0
+    without = calibration_test(
+        ks_calibration_error, y[kept], P[kept], sample_weight=w[kept], **keywords
+    )
+    assert weighted.null_distribution.tolist() == without.null_distribution.tolist()
+    assert weighted.statistic == ks_calibration_error(y, P, sample_weight=w, labels=range(3))
+
+
+def test_wrong_keywords_are_named_with_the_mend():
+    with pytest.raises(ValueError, match="n_resamples must be a whole number >= 2; got 0"):
+        calibration_test(ks_calibration_error, [0, 1], [0.2, 0.7], n_resamples=0)
+    with pytest.raises(ValueError, match="sample_weight holds fractions, but metric takes no"):
+        calibration_test(accuracy, [0, 1], [[1, 0], [0, 1]], sample_weight=[0.5, 1])
+    with pytest.raises(TypeError, match="metric must be a function"):
+        calibration_test(None, [0, 1], [0.2, 0.7])
+
+
+def test_printed_it_is_one_line_without_the_draws():
+    """A p-value that no draw reached is an inequality, rounded up; the fields are as before."""
+    rng = np.random.default_rng(0)
+    y, P = calibrated(rng, 200, 3)
+    wrong = np.roll(P, 1, axis=1)
+    for n_resamples, least in ((199, "0.005"), (200, "0.005"), (30, "0.033"), (1000, "0.001")):
+        test = calibration_test(
+            ks_calibration_error, y, wrong, n_resamples=n_resamples, random_state=0
+        )
+        assert test.pvalue == 1 / (1 + n_resamples) <= float(least)
+        assert (
+            repr(test)
+            == str(test)
+            == (
+                f"CalibrationTest(statistic={test.statistic:.4g}, pvalue<{least}, "
+                f"mean={test.mean:.4g}, standard_error={test.standard_error:.4g}, "
+                f"n_resamples={n_resamples})"
+            )
+        )
+    fair = calibration_test(ks_calibration_error, y, P, n_resamples=99, random_state=0)
+    assert f"pvalue={fair.pvalue:.4g}," in repr(fair)
+    assert len(fair.null_distribution) == 99
+    assert fair[:4] == (fair.statistic, fair.pvalue, fair.mean, fair.standard_error)
+    assert fair[4] is fair.null_distribution
+
+
+def test_printed_a_value_for_each_of_many_classes_is_one_line():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(9), 60)
+    y = rng.integers(9, size=60)
+    test = calibration_test(
+        static_calibration_error, y, P, average=None, n_resamples=9, labels=range(9), random_state=0
+    )
+    assert test.pvalue.shape == (9,)
+    written = [f"{p:.4g}" if p > 0.1 else "<0.1" for p in test.pvalue]
+    shown = ", ".join([*written[:3], "...", *written[-3:]])
+    assert f", pvalue=[{shown}], " in repr(test)
+    assert "\n" not in repr(test)
+    assert len(repr(test)) < 300
+
+
+def test_a_value_that_is_not_a_number_is_printed_as_such():
+    """A metric that is undefined has no p-value at the floor."""
+    y, P = calibrated(np.random.default_rng(0), 50, 3)
+    test = calibration_test(lambda y, p: np.nan, y, P, n_resamples=9)
+    assert "statistic=nan, " in repr(test)

@@ -1,0 +1,169 @@
+"""The site: every page is reached, every link leads somewhere, all that is public is described."""
+
+import ast
+import importlib
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skcalib
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("*.rst")])
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[^)\s]*)?\)")
+NEEDED = ["sphinx", "myst_parser", "numpydoc", "pydata_sphinx_theme", "sphinx_gallery"]
+NEEDED += ["matplotlib", "latex2mathml"]
+
+
+def entries():
+    """The public names that docs/api.rst lists, in full."""
+    module, names = "", set()
+    for line in (DOCS / "api.rst").read_text().splitlines():
+        if match := re.match(r"\.\. currentmodule:: (\S+)", line):
+            module = match[1]
+        elif match := re.match(r"   ([\w.]+)$", line):
+            names.add(f"{module}.{match[1]}")
+    return names
+
+
+def resolve(name):
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def test_every_page_is_on_the_first_page():
+    """The lists of docs/index.md, which are the site's navigation, name every page once."""
+    index = (DOCS / "index.md").read_text()
+    listed = re.findall(r"^\* \[[^\]]*\]\(([^)#\s]+)\)", index, re.MULTILINE)
+    here = [target for target in listed if not target.startswith("../")]
+    assert sorted(here) == sorted(page.name for page in PAGES if page.name != "index.md")
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.suffix == ".md"], ids=lambda p: p.name)
+def test_relative_links_name_files(page):
+    """A relative link names a file that exists, in docs/ or elsewhere in the repository."""
+    for target in LINK.findall(page.read_text()):
+        assert (DOCS / target).exists(), target
+
+
+def test_api_lists_what_exists():
+    """Each entry of docs/api.rst can be imported."""
+    for name in entries():
+        resolve(name)
+
+
+@pytest.mark.parametrize(
+    "module", ["", ".metrics", ".losses", ".plotting", ".testing", ".extending"]
+)
+def test_api_lists_everything_public(module):
+    """All of `__all__` is in docs/api.rst, under one name or another."""
+    listed = [resolve(name) for name in entries()]
+    package = importlib.import_module(f"skcalib{module}")
+    for name in set(package.__all__) - {"__version__", "SCORERS"}:
+        assert any(getattr(package, name) is thing for thing in listed), name
+
+
+SOURCES = [ROOT / "README.md", *PAGES, *(ROOT / "skcalib").rglob("*.py")]
+SOURCES += [*(ROOT / "benchmarks").rglob("*.md"), *(ROOT / "examples").glob("*.py")]
+FIRST = "Dusenberry Zhang Jerfel Tran"
+SECOND = "Dusenberry Jerfel Nguyen Liu Zhang Tran"
+
+
+def test_references_of_nixon_name_the_version_with_its_authors_and_year():
+    """The first version has five authors and is of 2019, the second has seven and is of 2020."""
+    versions = {("v1", FIRST): "2019", ("v2", SECOND): "2020"}
+    found = set()
+    for path in SOURCES:
+        page = path.read_text()
+        references = re.findall(r"(?s)(Dusenberry.{0,260}?1904\.01685(v?\d?).{0,8})", page)
+        assert len(references) == page.count("Dusenberry"), f"{path}: a version is not named"
+        for text, version in references:
+            names = re.findall(r"Dusenberry|Zhang|Jerfel|Nguyen|Liu|Tran", text)
+            found.add((version, " ".join(names)))
+            year = versions.get((version, " ".join(names)), "no such list of authors")
+            assert re.findall(r"2019|2020", text) == [year], f"{path}: {text}"
+    assert found == set(versions)
+    for path in SOURCES:
+        assert not re.search(r"1904\.01685(?!v[12])", path.read_text()), path
+
+
+def test_pages_that_say_how_many_rows_send_to_the_one_table():
+    """docs/choosing.md has it."""
+    for page in ("README.md", "docs/auto.md", "docs/calibrators.md", "docs/pitfalls.md",
+                 "docs/which.md"):  # fmt: skip
+        assert "choosing.md#how-many-rows" in (ROOT / page).read_text(), page
+
+
+def test_the_table_of_rows_rests_on_the_numbers_of_the_arena():
+    """Each change and share that it gives is one of the arena's, of the calibrator named."""
+    part = (DOCS / "choosing.md").read_text().split("## How many rows")[1].split("## What you")[0]
+    wins = (ROOT / "benchmarks" / "arena" / "report.md").read_text()
+    wins = wins.split("## Log loss against TemperatureScaling: mean change, lower in, report")[1]
+    page = (DOCS / "which.md").read_text()
+    rows = {
+        "AutoCalibrator": ("-3.8 %, 70 %", "-7.8 %, 78 %", "-10.2 %, 99 %"),
+        "EnsembleTemperatureScaling": ("-1.8 %", "-2.4 %", "-1.7 %"),
+        "AutoCalibrator(order_preserving=True)": ("+0.4 %", "-3.2 %", "-2.9 %"),
+    }
+    for name, cells in rows.items():
+        (line,) = re.findall(rf"^\| `{re.escape(name)}` \|(.*)$", wins.split("\n## ")[0], re.M)
+        for cell, expected in zip(line.split("|"), cells, strict=False):
+            assert cell.strip().startswith(expected), (name, line)
+            for number in re.findall(r"[\d.]+", expected):
+                assert number in part
+    for interval in ("(-8.4 to +3.0)", "(-10.6 to -5.3)", "(-15.6 to -5.4)"):
+        assert interval in page
+        for number in re.findall(r"\d+\.\d", interval):
+            assert number in part
+    assert "With K = 2: `PlattScaling`. Log loss -6.4 % (-11.6 to -2.2)" in page
+
+
+def keeps_class(calibrator):
+    """Whether no predicted class of new rows changes, on two kinds of scores."""
+    rng = np.random.default_rng(0)
+    for K in (2, 4):
+        Z = 2 * rng.normal(size=(900, K))
+        y = (0.4 * Z + np.arange(K) + rng.gumbel(size=Z.shape)).argmax(axis=1)
+        P = calibrator.fit(Z[:300], y[:300]).predict_proba(Z[300:])
+        if (P.argmax(axis=1) != Z[300:].argmax(axis=1)).any():
+            return False
+    return True
+
+
+def test_the_table_of_calibrators_says_which_keep_the_predicted_class():
+    """By trying: "always" changes none, "no" changes some, and "always with" a keyword none."""
+    page = (DOCS / "calibrators.md").read_text().split("```python")[0]
+    rows = re.findall(r"^\| \[`(\w+)`\]\(#\w+\) \|.*\| ([^|]*) \|$", page, re.M)
+    assert len(rows) >= 13
+    for name, says in rows:
+        kind = getattr(skcalib, name)
+        assert keeps_class(kind()) == says.startswith("always"), (name, says)
+        for keyword, value in re.findall(r"always with `(\w+)=([^`]*)`", says):
+            assert keeps_class(kind(**{keyword: ast.literal_eval(value)})), (name, keyword)
+
+
+@pytest.mark.skipif(
+    os.environ.get("SKCALIB_BUILD_DOCS") != "1", reason="set SKCALIB_BUILD_DOCS=1: a minute or two"
+)
+@pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in NEEDED),
+    reason='the site needs pip install -e ".[docs]"',
+)
+def test_site_builds_without_a_warning(tmp_path):
+    """The one command builds the site."""
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
+    run = subprocess.run(
+        [*command, "-d", tmp_path / "doctrees", DOCS, tmp_path / "html"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "html" / "index.html").exists()

@@ -1,0 +1,153 @@
+"""The examples run, and the comparison marks and chooses what its own numbers say."""
+
+import re
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+METRICS = ["log loss", "Brier", "ECE, %", "SCE, %", "ACE, %", "KS, %"]
+
+
+@pytest.fixture(scope="module")
+def compare():
+    """The functions of the main example."""
+    return runpy.run_path(str(EXAMPLES / "compare_calibrators.py"), run_name="compare")
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Write arrays to an .npz and return its path."""
+
+    def save(**arrays):
+        path = tmp_path / "predictions.npz"
+        np.savez(path, **arrays)
+        return str(path)
+
+    return save
+
+
+def predictions(n=600, n_classes=3):
+    """Labels and logits three times too large."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(n_classes, size=n)
+    logits = 3 * (rng.normal(size=(n, n_classes)) + 1.5 * np.eye(n_classes)[labels])
+    return labels, logits
+
+
+def tables(printed):
+    """Read the printed tables back: a list of {calibrator: [(number, marked), ...]}."""
+    found = []
+    for line in printed.splitlines():
+        if line.startswith("  calibrator  "):
+            assert re.split(r"\s{2,}", line.strip())[1:] == METRICS
+            found.append({})
+        elif found and len(row := re.findall(r" +([\d.]+|nan|inf)(\*?)", line[22:])) == 6:
+            found[-1][line[2:22].strip()] = [(float(x), bool(m)) for x, m in row]
+    return found
+
+
+def check_table(table, calibrators):
+    assert list(table) == list(calibrators)
+    for column in zip(*table.values(), strict=True):
+        best = min(number for number, _ in column)
+        assert [marked for _, marked in column] == [number == best for number, _ in column]
+
+
+def test_main_job(compare, capsys):
+    """Five badly calibrated models: over- and under-confident, each mended by the KS error."""
+    assert compare["main"]([]) == 0
+    printed = capsys.readouterr().out
+    found = tables(printed)
+    assert len(found) == 5
+    calibrators = ["identity", *compare["CALIBRATORS"]]
+    for table in found:
+        check_table(table, calibrators)
+        for column in ("KS, %", "log loss"):
+            j = METRICS.index(column)
+            assert table["temperature"][j][0] < table["identity"][j][0]
+    assert printed.count(": over-confident") >= 2
+    assert printed.count(": under-confident") >= 1
+    criteria = [title.removesuffix(", %") for title in METRICS]
+    chosen = re.findall(
+        "^  chosen by " + ", by ".join(f"{c}: (.+)" for c in criteria) + "$", printed, re.M
+    )
+    assert len(chosen) == 5
+    assert {name for row in chosen for name in row} <= set(calibrators)
+
+
+def test_a_choice_is_more_than_chance(compare):
+    """The best of those whose interval lies above 0; the identity if there is none."""
+    table = {
+        "rank": [4.0, 1.0, 2.0, 3.0],
+        "low": [0.0, -0.1, 0.1, 0.2],
+    }
+    index = ["identity", "a", "b", "c"]
+    frame = pd.concat({"m": pd.DataFrame(table, index=index)}, axis=1)
+    assert compare["chosen_by"](frame, "m") == "b"
+    frame["m", "low"] = -1.0
+    assert compare["chosen_by"](frame, "m") == "identity"
+
+
+def test_a_file_goes_to_the_command_line(compare, saved, capsys):
+    """With its options; what is wrong with it is one line and code 2."""
+    labels, logits = predictions()
+    options = ["--calibrators", "temperature", "--metrics", "log_loss"]
+    assert compare["main"]([saved(logits=logits, labels=labels), *options]) == 0
+    assert "Calibrate by temperature" in capsys.readouterr().out
+    assert compare["main"]([saved(logits=logits)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pipeline",
+        "calibration_scorer",
+        "plot_reliability",
+        "plot_calibration_map",
+    ],
+)
+def test_short_example_runs(name, capsys):
+    """The shorter examples run without a warning and print their results."""
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    assert capsys.readouterr().out.count("\n") >= 3
+
+
+def test_choice_among_six_calibrators(capsys):
+    """Errors of all six and of none; a star and a conclusion for the choice by each error."""
+    runpy.run_path(str(EXAMPLES / "choose_calibrator.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    six = ["temperature", "vector", "matrix", "spline", "histogram", "isotonic"]
+    blocks = re.findall(
+        r"^ +SCE +ACE +KS\n(.*?)^Conclusion: choose ([^\n]*)\.$", printed, re.M | re.S
+    )
+    assert len(blocks) == 2
+    for rows, conclusion in blocks:
+        table = {row.split()[0]: re.findall(r"(\d+\.\d)( \*)?", row) for row in rows.splitlines()}
+        assert list(table) == ["none", *six]
+        assert all(len(row) == 3 for row in table.values())
+        concluded = []
+        for j, error in enumerate(["SCE", "ACE", "KS"]):
+            (chosen,) = [name for name, row in table.items() if row[j][1]]
+            before, after = table["none"][j][0], table[chosen][j][0]
+            assert float(after) < float(before)  # naive Bayes is badly calibrated
+            concluded.append(f"{chosen} by {error} ({before} becomes {after})")
+        assert conclusion == ", ".join(concluded)
+    assert "the same choice by KS: True" in printed
+
+
+def test_published_table_runs(saved, capsys):
+    """The script behind benchmarks/README.md prints a row for each published one."""
+    labels, logits = predictions()
+    file = saved(logits=logits, labels=labels, split=np.arange(600) % 2)
+    script = runpy.run_path(str(EXAMPLES.parent / "benchmarks" / "published.py"))
+    script["main"]([file, "--no-tuning"])
+    printed = capsys.readouterr().out
+    assert len(re.findall(r"^\| (?:KS|ECE)[^|]*\|(?: \d+\.\d{3} \|){6}$", printed, re.M)) == 4
+    assert re.search(r"^\* T: [23]\.\d+$", printed, re.M)

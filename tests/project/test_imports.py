@@ -1,0 +1,35 @@
+"""Optional packages are imported late; import-linter checks the order of the folders."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import skcalib
+
+ROOT = Path(skcalib.__file__).parent
+LATE_ONLY = {"matplotlib", "torch", "array_api_compat", "polars", "tqdm", "pyarrow"}
+FILES = {str(path.relative_to(ROOT)): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_optional_packages_are_imported_late(file):
+    """Plotting and tensor libraries are loaded only by the function that needs them."""
+    for node in ast.parse(FILES[file].read_text()).body:
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        else:
+            continue
+        assert not {name.split(".")[0] for name in names} & LATE_ONLY
+
+
+def test_importing_the_package_loads_no_optional_package():
+    code = (
+        "import sys, skcalib; print(sorted(set(sys.modules) & {'matplotlib', 'torch', 'polars'}))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

@@ -1,0 +1,571 @@
+"""The solver of temperature, vector and matrix scaling, at sizes and scales that strain it."""
+
+import re
+import tracemalloc
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
+from skcalib._scaling import affine_nll, newton
+from skcalib._scaling.affine import AffineFit, fit_affine
+from skcalib._scaling.affine_nll import AffineNLL, Diagonal, Full, out_of_range_is_found
+from skcalib._scaling.affine_softmax import times_transposed
+from skcalib._scaling.newton import Penalty
+from skcalib._scaling.root import rising_root
+from skcalib._scaling.temperature import find_temperature
+from skcalib._scores.scores import Scores
+
+
+def data(n, K, seed=0, scale=2.0):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, K))
+    y = (1.5 * Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    return scale * Z, y
+
+
+def fit(Z, y, *, full, penalty, about_temperature=False, tol=1e-8, max_iter=100):
+    return fit_affine(
+        Scores(Z, "logits"),
+        y,
+        np.ones(len(y)),
+        full=full,
+        penalty=Penalty(*penalty),
+        about_temperature=about_temperature,
+        tol=tol,
+        max_iter=max_iter,
+    )
+
+
+def largest_gradient(Z, y, fitted, penalty):
+    """Largest entry of the gradient for logits as given, with W's own penalty (not T's)."""
+    n, K = Z.shape
+    full = fitted.coef.ndim == 2
+    W = fitted.coef if full else np.diag(fitted.coef)
+    G = (np.exp(log_softmax(Z @ W.T + fitted.intercept, axis=1)) - np.eye(K)[y]) / n
+    diagonal, off, mu = penalty
+    assert diagonal == 0
+    gW = G.T @ Z + 2 * off * (W - np.diag(np.diag(W)))
+    gb = G.sum(axis=0) + 2 * mu * fitted.intercept
+    return max(np.abs(gW if full else np.diag(gW)).max(), np.abs(gb).max())
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
+def test_any_scale_of_logits_converges_in_a_few_steps(full, factor):
+    """Logits far from order 1 reach a gradient of 1e-8 as given, and the same probabilities."""
+    Z, y = data(600, 5)
+    penalty = (0.0, 0.0, 0.0)
+    fitted = fit(factor * Z, y, full=full, penalty=penalty)
+    assert fitted.n_iter < 15
+    # A full W whose columns sum to 1 drowns differences of 1e-6 in doubles; b and c stay clear.
+    drowned = full and factor == 1e6
+    assert largest_gradient(factor * Z, y, fitted, penalty) < (1e-4 if drowned else 2e-8)
+    plain = fit(Z, y, full=full, penalty=penalty)
+    W = fitted.coef if full else np.diag(fitted.coef)
+    V = plain.coef if full else np.diag(plain.coef)
+    np.testing.assert_allclose(
+        np.exp(log_softmax(factor * Z @ W.T + fitted.intercept, axis=1)),
+        np.exp(log_softmax(Z @ V.T + plain.intercept, axis=1)),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
+def test_odir_reaches_1e_8_at_any_scale_of_logits(factor):
+    Z, y = data(600, 5)
+    penalty = (0.0, 20 / 600, 5 / 600)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = fit(factor * Z, y, full=True, penalty=penalty)
+    assert largest_gradient(factor * Z, y, fitted, penalty) < 2e-8
+
+
+def count_products(monkeypatch, taken):
+    """Note each product with the Hessian in a list."""
+    at = AffineNLL.hessian_at
+
+    def hessian_at(nll, theta):
+        product = at(nll, theta)
+        return lambda V: (taken.append("product"), product(V))[1]
+
+    monkeypatch.setattr(AffineNLL, "hessian_at", hessian_at)
+
+
+@pytest.mark.parametrize(("off", "products"), [(1e-4, 45), (0.05, 25), (10.0, 20)])
+def test_the_preconditioner_by_factors_serves_any_strength_of_penalty(monkeypatch, off, products):
+    """More parameters than one matrix holds: cheap with the off-diagonal free, or held fast."""
+    monkeypatch.setattr(newton, "LARGEST_PAIRS", 0)
+    taken = []
+    count_products(monkeypatch, taken)
+    Z, y = data(1200, 30)
+    penalty = (0.0, off, 0.01)
+    assert newton.LARGEST_EXACT < 31 * 30
+    fitted = fit(Z, y, full=True, penalty=penalty)
+    assert fitted.n_iter < 15
+    assert len(taken) < products
+    assert largest_gradient(Z, y, fitted, penalty) < 1.5e-8
+
+
+@pytest.mark.parametrize(("off", "share"), [(1e-4, 1.2), (0.05, 1.2), (10.0, 1.0)])
+def test_quick_steps_first_are_fewer_passes_or_few_more(monkeypatch, off, share):
+    """Each takes one gradient and no product; both ways lead to one optimum."""
+    taken = []
+    count_products(monkeypatch, taken)
+    whole = AffineNLL.value_and_gradient
+    monkeypatch.setattr(
+        AffineNLL,
+        "value_and_gradient",
+        lambda nll, theta: (taken.append("gradient"), whole(nll, theta))[1],
+    )
+    Z, y = data(1200, 30)
+    keywords = {"full": True, "penalty": (0.0, off, 0.01)}
+    quick = fit(Z, y, **keywords)
+    passes = len(taken)
+    monkeypatch.setattr(newton, "LARGEST_PAIRS", 0)
+    slow = fit(Z, y, **keywords)
+    assert passes < share * (len(taken) - passes)
+    np.testing.assert_allclose(quick.coef, slow.coef, atol=2e-6)
+    np.testing.assert_allclose(quick.intercept, slow.intercept, atol=2e-6)
+
+
+def test_both_preconditioners_of_a_matrix_lead_to_one_optimum(monkeypatch):
+    Z, y = data(500, 6)
+    penalty = (0.0, 0.01, 0.01)
+    exact = fit(Z, y, full=True, penalty=penalty, tol=1e-10)
+    monkeypatch.setattr(newton, "LARGEST_EXACT", 1)
+    by_factors = fit(Z, y, full=True, penalty=penalty, tol=1e-10)
+    np.testing.assert_allclose(by_factors.coef, exact.coef, atol=1e-7)
+    np.testing.assert_allclose(by_factors.intercept, exact.intercept, atol=1e-7)
+
+
+@pytest.mark.parametrize("factor", [0, 2048])
+def test_vector_scaling_of_many_classes_by_blocks_and_by_a_factor(monkeypatch, factor):
+    """Both preconditioners for many classes reach the optimum, whichever the fit settles on."""
+    monkeypatch.setattr(newton, "LARGEST_FACTOR", factor)
+    Z, y = data(4000, 150)
+    assert newton.LARGEST_EXACT < 300
+    fitted = fit(Z, y, full=False, penalty=(0.0, 0.0, 0.0))
+    assert largest_gradient(Z, y, fitted, (0.0, 0.0, 0.0)) < 1.5e-8
+
+
+def test_a_class_that_never_occurs_is_fitted():
+    Z, y = data(500, 4)
+    keep = y != 2
+    fitted = fit(Z[keep], y[keep], full=False, penalty=(0.0, 0.0, 0.01))
+    assert np.isfinite(fitted.coef).all()
+    Q = np.exp(log_softmax(Z * fitted.coef + fitted.intercept, axis=1))
+    assert Q[:, 2].mean() < 0.2 * Q[:, [0, 1, 3]].mean()
+
+
+def test_steps_that_run_out_are_a_warning():
+    Z, y = data(500, 4)
+    with pytest.warns(ConvergenceWarning, match="1 of at most 1"):
+        fit(Z, y, full=True, penalty=(0.0, 0.0, 0.0), max_iter=1)
+
+
+def test_a_start_where_all_rows_are_certain_still_finds_the_temperature():
+    """A margin of 1 in every row and a share p of wrong ones: 1 / T = logit(1 - p)."""
+    Z = np.tile([1.0, 0.0], (1000, 1))
+    y, w = np.zeros(1000, dtype=np.intp), np.ones(1000)
+    y[0], w[0] = 1, 999e-6
+    odds = w[1:].sum() / w[0]
+    found = find_temperature(Scores(Z, "logits"), y, w)
+    assert found.bound == ""
+    assert found.value == pytest.approx(1 / np.log(odds), rel=1e-8)
+
+
+@pytest.mark.parametrize(("wide", "narrow"), [(0.70, 0.30), (0.75, 0.25)])
+def test_of_two_close_minima_of_the_brier_score_the_lower_wins(wide, narrow):
+    """Rows of margin 1, three of ten wrong, and rows of margin 1e-4, one of a hundred wrong.
+
+    A scale that serves the one kind takes the other for certain or for a coin: two minima, each
+    at ``1 / T = logit(1 - p) / margin``, of nearly the same height.
+    """
+    n = 2000
+    margin = np.repeat([1.0, 1e-4], [round(wide * n), round(narrow * n)])
+    Z = np.column_stack([margin, np.zeros(n)])
+    y = np.zeros(n, dtype=np.intp)
+    y[: round(0.3 * wide * n)] = 1
+    y[n - round(0.01 * narrow * n) :] = 1
+
+    def brier(T):
+        Q = np.exp(log_softmax(Z / T, axis=1))
+        return 2 * np.mean((Q[:, 1] - y) ** 2)
+
+    found = find_temperature(Scores(Z, "logits"), y, np.ones(n), "brier").value
+    of_wide, of_narrow = 1 / np.log(7 / 3), 1e-4 / np.log(99)
+    assert abs(brier(of_wide) - brier(of_narrow)) < 0.05
+    expected = min(of_wide, of_narrow, key=brier)
+    assert found == pytest.approx(expected, rel=1e-3)
+    assert brier(found) <= brier(expected) + 1e-12
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_tolerance_below_rounding_ends_at_the_optimum_with_a_warning(full):
+    """No step makes the gradient smaller any more: the fit stops there, not at `max_iter`."""
+    Z, y = data(300, 4)
+    penalty = (0.0, 0.0, 0.0)
+    with pytest.warns(ConvergenceWarning, match="did not converge in .* of at most 100"):
+        fitted = fit(Z, y, full=full, penalty=penalty, tol=1e-18)
+    assert fitted.n_iter < 20
+    assert largest_gradient(Z, y, fitted, penalty) < 1e-13
+
+
+def test_steps_solved_but_roughly_lead_to_the_same_optimum(monkeypatch):
+    """Two products with the Hessian for each step: more steps, and the gradient asked for."""
+    Z, y = data(600, 20)
+    penalty = (0.0, 0.0, 0.0)
+    assert newton.LARGEST_EXACT < 21 * 20
+    by_many = fit(Z, y, full=True, penalty=penalty)
+    monkeypatch.setattr(newton, "MAX_PRODUCTS", 2)
+    by_few = fit(Z, y, full=True, penalty=penalty)
+    assert by_few.n_iter > by_many.n_iter
+    assert largest_gradient(Z, y, by_few, penalty) < 1.5e-8
+
+
+@pytest.mark.parametrize("penalty", [(0.0, 0.0, 0.0), (0.0, 0.01, 0.01)])
+def test_directions_in_float32_reach_a_gradient_of_1e_9(monkeypatch, penalty):
+    """The objective and its gradient are exact, so each step mends what the last one lacked."""
+    types = set()
+    count_types(monkeypatch, types)
+    Z, y = data(1500, 20)
+    fitted = fit(Z, y, full=True, penalty=penalty, tol=1e-9)
+    assert types == {np.dtype(np.float32)}
+    assert largest_gradient(Z, y, fitted, penalty) < 1.5e-9
+
+
+def count_types(monkeypatch, types):
+    """Note the type of what is multiplied by the Hessian."""
+    at = AffineNLL.hessian_at
+
+    def hessian_at(nll, theta):
+        types.add(theta.dtype)
+        return at(nll, theta)
+
+    monkeypatch.setattr(AffineNLL, "hessian_at", hessian_at)
+
+
+def test_what_float32_cannot_solve_is_solved_in_float64(monkeypatch):
+    """Logits of 2e6, which differ by 1."""
+    types = set()
+    count_types(monkeypatch, types)
+    Z, y = data(1500, 20)
+    penalty = (0.0, 1e-4, 0.01)
+    fitted = fit(2e6 + Z, y, full=True, penalty=penalty, tol=1e-5)
+    assert types == {np.dtype(np.float32), np.dtype(np.float64)}
+    types.clear()
+    monkeypatch.setattr(newton, "LARGEST_SCALE", 1.0)
+    expected = fit(2e6 + Z, y, full=True, penalty=penalty, tol=1e-5)
+    assert types == {np.dtype(np.float64)}
+    np.testing.assert_allclose(fitted.coef, expected.coef, atol=1e-6)
+
+
+def test_float32_is_not_tried_on_logits_whose_squares_it_has_not(monkeypatch):
+    types = set()
+    count_types(monkeypatch, types)
+    Z, y = data(1500, 20)
+    tiny = fit(1e-25 * Z, y, full=True, penalty=(0.0, 1e-52, 0.01), tol=1e-6)
+    assert types == {np.dtype(np.float64)}
+    plain = fit(Z, y, full=True, penalty=(0.0, 0.01, 0.01), tol=1e-6)
+    np.testing.assert_allclose(1e-25 * tiny.coef, plain.coef, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow
+@pytest.mark.parametrize("penalty", [None, "structured"])
+@pytest.mark.parametrize("scale", [1e-300, 1e-25, 1e-16, 1e-12, 1e25])
+def test_a_matrix_of_logits_of_any_scale_beside_minus_infinity_is_finite(scale, penalty):
+    """What leaves the range of float32 is found: no NaN, and no warning of NumPy's."""
+    K = 16
+    for n, seed in [(n, seed) for n in (2, 3, 5, 16) for seed in range(5)]:
+        rng = np.random.default_rng(seed)
+        Z = scale * rng.normal(size=(n, K))
+        Z[rng.random(Z.shape) < 0.2] = -np.inf
+        Z[:, 0] = scale  # a row of nothing but -inf is refused
+        y = rng.integers(3, size=n)
+        y[0] = K - 1
+        fitted = MatrixScaling(penalty=penalty, classes=range(K)).fit(Z, y)
+        Q = fitted.predict_proba(Z)
+        assert np.isfinite(fitted.coef_).all()
+        assert np.isfinite(fitted.intercept_).all()
+        np.testing.assert_allclose(Q.sum(axis=1), 1.0, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("objective", ["nll", "brier"])
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e-80])
+def test_a_temperature_of_tiny_logits_beside_minus_infinity_is_a_number(objective, scale):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        Z = scale * rng.normal(size=(2 + seed % 5, 4))
+        Z[:, seed % 2] = -np.inf
+        y = rng.integers(2, 4, size=len(Z))
+        fitted = TemperatureScaling(objective=objective, classes=range(4)).fit(Z, y)
+        assert 0.0 < fitted.temperature_ < np.inf
+        assert np.isfinite(fitted.predict_proba(Z)).all()
+
+
+@pytest.mark.parametrize("pattern", [Diagonal(), Full()])
+def test_the_reach_of_an_affine_map_is_the_least_that_none_exceeds(pattern):
+    rng = np.random.default_rng(0)
+    theta = pattern.identity(6) + rng.normal(size=pattern.identity(6).shape)
+    theta[-1] = 0.5
+    W = theta[:-1].T if theta.shape[0] > 2 else np.diag(theta[0])
+    Z = 3.0 * np.sign(W)
+    Z[Z == 0.0] = 1.0
+    nll = AffineNLL(Scores(Z, "logits", reach=3.0), np.arange(6), np.ones(6), pattern)
+    assert nll.reach(theta) == pytest.approx(np.abs(pattern.apply(Z, theta)).max(), rel=1e-12)
+
+
+def test_what_leaves_the_range_in_a_thread_is_no_warning_either():
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(50_000, 16)), rng.integers(16, size=50_000)
+    nll = AffineNLL(Scores(Z, "logits"), y, np.ones(y.size), Full())
+    theta = 1e308 * (2 * np.eye(17, 16) - 1)
+    with joblib.parallel_config(backend="threading", n_jobs=2), out_of_range_is_found():
+        value, _ = nll.value_and_gradient(theta)
+    assert not np.isfinite(value)
+
+
+def test_a_curvature_lost_in_rounding_is_a_warning_and_no_wrong_map():
+    """Scores that differ by 1e-8 need a W so large that its off-diagonal is penalised to 0.
+
+    The penalty's curvature is then so far above the loss's that rounding turns the sign of the
+    curvature along some directions.
+    """
+    Z, y = data(100, 5, scale=1.0)
+    dirichlet = DirichletCalibrator(reg_lambda=1e-8, reg_mu=0.0, input="logits")
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        found = dirichlet.fit(1e-8 * Z, y).predict_proba(1e-8 * Z)
+    centred = Z - Z.mean(axis=1, keepdims=True)
+    expected = VectorScaling(penalty=None, input="logits").fit(centred, y).predict_proba(centred)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+# ------------------------------------------------------------------------- passes over the data
+
+
+class CountedScores(Scores):
+    """Scores that count the rows read."""
+
+    rows_read = 0
+
+    def logits(self, rows):
+        block = super().logits(rows)
+        self.rows_read += len(block)
+        return block
+
+
+def strained(kind, n, K):
+    """Logits and labels: as usual, of a far scale, with monstrous entries, all but separated."""
+    rng = np.random.default_rng(K)
+    if kind == "heavy tails":
+        Z = rng.standard_t(1.2, size=(n, K))
+        return Z, (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    if kind == "nearly separable":
+        Z = rng.normal(size=(n, K))
+        y = Z.argmax(axis=1)
+        y[:: n // 6] = (y[:: n // 6] + 1) % K
+        return Z, y
+    return data(n, K, scale={"usual": 2.0, "tiny": 1e-4, "huge": 1e4}[kind])
+
+
+KINDS = ["usual", "tiny", "huge", "heavy tails", "nearly separable"]
+
+
+@pytest.mark.parametrize("K", [2, 10, 100])
+@pytest.mark.parametrize("kind", KINDS)
+def test_temperature_by_nll_takes_at_most_eight_passes_over_all_rows(monkeypatch, K, kind):
+    """The pass for the rows' maxima counts; a sample has found the neighbourhood before."""
+    monkeypatch.setattr("skcalib._scaling.scale_losses.KEPT", 0)
+    Z, y = strained(kind, 9000, K)
+    scores = CountedScores(Z, "logits")
+    found = find_temperature(scores, y, np.ones(len(y)))
+    assert found.bound == ""
+    assert 2 <= scores.rows_read / len(y) <= 8
+
+
+@pytest.mark.parametrize("K", [2, 10, 100])
+@pytest.mark.parametrize("kind", KINDS[:-1])
+def test_temperature_by_brier_takes_a_few_passes_for_each_low_of_the_sample(monkeypatch, K, kind):
+    """The Brier score may have several minima: each is refined on all rows, in 3 passes or 4."""
+    monkeypatch.setattr("skcalib._scaling.scale_losses.KEPT", 0)
+    Z, y = strained(kind, 9000, K)
+    scores = CountedScores(Z, "logits")
+    find_temperature(scores, y, np.ones(len(y)), "brier")
+    assert 2 <= scores.rows_read / len(y) <= 20
+
+
+def of_noisy_classes(n, K):
+    """Peaked logits of a class that is the label in three rows of four; uneven columns."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, K, n)
+    Z = rng.normal(size=(n, K))
+    Z[np.arange(n), np.where(rng.random(n) < 0.24, rng.integers(0, K, n), y)] += 6
+    return Z * np.exp(0.1 * rng.normal(size=K)) + 0.3 * rng.normal(size=K), y
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-3, 1e3, "columns"])
+@pytest.mark.parametrize("penalty", [None, "structured"])
+def test_vector_scaling_of_many_classes_takes_at_most_forty_passes(monkeypatch, factor, penalty):
+    """To a gradient of 1e-6, at 25 rows a class, whatever the scale of all logits or of each."""
+    taken = []
+    count_products(monkeypatch, taken)
+    for name in ("value_and_gradient", "hessian_of_pairs", "hessian_by_class"):
+        method = getattr(AffineNLL, name)
+        monkeypatch.setattr(
+            AffineNLL,
+            name,
+            lambda *args, method=method, name=name: (taken.append(name), method(*args))[1],
+        )
+    Z, y = of_noisy_classes(7500, 300)
+    Z *= 10 ** np.random.default_rng(1).uniform(-1, 1, 300) if factor == "columns" else factor
+    fitted = VectorScaling(penalty=penalty, tol=1e-6).fit(Z, y)
+    assert len(taken) <= (40 if penalty is None else 20)
+    if penalty is None:
+        result = AffineFit(fitted.coef_, fitted.intercept_, fitted.n_iter_)
+        assert largest_gradient(Z, y, result, (0.0, 0.0, 0.0)) < 1.1e-6
+
+
+@pytest.mark.parametrize("K", [2, 3, 7, 33, 100])
+@pytest.mark.parametrize("factor", [1.0, 1e12])
+def test_a_row_of_a_product_does_not_depend_on_its_neighbours(K, factor):
+    """Terms of 1e12 that cancel would show another order of summation in the fourth digit."""
+    rng = np.random.default_rng(K)
+    Z, W = np.log(rng.dirichlet(np.ones(K), size=70)), factor * rng.normal(size=(K, K))
+    batch = times_transposed(Z, W)
+    np.testing.assert_allclose(batch, Z @ W.T, rtol=0, atol=1e-13 * factor * K)
+    atol = 1e-12 if factor == 1.0 else 0.0
+    for i in (0, 1, 31, 32, 68, 69):
+        np.testing.assert_allclose(
+            times_transposed(Z[i : i + 1], W)[0], batch[i], rtol=0, atol=atol
+        )
+
+
+# ---------------------------------------------------------------------------- roots
+
+
+@pytest.mark.parametrize("start", [-4.0, 0.0, 0.3, 5.0])
+@pytest.mark.parametrize(
+    ("rising", "root"),
+    [
+        (lambda t: (t - 0.3, 1.0), 0.3),
+        (lambda t: (np.expm1(3 * t), 3 * np.exp(3 * t)), 0.0),
+        (lambda t: (np.cbrt(t), 0.0), 0.0),  # a slope that is not known
+        (lambda t: (np.arctan(50 * (t - 1)), 50 / (1 + 2500 * (t - 1) ** 2)), 1.0),
+        (lambda t: (1e-16 * np.sign(t - 1), 1e-12), 1.0),  # plateaus of rounding
+        (lambda t: (t - 0.3, np.inf), 0.3),  # a rise that has overflown
+    ],
+)
+def test_a_root_is_found_from_anywhere_in_its_range(rising, root, start):
+    evaluations = 0
+
+    def counted(t):
+        nonlocal evaluations
+        evaluations += 1
+        return rising(t)
+
+    found, end = rising_root(counted, start, -5.0, 6.0)
+    assert evaluations < 100
+    assert end == ""
+    assert found == pytest.approx(root, abs=1e-9)
+
+
+@pytest.mark.parametrize(("root", "end", "name"), [(-9.0, -5.0, "low"), (9.0, 6.0, "high")])
+def test_a_root_beyond_the_range_is_its_end(root, end, name):
+    assert rising_root(lambda t: (t - root, 1.0), 0.5, -5.0, 6.0) == (end, name)
+
+
+# ---------------------------------------------------------------------------- threads and memory
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [
+        TemperatureScaling(),
+        TemperatureScaling(objective="brier"),
+        TemperatureScaling(objective="soft_binned"),
+        VectorScaling(penalty=None),
+        VectorScaling(),
+        MatrixScaling(),
+    ],
+)
+def test_the_number_of_threads_does_not_show_in_a_single_bit(calibrator):
+    Z, y = data(6000, 150)
+    fits = []
+    for n_jobs in (1, 3):
+        with joblib.parallel_config("threading", n_jobs=n_jobs):
+            fits.append(vars(clone(calibrator).fit(Z, y)))
+    assert len(fits[0]) > len(vars(calibrator))
+    for name in {"temperature_", "coef_", "intercept_"} & set(fits[0]):
+        np.testing.assert_array_equal(fits[0][name], fits[1][name])
+
+
+@pytest.mark.parametrize(
+    "calibrator", [TemperatureScaling(), TemperatureScaling(objective="brier"), VectorScaling()]
+)
+def test_a_memory_map_is_never_read_as_a_whole(tmp_path, calibrator):
+    Z, y = data(20000, 200)
+    mapped = np.memmap(tmp_path / "logits", dtype=np.float64, mode="w+", shape=Z.shape)
+    mapped[:] = Z
+    del Z
+    tracemalloc.start()
+    try:
+        calibrator.fit(mapped, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < mapped.nbytes / 2
+
+
+@pytest.mark.parametrize("penalty", ["structured", "odir"])
+@pytest.mark.parametrize("K", [400, 900])
+@pytest.mark.filterwarnings("ignore:The fit of softmax")
+def test_a_large_matrix_takes_three_arrays_of_its_parameters_and_blocks(penalty, K):
+    """Of blocks of 2 MiB there are three at a time: logits, probabilities, a piece of a product."""
+    Z, y = data(700, K)
+    tracemalloc.start()
+    try:
+        MatrixScaling(penalty=penalty, max_iter=3).fit(Z, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    kept = 8 * Z.size + 4 * Z.size if Z.size <= affine_nll.KEPT else 0
+    assert peak < 3.05 * 8 * K * (K + 1) + kept + 3.5 * affine_nll.TALL_BLOCK_BYTES
+
+
+# -------------------------------------------------------------------------------------- progress
+
+
+@pytest.mark.parametrize("calibrator", [VectorScaling, MatrixScaling, DirichletCalibrator])
+def test_verbose_prints_a_line_for_each_step(capsys, calibrator):
+    Z, y = data(300, 4)
+    fitted = calibrator(verbose=1).fit(Z, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == fitted.n_iter_ + 1
+    pattern = r"Step (\d+): objective (\S+), largest gradient (\S+), \d+ products, \S+ s"
+    found = [re.fullmatch(pattern, line).groups() for line in lines]
+    assert [int(step) for step, _, _ in found] == list(range(len(lines)))
+    objective = [float(value) for _, value, _ in found]
+    assert objective == sorted(objective, reverse=True)
+    assert float(found[-1][2]) <= 1e-6
+    calibrator().fit(Z, y)
+    assert capsys.readouterr().out == ""
+
+
+def test_classes_without_rows_are_separated_whichever_steps_go_first():
+    """Without a penalty quick steps lead where no step helps; the fit begins anew, and says why."""
+    rng = np.random.default_rng(12)
+    Z = 2 * rng.normal(size=(100, 20))
+    y = np.zeros(100, dtype=int)
+    y[[10, 30, 50, 70]] = 1, 3, 8, 15
+    calibrator = MatrixScaling(penalty=None, classes=np.arange(20))
+    with pytest.warns(ConvergenceWarning, match="separate the classes"):
+        P = calibrator.fit(Z, y).predict_proba(Z)
+    assert -np.log(P[np.arange(100), y]).mean() < 1e-5

@@ -1,0 +1,114 @@
+"""Losses of scaled logits: values and derivatives against the formula written out."""
+
+import numpy as np
+import pytest
+
+from skcalib._scaling import scale_losses as objectives
+from skcalib._scaling.scale_losses import TopShifted, brier_of_scale, brier_value, nll_of_scale
+from skcalib._scores.scores import Scores
+
+
+def data(n=40, K=4, seed=0):
+    """Logits with ties, a missing class and uneven weights."""
+    rng = np.random.default_rng(seed)
+    Z = 3 * rng.normal(size=(n, K))
+    Z[:3] = np.round(Z[:3])
+    Z[3, 1] = Z[3, 0] = Z[3].max()
+    return Z, rng.integers(0, K - 1, n), rng.uniform(0.2, 3, n)
+
+
+def loss(L, code, w, row_loss):
+    """Weighted mean of a loss of each row's probabilities, row by row."""
+    total = 0.0
+    for i, row in enumerate(L):
+        q = [np.exp(z - row.max()) for z in row]
+        total += w[i] * row_loss(np.array(q) / sum(q), code[i])
+    return total / w.sum()
+
+
+def row_nll(q, k):
+    return -np.log(q[k])
+
+
+def row_brier(q, k):
+    return sum((q[j] - (j == k)) ** 2 for j in range(len(q)))
+
+
+@pytest.mark.parametrize(
+    ("of_scale", "row_loss"), [(nll_of_scale, row_nll), (brier_of_scale, row_brier)]
+)
+@pytest.mark.parametrize("beta", [0.02, 0.4, 1.0, 3.0])
+def test_loss_of_a_scale_and_its_two_derivatives(of_scale, row_loss, beta):
+    Z, code, w = data()
+    shifted = TopShifted(Scores(Z, "logits"), code, w)
+    found = of_scale(shifted, beta)
+    assert found.value == pytest.approx(loss(beta * Z, code, w, row_loss), rel=1e-12)
+    h = 1e-5 * beta
+    up, down = of_scale(shifted, beta + h), of_scale(shifted, beta - h)
+    assert found.first == pytest.approx((up.value - down.value) / (2 * h), rel=1e-6, abs=1e-9)
+    assert found.second == pytest.approx((up.first - down.first) / (2 * h), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("beta", [0.02, 0.4, 1.0, 3.0, 300.0])
+def test_the_brier_score_alone_is_the_same(beta):
+    Z, code, w = data()
+    shifted = TopShifted(Scores(Z, "logits"), code, w)
+    assert brier_value(shifted, beta) == pytest.approx(
+        loss(beta * Z, code, w, row_brier), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("of_scale", [nll_of_scale, brier_of_scale])
+def test_the_blocks_do_not_show_in_the_sums(of_scale, monkeypatch):
+    Z, code, w = data()
+    whole = of_scale(TopShifted(Scores(Z, "logits"), code, w), 0.7)
+    monkeypatch.setattr(
+        objectives, "row_blocks", lambda n, K: [slice(i, i + 7) for i in range(0, n, 7)]
+    )
+    in_pieces = of_scale(TopShifted(Scores(Z, "logits"), code, w), 0.7)
+    np.testing.assert_allclose(in_pieces, whole, rtol=1e-13)
+
+
+@pytest.mark.parametrize("of_scale", [nll_of_scale, brier_of_scale])
+def test_a_weight_of_two_is_two_rows(of_scale):
+    Z, code, _ = data()
+    w = np.random.default_rng(1).integers(1, 4, len(code))
+    weighted = of_scale(TopShifted(Scores(Z, "logits"), code, w.astype(float)), 0.7)
+    repeated = of_scale(
+        TopShifted(Scores(np.repeat(Z, w, axis=0), "logits"), np.repeat(code, w), np.ones(w.sum())),
+        0.7,
+    )
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-12)
+
+
+def test_deficit_and_spread_are_the_slopes_of_the_nll_at_its_ends():
+    """At scale 0 the NLL falls by spread - deficit; far out it rises by the deficit."""
+    Z, code, w = data()
+    shifted = TopShifted(Scores(Z, "logits"), code, w)
+    assert nll_of_scale(shifted, 0.0).first == pytest.approx(shifted.deficit - shifted.spread)
+    alone = np.sort(Z, axis=1)
+    clear = alone[:, -1] > alone[:, -2]
+    shifted = TopShifted(Scores(Z[clear], "logits"), code[clear], w[clear])
+    assert nll_of_scale(shifted, 1e6).first == pytest.approx(shifted.deficit)
+
+
+def test_the_deficit_is_exactly_0_when_every_true_class_is_on_top():
+    Z = np.array([[0.1, 0.3, 0.3], [1e6, 0.0, -np.inf]])
+    assert TopShifted(Scores(Z, "logits"), np.array([2, 0]), np.ones(2)).deficit == 0.0
+
+
+@pytest.mark.parametrize(("n", "expected"), [(9, 9), (10, 5), (14, 7), (25, 5)])
+def test_thinned_rows_are_evenly_spaced(n, expected):
+    Z, code, w = data(n)
+    few = TopShifted(Scores(Z, "logits"), code, w).thinned(5)
+    step = n // 5 if n >= 10 else 1
+    assert few.true.size == expected
+    np.testing.assert_array_equal(few.scores.array, Z[::step])
+    np.testing.assert_allclose(few.share, w[::step] / w[::step].sum())
+
+
+def test_logits_whose_squares_overflow_are_refused_by_their_row():
+    Z, code, w = data()
+    Z[7] *= 1e200
+    with pytest.raises(ValueError, match="X: the logits of row 7 lie so far apart .* divide all"):
+        TopShifted(Scores(Z, "logits"), code, w)

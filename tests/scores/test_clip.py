@@ -1,0 +1,321 @@
+"""What 0 counts as where a logarithm is taken: half of what calibration rows can tell from it."""
+
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_softmax, logit, softmax
+from sklearn.base import clone
+
+from skcalib import (
+    AutoCalibrator,
+    BetaCalibrator,
+    DirichletCalibrator,
+    EnsembleTemperatureScaling,
+    IsotonicCalibrator,
+    MatrixScaling,
+    PlattScaling,
+    TemperatureScaling,
+    VectorScaling,
+    from_dict,
+    to_dict,
+)
+from skcalib._scores.clip import LEAST_CLIP, find_clip
+from skcalib._scores.scores import LogProba, Scores
+from skcalib._scores.softmax import CLIP
+
+TAKE_LOGS = [
+    TemperatureScaling(),
+    EnsembleTemperatureScaling(),
+    VectorScaling(tol=1e-9),
+    MatrixScaling(tol=1e-9),
+    DirichletCalibrator(tol=1e-9),
+    PlattScaling(),
+    BetaCalibrator(),
+    AutoCalibrator(tol=1e-6),
+]
+each = pytest.mark.parametrize("calibrator", TAKE_LOGS, ids=lambda c: type(c).__name__)
+
+
+def multiples(n=1500, seed=0):
+    """Confidences in multiples of 5 %, 0 and 1 among them, that say far too much; and hits."""
+    rng = np.random.default_rng(seed)
+    p = rng.integers(0, 21, size=n) / 20
+    truth = expit(0.4 * logit(np.clip(p, 0.15, 0.85)))
+    return p, (rng.random(n) < truth).astype(int)
+
+
+def votes(n=1200, n_classes=4, n_trees=20, seed=0):
+    """Shares of the trees of a forest: exact zeros, also of the true class."""
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.full(n_classes, 0.5), size=n)
+    P = rng.multinomial(n_trees, truth) / n_trees
+    y = (truth.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    return P, y
+
+
+def reference(P, w):
+    """The clip of each column, entry by entry."""
+    n_classes, found = P.shape[1], []
+    for k in range(n_classes):
+        columns = [k] if n_classes == 2 else range(n_classes)
+        smallest, any_zero = np.inf, False
+        for row in P:
+            for j in columns:
+                any_zero |= row[j] == 0
+                if 0 < row[j] < smallest:
+                    smallest = row[j]
+        most = 1 / (2 * n_classes)
+        if not any_zero:
+            most = min(most, 1 / (2 * w.sum()))
+        found.append(max(min(smallest / 2, most), float(np.finfo(np.float32).tiny)))
+    return found
+
+
+def loss(calibrator, X, y):
+    return -np.log(calibrator.predict_proba(X)[np.arange(len(y)), y]).mean()
+
+
+# ------------------------------------------------------------------ the rule
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize(("n", "n_classes"), [(1, 2), (400, 2), (400, 3), (5, 30), (300, 40)])
+def test_the_clip_is_half_the_smallest_probability(n, n_classes, zeros, dtype):
+    rng = np.random.default_rng(n + n_classes)
+    P = rng.dirichlet(np.full(n_classes, 0.5), size=n)
+    if zeros:
+        P[P < 0.02] = 0
+        P /= P.sum(axis=1, keepdims=True)
+    P, w = P.astype(dtype), rng.integers(1, 4, size=n).astype(float)
+    clip = find_clip(Scores(P, "proba"), w)
+    assert np.shape(clip) == ((2,) if n_classes == 2 else ())
+    assert_allclose(np.broadcast_to(clip, n_classes), reference(P, w), rtol=1e-15)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_clip_of_many_blocks_is_that_of_all_rows(n_classes):
+    P = np.full((300_000, n_classes), 1 / n_classes)
+    P[200_000, :2] = 1e-9, 2 / n_classes - 1e-9
+    P[-1, :2] = 0, 2 / n_classes
+    clip = find_clip(Scores(P, "proba"), np.ones(len(P)))
+    assert_allclose(np.broadcast_to(clip, n_classes)[0], 5e-10)
+
+
+def test_probabilities_below_the_range_of_float32_are_no_resolution():
+    P = np.array([[1e-300, 0.5, 0.5], [0.0, 1.0, 0.0]])
+    assert find_clip(Scores(P, "proba"), np.ones(2)) == LEAST_CLIP
+    assert pytest.approx(1.1754944e-38) == LEAST_CLIP
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_zeros_of_either_sign_are_above_no_number(n_classes, dtype):
+    P = np.zeros((4, n_classes), dtype=dtype)
+    P[:, 0], P[1:, -1] = 1, -0.0
+    clip = find_clip(Scores(P, "proba"), np.ones(4))
+    assert np.broadcast_to(clip, n_classes)[1] == 1 / (2 * n_classes)
+    P[2, :2] = 0.75, 0.25
+    clip = find_clip(Scores(P, "proba"), np.ones(4))
+    assert np.broadcast_to(clip, n_classes)[1] == 0.125
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_rounding_leaves_of_1_counts_as_0(dtype):
+    """Ten weights of .1 add up to 1 - 1.1e-16, which says nothing of a probability of 1e-16."""
+    p = np.array([0.0, 0.05, 0.5, 0.9, 1.0], dtype=dtype)
+    p[-1] -= np.finfo(dtype).eps / 2
+    assert p[-1] < 1
+    clip = find_clip(Scores(np.column_stack([1 - p, p]), "proba"), np.ones(5))
+    assert_allclose(clip, [0.05, 0.025], rtol=1e-6)
+    # A number of its own is none: 1e-17 is not 1 - 1.
+    own = np.array([[1e-17, 1.0], [0.0, 1.0], [0.5, 0.5]])
+    assert_allclose(find_clip(Scores(own, "proba"), np.ones(3)), [5e-18, 1 / 6])
+
+
+@each
+def test_the_clip_is_kept_and_used_for_new_rows(calibrator):
+    P, y = votes()
+    fitted = clone(calibrator).fit(P, y)
+    assert fitted.clip_ == 0.025
+    asked = np.array([[1.0, 0.0, 0.0, 0.0], [0.3, 0.7, 0.0, 0.0]])
+    answer = fitted.predict_proba(asked)
+    for small in (1e-9, 1e-300):
+        assert_allclose(fitted.predict_proba(np.maximum(asked, small)), answer, rtol=1e-8)
+    # Dirichlet calibration normalises logits, and raised rows do not sum to 1.
+    if not isinstance(calibrator, DirichletCalibrator):
+        by_hand = clone(calibrator).fit(np.log(np.maximum(P, 0.025)), y)
+        logs = np.log(np.maximum(asked, 0.025))
+        assert_allclose(by_hand.predict_proba(logs), answer, rtol=1e-6)
+
+
+@each
+def test_a_logit_of_minus_infinity_is_a_probability_of_0(calibrator):
+    """The logarithms of a forest's shares and the shares themselves are the same."""
+    P, y = votes()
+    with np.errstate(divide="ignore"):
+        Z = np.log(P)
+    proba, logits = clone(calibrator).fit(P, y), clone(calibrator).fit(Z, y)
+    assert logits.input_ == "logits"
+    assert_allclose(logits.clip_, proba.clip_, rtol=1e-12)
+    assert_allclose(logits.predict_proba(Z), proba.predict_proba(P), atol=1e-6)
+
+
+@each
+def test_logits_without_minus_infinity_are_not_read_for_a_clip(calibrator):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(500, 3))
+    y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    assert clone(calibrator).fit(Z, y).clip_ == LEAST_CLIP
+
+
+def test_calibrators_that_take_no_logarithm_have_no_clip():
+    P, y = votes()
+    assert not hasattr(IsotonicCalibrator().fit(P, y), "clip_")
+
+
+# ------------------------------------------------------------------ what it is good for
+
+
+def test_confidences_in_multiples_of_five_per_cent_keep_what_they_say():
+    """With logits of +-27.6 for 1 and 0, .05 is answered by .50, .95 by .55; the loss is .684."""
+    p, y = multiples()
+    values, at = np.unique(p, return_inverse=True)
+    rate = np.array([y[at == j].mean() for j in range(len(values))])[at]
+    least = -np.log(np.where(y == 1, rate, 1 - rate)).mean()  # no map of p has less
+    Z = np.log(np.maximum(np.column_stack([1 - p, p]), 0.025))
+
+    def at_beta(beta):
+        return -log_softmax(beta * Z, axis=1)[np.arange(len(y)), y].mean()
+
+    best = minimize_scalar(at_beta, bounds=(0.0, 2.0), method="bounded", options={"xatol": 1e-9})
+    temperature = TemperatureScaling().fit(p, y)
+    assert_allclose(temperature.clip_, [0.025, 0.025])
+    assert_allclose(loss(temperature, p, y), best.fun, rtol=1e-9)
+    assert best.fun < 0.67
+    for calibrator in (PlattScaling(), BetaCalibrator(), VectorScaling(), DirichletCalibrator()):
+        calibrator.fit(p, y)
+        assert loss(calibrator, p, y) < least + 0.01
+        low, high = calibrator.predict_proba([0.05, 0.95])[:, 1]
+        assert high - low > 0.3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_temperature_of_probabilities_is_that_of_their_logits(dtype):
+    """As of a DenseNet: more than half of the probabilities lie below 1e-12."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(10, size=5000)
+    Z = rng.normal(size=(5000, 10))
+    Z[np.arange(5000), y] += 2.5
+    Z *= 14
+    P = softmax(Z, axis=1).astype(dtype)
+    assert (P < 1e-12).mean() > 0.5
+    T = TemperatureScaling().fit(Z, y).temperature_
+    assert TemperatureScaling().fit(P, y).temperature_ == pytest.approx(T, abs=1e-5)
+    by_logits, by_proba = PlattScaling().fit(Z, y), PlattScaling().fit(P, y)
+    assert_allclose(by_proba.predict_proba(P), by_logits.predict_proba(Z), atol=1e-5)
+    by_logits, by_proba = DirichletCalibrator().fit(Z, y), DirichletCalibrator().fit(P, y)
+    assert_allclose(by_proba.predict_proba(P), by_logits.predict_proba(Z), atol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 40])
+def test_log_odds_of_probabilities_know_what_rounding_takes_from_1(n_classes):
+    Z = np.random.default_rng(0).normal(size=(200, n_classes))
+    Z[:, 1] += np.linspace(0, 80, 200)
+    P = softmax(Z, axis=1)
+    assert (P[:, 1] == 1).any()
+    expected = Scores(Z, "logits").log_odds_columns(slice(0, n_classes))
+    scores = Scores(P, "proba", clip=LEAST_CLIP)
+    assert_allclose(scores.log_odds_columns(slice(0, n_classes)), expected, rtol=1e-11, atol=1e-12)
+    assert_allclose(scores.log_odds_columns(slice(1, 2)), expected[1:2], rtol=1e-11, atol=1e-12)
+
+
+# ------------------------------------------------------------------ promises
+
+
+@each
+def test_a_weight_of_2_is_two_copies_for_the_clip_too(calibrator):
+    p, y = multiples(300)
+    p = np.clip(p, 0.001, 1)  # no 0: there the number of rows counts
+    w = np.random.default_rng(1).integers(0, 3, size=300)
+    p[:10], w[:10] = 1e-7, 0  # rows that are not there
+    copies = np.repeat(np.arange(300), w)
+    weighted = clone(calibrator).fit(p, y, w)
+    repeated = clone(calibrator).fit(p[copies], y[copies])
+    shuffled = clone(calibrator).fit(p[copies[::-1]], y[copies[::-1]])
+    assert_array_equal(weighted.clip_, repeated.clip_)
+    assert_array_equal(weighted.clip_, shuffled.clip_)
+    assert_allclose(weighted.clip_, [0.025, min(0.0005, 0.5 / w.sum())], rtol=1e-12)
+    asked = np.linspace(0, 1, 11)
+    assert_allclose(weighted.predict_proba(asked), repeated.predict_proba(asked), atol=1e-6)
+
+
+@pytest.mark.parametrize("calibrator", TAKE_LOGS[:2], ids=lambda c: type(c).__name__)
+def test_the_largest_probability_stays_the_largest(calibrator):
+    """Also of rows of one class only, and of fewer rows than classes."""
+    n_classes = 50
+    fitted = clone(calibrator).set_params(classes=range(n_classes))
+    fitted.fit(np.eye(n_classes)[:10], np.arange(10).clip(2))
+    assert fitted.clip_ == 0.01
+    P = np.random.default_rng(0).dirichlet(np.ones(n_classes), size=300)
+    assert_array_equal(fitted.predict_proba(P).argmax(axis=1), P.argmax(axis=1))
+
+
+def test_a_pass_for_the_clip_makes_nothing_of_the_size_of_the_scores():
+    P = np.random.default_rng(0).dirichlet(np.full(1000, 0.01), size=20_000).astype(np.float32)
+    scores, w = Scores(P, "proba"), np.ones(len(P))
+    assert (P == 0).any()
+    tracemalloc.start()
+    try:
+        clip = find_clip(scores, w)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert clip == LEAST_CLIP
+    assert peak < P.nbytes / 2
+
+
+@pytest.mark.parametrize("read", [lambda scores: scores, LogProba])
+@pytest.mark.parametrize("kind", ["logits", "proba"])
+def test_every_other_row_is_read_as_all_are(kind, read):
+    P = votes()[0]
+    with np.errstate(divide="ignore"):
+        scores = read(Scores(np.log(P) + 5 if kind == "logits" else P, kind, clip=0.01))
+    whole = scores.logits(slice(None))
+    assert_allclose(scores.thinned(2).logits(slice(None)), whole[::2], rtol=1e-15)
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_a_stored_calibrator_keeps_its_clip():
+    for fitted in (TemperatureScaling().fit(*multiples()), PlattScaling().fit(*votes())):
+        document = json.loads(json.dumps(to_dict(fitted)))
+        again = from_dict(document)
+        assert_array_equal(again.clip_, fitted.clip_)
+        asked = np.eye(again.classes_.size)[:, -again.n_features_in_ :]
+        assert_array_equal(again.predict_proba(asked), fitted.predict_proba(asked))
+
+
+def test_a_file_without_a_clip_means_1e_12():
+    document = to_dict(TemperatureScaling().fit(*multiples()))
+    del document["fitted"]["clip_"]
+    T = document["fitted"]["temperature_"]
+    expected = expit(np.log(CLIP) / T)
+    assert from_dict(document).predict_proba([0.0])[0, 1] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("clip", [0, 0.3, -1e-3, "half", None, True, [0.1], [0.1, 0.1, 0.1]])
+def test_a_clip_that_no_fit_finds_is_refused(clip):
+    document = to_dict(TemperatureScaling().fit(*votes()))
+    document["fitted"]["clip_"] = clip
+    with pytest.raises(ValueError, match="clip_"):
+        from_dict(document)
+    two = to_dict(TemperatureScaling().fit(*multiples()))
+    two["fitted"]["clip_"]["array"] = [0.1, 0.0]
+    with pytest.raises(ValueError, match="clip_"):
+        from_dict(two)

@@ -1,0 +1,123 @@
+"""The sorted view of one class against the rest."""
+
+from __future__ import annotations
+
+import joblib
+import numpy as np
+import pytest
+
+from skcalib._arrays.blocks import column_blocks
+from skcalib._scores.one_vs_rest import (
+    class_members,
+    is_unit,
+    is_whole,
+    map_columns,
+    map_sorted,
+    sort_problem,
+)
+from skcalib._scores.scores import Scores
+
+
+def both(k, found):
+    return k, found
+
+
+def tied_scores(n, n_classes, seed=0, dtype=np.float64):
+    """Scores on a coarse grid: ties, exact zeros and ones; class 1 never occurs."""
+    rng = np.random.default_rng(seed)
+    P = np.round(rng.dirichlet(np.full(n_classes, 0.4), size=n), 1).astype(dtype)
+    code = rng.integers(0, n_classes, n)
+    code[code == 1] = 0
+    return P, code, rng.integers(1, 4, n).astype(float)
+
+
+def test_the_view_holds_each_column_in_order_with_its_weights_and_positives():
+    P, code, w = tied_scores(40, 3)
+    for k, problem in map_sorted(both, Scores(P, "proba"), code, w):
+        rows = sorted(range(40), key=lambda i: P[i, k])
+        assert problem.values.tolist() == [P[i, k] for i in rows]
+        assert problem.weights.tolist() == [w[i] for i in rows]
+        hits = [i for i in rows if code[i] == k]
+        assert problem.positives.tolist() == [P[i, k] for i in hits]
+        assert problem.positive_weights.tolist() == [w[i] for i in hits]
+        assert problem.total_weight() == w.sum()
+        cumulative = problem.cumulative_weight()
+        assert cumulative.tolist() == [sum(w[i] for i in rows[:r]) for r in range(41)]
+
+
+def test_weights_of_one_are_not_carried():
+    P, code, _ = tied_scores(40, 3)
+    for k, problem in map_sorted(both, Scores(P, "proba"), code, np.ones(40)):
+        assert problem.weights is None
+        assert problem.positive_weights is None
+        assert problem.values.tolist() == sorted(P[:, k])
+        assert problem.positives.tolist() == sorted(P[code == k, k])
+        assert problem.total_weight() == 40
+        assert problem.cumulative_weight().tolist() == list(range(41))
+
+
+@pytest.mark.parametrize("w", [None, "some"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_above_keeps_scores_strictly_above_the_exact_threshold(w, dtype):
+    # float32(0.1) is above 0.1 and float32(0.7) is below 0.7.
+    score = np.array([0.1, 0.7, 0.0, 0.7, 1.0, 0.1], dtype=dtype)
+    hit = np.array([True, False, True, True, False, False])
+    weight = None if w is None else np.arange(1.0, 7.0)
+    for threshold in (0.0, 0.1, 0.5, 0.7, 1.0):
+        kept = [float(s) > threshold for s in score]
+        problem = sort_problem(score, hit, weight).above(threshold)
+        assert problem.values.tolist() == sorted(score[kept].tolist())
+        assert problem.positives.tolist() == sorted(score[kept & hit].tolist())
+        if weight is not None:
+            assert problem.weights.sum() == weight[kept].sum()
+            assert problem.positive_weights.sum() == weight[kept & hit].sum()
+    assert sort_problem(score, hit, weight).above(None).values.size == 6
+
+
+def test_members_are_row_numbers_of_each_class_and_empty_for_a_missing_one():
+    members = class_members(np.array([2, 0, 2, 3, 0]), 4)
+    assert [rows.tolist() for rows in members] == [[1, 4], [], [0, 2], [3]]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_columns_come_in_order_across_blocks_from_the_first_asked_for(monkeypatch, n_jobs):
+    monkeypatch.setattr(
+        "skcalib._scores.one_vs_rest.column_blocks",
+        lambda n, m, *_: column_blocks(n, m, block_bytes=1),
+    )
+    P, code, w = tied_scores(10, 7)
+    with joblib.parallel_config(n_jobs=n_jobs):
+        columns = list(map_columns(both, Scores(P, "proba"), first=2))
+        problems = list(map_sorted(both, Scores(P, "proba"), code, w, first=1))
+    assert [k for k, _ in columns] == [2, 3, 4, 5, 6]
+    for k, column in columns:
+        assert column.tolist() == P[:, k].tolist()
+    assert [k for k, _ in problems] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_column_of_logits_is_the_same_number_as_in_its_row(dtype):
+    """Fit may read rows and prediction columns: an entry on an edge must not change sides."""
+    rng = np.random.default_rng(0)
+    Z = np.round(rng.normal(size=(500, 6)), 1).astype(dtype)
+    Z[:10] = 0.0
+    Z[10:20, 2] = -np.inf
+    scores = Scores(Z, "logits")
+    rows = scores.proba(slice(0, 500)).astype(dtype)
+    for k, column in map_columns(both, scores):
+        assert column.dtype == dtype
+        assert column.tolist() == rows[:, k].tolist()
+
+
+def test_a_memory_layout_changes_no_column():
+    Z = np.random.default_rng(1).normal(size=(300, 9))
+    c_order = np.stack([column for _, column in map_columns(both, Scores(Z, "logits"))])
+    f_order = np.stack([c for _, c in map_columns(both, Scores(np.asfortranarray(Z), "logits"))])
+    assert c_order.tolist() == f_order.tolist()
+
+
+def test_unit_and_whole_weights_are_told_apart():
+    assert is_unit(np.ones(3))
+    assert not is_unit(np.array([1.0, 2.0]))
+    assert is_whole(np.array([1.0, 2.0]))
+    assert not is_whole(np.array([1.0, 0.5]))

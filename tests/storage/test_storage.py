@@ -1,0 +1,728 @@
+"""Stored calibrators: exact, readable, stable, and safe whoever wrote them."""
+
+import json
+import math
+import os
+import threading
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from discovery import CALIBRATORS, DEFAULTS
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+
+import skcalib
+from skcalib import (
+    AutoCalibrator,
+    CalibratedClassifier,
+    ClassifierScores,
+    EnsembleTemperatureScaling,
+    HistogramBinning,
+    IdentityCalibrator,
+    IsotonicCalibrator,
+    MatrixScaling,
+    PlattScaling,
+    SplineCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+    from_dict,
+    load_json,
+    metrics,
+    save_json,
+    to_dict,
+)
+from skcalib._storage import calibrators, files, values
+from skcalib._storage.values import from_plain, to_plain
+from skcalib.testing._promises import make_sample
+
+STORED = Path(__file__).parent / "stored"
+every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
+every_kind = pytest.mark.parametrize("kind", ["logits", "proba"])
+
+
+def fitted(calibrator, kind="logits", n_classes=3, names=None):
+    S, code, _ = make_sample(kind, n_classes, n=120)
+    return clone(calibrator).fit(S, code if names is None else np.asarray(names)[code])
+
+
+def text_of(document):
+    return json.dumps(document, allow_nan=False)
+
+
+# ------------------------------------------------------------------ exact
+
+
+@every_calibrator
+@every_kind
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_file_gives_the_same_calibrator_bit_by_bit(calibrator, kind, n_classes, dtype, tmp_path):
+    S, code, _ = make_sample(kind, n_classes, n=120)
+    S = S.astype(dtype)
+    before = clone(calibrator).fit(S, code)
+    save_json(before, tmp_path / "c.json")
+    after = load_json(tmp_path / "c.json")
+    assert type(after) is type(before)
+    assert str(after) == str(before)
+    T = make_sample(kind, n_classes, n=60, seed=4).S.astype(dtype)
+    for scores in (S, T):
+        assert_array_equal(after.predict_proba(scores), before.predict_proba(scores), strict=True)
+        assert_array_equal(after.predict(scores), before.predict(scores), strict=True)
+    assert set(vars(after)) == set(vars(before))
+    assert to_dict(after) == to_dict(before)
+
+
+LABELS = {
+    "strings": np.array(["Ünö", 'dos, "tres"', "x\ny"]),
+    "objects": np.array(["b", "c", "z"], dtype=object),
+    "bytes": np.array([b"b", b"\xe9", b"z"]),
+    "negative": np.array([-5, -1, 3]),
+    "large": np.array([2**62, 2**62 + 1, 2**63 - 1]),
+    "unsigned": np.array([1, 2, 2**64 - 1], dtype=np.uint64),
+    "small": np.array([4, 5, 6], dtype=np.int8),
+    "floats": np.array([0.0, 1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_come_back_as_they_were(kind):
+    names = np.sort(LABELS[kind])
+    before = fitted(TemperatureScaling(), names=names)
+    after = from_dict(json.loads(text_of(to_dict(before))))
+    assert_array_equal(after.classes_, before.classes_)
+    assert after.classes_.dtype == before.classes_.dtype
+
+
+def test_booleans_one_column_and_names_of_columns_come_back():
+    p, y = np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True])
+    after = from_dict(to_dict(IsotonicCalibrator().fit(p, y)))
+    assert after.classes_.dtype == bool
+    assert after.n_features_in_ == 1
+    frame = pd.DataFrame({"no": 1 - p, "yes": p})
+    after = from_dict(to_dict(IsotonicCalibrator().fit(frame, y)))
+    assert list(after.feature_names_in_) == ["no", "yes"]
+    with pytest.raises(ValueError, match="feature names"):
+        after.predict_proba(frame[["yes", "no"]])
+
+
+PARAMETERS = {
+    "a list": VectorScaling(classes=["a", "b", "c"]),
+    "a tuple": VectorScaling(classes=("a", "b", "c")),
+    "an array": VectorScaling(classes=np.array(["a", "b", "c"])),
+    "numpy scalars": HistogramBinning(n_bins=np.int64(7), class_conditional=np.True_),
+    "a float32": MatrixScaling(reg_lambda=np.float32(0.1), reg_mu=np.float64(0.1), tol=1e-5),
+    "a dict": TemperatureScaling(objective="soft_binned", objective_params={"n_bins": 5}),
+    "a metric": TemperatureScaling(objective=metrics.top_label_brier_score),
+    "bootstraps": HistogramBinning(n_bootstraps=3, strategy="quantile", random_state=0),
+}
+
+
+@pytest.mark.parametrize("case", PARAMETERS)
+def test_parameters_come_back_as_they_were(case):
+    before = fitted(PARAMETERS[case], names=["a", "b", "c"])
+    after = from_dict(json.loads(text_of(to_dict(before))))
+    for name, value in before.get_params().items():
+        kept = after.get_params()[name]
+        assert type(kept) is type(value)
+        assert_array_equal(kept, value)
+    S = make_sample("logits", 3, n=50, seed=3).S
+    assert_array_equal(after.predict_proba(S), before.predict_proba(S))
+    y = np.array(["a", "b", "c"])[make_sample("logits", 3, n=50, seed=3).code]
+    assert_array_equal(after.fit(S, y).predict_proba(S), before.fit(S, y).predict_proba(S))
+
+
+def test_a_series_of_classes_comes_back_as_an_array():
+    after = from_dict(to_dict(fitted(VectorScaling(classes=pd.Series([4, 5, 6])), names=[4, 5, 6])))
+    assert isinstance(after.classes, np.ndarray)
+    assert_array_equal(after.classes, [4, 5, 6])
+
+
+def own_metric(y_true, y_proba):
+    return metrics.top_label_brier_score(y_true, y_proba)
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [
+        TemperatureScaling(objective=own_metric),
+        TemperatureScaling(objective=partial(metrics.top_label_brier_score)),
+        HistogramBinning(n_bootstraps=2, random_state=np.random.RandomState(0)),
+    ],
+    ids=["function", "partial", "generator"],
+)
+def test_what_no_file_holds_is_named_and_missed_only_by_a_new_fit(calibrator):
+    S, code, _ = make_sample("logits", 3)
+    before = clone(calibrator).fit(S, code)
+    after = from_dict(to_dict(before))
+    assert_array_equal(after.predict_proba(S), before.predict_proba(S))
+    assert to_dict(after) == to_dict(before)
+    with pytest.raises(ValueError, match="was not stored with the calibrator|NotStored"):
+        after.fit(S, code)
+
+
+SPECIAL = [0.0, -0.0, math.nan, math.inf, -math.inf, 5e-324, 0.1, 1 / 3, 1.7976931348623157e308]
+
+
+class Pair(NamedTuple):
+    a: float
+    b: np.ndarray
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        SPECIAL,
+        tuple(SPECIAL),
+        np.array(SPECIAL),
+        np.array(SPECIAL[:-1], dtype=np.float32, ndmin=2),
+        np.array([0.1, 65504.0, -0.0], dtype=np.float16),
+        np.float32(0.1),
+        np.float64(-0.0),
+        np.int8(-3),
+        np.bool_(True),
+        np.str_("é\ud800"),
+        np.zeros((2, 0, 3)),
+        np.array([["a", "bcd"], ["", "é"]]),
+        np.array([None, "a", 1, 0.5], dtype=object),
+        {"a": [1, {"b": (2,)}], 3: None, ("x", 1): True},
+        10**30,
+        "",
+        [],
+        {},
+    ],
+    ids=repr,
+)
+def test_any_value_comes_back_with_its_type_and_its_last_bit(value):
+    def refuse(value, where):
+        raise AssertionError(where)
+
+    plain = json.loads(text_of(to_plain(value, "here", refuse)))
+    again = from_plain(plain, "here", refuse)
+    assert type(again) is type(value)
+    if isinstance(value, np.ndarray | np.generic):
+        assert again.dtype == value.dtype
+        assert again.shape == value.shape
+        if value.dtype != object:
+            assert again.tobytes() == value.tobytes()
+    assert repr(again) == repr(value)
+
+
+def test_records_and_dataclasses_of_a_calibrator_come_back(monkeypatch):
+    """As fitted attributes of a calibrator's own module: NamedTuples, dataclasses, in any depth."""
+    module = "skcalib.calibrators._identity"
+    namespace = vars(__import__(module, fromlist=["x"]))
+
+    class Curve(NamedTuple):
+        x: np.ndarray
+        rest: object
+
+    @dataclass(frozen=True)
+    class Piece:
+        left: float
+        curve: Curve | None
+
+    for record in (Curve, Piece):
+        record.__module__ = module
+        monkeypatch.setitem(namespace, record.__name__, record)
+    before = fitted(IdentityCalibrator())
+    before.pieces_ = {"a": [Piece(0.5, Curve(np.arange(3.0), (1, None))), Piece(1.0, None)]}
+    after = from_dict(json.loads(text_of(to_dict(before))))
+    assert repr(after.pieces_) == repr(before.pieces_)
+    assert type(after.pieces_["a"][0].curve) is Curve
+
+    before.pieces_ = Pair(1.0, np.zeros(2))  # of a module that is none of the package's
+    with pytest.raises(ValueError, match=r"IdentityCalibrator.pieces_ is a Pair, which cannot"):
+        to_dict(before)
+
+
+def test_a_calibrator_within_a_calibrator_comes_back():
+    before = fitted(IdentityCalibrator())
+    before.parts_ = [fitted(VectorScaling()), fitted(PlattScaling())]
+    after = from_dict(json.loads(text_of(to_dict(before))))
+    S = make_sample("logits", 3).S
+    for kept, part in zip(after.parts_, before.parts_, strict=True):
+        assert_array_equal(kept.predict_proba(S), part.predict_proba(S))
+
+
+# ------------------------------------------------------------------ readable, whole, sized
+
+
+def test_a_file_is_plain_json_with_a_line_for_each_attribute(tmp_path):
+    save_json(fitted(VectorScaling(), names=["a", "b", "c"]), tmp_path / "c.json")
+    text = (tmp_path / "c.json").read_text(encoding="ascii")
+
+    def no_constant(name):
+        raise AssertionError(name)
+
+    document = json.loads(text, parse_constant=no_constant)
+    assert document["calibrator"] == "VectorScaling"
+    assert document["version"] == 1
+    assert document["fitted"]["coef_"]["shape"] == [3]
+    starts = [line.split(":")[0].strip() for line in text.splitlines()]
+    for name in (*document["parameters"], *document["fitted"]):
+        assert f'"{name}"' in starts
+
+
+def test_probabilities_can_be_made_from_the_file_alone(tmp_path):
+    """As another language would: three numbers from JSON, one formula."""
+    S, code, _ = make_sample("logits", 3)
+    calibrator = VectorScaling().fit(S, code)
+    save_json(calibrator, tmp_path / "c.json")
+    kept = json.loads((tmp_path / "c.json").read_text())["fitted"]
+    Z = S * kept["coef_"]["array"] + kept["intercept_"]["array"]
+    assert_allclose(softmax(Z, axis=1), calibrator.predict_proba(S), rtol=1e-13)
+
+
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "c.json"
+    save_json(fitted(TemperatureScaling()), path)
+    before = path.read_bytes()
+
+    def full(_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        save_json(fitted(VectorScaling()), path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["c.json"]
+
+
+def test_a_reader_never_sees_half_a_file(tmp_path):
+    """Readers and writers at once: every read is one of the whole files."""
+    path = tmp_path / "c.json"
+    calibrators = [fitted(TemperatureScaling()), fitted(SplineCalibrator())]
+    save_json(calibrators[0], path)
+    stop = threading.Event()
+
+    def write():
+        while not stop.is_set():
+            for calibrator in calibrators:
+                save_json(calibrator, path)
+
+    writers = [threading.Thread(target=write) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    try:
+        for _ in range(40):
+            assert type(load_json(path)) in (TemperatureScaling, SplineCalibrator)
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    assert os.listdir(tmp_path) == ["c.json"]
+
+
+def test_a_file_has_the_permissions_of_any_new_file(tmp_path):
+    save_json(fitted(TemperatureScaling()), tmp_path / "c.json")
+    (tmp_path / "other").write_text("")
+    assert (tmp_path / "c.json").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_a_file_larger_than_allowed_is_refused(tmp_path):
+    path = tmp_path / "c.json"
+    save_json(fitted(TemperatureScaling()), path)
+    size = path.stat().st_size
+    assert load_json(path, max_bytes=size).temperature_ > 0
+    with pytest.raises(ValueError, match=f"is larger than max_bytes={size - 1}: raise"):
+        load_json(path, max_bytes=size - 1)
+    with pytest.raises(ValueError, match="max_bytes must be a whole number >= 1; got -1"):
+        load_json(path, max_bytes=-1)
+
+
+def test_matrices_of_a_hundred_classes_stay_usable(tmp_path):
+    rng = np.random.default_rng(0)
+    before = fitted(MatrixScaling())
+    before.classes_ = np.arange(100)
+    before.n_features_in_ = 100
+    before.coef_, before.intercept_ = rng.normal(size=(100, 100)), rng.normal(size=100)
+    save_json(before, tmp_path / "c.json")
+    assert (tmp_path / "c.json").stat().st_size < 24 * 100 * 101
+    assert_array_equal(load_json(tmp_path / "c.json").coef_, before.coef_)
+
+
+# ------------------------------------------------------------------ what is not stored
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (
+            CalibratedClassifier(GaussianNB(), cv=2),
+            r"not CalibratedClassifier: store its calibrator_",
+        ),
+        (LogisticRegression(), r"not LogisticRegression: keep others with skops.io"),
+        (make_pipeline(IdentityCalibrator()), r"not Pipeline: keep others with skops.io"),
+    ],
+    ids=["joined", "classifier", "pipeline"],
+)
+def test_others_are_refused_with_the_way_out(estimator, message, tmp_path):
+    S, code, _ = make_sample("logits", 3)
+    estimator.fit(S, code)
+    for store in (to_dict, partial(save_json, path=tmp_path / "c.json")):
+        with pytest.raises(ValueError, match=message) as caught:
+            store(estimator)
+        assert "\n" not in str(caught.value)
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_calibrator_of_a_calibrated_classifier_is_stored():
+    S, code, _ = make_sample("logits", 3)
+    model = CalibratedClassifier(GaussianNB(), VectorScaling(), cv=2).fit(S, code)
+    scores = GaussianNB().fit(S, code).predict_proba(S)
+    after = from_dict(to_dict(model.calibrator_))
+    assert_array_equal(after.predict_proba(scores), model.calibrator_.predict_proba(scores))
+
+
+def test_a_subclass_and_an_unfitted_calibrator_are_refused():
+    class TemperatureScaling(skcalib.TemperatureScaling):
+        pass
+
+    with pytest.raises(ValueError, match="not TemperatureScaling: keep others"):
+        to_dict(fitted(TemperatureScaling()))
+    with pytest.raises(NotFittedError):
+        to_dict(VectorScaling())
+
+
+def test_an_attribute_that_cannot_be_stored_is_named():
+    calibrator = fitted(IdentityCalibrator())
+    calibrator.table_ = object()
+    with pytest.raises(ValueError, match=r"IdentityCalibrator.table_ is a object, which cannot be"):
+        to_dict(calibrator)
+    for array in (np.array([1j]), np.array(["2020-01-01"], dtype="datetime64[D]")):
+        calibrator.table_ = [array]
+        with pytest.raises(ValueError, match=r"table_: an array of \S+ cannot be stored"):
+            to_dict(calibrator)
+    calibrator.table_ = loop = []
+    loop.append(loop)
+    with pytest.raises(ValueError, match="hold themselves"):
+        to_dict(calibrator)
+
+
+def test_metadata_requests_are_not_stored():
+    import sklearn
+
+    calibrator = fitted(TemperatureScaling())
+    with sklearn.config_context(enable_metadata_routing=True):
+        calibrator.set_fit_request(sample_weight=True)
+    assert "_metadata_request" not in to_dict(calibrator)["fitted"]
+
+
+# ------------------------------------------------------------------ safe
+
+
+def changed(document, path, value):
+    document = json.loads(text_of(document))
+    inner = document
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return document
+
+
+VECTOR = to_dict(fitted(VectorScaling(), names=["a", "b", "c"]))
+HISTOGRAM = to_dict(fitted(HistogramBinning(n_bins=3)))
+ISOTONIC = to_dict(fitted(IsotonicCalibrator()))
+TEMPERATURE = to_dict(fitted(TemperatureScaling(objective=own_metric)))
+ENSEMBLE = to_dict(fitted(EnsembleTemperatureScaling()))
+AUTO = to_dict(fitted(AutoCalibrator()))
+SHARED = to_dict(fitted(AutoCalibrator(order_preserving=True)))
+
+# name: (document, where, what is put there, what the message says)
+TAMPERED = {
+    "other format": (VECTOR, ["format"], "pickle", "This is no stored calibrator"),
+    "newer": (VECTOR, ["version"], 2, r"version 2 of the format.*up to 1: install a newer skcalib"),
+    "version of text": (VECTOR, ["version"], "1", "must be a whole number from 1; got 1"),
+    "version 0": (VECTOR, ["version"], 0, "must be a whole number from 1; got 0"),
+    "version of truth": (VECTOR, ["version"], True, "must be a whole number from 1"),
+    "other class": (VECTOR, ["calibrator"], "os.system", "'os.system' is no calibrator of this"),
+    "class from elsewhere": (VECTOR, ["calibrator"], "CalibratedClassifier", "is no calibrator of"),
+    "class of no text": (VECTOR, ["calibrator"], ["x"], "is no calibrator of"),
+    "more": (VECTOR, ["code"], "import os", "has 'calibrator', 'parameters' and 'fitted'; got"),
+    "no dict": (VECTOR, ["fitted"], [], "'fitted' of a stored VectorScaling must be an object"),
+    "unknown parameter": (VECTOR, ["parameters", "depth"], 3, "has no parameter 'depth'"),
+    "bad parameter": (VECTOR, ["parameters", "tol"], -1.0, "The 'tol' parameter of VectorScaling"),
+    "a method": (VECTOR, ["fitted", "predict_proba"], 1, "no fitted attribute 'predict_proba'"),
+    "a dunder": (VECTOR, ["fitted", "__class__"], 1, "has no fitted attribute '__class__'"),
+    "a private method": (VECTOR, ["fitted", "_map"], 1, "has no fitted attribute '_map'"),
+    "NaN": (VECTOR, ["fitted", "coef_", "array", 0], "nan", "VectorScaling.coef_ must be from"),
+    "inf": (VECTOR, ["fitted", "coef_", "array", 0], "inf", "VectorScaling.coef_ must be from"),
+    "overflow": (VECTOR, ["fitted", "coef_", "array", 0], 1e308, "VectorScaling.coef_ must be"),
+    "whole": (VECTOR, ["fitted", "coef_", "array", 0], 10**400, "coef_: a value lies outside the"),
+    "half overflow": (
+        VECTOR,
+        ["fitted", "coef_"],
+        {"dtype": "float16", "shape": [3], "array": [1.0, 1.0, 65520.0]},
+        "coef_: a value lies outside the range of float16",
+    ),
+    "text": (VECTOR, ["fitted", "coef_", "array", 0], "1", "coef_: a float must be a number"),
+    "null": (VECTOR, ["fitted", "coef_", "array", 0], None, "has an entry of another type"),
+    "truth": (VECTOR, ["fitted", "coef_", "array", 0], True, "has an entry of another type"),
+    "short": (VECTOR, ["fitted", "coef_", "array"], [1.0], r"1 values do not fill an array of"),
+    "shape": (VECTOR, ["fitted", "coef_", "shape"], [1, 3], "a float array of shape 3; got shape"),
+    "huge shape": (VECTOR, ["fitted", "coef_", "shape"], [10**12], "do not fill an array of shape"),
+    "negative shape": (VECTOR, ["fitted", "coef_", "shape"], [-1, -3], "do not fill an array"),
+    "dtype": (VECTOR, ["fitted", "coef_", "dtype"], "object", "a float array of shape 3"),
+    "unknown dtype": (VECTOR, ["fitted", "coef_", "dtype"], "V8", "the dtype must be one of bool"),
+    "a list for an array": (VECTOR, ["fitted", "coef_"], [1.0, 1.0, 1.0], "a float array of shape"),
+    "a number for an array": (VECTOR, ["fitted", "coef_"], 1.0, "a float array of shape 3; got 1"),
+    "unsorted classes": (
+        VECTOR, ["fitted", "classes_", "array"], ["b", "a", "c"], "distinct labels in ascending",
+    ),
+    "a class twice": (
+        VECTOR, ["fitted", "classes_", "array"], ["a", "a", "c"], "distinct labels in ascending",
+    ),
+    "a label too long": (
+        VECTOR, ["fitted", "classes_", "array", 2], "c" * (1 << 24), "strings of an array are too",
+    ),
+    "other columns": (VECTOR, ["fitted", "n_features_in_"], 2, "the number of columns, 3; got 2"),
+    "other kind": (VECTOR, ["fitted", "input_"], "odds", "input_ must be 'logits' or 'proba'"),
+    "no flag": (VECTOR, ["fitted", "_refuses_simplex"], 1, "_refuses_simplex must be true or"),
+    "unknown object": (VECTOR, ["fitted", "n_iter_"], {"eval": "1"}, "is not written as this"),
+    "unknown record": (
+        VECTOR, ["fitted", "n_iter_"], {"record": "Popen", "fields": {}}, "a record that",
+    ),
+    "a negative count": (VECTOR, ["fitted", "n_iter_"], -1, "a number from 0 to"),
+    "a pair of three": (VECTOR, ["fitted", "x_"], {"dict": [[1, 2, 3]]}, "list of pairs"),
+    "a list as key": (VECTOR, ["fitted", "x_"], {"dict": [[[], 2]]}, "a list cannot be a key"),
+    "a key twice": (VECTOR, ["fitted", "x_"], {"dict": [["a", 2], ["a", 3]]}, "a key twice"),
+    "a tuple of no list": (VECTOR, ["fitted", "x_"], {"tuple": 3}, "a list was expected; got int"),
+    "a missing function": (
+        VECTOR, ["parameters", "tol"], {"not_stored": "f"}, "VectorScaling.tol is not written as",
+    ),
+    "a metric that is none": (
+        TEMPERATURE, ["parameters", "objective"], {"metric": "SCORERS.clear"}, "is not written as",
+    ),
+    "a temperature of 0": (TEMPERATURE, ["fitted", "temperature_"], 0.0, "a number from 1e-100"),
+    "a temperature of -1": (TEMPERATURE, ["fitted", "temperature_"], -1, "a number from 1e-100"),
+    "a temperature of NaN": (
+        TEMPERATURE, ["fitted", "temperature_"], {"float": "nan"}, "a number from 1e-100",
+    ),
+    "a temperature of truth": (TEMPERATURE, ["fitted", "temperature_"], True, "a number from"),
+    "edges that fall": (
+        HISTOGRAM, ["fitted", "bin_edges_", "array", 1], 0.9, "bin_edges_ must be in ascending",
+    ),
+    "a share above 1": (
+        HISTOGRAM, ["fitted", "bin_values_", "array", 4], 1.01, "bin_values_ must be from 0 to 1",
+    ),
+    "another mode": (
+        HISTOGRAM, ["parameters", "class_conditional"], False, "a float array of shape 1 x any",
+    ),
+    "values that fall": (
+        ISOTONIC, ["fitted", "y_thresholds_", 1, "array", 0], 1.0, "y_thresholds_ must be in asc",
+    ),
+    "weights of a sum of 2": (
+        ENSEMBLE, ["fitted", "weights_", "array"], [1.0, 0.5, 0.5], "must sum to 1; got a sum of 2",
+    ),
+    "strengths of no fit": (
+        AUTO, ["fitted", "strengths_"], {"dict": [["t", 1.0], ["b", 1.0]]},
+        r"strengths_ must name the groups of a fit; got \['t', 'b'\]: fit it again",
+    ),
+    "answers that are no numbers": (
+        SHARED, ["fitted", "_theta", "array", 1], 1e10, "attributes do not give probabilities",
+    ),
+    "a map less": (ISOTONIC, ["fitted", "X_thresholds_"], [], "a list of 3 arrays"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TAMPERED)
+def test_a_tampered_document_is_refused_in_one_line(case, tmp_path):
+    document, path, value, message = TAMPERED[case]
+    bad = changed(document, path, value)
+    with pytest.raises(ValueError, match=message) as caught:
+        from_dict(bad)
+    assert "\n" not in str(caught.value)
+    (tmp_path / "c.json").write_text(text_of(bad))
+    with pytest.raises(ValueError, match=message) as caught:
+        load_json(tmp_path / "c.json")
+    assert str(caught.value).startswith(str(tmp_path / "c.json"))
+
+
+@pytest.mark.parametrize("value", [np.ones(3), (1.0, 1.0, 1.0), {1.0}], ids=repr)
+def test_a_document_made_by_hand_of_what_json_does_not_hold_is_refused(value):
+    bad = {**VECTOR, "fitted": {**VECTOR["fitted"], "coef_": value}}
+    kind = type(value).__name__
+    with pytest.raises(ValueError, match=f"^VectorScaling.coef_: {kind} is no JSON value.$"):
+        from_dict(bad)
+
+
+@pytest.mark.parametrize("document", [None, [], "x", 3, {}, {"format": "skcalib"}])
+def test_anything_else_is_no_stored_calibrator(document):
+    with pytest.raises(ValueError, match="no stored calibrator|must be a whole number"):
+        from_dict(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "cannot be read as JSON"),
+        (b"\x80\x04\x95pickle", "cannot be read as JSON: 'utf-8' codec"),
+        (b'{"format": "skcalib"', "cannot be read as JSON"),
+        (b'{"a": 1, "a": 2}', "an object has a key twice"),
+        (b'{"format": NaN}', "NaN is no JSON number"),
+        (b"[" * 200_000, "cannot be read as JSON"),
+        (b'{"version": ' + b"9" * 5000 + b"}", "cannot be read as JSON"),
+    ],
+    ids=["empty", "bytes", "cut off", "twins", "constant", "deep", "digits"],
+)
+def test_a_file_that_is_no_json_is_refused_in_one_line(text, message, tmp_path):
+    (tmp_path / "c.json").write_bytes(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        load_json(tmp_path / "c.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_document_nested_too_deeply_is_refused():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    bad = {**VECTOR, "fitted": {**VECTOR["fitted"], "x_": deep}}
+    with pytest.raises(ValueError, match="nested too deeply"):
+        from_dict(bad)
+    while deep:  # taken apart by hand: a destructor would recurse as deep
+        deep = deep.pop()
+
+
+WRONG = [None, True, -1, 0, 3, 1e308, -1e308, 1e-320, "x", "nan", "inf", "-inf", [], {}, [[1.0]]]
+
+
+def leaves(value, path=()):
+    """Yield the path of every value within a document, at most three of each list."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, (*path, key))
+    elif isinstance(value, list):
+        for i in sorted({0, len(value) // 2, len(value) - 1} - {-1}):
+            yield from leaves(value[i], (*path, i))
+    if path:
+        yield path
+
+
+@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
+def test_whatever_is_put_anywhere_no_answer_leaves_the_simplex(calibrator):
+    """Each value of a document in turn is replaced by each of many: refused, or harmless."""
+    S = np.vstack([make_sample("logits", 3, n=42).S, 300 * np.eye(3), -np.eye(3) / 1e6])
+    S[0, 0] = -np.inf
+    document = to_dict(fitted(calibrator))
+    refused, said = 0, set()
+    for path in leaves(document):
+        for wrong in WRONG:
+            try:
+                after = from_dict(changed(document, path, wrong))
+            except ValueError as error:
+                refused += 1
+                said.add(str(error))
+                continue
+            S_given = softmax(S, axis=1) if after.input_ == "proba" else S
+            proba = after.predict_proba(S_given)
+            assert np.isfinite(proba).all(), (path, wrong)
+            assert proba.min() >= 0, (path, wrong)
+            assert_allclose(proba.sum(axis=1), 1, atol=1e-9, err_msg=str((path, wrong)))
+    assert refused > 100
+    assert not [message for message in said if "\n" in message]
+
+
+@pytest.mark.parametrize("calibrator", DEFAULTS, ids=str)
+def test_no_attribute_may_be_left_out(calibrator):
+    """But the ones that only tell of the fit, and the names of columns."""
+    document = to_dict(fitted(calibrator))
+    S = make_sample("logits", 3).S
+    for name in document["fitted"]:
+        bad = json.loads(text_of(document))
+        del bad["fitted"][name]
+        try:
+            after = from_dict(bad)
+        except ValueError:
+            continue
+        assert_array_equal(after.predict_proba(S), from_dict(document).predict_proba(S))
+
+
+# ------------------------------------------------------------------ every release
+
+
+def test_every_calibrator_has_a_file_of_this_release():
+    kept = {path.name.split(".")[0] for path in (STORED / skcalib.__version__).glob("*.json")}
+    missing = set(skcalib.calibrators.__all__) - kept
+    assert not missing, f"run python tests/stored/write.py for {sorted(missing)}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in sorted(STORED.glob("*/*.json")) if not p.name.endswith(".expected.json")],
+    ids=lambda path: f"{path.parent.name}/{path.stem}",
+)
+def test_files_of_every_release_load_and_answer_as_they_did(path):
+    expected = json.loads(path.with_suffix(".expected.json").read_text())
+    S = np.array(expected["scores"], dtype=float)
+    P = np.array(expected["probabilities"], dtype=float)
+    calibrator = load_json(path)
+    assert type(calibrator).__name__ == path.stem.split("-")[0]
+    assert_allclose(calibrator.predict_proba(S), P, rtol=1e-12, atol=1e-15)
+    assert list(calibrator.classes_) == ["ant", "bee", "cat"]
+
+
+# ------------------------------------------------------------------ skops
+
+
+S0, CODE0, _ = make_sample("logits", 3)
+JOINED = {
+    "joined": (CalibratedClassifier(GaussianNB(), cv=2), {"CalibratedClassifier"}),
+    "ensemble": (CalibratedClassifier(GaussianNB(), cv=2, ensemble=True), {"CalibratedClassifier"}),
+    "frozen": (
+        CalibratedClassifier(FrozenEstimator(GaussianNB().fit(S0, CODE0))),
+        {"CalibratedClassifier"},
+    ),
+    "pipeline": (
+        make_pipeline(ClassifierScores(GaussianNB()), TemperatureScaling()),
+        {"ClassifierScores"},
+    ),
+}
+
+
+def round_trip(estimator, types):
+    """Store by skops and load, trusting only `types`; what it asks for must be just these."""
+    sio = pytest.importorskip("skops.io", reason="skops is not installed")
+    data = sio.dumps(estimator)
+    asked = sio.get_untrusted_types(data=data)
+    assert {name.split(".")[-1] for name in asked} == types
+    assert all(name.startswith("skcalib.") for name in asked)
+    with pytest.raises(Exception, match="ntrusted"):
+        sio.loads(data)
+    return sio.loads(data, trusted=asked)
+
+
+@pytest.mark.parametrize("calibrator", DEFAULTS, ids=str)
+def test_skops_keeps_every_calibrator_and_asks_for_its_class_alone(calibrator):
+    before = fitted(calibrator)
+    after = round_trip(before, {type(before).__name__})
+    assert_array_equal(after.predict_proba(S0), before.predict_proba(S0))
+    piped = make_pipeline(ClassifierScores(FrozenEstimator(GaussianNB().fit(S0, CODE0))), before)
+    piped.fit(S0, CODE0)
+    after = round_trip(piped, {type(before).__name__, "ClassifierScores"})
+    assert_array_equal(after.predict_proba(S0), piped.predict_proba(S0))
+
+
+@pytest.mark.parametrize("case", JOINED)
+def test_skops_keeps_what_joins_calibrators_to_classifiers(case):
+    model, types = JOINED[case]
+    model.fit(S0, CODE0)
+    after = round_trip(model, {*types, "TemperatureScaling"})
+    assert_array_equal(after.predict_proba(S0), model.predict_proba(S0))
+
+
+def test_nothing_is_imported_by_a_name_from_a_file():
+    for module in (values, calibrators, files):
+        source = Path(module.__file__).read_text()
+        for word in ("importlib", "__import__", "eval(", "exec(", "pickle"):
+            assert word not in source

@@ -1,0 +1,234 @@
+"""Logits or probabilities: rounded, odd and scaled rows are read as meant, or refused."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from skcalib import (
+    HistogramBinning,
+    IdentityCalibrator,
+    IsotonicCalibrator,
+    SplineCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+    compare_calibrators,
+    from_dict,
+    to_dict,
+)
+from skcalib.metrics import expected_calibration_error, get_scorer
+
+rng = np.random.default_rng(0)
+N, K = 600, 4
+Y = rng.integers(K, size=N)
+Z = 3 * (rng.normal(size=(N, K)) + np.eye(K)[Y])
+P = softmax(Z, axis=1)
+
+
+def off(by, dtype=np.float64):
+    """Probabilities whose rows sum to 1 + by, in the first row an entry above 1."""
+    scaled = P * (1 + by)
+    scaled[0] = [1 + by / 2, by / 2, 0, 0]
+    return scaled.astype(dtype)
+
+
+def test_float32_probabilities_that_sum_to_1_00002_are_probabilities():
+    """The reproducer: an entry of 1.0000012 made logits of them, and T .35 of 1.7."""
+    with pytest.warns(UserWarning, match=r"rows do not sum to 1, by up to 2e-05; they were divide"):
+        rounded = TemperatureScaling().fit(off(2e-5, np.float32), Y)
+    exact = off(0)
+    assert rounded.input_ == "proba"
+    assert rounded.temperature_ == pytest.approx(TemperatureScaling().fit(exact, Y).temperature_,
+                                                 rel=1e-3)  # fmt: skip
+
+
+@pytest.mark.parametrize("by", [3e-6, -3e-6, 9e-6])
+def test_what_rounding_leaves_is_silent_and_stays_as_it_is(by):
+    given = P * (1 + by)
+    fitted = IdentityCalibrator().fit(given, Y)
+    np.testing.assert_array_equal(fitted.predict_proba(given), given)
+
+
+@pytest.mark.parametrize("by", [5e-5, 9e-4, -9e-4])
+def test_rows_within_a_thousandth_are_divided_by_their_sums_with_one_warning(by):
+    given = P * (1 + by)
+    with pytest.warns(UserWarning, match=r"X: rows do not sum to 1") as caught:
+        fitted = IdentityCalibrator().fit(given, Y)
+    assert len(caught) == 1
+    assert fitted.input_ == "proba"
+    np.testing.assert_allclose(fitted.predict_proba(given), P, rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [IsotonicCalibrator, HistogramBinning, VectorScaling])
+def test_what_is_fitted_is_the_divided_rows(make):
+    given = P * 1.0008
+    with pytest.warns(UserWarning, match="divided by their sums"):
+        fitted = make().fit(given, Y)
+    np.testing.assert_allclose(fitted.predict_proba(given), make().fit(P, Y).predict_proba(P),
+                               atol=1e-9)  # fmt: skip
+
+
+def test_float16_probabilities_stay_as_they_are_without_a_warning():
+    given = P.astype(np.float16)
+    fitted = IdentityCalibrator().fit(given, Y)
+    assert fitted.input_ == "proba"
+    np.testing.assert_array_equal(fitted.predict_proba(given), given.astype(np.float32))
+
+
+def as_bfloat16(A):
+    """Round float32 to the nearest value whose last sixteen bits are 0."""
+    bits = A.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+
+
+def test_bfloat16_probabilities_may_be_off_by_more():
+    many = rng.dirichlet(np.full(40, 5.0), size=N)
+    given = as_bfloat16(many)
+    away = np.abs(given.sum(axis=1, dtype=float) - 1).max()
+    assert 1e-3 < away < 8e-3
+    y = rng.integers(40, size=N)
+    with pytest.warns(UserWarning, match="divided by their sums"):
+        fitted = IdentityCalibrator(classes=range(40)).fit(given, y)
+    assert fitted.input_ == "proba"
+    nudged = given.copy()
+    nudged[0, 0] = np.nextafter(nudged[0, 0], np.float32(1))  # no bfloat16 any more
+    with pytest.raises(ValueError, match="logits or probabilities"):
+        IdentityCalibrator(classes=range(40)).fit(nudged, y)
+
+
+def test_one_odd_row_among_probability_vectors_is_named_with_both_ways_out():
+    """The reproducer: a row that sums to 1.3 made logits of 599 probability vectors."""
+    given = P.copy()
+    given[17] *= 1.3 / given[17].max()
+    message = (
+        r"X: 599 of 600 rows are probability vectors, but row 17 holds 1.3, outside \[0, 1\].*"
+        "input='proba' after repairing.* or input='logits'"
+    )
+    for fit in (
+        lambda: TemperatureScaling().fit(given, Y),
+        lambda: compare_calibrators(given, Y, ["temperature"]),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit()
+    assert TemperatureScaling(input="logits").fit(given, Y).input_ == "logits"
+
+
+@pytest.mark.parametrize(
+    "odd", [[2.0, 3.0, -1.0, 0.5], [0.4, 0.4, 0.4, 0.4], [-0.3, 0.5, 0.4, 0.4]]
+)
+@pytest.mark.parametrize("share", [0.001, 0.2, 0.5])
+def test_half_the_rows_and_not_all_are_an_error(odd, share):
+    given = P.copy()
+    rows = np.arange(N)[: max(1, int(share * N))]
+    given[rows] = odd
+    with pytest.raises(ValueError, match=rf"{N - rows.size} of 600 rows are probability vectors, "
+                                         "but row 0 "):  # fmt: skip
+        IdentityCalibrator().fit(given, Y)
+
+
+def test_a_few_rows_that_are_probability_vectors_by_chance_are_logits():
+    given = Z.copy()
+    given[: N // 3] = P[: N // 3]
+    assert IdentityCalibrator().fit(given, Y).input_ == "logits"
+
+
+@pytest.mark.parametrize("total", [100, 37])
+def test_percentages_and_counts_are_an_error(total):
+    with pytest.raises(ValueError, match=rf"every row sums to {total}: percentages, counts or log"):
+        IdentityCalibrator().fit(total * P, Y)
+    votes = rng.multinomial(50, P).astype(float)
+    with pytest.raises(ValueError, match="every row sums to 50.*Divide each row by its sum"):
+        VectorScaling().fit(votes, Y)
+    assert VectorScaling(input="logits").fit(votes, Y).input_ == "logits"
+
+
+def test_logits_without_a_negative_one_are_logits():
+    assert IdentityCalibrator().fit(np.maximum(Z, 0), Y).input_ == "logits"
+
+
+def test_one_column_is_read_by_the_same_tolerances():
+    p = np.concatenate([[1.0005, -0.0004], rng.random(998)])
+    y = (rng.random(1000) < p).astype(int)
+    with pytest.warns(
+        UserWarning, match=r"values lie outside \[0, 1\], by up to 0.0005; they were"
+    ):
+        fitted = IdentityCalibrator().fit(p, y)
+    assert fitted.input_ == "proba"
+    assert fitted.predict_proba(p)[:2].tolist() == [[0, 1], [1, 0]]
+    with pytest.raises(
+        ValueError, match=r"999 of 1,000 values lie in \[0, 1\], but row 0 holds -1"
+    ):
+        IdentityCalibrator().fit(np.concatenate([[-1.0], rng.random(999)]), y)
+    with pytest.raises(ValueError, match="percentages or logits. Divide by 100"):
+        IdentityCalibrator().fit(100 * rng.random(1000), y)
+    assert IdentityCalibrator().fit(rng.normal(size=1000), y).input_ == "logits"
+
+
+def test_declared_probabilities_may_be_rounded_to_two_decimals():
+    given = np.round(P, 2)
+    away = np.abs(given.sum(axis=1) - 1).max()
+    assert away > 5e-3
+    with pytest.warns(UserWarning, match=rf"by up to {away:.2g}"):
+        fitted = IdentityCalibrator(input="proba").fit(given, Y)
+    expected = given / given.sum(axis=1, keepdims=True)
+    with pytest.warns(UserWarning, match="rows do not sum to 1"):
+        np.testing.assert_allclose(fitted.predict_proba(given), expected, rtol=1e-12)
+    three = np.round(P, 3) / np.round(P, 3).sum(axis=1, keepdims=True) * 1.0009
+    assert IdentityCalibrator(input="proba").fit(three, Y).input_ == "proba"  # without a warning
+    with pytest.raises(ValueError, match="row 0 sums to 1.02, not 1, but input='proba'"):
+        IdentityCalibrator(input="proba").fit(P * 1.02, Y)
+
+
+def test_metrics_read_probabilities_as_declared_ones():
+    expected = expected_calibration_error(Y, P)
+    assert expected_calibration_error(Y, P * 1.0009) == pytest.approx(expected, rel=1e-12)
+    with pytest.warns(UserWarning, match="y_proba: rows do not sum to 1, by up to 0.009"):
+        value = expected_calibration_error(Y, P * 1.009)
+    assert value == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(ValueError, match="y_proba: row 0 sums to 1.02, not 1"):
+        expected_calibration_error(Y, P * 1.02)
+    with pytest.raises(ValueError, match="y_proba: row 0 holds"):
+        expected_calibration_error(Y, 100 * P)
+
+
+class Rounded(ClassifierMixin, BaseEstimator):
+    """A model whose probabilities sum to 1.002."""
+
+    classes_ = np.arange(K)
+
+    def predict_proba(self, X):
+        return 1.002 * X
+
+
+def test_scorers_read_them_by_the_same_rule():
+    with pytest.warns(UserWarning, match="rows do not sum to 1, by up to 0.002"):
+        score = get_scorer("neg_expected_calibration_error")(Rounded(), P, Y)
+    assert score == pytest.approx(-expected_calibration_error(Y, P))
+
+
+@pytest.mark.parametrize("make", [IdentityCalibrator, TemperatureScaling, SplineCalibrator])
+def test_a_stored_calibrator_reads_new_rows_by_the_same_rule(make):
+    fitted = from_dict(to_dict(make().fit(P, Y)))
+    expected = fitted.predict_proba(P)
+    np.testing.assert_allclose(fitted.predict_proba(P * 1.0009), expected, atol=1e-9)
+    with pytest.raises(ValueError, match="row 3 sums to 1.5, not 1, but this calibrator was fit"):
+        fitted.predict_proba(np.vstack([P[:3], [[0.4, 0.4, 0.4, 0.3]]]))
+
+
+def test_prediction_refuses_a_batch_of_which_half_are_of_the_other_kind():
+    fitted = TemperatureScaling().fit(Z, Y)
+    mixed = np.vstack([Z[:5], P[:5]])
+    with pytest.raises(ValueError, match="5 of 10 rows are probability vectors.*fitted on logits"):
+        fitted.predict_proba(mixed)
+    np.testing.assert_allclose(fitted.predict_proba(mixed[:9]), fitted.predict_proba(
+        np.vstack([mixed[:9], Z[9:12]]))[:9])  # fmt: skip
+
+
+def test_large_arrays_are_divided_block_by_block(monkeypatch):
+    expected = expected_calibration_error(Y, P)
+    vector = VectorScaling().fit(P, Y).predict_proba(P)
+    monkeypatch.setattr("skcalib._arrays.row_view.COPIED_BYTES", 0)
+    assert expected_calibration_error(Y, P * 1.0005) == pytest.approx(expected, rel=1e-12)
+    with pytest.warns(UserWarning, match="rows do not sum to 1"):
+        fitted = VectorScaling().fit(P * 1.0005, Y)
+    np.testing.assert_allclose(fitted.predict_proba(P * 1.0005), vector, atol=1e-9)
