@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from benchmarks._peers import version
+from benchmarks._shared.peers import version
 
 Float64Array = NDArray[np.float64]
 Table = tuple[Float64Array, NDArray[np.intp]]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._arena_data import Float64Array, Given
-from benchmarks._peers import Logits, version
+from benchmarks._shared.peers import Logits, version
 from skcalib import calibrators
 
 Predict = Callable[[Given], Float64Array]

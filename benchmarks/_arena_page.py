@@ -36,7 +36,7 @@ from benchmarks._arena_versus import (
     slices,
     versus,
 )
-from benchmarks._report import fill, machine, number
+from benchmarks._shared.report import fill, machine, number
 
 # Those of any number of classes that never move the predicted class.
 KEEP_THE_CLASS = (

@@ -19,7 +19,7 @@ from benchmarks._arena_versus import (
     slices,
     versus,
 )
-from benchmarks._report import markdown, number
+from benchmarks._shared.report import markdown, number
 
 AUTO, RISING = "AutoCalibrator", "AutoCalibrator(order_preserving=True)"
 IDENTITY, SPLINE = "IdentityCalibrator", "SplineCalibrator"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks._arena_data import SMALLEST, Float64Array, Given, Scores
 from benchmarks._arena_entrants import Entrant
-from benchmarks._timing import OutOfTimeError, quiet
+from benchmarks._shared.timing import OutOfTimeError, quiet
 from skcalib import metrics
 
 Row = dict[str, Any]

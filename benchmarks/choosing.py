@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from benchmarks._report import fill
+from benchmarks._shared.report import fill
 from skcalib import AutoCalibrator
 from skcalib.calibrators._names import calibrators_by_name
 

@@ -11,15 +11,19 @@ import pytest
 # The benchmarks are not installed; last, so that it is the installed package that is tested.
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks import _peers, _report, _timing, memory, published, speed
-from benchmarks._data import FLOORS, make_data
-from benchmarks._jobs import JOBS
+from benchmarks import published
 from benchmarks._published_tables import METHODS, PUBLISHED
-from benchmarks._timing import OURS, Patience
+from benchmarks._shared import peers, report
+from benchmarks.speed import __main__ as speed
+from benchmarks.speed import memory, timing
+from benchmarks.speed.data import FLOORS, make_data
+from benchmarks.speed.jobs import JOBS
+from benchmarks.speed.peers import Peer
+from benchmarks.speed.timing import OURS, Patience
 
 pytestmark = pytest.mark.slow
 
-HOUSE = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
 ONE_ROUND = Patience(repeats=1, budget=10.0, limit=30.0)
 CHEAP = ("ece", "table", "isotonic", "temperature")
 
@@ -27,8 +31,8 @@ CHEAP = ("ece", "table", "isotonic", "temperature")
 @pytest.fixture
 def only_sklearn(monkeypatch):
     """Let no peer but scikit-learn be found."""
-    found = _peers.version
-    for module in (speed, memory, _report):
+    found = peers.version
+    for module in (speed, memory, report):
         monkeypatch.setattr(
             module, "version", lambda name: found(name) if name == "scikit-learn" else None
         )
@@ -43,12 +47,12 @@ def row_of(rows, job, library, step=""):
 def test_no_peer_is_imported_with_the_programs():
     """Importing them loads none of the peers but scikit-learn, nor torch nor matplotlib."""
     program = (
-        "import sys, benchmarks.speed, benchmarks.memory, benchmarks._growth;"
+        "import sys, benchmarks.speed.__main__, benchmarks.speed.memory, benchmarks.speed.growth;"
         "print([m for m in ('torch', 'netcal', 'probmetrics', 'calibration', 'relplot',"
         " 'torchmetrics', 'betacal', 'venn_abers', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=HOUSE
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stdout.strip() == "[]"
 
@@ -64,7 +68,7 @@ def test_every_job_is_timed_and_stored(tmp_path, capsys):
     assert "left out: netcal, probmetrics" in printed
     stored = (tmp_path / "results" / "speed_float64.csv").read_text().splitlines()
     assert len(stored) == len(rows) + 1
-    page = (tmp_path / "speed.md").read_text()
+    page = (tmp_path / "README.md").read_text()
     assert all(job.title in page for job in JOBS.values())
 
 
@@ -82,13 +86,13 @@ def test_scikit_learn_gives_the_same_answer(dtype):
 
 def fake(steps, **rest):
     """Return a peer whose only step is given."""
-    return _peers.Peer("a peer", lambda data: (steps,), **rest)
+    return Peer("a peer", lambda data: (steps,), **rest)
 
 
 def cell_of(peer, patience=ONE_ROUND):
     """Return rows of the ECE beside a peer, and the peers that were given up."""
     data, hopeless = make_data(300, 3), set()
-    cell = _timing.measure(JOBS["ece"], (peer,), data, patience, hopeless)
+    cell = timing.measure(JOBS["ece"], (peer,), data, patience, hopeless)
     return speed.rows_of("ece", data, (peer,), cell, patience), hopeless
 
 
@@ -124,7 +128,7 @@ def test_a_peer_that_fails_is_reported():
     assert not hopeless
 
 
-@pytest.mark.skipif(not hasattr(_timing.signal, "SIGALRM"), reason="the system has no alarm clock")
+@pytest.mark.skipif(not hasattr(timing.signal, "SIGALRM"), reason="the system has no alarm clock")
 def test_a_peer_without_end_is_given_up():
     """After the limit, for good."""
 
@@ -143,7 +147,7 @@ def test_a_slow_peer_runs_once():
 
     def slow():
         calls.append(1)
-        _timing.time.sleep(0.02)
+        timing.time.sleep(0.02)
         return 0.0
 
     rows, _ = cell_of(fake(slow), Patience(3, 0.01, 30.0))
@@ -161,9 +165,9 @@ def test_judged_by_mean_loss_and_penalty():
     ]:
         job = JOBS[name]
         expected = np.mean([loss(q, k) for q, k in zip(Q, data.y, strict=True)])
-        assert _timing.judged(job, job, data, [None, Q]) == pytest.approx(expected, abs=1e-12)
+        assert timing.judged(job, job, data, [None, Q]) == pytest.approx(expected, abs=1e-12)
         charged = fake(None, penalty=lambda model, data: 2.0)
-        assert _timing.judged(job, charged, data, [None, Q]) == pytest.approx(expected + 2)
+        assert timing.judged(job, charged, data, [None, Q]) == pytest.approx(expected + 2)
 
 
 def test_memory_of_a_metric_is_weighed_apart(monkeypatch, tmp_path):
@@ -173,15 +177,15 @@ def test_memory_of_a_metric_is_weighed_apart(monkeypatch, tmp_path):
     assert [row["counted"] for row in rows] == ["traced", "mapped", "resident"]
     assert [row["met"] for row in rows] == ["met", "met", ""]
     assert 0 < rows[0]["mebibytes"] < 16
-    assert "memory-mapped" in (tmp_path / "speed.md").read_text()
+    assert "memory-mapped" in (tmp_path / "README.md").read_text()
 
 
 def test_sections_of_a_page_are_replaced(tmp_path):
     """What stands around the markers stays, and a second run leaves one copy."""
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- a -->\nold\n<!-- end of a -->\nafter\n")
-    _report.fill(page, "a", ["new"])
-    _report.fill(page, "a", ["new"])
+    report.fill(page, "a", ["new"])
+    report.fill(page, "a", ["new"])
     assert page.read_text() == "before\n<!-- a -->\n\nnew\n\n<!-- end of a -->\nafter\n"
 
 

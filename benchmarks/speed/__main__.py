@@ -1,13 +1,12 @@
 """Time skcalib beside its peers and beside what NumPy needs to touch the data once.
 
-``python -m benchmarks.speed`` prints a table for each size; [the page](speed.md) says how it is
-measured. ``--out benchmarks`` stores the tables, ``--growth`` adds time against N and K.
+``python -m benchmarks.speed`` prints a table for each size; [the page](README.md) says how it is
+measured. ``--out benchmarks/speed`` stores the tables, ``--growth`` adds time against N and K.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,15 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._data import Data, make_data
-from benchmarks._jobs import JOBS, LARGE, SMALL, SMALL_FIT, Budget, Job
-from benchmarks._pairings import PEERS
-from benchmarks._peers import Peer, version
-from benchmarks._report import absent, fill, machine, markdown, number, spread, write_csv
-from benchmarks._timing import OURS, Cell, Patience, measure, ratios, verdict
+from benchmarks._shared.peers import version
+from benchmarks._shared.report import absent, fill, machine, markdown, number, spread, write_csv
+from benchmarks.speed.arguments import CALIBRATOR_STEPS, names, own_sizes, sizes, wanted
+from benchmarks.speed.data import Data, make_data
+from benchmarks.speed.jobs import JOBS, LARGE, SMALL, SMALL_FIT, Budget, Job
+from benchmarks.speed.pairings import PEERS
+from benchmarks.speed.peers import Peer
+from benchmarks.speed.timing import OURS, Cell, Patience, measure, ratios, verdict
 
 Row = dict[str, Any]
-CALIBRATOR_STEPS = ("fit", "predict_proba")
 
 
 def within(budget: Budget, step: int, job: Job, data: Data, rows: list[Row]) -> tuple[str, str]:
@@ -184,34 +184,6 @@ def answers(rows: list[Row]) -> list[str]:
     return ["### Answers that are not the same to rounding", "", *markdown(header, body)]
 
 
-def sizes(text: str) -> list[tuple[int, int]]:
-    """Read sizes such as 500x3,5000x10."""
-    pairs = re.findall(r"(\d+)x(\d+)", text)
-    if ",".join("x".join(pair) for pair in pairs) != text:
-        raise argparse.ArgumentTypeError("sizes are written as 5000x10,10000x100")
-    return [(int(n), int(k)) for n, k in pairs]
-
-
-def names(text: str) -> list[str]:
-    """Read names of jobs."""
-    unknown = [name for name in text.split(",") if name not in JOBS]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"no job {unknown[0]}; there are {', '.join(JOBS)}")
-    return text.split(",")
-
-
-def own_sizes(jobs: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the sizes that jobs are measured at, the smallest first."""
-    found = {size for name in jobs for size in JOBS[name].sizes}
-    return sorted(found, key=lambda size: size[0] * size[1])
-
-
-def wanted(name: str, size: tuple[int, int], *, chosen: bool) -> bool:
-    """Say whether a job runs at a size: its own or, if sizes were chosen, no more classes."""
-    own = JOBS[name].sizes
-    return size in own or (chosen and size[1] <= max(n_classes for _, n_classes in own))
-
-
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Measure, print and store; return the rows."""
     parser = argparse.ArgumentParser(prog="benchmarks.speed", description=__doc__)
@@ -221,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     parser.add_argument("--budget", type=float, default=2, help="seconds: slower runs once")
     parser.add_argument("--limit", type=float, default=15, help="seconds: slower is given up")
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
-    parser.add_argument("--out", type=Path, help="folder of speed.md and results/")
+    parser.add_argument("--out", type=Path, help="folder of README.md and results/")
     parser.add_argument("--growth", action="store_true", help="time against N and K, and a plot")
     options = parser.parse_args(arguments)
     patience = Patience(options.repeats, options.budget, options.limit)
@@ -247,11 +219,11 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     print(f"\n{(time.perf_counter() - started) / 60:.1f} minutes")
     if options.out:
         write_csv(options.out / "results" / f"speed_{options.dtype}.csv", rows)
-        fill(options.out / "speed.md", options.dtype, ["\n".join(head), "", *lines])
+        fill(options.out / "README.md", options.dtype, ["\n".join(head), "", *lines])
     if options.growth:
-        from benchmarks import _growth
+        from benchmarks.speed import growth
 
-        _growth.main(options.out)
+        growth.main(options.out)
     return rows
 
 

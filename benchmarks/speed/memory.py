@@ -1,7 +1,7 @@
 """Weigh the memory that skcalib and its peers take beyond their input.
 
-``python -m benchmarks.memory`` prints a table; [the page](speed.md) says what is counted. Each
-weighing is a process of its own.
+``python -m benchmarks.speed.memory`` prints a table; [the page](README.md) says what is counted.
+Each weighing is a process of its own.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._data import Data, make_data
-from benchmarks._jobs import JOBS, LARGE, Steps
-from benchmarks._pairings import PEERS
-from benchmarks._peers import version
-from benchmarks._report import absent, fill, machine, markdown, number, write_csv
-from benchmarks._timing import OURS, quiet
-from benchmarks.speed import CALIBRATOR_STEPS, names, own_sizes, sizes, wanted
+from benchmarks._shared.peers import version
+from benchmarks._shared.report import absent, fill, machine, markdown, number, write_csv
+from benchmarks._shared.timing import quiet
+from benchmarks.speed.arguments import CALIBRATOR_STEPS, names, own_sizes, sizes, wanted
+from benchmarks.speed.data import Data, make_data
+from benchmarks.speed.jobs import JOBS, LARGE, Steps
+from benchmarks.speed.pairings import PEERS
+from benchmarks.speed.timing import OURS
 
 MIB = 2**20
 Row = dict[str, Any]
@@ -92,7 +93,7 @@ def weigh_apart(
     name: str, contestant: str, folder: Path, how: str, limit: float
 ) -> list[float] | str:
     """Weigh in a process of its own; a string says why there is no answer."""
-    command = [sys.executable, "-m", "benchmarks.memory", "--weigh", name, contestant]
+    command = [sys.executable, "-m", "benchmarks.speed.memory", "--weigh", name, contestant]
     command += [str(folder), how]
     try:
         done = subprocess.run(
@@ -101,7 +102,7 @@ def weigh_apart(
             text=True,
             timeout=limit,
             check=False,
-            cwd=Path(__file__).parents[1],
+            cwd=Path(__file__).parents[2],
         )
     except subprocess.TimeoutExpired:
         return f"given up after {limit:g} s"
@@ -180,12 +181,12 @@ def words(row: Row) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Weigh, print and store; return the rows."""
-    parser = argparse.ArgumentParser(prog="benchmarks.memory", description=__doc__)
+    parser = argparse.ArgumentParser(prog="benchmarks.speed.memory", description=__doc__)
     parser.add_argument("--sizes", type=sizes, help="such as 25000x1000; each job's largest")
     parser.add_argument("--jobs", type=names, default=list(JOBS), help=", ".join(JOBS))
     parser.add_argument("--limit", type=float, default=40, help="seconds of a process")
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
-    parser.add_argument("--out", type=Path, help="folder of speed.md and results/")
+    parser.add_argument("--out", type=Path, help="folder of README.md and results/")
     parser.add_argument("--weigh", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.weigh:
@@ -215,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     if options.out:
         write_csv(options.out / "results" / f"memory_{options.dtype}.csv", rows)
         title = "memory" if options.dtype == "float64" else f"memory {options.dtype}"
-        fill(options.out / "speed.md", title, ["\n".join(head), "", *lines])
+        fill(options.out / "README.md", title, ["\n".join(head), "", *lines])
     return rows
 
 

@@ -1,8 +1,8 @@
 """Count the passes over the data that fits of softmax(W z + b) take, and weigh their memory.
 
-``python -m benchmarks.convergence`` prints a table; with ``--out benchmarks`` it goes to
-[the page](speed.md). A pass is one evaluation of the loss with its gradient, of a product with the
-Hessian, or of a part of the Hessian, over all rows. The gradient is measured afresh, in plain
+``python -m benchmarks.speed.convergence`` prints a table; with ``--out benchmarks/speed`` it goes
+to [the page](README.md). A pass is one evaluation of the loss with its gradient, of a product with
+the Hessian, or of a part of the Hessian, over all rows. The gradient is measured afresh, in plain
 NumPy, at the map that the fit returned.
 """
 
@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks._data import make_data, softmax
-from benchmarks._report import fill, machine, markdown, write_csv
+from benchmarks._shared.report import fill, machine, markdown, write_csv
+from benchmarks.speed.data import make_data, softmax
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._scaling.affine_nll import AffineNLL
 from skcalib._scores.scores import Scores
@@ -141,7 +141,9 @@ def jobs(large: tuple[int, int]) -> Iterator[tuple[str, Make, tuple[int, int], l
 
 def main() -> None:
     """Measure, print and, if asked, store."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.convergence", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.convergence", description=__doc__
+    )
     parser.add_argument("--size", default="25000x1000", help="n x K of the large fits")
     parser.add_argument("--fits", default="", help="only those whose name begins so")
     parser.add_argument("--out", type=Path, help="folder to store the table in")
@@ -159,7 +161,7 @@ def main() -> None:
     print(*table, sep="\n")
     if options.out:
         write_csv(options.out / "results" / "convergence.csv", rows)
-        fill(options.out / "speed.md", "convergence", [*machine(), "", *table])
+        fill(options.out / "README.md", "convergence", [*machine(), "", *table])
 
 
 if __name__ == "__main__":

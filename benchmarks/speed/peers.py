@@ -7,34 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 
-from benchmarks._data import Data
-from benchmarks._jobs import N_BINS, Steps, about_identity
-
-LIBRARIES = (
-    "scikit-learn",
-    "netcal",
-    "probmetrics",
-    "uncertainty-calibration",
-    "relplot",
-    "torchmetrics",
-    "betacal",
-    "venn-abers",
-)
-
-
-def version(library: str) -> str | None:
-    """Return the installed version of a library, None if there is none."""
-    try:
-        return metadata.version(library)
-    except metadata.PackageNotFoundError:
-        return None
+from benchmarks._shared.peers import Logits, Scores
+from benchmarks.speed.data import Data
+from benchmarks.speed.jobs import N_BINS, Steps, about_identity
 
 
 @dataclass(frozen=True)
@@ -134,36 +114,6 @@ def sklearn_curves(data: Data) -> Steps:
 
 
 # --- calibrators ----------------------------------------------------------------------------
-
-
-class Scores(ClassifierMixin, BaseEstimator):
-    """A fitted classifier whose features are its scores, to be frozen."""
-
-    def fit(self, X: Any, y: Any) -> Scores:
-        """Learn the labels."""
-        self.classes_ = np.unique(y)
-        self.n_features_in_ = X.shape[1]
-        return self
-
-    def predict(self, X: Any) -> Any:
-        """Return the label of the largest score."""
-        return self.classes_[np.asarray(X).argmax(axis=1)]
-
-
-class Logits(Scores):
-    """Scores that are logits."""
-
-    def decision_function(self, X: Any) -> Any:
-        """Return the logits; of two classes, as scikit-learn has it, their difference."""
-        return X[:, 1] - X[:, 0] if X.shape[1] == 2 else X
-
-
-class Probabilities(Scores):
-    """Scores that are probabilities."""
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities."""
-        return X
 
 
 def sklearn_calibrated(scores: type[Scores], method: str) -> Callable[[Data], Steps]:

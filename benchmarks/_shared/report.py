@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 
 import skcalib
-from benchmarks._peers import LIBRARIES, version
+from benchmarks._shared.peers import LIBRARIES, version
 
 
 def machine() -> list[str]:

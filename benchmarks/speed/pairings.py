@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks._jobs import N_BINS, RIDGE, ridge_penalty
-from benchmarks._peers import (
-    Logits,
+from benchmarks._shared.peers import Logits, Probabilities
+from benchmarks.speed.jobs import N_BINS, RIDGE, ridge_penalty
+from benchmarks.speed.peers import (
     Peer,
-    Probabilities,
     betacal_columns,
     kumar_columns,
     kumar_error,

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._data import FLOORS, make_data
-from benchmarks._jobs import JOBS
-from benchmarks._pairings import PEERS
-from benchmarks._peers import version
-from benchmarks._report import write_csv
-from benchmarks._timing import OURS, OutOfTimeError, at_most, quiet, run
+from benchmarks._shared.peers import version
+from benchmarks._shared.report import write_csv
+from benchmarks._shared.timing import OutOfTimeError, quiet
+from benchmarks.speed.data import FLOORS, make_data
+from benchmarks.speed.jobs import JOBS
+from benchmarks.speed.pairings import PEERS
+from benchmarks.speed.timing import OURS, at_most, run
 
 # Each job beside the quickest peer that solves the same problem.
 DRAWN = {

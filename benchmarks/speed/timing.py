@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import io
 import signal
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks._data import FLOORS, Data
-from benchmarks._jobs import Job, Steps
-from benchmarks._peers import Peer
+from benchmarks._shared.timing import OutOfTimeError, quiet
+from benchmarks.speed.data import FLOORS, Data
+from benchmarks.speed.jobs import Job, Steps
+from benchmarks.speed.peers import Peer
 
 OURS = "skcalib"
 # Rounds of a cell that takes less than this many seconds in all cost nothing: there are more of
@@ -28,10 +27,6 @@ REST = 0.005
 # What takes less is run a few times more, and the quickest counts: where caches are cold, a call
 # of a millisecond takes ten, whatever it does.
 QUICK_RUN, QUICK_RUNS = 0.1, 5
-
-
-class OutOfTimeError(BaseException):
-    """A call took longer than it was given; no `Exception`, so that nothing it ran catches it."""
 
 
 class Patience(NamedTuple):
@@ -59,18 +54,6 @@ def at_most(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Swallow warnings and what is printed."""
-    with (
-        warnings.catch_warnings(),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
-        warnings.simplefilter("ignore")
-        yield
 
 
 def run(steps: Steps) -> tuple[list[float], list[Any]]:

@@ -1,7 +1,7 @@
 """What each metric costs, as a multiple of the expected calibration error on the same rows.
 
-``python -m benchmarks.metric_cost [n] [K]`` prints a Markdown table; every round times each metric
-once, and the median of the ratios of all rounds counts.
+``python -m benchmarks.speed.metric_cost [n] [K]`` prints a Markdown table; every round times each
+metric once, and the median of the ratios of all rounds counts.
 """
 
 import sys

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import skcalib
-from benchmarks._data import SOFTMAX, SORT, SUM, TOP, Data
+from benchmarks.speed.data import SOFTMAX, SORT, SUM, TOP, Data
 from skcalib import metrics
 
 Steps = tuple[Callable[..., Any], ...]
