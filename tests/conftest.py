@@ -11,7 +11,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 from hypothesis import HealthCheck, Phase, settings  # noqa: E402
 
 # The same inputs in every run of the suite, or as many as the variable says, as
-# `benchmarks.properties` does; others, and many more, with --hypothesis-profile=many.
+# `benchmarks.trust.properties` does; others, and many more, with --hypothesis-profile=many.
 EXAMPLES = int(os.environ.get("SKCALIB_EXAMPLES", "3"))
 COMMON = {
     "deadline": None,

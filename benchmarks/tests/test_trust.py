@@ -12,11 +12,12 @@ import pytest
 # The benchmarks are not installed; last, so that it is the installed package that is tested.
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks import mutants, properties, trust, versions
+from benchmarks.trust import __main__ as trust
+from benchmarks.trust import mutants, properties, versions
 
 pytestmark = pytest.mark.slow
 
-HOUSE = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
 
 
 def changes(source):
@@ -110,15 +111,15 @@ class C:
 
 def test_every_mutant_of_the_core_is_a_program_and_has_its_tests():
     """Sources parse, differ from the original, and names are told apart by place."""
-    for file in mutants.core_files(HOUSE):
-        source = (HOUSE / "skcalib" / f"{file}.py").read_text()
+    for file in mutants.core_files(ROOT):
+        source = (ROOT / "skcalib" / f"{file}.py").read_text()
         found = mutants_of(source)
         assert len({mutant.name for mutant in found}) == len(found), file
         for mutant in found[::50]:
             assert ast.dump(ast.parse(mutant.source)) != ast.dump(ast.parse(source)), mutant.name
-        tests = mutants.tests_of(file, HOUSE)
+        tests = mutants.tests_of(file, ROOT)
         assert len(tests) >= 2
-        assert all((HOUSE / test).exists() for test in tests), file
+        assert all((ROOT / test).exists() for test in tests), file
 
 
 def test_a_sample_is_the_same_for_the_same_seed():
@@ -133,20 +134,20 @@ def test_a_sample_is_the_same_for_the_same_seed():
 
 def test_mutants_are_tried_on_a_copy_and_found_again(tmp_path, monkeypatch, capsys):
     """A test that looks kills, one that does not lets live; a second run tries nothing."""
-    house = tmp_path / "house"
+    tree = tmp_path / "tree"
     for folder in mutants.CORE:
-        (house / "skcalib" / folder).mkdir(parents=True, exist_ok=True)
-    (house / "skcalib" / "__init__.py").write_text("")
-    code = house / "skcalib" / "_binning" / "bins.py"
+        (tree / "skcalib" / folder).mkdir(parents=True, exist_ok=True)
+    (tree / "skcalib" / "__init__.py").write_text("")
+    code = tree / "skcalib" / "_binning" / "bins.py"
     code.write_text(
         "def seen():\n    return a + b\n\n\ndef unseen():\n    return a + b\n\n\na = b = 3\n"
     )
-    (house / "tests" / "binning").mkdir(parents=True)
-    (house / "tests" / "binning" / "test_bins.py").write_text(
+    (tree / "tests" / "binning").mkdir(parents=True)
+    (tree / "tests" / "binning" / "test_bins.py").write_text(
         "from skcalib._binning.bins import seen\n\n\ndef test_it():\n    assert seen() == 6\n"
     )
-    (house / "pyproject.toml").write_text("")
-    monkeypatch.setattr(mutants, "HOUSE", house)
+    (tree / "pyproject.toml").write_text("")
+    monkeypatch.setattr(mutants, "ROOT", tree)
     before = code.read_text()
     options = ["--files", "_binning/bins", "--limit", "100", "--out", str(tmp_path / "out.json")]
     found = mutants.main(options)["files"]["_binning/bins"]
@@ -161,10 +162,10 @@ def test_mutants_are_tried_on_a_copy_and_found_again(tmp_path, monkeypatch, caps
 
 def test_the_oldest_versions_are_the_lower_bounds():
     """tests/oldest.txt pins what pyproject.toml allows at least."""
-    project = tomllib.loads((HOUSE / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["plot"]]
     bounds = dict(re.match(r"([\w-]+)>=([\d.]+)$", bound).groups() for bound in wanted)
-    lines = (HOUSE / "tests" / "oldest.txt").read_text().splitlines()
+    lines = (ROOT / "tests" / "oldest.txt").read_text().splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
     assert pins.keys() == bounds.keys() == set(versions.SHOWN)
     for name, bound in bounds.items():
@@ -175,7 +176,7 @@ def test_what_the_run_on_the_oldest_leaves_out_exists():
     """A renamed file of tests would else be left out no more, unseen."""
     for name in (*versions.LEFT_OUT, *versions.UNWATCHED):
         file, _, test = name.partition("::")
-        assert f"def {test}" in (HOUSE / file).read_text(), name
+        assert f"def {test}" in (ROOT / file).read_text(), name
 
 
 def test_a_run_is_counted_from_its_reports(tmp_path):
@@ -203,7 +204,7 @@ def test_what_hypothesis_tells_is_counted(told):
 
 def test_properties_are_tried_as_often_as_asked_for(tmp_path):
     out = tmp_path / "properties.json"
-    one = "tests/test_properties_metrics.py::test_the_value_lies_within_its_bounds"
+    one = "tests/contract/test_properties_metrics.py::test_the_value_lies_within_its_bounds"
     test = f"{one}[expected_calibration_error]"
     properties.main(["--examples", "5", "--tests", test, "--out", str(out)])
     found = json.loads(out.read_text())

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from benchmarks import fuzz
+from benchmarks.trust import fuzz
 from skcalib import BayesianBinning, HistogramBinning, SplineCalibrator, VectorScaling
 from skcalib.metrics import general_calibration_error
 
@@ -13,7 +13,7 @@ CALLS = 300
 
 
 def test_hostile_calls_end_in_a_right_answer_or_a_named_error():
-    """A slice of what ``python -m benchmarks.fuzz`` tries."""
+    """A slice of what ``python -m benchmarks.trust.fuzz`` tries."""
     faults = [
         f"{outcome}: {case} (seed {own}): {fault}"
         for case, own, outcome, fault, _ in fuzz.run(CALLS, seed=20)

@@ -1,7 +1,7 @@
 """Run the property tests on many generated inputs, the same in every run, and count them.
 
-``python -m benchmarks.properties`` prints what hypothesis says of each property and writes
-``benchmarks/trust/properties.json``; ``--examples`` asks for more inputs of each. It fails if a
+``python -m benchmarks.trust.properties`` prints what hypothesis says of each property and writes
+``figures/properties.json``; ``--examples`` asks for more inputs of each. It fails if a
 property does.
 """
 
@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-HOUSE = Path(__file__).parents[1]
-RESULTS = Path(__file__).parent / "trust" / "properties.json"
+ROOT = Path(__file__).parents[2]
+RESULTS = Path(__file__).parent / "figures" / "properties.json"
 TESTS = (
     "tests/contract/test_properties_calibrators.py",
     "tests/contract/test_properties_metrics.py",
@@ -31,7 +31,9 @@ COUNTS = re.compile(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run, count, store, and fail where a property did."""
-    parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.properties")
+    parser = argparse.ArgumentParser(
+        description=__doc__, prog="python -m benchmarks.trust.properties"
+    )
     parser.add_argument("--examples", type=int, default=30, help="inputs of each property")
     parser.add_argument("--tests", nargs="*", default=TESTS, help="files, or tests of them")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where results are kept")
@@ -50,14 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ]
     environment = {**os.environ, "SKCALIB_EXAMPLES": str(parsed.examples)}
     run = subprocess.run(
-        [*command, *parsed.tests], cwd=HOUSE, env=environment, capture_output=True, text=True
+        [*command, *parsed.tests], cwd=ROOT, env=environment, capture_output=True, text=True
     )
     print(run.stdout, run.stderr)
     counts = [tuple(map(int, found)) for found in COUNTS.findall(run.stdout)]
     passing, failing, invalid = (sum(part) for part in zip(*counts, strict=True))
     again = "" if parsed.examples == 30 else f" --examples {parsed.examples}"
     results = {
-        "command": f"python -m benchmarks.properties{again}",
+        "command": f"python -m benchmarks.trust.properties{again}",
         "properties": len(counts),
         "inputs_tried": passing + failing,
         "inputs_set_aside": invalid,

@@ -1,4 +1,4 @@
-"""Make ``docs/trust.md`` of the figures in ``benchmarks/trust/``: ``python -m benchmarks.trust``.
+"""Make ``docs/trust.md`` of the figures in ``figures/``: ``python -m benchmarks.trust``.
 
 Each figure comes from the program that its section names, by way of the JSON that the program
 wrote; nothing is counted here but what stands there.
@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-HOUSE = Path(__file__).parents[1]
-STORED = Path(__file__).parent / "trust"
-PAGE = HOUSE / "docs" / "trust.md"
-RECORD = HOUSE / "tests" / "record" / "values.json"
+ROOT = Path(__file__).parents[2]
+STORED = Path(__file__).parent / "figures"
+PAGE = ROOT / "docs" / "trust.md"
+RECORD = ROOT / "tests" / "record" / "values.json"
 
 OPENING = """\
 # Trust, in figures
@@ -76,7 +76,7 @@ def hostile_input(fuzz: dict[str, Any]) -> list[str]:
     if "mended" in fuzz:
         mended = fuzz["mended"] if isinstance(fuzz["mended"], int) else len(fuzz["mended"])
         lines += [f"Faults found by such calls and mended so far: {number(mended)}.", ""]
-    again = f"python -m benchmarks.fuzz --calls {fuzz['calls']} --seed {fuzz['seed']}"
+    again = f"python -m benchmarks.trust.fuzz --calls {fuzz['calls']} --seed {fuzz['seed']}"
     return [*lines, f"Again: `{again}`.", ""]
 
 
@@ -131,7 +131,8 @@ def mutation(mutants: dict[str, Any]) -> list[str]:
         "",
         "An operator, comparison, constant, boolean or call is changed in one place, and the tests",
         "of that file should fail. Those that survived were read: equal ones change no number that",
-        "a user can get, and why stands under `examined` in `benchmarks/trust/mutants.json`.",
+        "a user can get, and why stands under `examined` in",
+        "`benchmarks/trust/figures/mutants.json`.",
         "Files have the names that they had when they were tried.",
         "",
         *table(
@@ -145,7 +146,7 @@ def mutation(mutants: dict[str, Any]) -> list[str]:
     seed = mutants["seed"]
     return [
         *lines,
-        f"Again: `python -m benchmarks.mutants --seed {seed}`; more of them: `--limit`.",
+        f"Again: `python -m benchmarks.trust.mutants --seed {seed}`; more of them: `--limit`.",
         "",
     ]
 
@@ -171,7 +172,9 @@ def versions(runs: dict[str, Any]) -> list[str]:
         "",
         *table(["", *runs], rows),
         "",
-        "Again: " + ", ".join(f"`python -m benchmarks.versions {name}`" for name in runs) + ".",
+        "Again: "
+        + ", ".join(f"`python -m benchmarks.trust.versions {name}`" for name in runs)
+        + ".",
         "",
     ]
 

@@ -1,11 +1,11 @@
 """Malformed calls, each of which must end in a right answer or in an error that says why.
 
-``python -m benchmarks.fuzz`` calls every public calibrator, metric, scorer, loss, display and join
-with hostile values: other layouts and containers of good data, whose answer must be that of the
-good data; data that cannot be answered, whose error must be a ValueError or TypeError of one line
-that names the argument; and data or keywords that may be either. No call may warn twice, warn of
-what is not documented, return NaN or numbers out of range, or raise anything else. It prints
-counts, writes ``benchmarks/trust/fuzz.json``, and exits with 1 if there is a fault.
+``python -m benchmarks.trust.fuzz`` calls every public calibrator, metric, scorer, loss, display and
+join with hostile values: other layouts and containers of good data, whose answer must be that of
+the good data; data that cannot be answered, whose error must be a ValueError or TypeError of one
+line that names the argument; and data or keywords that may be either. No call may warn twice, warn
+of what is not documented, return NaN or numbers out of range, or raise anything else. It prints
+counts, writes ``benchmarks/trust/figures/fuzz.json``, and exits with 1 if there is a fault.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, UndefinedMetricWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
-from benchmarks._hostile import (
+from benchmarks.trust.hostile import (
     ODD_VALUES,
     Hostile,
     hostile_classes,
@@ -34,9 +34,9 @@ from benchmarks._hostile import (
     hostile_scores,
     hostile_weights,
 )
-from benchmarks._hostile_subjects import Subject, subjects
+from benchmarks.trust.subjects import Subject, subjects
 
-PAGE = Path(__file__).parent / "trust" / "fuzz.json"
+PAGE = Path(__file__).parent / "figures" / "fuzz.json"
 DOCUMENTED = (ConvergenceWarning, UndefinedMetricWarning, DataConversionWarning)
 # What every estimator of scikit-learn says of a frame after an array, and what is said of
 # probabilities that are a little off.

@@ -1,9 +1,9 @@
 """Run the suite on the oldest or the newest versions of everything that skcalib stands on.
 
-``python -m benchmarks.versions oldest`` makes a fresh environment in a temporary folder, installs
-the tree as it is with the versions that ``tests/oldest.txt`` pins (``newest``: whatever pip finds),
-runs the suite in it, measures which branches of the package it takes, and writes what came out to
-``benchmarks/trust/versions.json``. It fails if a test fails or if less than 95 % of the branches
+``python -m benchmarks.trust.versions oldest`` makes a fresh environment in a temporary folder,
+installs the tree as it is with the versions that ``tests/oldest.txt`` pins (``newest``: whatever
+pip finds), runs the suite in it, measures which branches of the package it takes, and writes what
+came out to ``figures/versions.json``. It fails if a test fails or if less than 95 % of the branches
 are taken; every warning is an error.
 """
 
@@ -23,9 +23,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-HOUSE = Path(__file__).parents[1]
-RESULTS = Path(__file__).parent / "trust" / "versions.json"
-CONSTRAINTS = {"oldest": HOUSE / "tests" / "oldest.txt", "newest": None}
+ROOT = Path(__file__).parents[2]
+RESULTS = Path(__file__).parent / "figures" / "versions.json"
+CONSTRAINTS = {"oldest": ROOT / "tests" / "oldest.txt", "newest": None}
 LEAST_BRANCHES = 95.0
 SHOWN = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "threadpoolctl", "matplotlib")
 # These look at the site, at imports or at threads, or run many inputs through code of NumPy's
@@ -54,7 +54,7 @@ def make_environment(folder: Path, constraints: Path | None) -> str:
     venv.create(folder, with_pip=True)
     python = str(folder / "bin" / "python")
     pinned = [] if constraints is None else ["-c", str(constraints)]
-    install = [python, "-m", "pip", "install", "-q", *pinned, "-e", f"{HOUSE}[test]"]
+    install = [python, "-m", "pip", "install", "-q", *pinned, "-e", f"{ROOT}[test]"]
     subprocess.run(install, check=True)
     return python
 
@@ -91,7 +91,7 @@ def run_tests(python: str, junit: Path, arguments: Sequence[str]) -> dict[str, i
     """Run tests and return how many passed, failed and were left out."""
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={junit}"]
     environment = {**os.environ, "COVERAGE_FILE": str(junit.parent / "coverage")}
-    subprocess.run([*command, *arguments], cwd=HOUSE, env=environment, check=False)
+    subprocess.run([*command, *arguments], cwd=ROOT, env=environment, check=False)
     return counts(junit)
 
 
@@ -109,7 +109,9 @@ def run_suite(python: str, folder: Path) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make the environment, run, store, and fail where something failed."""
-    parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.versions")
+    parser = argparse.ArgumentParser(
+        description=__doc__, prog="python -m benchmarks.trust.versions"
+    )
     parser.add_argument("run", choices=CONSTRAINTS)
     parser.add_argument("--out", type=Path, default=RESULTS, help="where results are kept")
     parsed = parser.parse_args(arguments)

@@ -1,7 +1,7 @@
 """Would the tests see it if the numerical core were wrong? Break it on purpose, a place at a time.
 
-``python -m benchmarks.mutants`` changes one operator, comparison, constant, boolean or call in a
-copy of the tree, runs the tests of that file on it, and writes to ``benchmarks/trust/mutants.json``
+``python -m benchmarks.trust.mutants`` changes one operator, comparison, constant, boolean or call
+in a copy of the tree, runs the tests of that file on it, and writes to ``figures/mutants.json``
 whether they failed, as they should. A sample of each file's mutants is drawn by seed; a run that is
 broken off goes on where it stopped, and begins a file anew that has changed since. ``--survivors``
 tries those again that no test saw. What has been read of a survivor stands under "examined" in the
@@ -27,8 +27,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-HOUSE = Path(__file__).parents[1]
-RESULTS = Path(__file__).parent / "trust" / "mutants.json"
+ROOT = Path(__file__).parents[2]
+RESULTS = Path(__file__).parent / "figures" / "mutants.json"
 CORE = (
     *("_arrays", "_scores", "_scaling", "_binning", "_differentiable"),
     *("calibrators", "calibrators/_auto", "calibrators/_spline", "metrics"),
@@ -204,9 +204,9 @@ def mutants_of(file: str, source: str) -> list[Mutant]:
     return found
 
 
-def core_files(house: Path) -> list[str]:
+def core_files(root: Path) -> list[str]:
     """Return the files of the numerical core, below skcalib/ and without their ending."""
-    package = house / "skcalib"
+    package = root / "skcalib"
     return [
         str(path.relative_to(package).with_suffix(""))
         for folder in CORE
@@ -215,7 +215,7 @@ def core_files(house: Path) -> list[str]:
     ]
 
 
-def tests_of(file: str, house: Path) -> list[str]:
+def tests_of(file: str, root: Path) -> list[str]:
     """Return the test files that are run on the mutants of a file."""
     folder, _, name = file.rpartition("/")
     own = f"{folder.removeprefix('_')}/test_{name.removeprefix('_')}"
@@ -223,17 +223,17 @@ def tests_of(file: str, house: Path) -> list[str]:
 
     def there(tests: Sequence[str]) -> list[str]:
         paths = [f"tests/{test}.py" for test in tests]
-        return [path for path in paths if (house / path).exists()]
+        return [path for path in paths if (root / path).exists()]
 
     return (there(named) or there(ANY)) + there(LAST)
 
 
-def copy_tree(house: Path, target: Path) -> None:
+def copy_tree(root: Path, target: Path) -> None:
     """Copy what the tests need."""
     left_out = shutil.ignore_patterns(
         ".git", "*_cache", "__pycache__", "_build", "gallery", ".venv"
     )
-    shutil.copytree(house, target, ignore=left_out)
+    shutil.copytree(root, target, ignore=left_out)
 
 
 def run_tests(tree: Path, tests: Sequence[str], seconds: float) -> str:
@@ -342,7 +342,7 @@ def try_file(tree: Path, file: str, arguments: argparse.Namespace, end: float) -
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Try mutants, and return all that is found so far."""
-    parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.mutants")
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.trust.mutants")
     parser.add_argument("--files", nargs="*", help="such as _binning metrics/_ks; all by default")
     parser.add_argument("--limit", type=int, default=8, help="mutants drawn of each file")
     parser.add_argument("--seed", type=int, default=0, help="seed of the draw")
@@ -351,16 +351,16 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--out", type=Path, default=RESULTS, help="where results are kept")
     parsed = parser.parse_args(arguments)
     end = time.monotonic() + parsed.seconds
-    files = parsed.files or core_files(HOUSE)
+    files = parsed.files or core_files(ROOT)
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
-        copy_tree(HOUSE, tree)
+        copy_tree(ROOT, tree)
         for file in files:
             if time.monotonic() < end:
                 try_file(tree, file, parsed, end)
     results = stored(parsed.out)
     # A file that is gone takes its mutants with it.
-    now = set(core_files(HOUSE))
+    now = set(core_files(ROOT))
     results["files"] = {file: kept for file, kept in results["files"].items() if file in now}
     store(parsed.out, results)
     return results
