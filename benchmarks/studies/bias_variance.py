@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.coverage import draw, population_value, sample_labels
+from benchmarks._shared.data import draw, population_value, sample_labels
 from benchmarks.studies._arguments import study_parser
 from skcalib.metrics import (
     adaptive_calibration_error,

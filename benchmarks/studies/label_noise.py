@@ -25,7 +25,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from benchmarks.coverage import sample_labels
+from benchmarks._shared.data import sample_labels
 from benchmarks.studies._arguments import study_parser
 from skcalib.metrics import (
     adaptive_calibration_error,

@@ -11,8 +11,6 @@ import pytest
 # The benchmarks are not installed; last, so that it is the installed package that is tested.
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks import published
-from benchmarks._published_tables import METHODS, PUBLISHED
 from benchmarks._shared import peers, report
 from benchmarks.speed import __main__ as speed
 from benchmarks.speed import memory, timing
@@ -20,6 +18,8 @@ from benchmarks.speed.data import FLOORS, make_data
 from benchmarks.speed.jobs import JOBS
 from benchmarks.speed.peers import Peer
 from benchmarks.speed.timing import OURS, Patience
+from benchmarks.studies import published
+from benchmarks.studies._published_tables import METHODS, PUBLISHED
 
 pytestmark = pytest.mark.slow
 

@@ -146,7 +146,7 @@ def test_published_table_runs(saved, capsys):
     """The script behind benchmarks/README.md prints a row for each published one."""
     labels, logits = predictions()
     file = saved(logits=logits, labels=labels, split=np.arange(600) % 2)
-    script = runpy.run_path(str(EXAMPLES.parent / "benchmarks" / "published.py"))
+    script = runpy.run_path(str(EXAMPLES.parent / "benchmarks" / "studies" / "published.py"))
     script["main"]([file, "--no-tuning"])
     printed = capsys.readouterr().out
     assert len(re.findall(r"^\| (?:KS|ECE)[^|]*\|(?: \d+\.\d{3} \|){6}$", printed, re.M)) == 4

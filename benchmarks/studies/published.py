@@ -1,10 +1,10 @@
 """Published calibration errors beside those measured here.
 
-``python -m benchmarks.published PATH`` calibrates on one part of a file of logits, measures on the
-other and prints a Markdown table. The published numbers are those of Gupta et al. (2021) for the
-networks of Kull et al. (2019). PATH is one of the files of Kull et al., ``probs_NAME_logits.p``, or
-an ``.npz`` with ``logits`` (n, K), ``labels`` (n,) and ``split`` (n,; 0 to calibrate, 1 to
-measure); ``--network NAME`` says which network an ``.npz`` is of.
+``python -m benchmarks.studies.published PATH`` calibrates on one part of a file of logits, measures
+on the other and prints a Markdown table. The published numbers are those of Gupta et al. (2021) for
+the networks of Kull et al. (2019). PATH is one of the files of Kull et al.,
+``probs_NAME_logits.p``, or an ``.npz`` with ``logits`` (n, K), ``labels`` (n,) and ``split`` (n,; 0
+to calibrate, 1 to measure); ``--network NAME`` says which network an ``.npz`` is of.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
-from benchmarks._published_tables import METHODS, PUBLISHED
+from benchmarks.studies._published_tables import METHODS, PUBLISHED
 from skcalib import (
     DirichletCalibrator,
     IdentityCalibrator,

@@ -1,8 +1,9 @@
 """Does the interval of a gain in `compare_calibrators` hold the true gain? By simulation.
 
-``python -m benchmarks.gain_coverage [samples]`` prints a Markdown table within three minutes. Three
-pairs of models on one problem (1,000 rows, 5 classes): the logits of the one are multiplied by the
-first number, those of the other by the second; right is 1. The true gain is that of 200,000 rows.
+``python -m benchmarks.coverage.gains [samples]`` prints a Markdown table within three minutes.
+Three pairs of models on one problem (1,000 rows, 5 classes): the logits of the one are multiplied
+by the first number, those of the other by the second; right is 1. The true gain is that of 200,000
+rows.
 """
 
 import sys

@@ -2,8 +2,7 @@
 
 ``python -m benchmarks.coverage`` prints two Markdown tables in a few minutes; ``--samples`` and
 ``--resamples`` make them finer. Labels are drawn from known probabilities, so that the value of
-each metric in the population is known: every row carries each label once, with the probability of
-that label as its weight, and no label noise is left.
+each metric in the population is known.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from benchmarks._shared.data import N_CLASSES, draw, population_value, sample_labels
 from skcalib.metrics import (
     bootstrap_interval,
     calibration_test,
@@ -29,8 +29,6 @@ from skcalib.metrics import (
 
 Array = NDArray[np.float64]
 
-N_CLASSES = 3
-POPULATION = 200_000
 LEVEL = 0.05
 METHODS = ("percentile", "bca")
 SHARPENINGS = (1.0, 1.25, 2.0)
@@ -41,27 +39,6 @@ METRICS: dict[str, Callable[..., Any]] = {
     "KS, top label": ks_calibration_error,
     "KS, class-wise": partial(ks_calibration_error, mode="classwise"),
 }
-
-
-def draw(n: int, sharpening: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Draw true probabilities of n rows and those of a model that sharpens them."""
-    Z = rng.normal(scale=1.5, size=(n, N_CLASSES))
-    truth = np.exp(Z)
-    P = np.exp(sharpening * Z)
-    return truth / truth.sum(axis=1, keepdims=True), P / P.sum(axis=1, keepdims=True)
-
-
-def sample_labels(truth: Array, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return a label for each row."""
-    edges = np.cumsum(truth, axis=1)[:, :-1]
-    return (edges <= rng.random(len(truth))[:, None]).sum(axis=1)
-
-
-def population_value(metric: Callable[..., Any], sharpening: float) -> float:
-    """Value of a metric without label noise."""
-    truth, P = draw(POPULATION, sharpening, np.random.default_rng(0))
-    y = np.tile(np.arange(N_CLASSES), len(P))
-    return float(metric(y, np.repeat(P, N_CLASSES, axis=0), sample_weight=truth.ravel()))
 
 
 def coverage(

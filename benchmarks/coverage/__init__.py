@@ -1,0 +1,1 @@
+"""Simulations: what intervals cover, what tests reject, how much each calibrator corrects."""
