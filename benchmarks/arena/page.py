@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks._arena_report import (
+from benchmarks._shared.report import fill, machine, number
+from benchmarks.arena.report import (
     AUTO,
     FEWEST_SETS,
     IDENTITY,
@@ -23,7 +24,7 @@ from benchmarks._arena_report import (
     report,
     won,
 )
-from benchmarks._arena_versus import (
+from benchmarks.arena.versus import (
     BOOTSTRAPS,
     EXPERIMENT,
     NEGLIGIBLE,
@@ -36,7 +37,6 @@ from benchmarks._arena_versus import (
     slices,
     versus,
 )
-from benchmarks._shared.report import fill, machine, number
 
 # Those of any number of classes that never move the predicted class.
 KEEP_THE_CLASS = (
@@ -202,7 +202,7 @@ def page_lines(rows: pd.DataFrame, figure: str) -> list[str]:
         "## How",
         "",
         "* `python -m benchmarks.arena --peers --page docs/which.md` runs all of it, and resumes. "
-        "All rows are in `benchmarks/arena/results.csv`, more tables in "
+        "All rows are in `benchmarks/arena/results.csv.gz`, more tables in "
         "[the report](../benchmarks/arena/report.md).",
         f"* Report half: {listed(report_half)}. Design half, the only one that choices may look "
         f"at: {listed(halves.get('design', []))}. A set is of the design half if the CRC-32 of its "

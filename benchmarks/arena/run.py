@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
+import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._arena_data import SMALLEST, Float64Array, Given, Scores
-from benchmarks._arena_entrants import Entrant
 from benchmarks._shared.timing import OutOfTimeError, quiet
+from benchmarks.arena.data import SMALLEST, Float64Array, Given, Scores
+from benchmarks.arena.entrants import Entrant
 from skcalib import metrics
 
 Row = dict[str, Any]
@@ -95,40 +97,87 @@ def enter(entrant: Entrant, scores: Scores, n_cal: int, limit: float) -> Row:
 
 
 class Store:
-    """A CSV that rows are added to; those of an earlier run are kept and not run again."""
+    """Rows in a gzipped CSV; those of an earlier run are kept and not run again.
+
+    While rows are added they stand in the same CSV as text beside it, which `pack` compresses and
+    removes. A run that is killed leaves the text, and the next one goes on from there.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.known: set[tuple[str, ...]] = set()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            with path.open(newline="") as file:
-                self.known = {tuple(row[key] for key in KEY) for row in csv.DictReader(file)}
-        else:
-            path.write_text(",".join(COLUMNS) + "\n")
+        self.text = path.with_suffix("")
+        self.known = {key_of(row) for row in self.rows()}
+
+    @property
+    def newest(self) -> Path:
+        """Path of the rows as they are now."""
+        return self.text if self.text.exists() else self.path
+
+    def rows(self) -> list[Row]:
+        """Return all rows that are written to their end."""
+        if not self.newest.exists():
+            return []
+        opened = open if self.newest == self.text else gzip.open
+        with opened(self.newest, "rt", newline="") as file:
+            lines = (line for line in file if line.endswith("\n"))
+            return list(csv.DictReader(lines))
 
     def forget(self, names: Iterable[str]) -> None:
         """Drop the rows of calibrators, so that they run again; variants go with their name."""
         names = tuple(names)
-        with self.path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
+        rows = self.rows()
         kept = [row for row in rows if row["calibrator"].split("(")[0] not in names]
         if len(kept) < len(rows):
-            self.path.write_text(",".join(COLUMNS) + "\n")
-            self.known.clear()
-            self.add(kept)
+            self._write(kept)
+            self.known = {key_of(row) for row in kept}
 
     def has(self, row: Row) -> bool:
         """Say whether the row of a key is there."""
-        return tuple(str(row[key]) for key in KEY) in self.known
+        return key_of(row) in self.known
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: list[Row]) -> None:
         """Write rows at the end."""
-        with self.path.open("a", newline="") as file:
+        if not rows:
+            return
+        if not self.text.exists() or not ends_a_line(self.text):
+            self._write(self.rows())
+        with self.text.open("a", newline="") as file:
+            csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n").writerows(rows)
+        self.known |= {key_of(row) for row in rows}
+
+    def pack(self) -> None:
+        """Compress the text, the same rows to the same bytes, and remove it."""
+        if not self.text.exists():
+            if self.path.exists():
+                return
+            self._write([])
+        partial = self.path.with_suffix(".partial")
+        with partial.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
+            packed.write(self.text.read_bytes())
+        partial.replace(self.path)
+        self.text.unlink()
+
+    def _write(self, rows: Iterable[Row]) -> None:
+        """Write the text anew, whole or not at all."""
+        self.text.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.text.with_suffix(".partial")
+        with partial.open("w", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
-            for row in rows:
-                writer.writerow(row)
-                self.known.add(tuple(str(row[key]) for key in KEY))
+            writer.writeheader()
+            writer.writerows(rows)
+        partial.replace(self.text)
+
+
+def ends_a_line(path: Path) -> bool:
+    """Say whether the last line of a file was written to its end."""
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() == b"\n"
+
+
+def key_of(row: Row) -> tuple[str, ...]:
+    """Return what tells a row from the others."""
+    return tuple(str(row[name]) for name in KEY)
 
 
 class Experiment(NamedTuple):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from benchmarks._arena_versus import (
+from benchmarks._shared.report import markdown, number
+from benchmarks.arena.versus import (
     EXPERIMENT,
     KINDS,
     TEMPERATURE,
@@ -19,7 +20,6 @@ from benchmarks._arena_versus import (
     slices,
     versus,
 )
-from benchmarks._shared.report import markdown, number
 
 AUTO, RISING = "AutoCalibrator", "AutoCalibrator(order_preserving=True)"
 IDENTITY, SPLINE = "IdentityCalibrator", "SplineCalibrator"

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks import _arena_page
-from benchmarks._arena_data import MODELS, cached, extra_files, from_file, known_sets
-from benchmarks._arena_entrants import our_entrants, peers_installed
-from benchmarks._arena_run import Experiment, Store, run
+from benchmarks.arena import page
+from benchmarks.arena.data import MODELS, cached, extra_files, from_file, known_sets
+from benchmarks.arena.entrants import our_entrants, peers_installed
+from benchmarks.arena.run import Experiment, Store, run
 
-HOME = Path(__file__).parent / "arena"
+HERE = Path(__file__).parent
 
 
 def experiments(
@@ -56,21 +56,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=5, help="splits of each set, and models")
     parser.add_argument("--data", type=listed, help="names of sets; all")
     parser.add_argument("--extra", type=Path, help="folder of .npz files with logits or probs")
-    parser.add_argument("--out", type=Path, default=HOME, help="folder of the CSV and the figure")
+    parser.add_argument("--out", type=Path, default=HERE, help="folder of the CSV and the figure")
     parser.add_argument("--page", type=Path, help="the page to write, such as docs/which.md")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "arena-scores")
     parser.add_argument("--limit", type=float, default=20, help="seconds: slower is given up")
     parser.add_argument("--again", type=listed, default=[], help="calibrators to run once more")
     parser.add_argument("--report-only", action="store_true", help="run nothing")
     options = parser.parse_args(arguments)
-    store = Store(options.out / "results.csv")
+    store = Store(options.out / "results.csv.gz")
     store.forget(options.again)
     if not options.report_only:
         entrants = our_entrants() + (peers_installed() if options.peers else [])
         chosen = experiments(options.seeds, options.data, options.extra, options.cache)
-        for line in run(chosen, options.n_cal, entrants, store, options.limit):
-            print(line, flush=True)
-    print(*_arena_page.write(store.path, options.out, options.page), sep="\n")
+        try:
+            for line in run(chosen, options.n_cal, entrants, store, options.limit):
+                print(line, flush=True)
+        finally:
+            store.pack()
+    print(*page.write(store.newest, options.out, options.page), sep="\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks._arena_data import design_half
+from benchmarks.arena.data import design_half
 
 OURS, TEMPERATURE = "skcalib", "TemperatureScaling"
 EXPERIMENT = ["family", "data", "model", "seed", "n_cal", "classes"]

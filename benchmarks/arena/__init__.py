@@ -1,0 +1,1 @@
+"""All calibrators on real models of real data: rows, report, figure and the page docs/which.md."""
