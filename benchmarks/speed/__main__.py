@@ -2,6 +2,7 @@
 
 ``python -m benchmarks.speed`` prints a table for each size; [the page](README.md) says how it is
 measured. ``--out benchmarks/speed`` stores the tables, ``--growth`` adds time against N and K.
+``--against REV`` times an earlier revision beside this tree instead.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from benchmarks._shared.peers import version
 from benchmarks._shared.report import absent, fill, machine, markdown, number, spread, write_csv
+from benchmarks.speed import against
 from benchmarks.speed.arguments import CALIBRATOR_STEPS, names, own_sizes, sizes, wanted
 from benchmarks.speed.data import Data, make_data
 from benchmarks.speed.jobs import JOBS, LARGE, SMALL, SMALL_FIT, Budget, Job
@@ -188,15 +190,21 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Measure, print and store; return the rows."""
     parser = argparse.ArgumentParser(prog="benchmarks.speed", description=__doc__)
     parser.add_argument("--sizes", type=sizes, help="such as 5000x10,10000x100; each job's own")
-    parser.add_argument("--jobs", type=names, default=list(JOBS), help=", ".join(JOBS))
+    parser.add_argument("--jobs", type=names, help=", ".join(JOBS))
     parser.add_argument("--repeats", type=int, default=7, help="rounds of a cell")
     parser.add_argument("--budget", type=float, default=2, help="seconds: slower runs once")
     parser.add_argument("--limit", type=float, default=15, help="seconds: slower is given up")
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
     parser.add_argument("--out", type=Path, help="folder of README.md and results/")
+    parser.add_argument("--against", metavar="REV", help="an earlier revision beside this tree")
     parser.add_argument("--growth", action="store_true", help="time against N and K, and a plot")
     options = parser.parse_args(arguments)
     patience = Patience(options.repeats, options.budget, options.limit)
+    if options.against:
+        return against.main(
+            options.against, options.jobs or against.TIMED, options.sizes, options.dtype, patience
+        )
+    jobs = options.jobs or list(JOBS)
     started = time.perf_counter()
     head = machine()
     print(*head, sep="\n")
@@ -204,9 +212,9 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
         print(f"not installed, and left out: {', '.join(absent())}")
     rows: list[Row] = []
     hopeless: set[Peer] = set()
-    for size in options.sizes or own_sizes(options.jobs):
+    for size in options.sizes or own_sizes(jobs):
         data = make_data(*size, options.dtype)
-        for name in options.jobs:
+        for name in jobs:
             if not wanted(name, size, chosen=bool(options.sizes)):
                 continue
             peers = tuple(p for p in PEERS.get(name, ()) if version(p.library) is not None)
