@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import warnings
 import zipfile
@@ -25,7 +26,6 @@ from skcalib._cli.files import (
     read,
     save,
 )
-from skcalib._cli.messages import in_file_words
 from skcalib._cli.report import gains_table, means_table, report_html, troubles
 from skcalib._cli.saved_predictions import write_predictions
 from skcalib._comparison.compare import compare_calibrators
@@ -53,6 +53,15 @@ from skcalib.calibrators import IdentityCalibrator
 from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import SCORERS, bootstrap_interval, calibration_test
 from skcalib.metrics._one_line import shown as shown_number
+
+# Arguments that the library's messages name, and what stands for them on the command line.
+ARGUMENTS = {
+    r"\b(test )?(?:X|y_proba)(?=:| is| has| contains)": r"the \1table of scores",
+    r"\b(test )?(?:y|y_true)(?=:| has| contains| mixes| should)": r"the \1column of labels",
+    r"\bclasses= with": "an array 'classes' (.npz) or names of columns (.csv, .parquet) with",
+    r"\bpos_label=": "--pos-label=",
+    r"\b(input|cv)=": r"--\1=",
+}
 
 
 def run_compare(args: argparse.Namespace) -> str:
@@ -235,6 +244,13 @@ def run_apply(args: argparse.Namespace) -> str:
     )
 
 
+def in_options(message: str) -> str:
+    """Write a message of the library with options in the place of arguments."""
+    for argument, meant in ARGUMENTS.items():
+        message = re.sub(argument, meant, message)
+    return message
+
+
 def written(args: argparse.Namespace) -> list[str]:
     """Return the other files that a command names, each to be named by what is wrong with it."""
     names = ("report", "save", "output", "calibrator")
@@ -249,9 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         printed = run(args)
     except (OSError, ValueError, TypeError, ImportError, zipfile.BadZipFile, zlib.error) as error:
         where = getattr(error, "filename", None) or args.file
-        reason = getattr(error, "strerror", None) or in_file_words(
-            str(error), args.file, args.labels
-        )
+        reason = getattr(error, "strerror", None) or in_options(str(error))
         named = [p for p in (args.file, *written(args)) if reason.startswith(p)]
         text = " ".join((reason if named else f"{where}: {reason}").split())
         sys.stderr.write(f"python -m skcalib {args.command}: error: {text}\n")

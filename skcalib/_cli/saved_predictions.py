@@ -231,7 +231,10 @@ def _read_frame(path: str) -> pd.DataFrame:
             raise ValueError(
                 "reading .parquet needs pyarrow: pip install pyarrow, or save as .npz or .csv"
             ) from error
-    frame = pd.read_csv(path)
+    try:
+        frame = pd.read_csv(path)
+    except UnicodeDecodeError as error:
+        raise ValueError("not text in UTF-8: save the table as UTF-8") from error
     # The index that DataFrame.to_csv writes has no name.
     unnamed = [name for name in frame.columns[:1] if str(name).startswith("Unnamed: 0")]
     return frame.drop(columns=unnamed)

