@@ -33,9 +33,6 @@ example:
 APPLY_EXAMPLE = """
 example:
   python -m skcalib apply best.json predictions.npz -o calibrated.npz
-
-A .json calibrator is data, and may come from anywhere. A .joblib calibrator is a pickle: LOADING IT
-EXECUTES CODE THAT IT HOLDS. Load only what you or people you trust have written.
 """
 
 
@@ -89,16 +86,13 @@ def make_parser() -> Parser:
     compare.add_argument("--report", metavar="OUT.html", help="write one self-contained page")
     compare.add_argument(
         "--save",
-        metavar="OUT",
-        help="write the calibrator of the verdict, fitted on all calibration rows: .json, or "
-        ".joblib (a pickle)",
+        metavar="OUT.json",
+        help="write the calibrator of the verdict, fitted on all calibration rows",
     )
     measure = command("measure", "every error, with its interval", FILES + MEASURE_EXAMPLE)
     add_file(measure)
     apply = command("apply", "calibrate scores by a saved calibrator", FILES + APPLY_EXAMPLE)
-    apply.add_argument(
-        "calibrator", metavar="CALIBRATOR", help=".json, or .joblib, which executes code: see below"
-    )
+    apply.add_argument("calibrator", metavar="CALIBRATOR.json", help="as compare --save writes it")
     add_file(apply)
     apply.add_argument(
         "-o", "--output", metavar="OUT", required=True, help=".npz, .csv or .parquet to write"

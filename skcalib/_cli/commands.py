@@ -16,7 +16,6 @@ import numpy as np
 
 from skcalib._cli.arguments import make_parser
 from skcalib._cli.files import (
-    CALIBRATORS,
     KINDS,
     check_ending,
     columns_of,
@@ -67,7 +66,7 @@ ARGUMENTS = {
 def run_compare(args: argparse.Namespace) -> str:
     """Compare calibrators; return what to print."""
     check_ending(args.report, (".html", ".htm"))
-    check_ending(args.save, CALIBRATORS)
+    check_ending(args.save, (".json",))
     found = read(args)
     test = found.test
     X, y = found.scores, found.labels

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
 
 KINDS = {"logits": "logits", "proba": "probabilities"}
-CALIBRATORS = (".json", ".joblib")
 # Columns whose labels are printed.
 SHOWN_COLUMNS = 12
 
@@ -36,7 +34,7 @@ def check_ending(path: str | None, endings: Sequence[str]) -> None:
     if path is None:
         return
     if Path(path).suffix.lower() not in endings:
-        raise ValueError(f"{path}: the ending must be {' or '.join(endings)}")
+        raise ValueError(f"{path}: save it as {' or '.join(endings)}")
     parent = Path(path).resolve().parent
     if not parent.is_dir():
         raise ValueError(f"{path}: there is no such directory")
@@ -45,38 +43,22 @@ def check_ending(path: str | None, endings: Sequence[str]) -> None:
 
 
 def save(calibrator: Any, path: str) -> None:
-    """Write a fitted calibrator, as its ending says."""
+    """Write a fitted calibrator."""
     try:
-        if Path(path).suffix.lower() == ".json":
-            skcalib.save_json(calibrator, path)
-            return
-        import joblib
-
-        joblib.dump(calibrator, path)
+        skcalib.save_json(calibrator, path)
     except OSError as error:  # which may name a file in between
         raise OSError(error.errno, error.strerror, path) from error
 
 
 def load(path: str) -> Any:
-    """Read a fitted calibrator, as its ending says."""
-    if Path(path).suffix.lower() not in CALIBRATORS:
-        raise ValueError(f"{path}: the ending must be {' or '.join(CALIBRATORS)}")
-    if Path(path).suffix.lower() == ".json":
-        try:
-            return skcalib.load_json(path)
-        except ValueError as error:
-            text = str(error)
-            raise ValueError(text if text.startswith(path) else f"{path}: {text}") from error
-    import joblib
-
+    """Read a fitted calibrator."""
+    if Path(path).suffix.lower() != ".json":
+        raise ValueError(f"{path}: save the calibrator as .json, by skcalib.save_json")
     try:
-        calibrator = joblib.load(path)
-    except (EOFError, pickle.UnpicklingError, KeyError, IndexError, AttributeError) as error:
-        raise ValueError(f"{path}: not a .joblib file that can be read") from error
-    if not hasattr(calibrator, "predict_proba") or not hasattr(calibrator, "classes_"):
-        kind = type(calibrator).__name__
-        raise ValueError(f"{path} holds a {kind}, not a fitted calibrator")
-    return calibrator
+        return skcalib.load_json(path)
+    except ValueError as error:
+        text = str(error)
+        raise ValueError(text if text.startswith(path) else f"{path}: {text}") from error
 
 
 def places(classes: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
