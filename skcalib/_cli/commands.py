@@ -10,9 +10,10 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skcalib._cli.arguments import make_parser
 from skcalib._cli.files import (
@@ -26,7 +27,7 @@ from skcalib._cli.files import (
     save,
 )
 from skcalib._cli.report import gains_table, means_table, report_html, troubles
-from skcalib._cli.saved_predictions import write_predictions
+from skcalib._cli.saved_predictions import SavedPredictions, write_predictions
 from skcalib._comparison.compare import compare_calibrators
 from skcalib._comparison.frame import metric_names, verdict
 from skcalib._comparison.held_out import (
@@ -53,6 +54,9 @@ from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import SCORERS, bootstrap_interval, calibration_test
 from skcalib.metrics._one_line import shown as shown_number
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 # Arguments that the library's messages name, and what stands for them on the command line.
 ARGUMENTS = {
     r"\b(test )?(?:X|y_proba)(?=:| is| has| contains)": r"the \1table of scores",
@@ -68,15 +72,7 @@ def run_compare(args: argparse.Namespace) -> str:
     check_ending(args.report, (".html", ".htm"))
     check_ending(args.save, (".json",))
     found = read(args)
-    test = found.test
-    X, y = found.scores, found.labels
-    assert y is not None
-    if y.size and (y == y[0]).all():
-        raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
-    rows: dict[str, Any] = {"cv": args.cv, "test": None, "input": found.input}
-    rows["classes"], rows["pos_label"] = found.classes, event_of(args.pos_label, y)
-    if test is not None:
-        X, y, rows["test"] = X[~test], y[~test], (X[test], y[test])
+    X, y, rows = rows_to_compare(found, args)
     frame = compare_calibrators(
         X,
         y,
@@ -90,10 +86,9 @@ def run_compare(args: argparse.Namespace) -> str:
     )
     chosen, sentence = verdict(frame)
     data = open_rows(X, y, None, **rows)
-    calibrator = calibrators_by_name()[chosen]
     before = predict_held_out(IdentityCalibrator(), data).pooled()
     lines = [
-        describe(args.file, data, before, test is not None, args.cv),
+        describe(args.file, data, before),
         columns_of(found, data.classes, data.event),
         "",
         in_columns(means_table(frame)),
@@ -104,28 +99,10 @@ def run_compare(args: argparse.Namespace) -> str:
         "",
         sentence,
     ]
-    # Fits of folds have been told above; what the fit of all rows adds is told here.
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        after = predict_held_out(calibrator, data).pooled() if args.report else None
-        fit_rows = slice(None) if test is None else data.splits[0][0]
-        fitted = fit_calibrator(calibrator, data, fit_rows).calibrator_ if args.save else None
-    texts = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
-    lines += [f"{chosen}: {text}" for text in texts if text not in frame["warning"][chosen]]
+    after, fitted, warned = fit_chosen(args, data, chosen)
+    lines += [f"{chosen}: {text}" for text in warned if text not in frame["warning"][chosen]]
     if after is not None:
-        settings = {
-            "file": args.file,
-            "rows": f"{data.code.size:,}",
-            "classes": data.classes.size,
-            "scores": KINDS[data.kind],
-            "measured on": f"{before.code.size:,} rows, "
-            + ("those of the test split" if test is not None else f"{args.cv} stratified folds"),
-            "metrics": ", ".join(args.metrics),
-            "seed": args.seed,
-        }
-        title = f"Calibration of {Path(args.file).name}"
-        page = report_html(title, frame, chosen, sentence, before, after, settings)
-        Path(args.report).write_text(page, encoding="utf-8")
+        write_report(args, data, frame, chosen, sentence, before, after)
         lines.append(f"report: {args.report}")
     if fitted is not None:
         save(fitted, args.save)
@@ -133,16 +110,83 @@ def run_compare(args: argparse.Namespace) -> str:
     return "\n".join(lines)
 
 
-def describe(file: str, data: HeldOutRows, before: Predictions, split: bool, cv: int) -> str:
+def rows_to_compare(
+    found: SavedPredictions, args: argparse.Namespace
+) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
+    """Return the scores and labels to calibrate on, and keywords with those to measure on."""
+    X, y, test = found.scores, found.labels, found.test
+    assert y is not None
+    if y.size and (y == y[0]).all():
+        raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
+    rows: dict[str, Any] = {
+        "cv": args.cv,
+        "test": None,
+        "input": found.input,
+        "classes": found.classes,
+        "pos_label": event_of(args.pos_label, y),
+    }
+    if test is not None:
+        X, y, rows["test"] = X[~test], y[~test], (X[test], y[test])
+    return X, y, rows
+
+
+def describe(file: str, data: HeldOutRows, before: Predictions) -> str:
     """Say in a line what was measured, and how right and how sure the model is."""
     score, predicted = top_label(before.P)
     confidence = float(score.mean(dtype=np.float64))
     accuracy = float((predicted == before.code).mean())
-    how = "those of the test split" if split else f"each in one of {cv} folds"
+    folds = len(data.splits)
+    how = "those of the test split" if folds == 1 else f"each in one of {folds} folds"
     return (
         f"{file}: {data.classes.size} classes, {KINDS[data.kind]}; {before.code.size:,} rows "
         f"measured, {how}; accuracy {accuracy:.1%}, mean confidence {confidence:.1%}"
     )
+
+
+def fit_chosen(
+    args: argparse.Namespace, data: HeldOutRows, chosen: str
+) -> tuple[Predictions | None, Any, list[str]]:
+    """Fit the calibrator of the verdict again, as far as a report or a saved file needs it.
+
+    Returns its predictions of the measured rows, its fit on all calibration rows, and the texts of
+    the warnings.
+    """
+    calibrator, after, fitted = calibrators_by_name()[chosen], None, None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if args.report:
+            after = predict_held_out(calibrator, data).pooled()
+        if args.save:
+            rows = data.splits[0][0] if len(data.splits) == 1 else slice(None)
+            fitted = fit_calibrator(calibrator, data, rows).calibrator_
+    texts = [" ".join(str(warning.message).split()) for warning in caught]
+    return after, fitted, list(dict.fromkeys(texts))
+
+
+def write_report(
+    args: argparse.Namespace,
+    data: HeldOutRows,
+    frame: pd.DataFrame,
+    chosen: str,
+    sentence: str,
+    before: Predictions,
+    after: Predictions,
+) -> None:
+    """Write the page of a comparison."""
+    folds = len(data.splits)
+    how = "those of the test split" if folds == 1 else f"{folds} stratified folds"
+    settings = {
+        "file": args.file,
+        "rows": f"{data.code.size:,}",
+        "classes": data.classes.size,
+        "scores": KINDS[data.kind],
+        "measured on": f"{before.code.size:,} rows, {how}",
+        "metrics": ", ".join(args.metrics),
+        "seed": args.seed,
+    }
+    title = f"Calibration of {Path(args.file).name}"
+    page = report_html(title, frame, chosen, sentence, before, after, settings)
+    Path(args.report).write_text(page, encoding="utf-8")
 
 
 def in_columns(rows: list[list[str]]) -> str:
