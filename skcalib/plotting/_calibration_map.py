@@ -47,8 +47,10 @@ HISTOGRAM_BINS = Bins(20)
 class CalibrationMapDisplay:
     r"""What a calibrator makes of a score: probability before against probability after.
 
-    With two classes the score is the probability of the second. If what comes out depends on it
-    alone, the curve is the map itself, on the whole of [0, 1].
+    With two classes the score is the probability p of the second. The curve is the map of
+    (1 - p, p), or of two logits with mean 0 that mean the same, on the whole of [0, 1]; each point
+    is a row. Points lie beside the curve if the calibrator reads more of two logits than their
+    difference.
 
     With more classes what becomes of a probability depends on the others of its row. Each point is
     then a row: the probability of its top label before, and of the same class after (or of one

@@ -17,15 +17,12 @@ from skcalib._validation.scores import as_columns, as_matrix, check_possible, re
 
 # Probabilities of the grid stay this far from 0 and 1, where a logit would be infinite.
 MARGIN = 1e-9
-# Two answers are the same map if all but a hundredth of the rows agree; at the edge of a step,
-# where a rounding error decides, with what the map says on either side.
-TOLERANCE, AGREEING, NUDGE = 1e-3, 0.99, 1e-6
 
 
 class ScorePairs(NamedTuple):
     """Probabilities ``(n, K)`` before and after, and the map of P(second) if K is 2.
 
-    ``binary_map`` takes P(second) to P(second); None where what comes out is no function of it.
+    ``binary_map`` takes p to P(second) of scores that mean (1 - p, p); None without one calibrator.
     """
 
     before: FloatArray
@@ -60,14 +57,7 @@ def score_pairs(estimator: Any, X: Any) -> ScorePairs:
     def binary_map(p: Float64Array) -> Float64Array:
         return np.asarray(calibrator.predict_proba(_rows(p, kind, n_columns, calibrator))[:, 1])
 
-    p = before[:, 1].astype(np.float64)
-    step = NUDGE * p * (1 - p)
-    near = np.array([binary_map(p + side * step) for side in (-1, 0, 1)])
-    low, high = near.min(axis=0) - TOLERANCE, near.max(axis=0) + TOLERANCE
-    same = (low <= after[:, 1]) & (after[:, 1] <= high)
-    return ScorePairs(
-        before, after, classes, calibrator, binary_map if same.mean() >= AGREEING else None
-    )
+    return ScorePairs(before, after, classes, calibrator, binary_map)
 
 
 def read_scores(X: Any, input: str, name: str) -> tuple[FloatArray, Kind, int]:
@@ -87,10 +77,10 @@ def _rows(p: Float64Array, kind: Kind, n_columns: int, calibrator: Any) -> Any:
     if kind == "logits":
         inner = np.clip(p, MARGIN, 1 - MARGIN)
         second = np.log(inner) - np.log1p(-inner)
-        rows = np.column_stack([np.zeros_like(second), second])
+        # Two logits of mean 0: their sum says nothing about p.
+        rows = second[:, None] if n_columns == 1 else np.column_stack([-second / 2, second / 2])
     else:
-        rows = np.column_stack([1 - p, p])
-    rows = rows[:, -n_columns:]
+        rows = np.column_stack([1 - p, p])[:, -n_columns:]
     if hasattr(calibrator, "feature_names_in_"):
         import pandas as pd  # late: only who fitted on a frame needs one
 

@@ -67,16 +67,20 @@ def test_points_are_rows(name):
     assert float(shown) == pytest.approx(flip, abs=0.06)
 
 
-def test_a_map_of_two_logits_is_no_curve():
-    """Vector scaling reads both logits: rows of one probability differ, and a band says so."""
+def test_a_map_of_two_logits_has_its_rows_beside_it():
+    """Vector scaling reads both logits: the curve is that of logits with mean 0."""
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(500, 2)) * 3
     y = rng.random(500) < 1 / (1 + np.exp(Z[:, 0] - 0.3 * Z[:, 1]))
     calibrator = skcalib.VectorScaling(penalty=None).fit(Z, y)
     display = CalibrationMapDisplay.from_estimator(calibrator, Z)
-    assert display.band_ is not None
-    temperature = skcalib.TemperatureScaling().fit(Z, y)
-    assert CalibrationMapDisplay.from_estimator(temperature, Z).band_ is None
+    x, curve = display.curve[0][1:-1], display.curve[1][1:-1]
+    half = np.log(x / (1 - x)) / 2
+    expected = calibrator.predict_proba(np.column_stack([-half, half]))[:, 1]
+    np.testing.assert_allclose(curve, expected, atol=1e-9)
+    assert display.band_ is None
+    off = np.abs(points(display)[:, 1] - np.interp(points(display)[:, 0], x, curve))
+    assert np.median(off) > 0.01
 
 
 def test_median_and_band_of_rows():
