@@ -103,6 +103,40 @@ def close_norm(
     return float(total ** (1 / q)), each ** (1 / q)
 
 
+def binned_error(
+    data: tuple[Any, ...],
+    bins: Bins,
+    *,
+    norm: Norm,
+    average: Average = "macro",
+    max_prob: bool = True,
+    class_conditional: bool = False,
+    threshold: float | None = None,
+    class_weight: Weighting = "uniform",
+    bin_weight: Weighting = "count",
+) -> float | Float64Array:
+    """Check everything but the bins and measure; `data` are arguments of `check_predictions`."""
+    check_threshold(threshold)
+    check_norm(norm)
+    check_option("class_weight", class_weight, ("uniform", "count"))
+    check_option("bin_weight", bin_weight, ("count", "uniform"))
+    check_option("average", average, ("macro", None))
+    if average is None and not class_conditional:
+        raise ValueError("average=None gives an error for each class: it needs class_conditional.")
+    predictions = check_predictions(*data)
+    if average is None:  # each class, whether or not one of them is the event
+        predictions = predictions._replace(event=None)
+    table, _ = bin_predictions(
+        predictions,
+        bins,
+        max_prob=max_prob,
+        class_conditional=class_conditional,
+        threshold=threshold,
+    )
+    total, each = close_norm(table, norm, class_weight=class_weight, bin_weight=bin_weight)
+    return each if average is None else total
+
+
 def general_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -225,22 +259,14 @@ def general_calibration_error(
     array([0.3, 0.3])
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
-    check_threshold(threshold)
-    check_norm(norm)
-    check_option("class_weight", class_weight, ("uniform", "count"))
-    check_option("bin_weight", bin_weight, ("count", "uniform"))
-    check_option("average", average, ("macro", None))
-    if average is None and not class_conditional:
-        raise ValueError("average=None gives an error for each class: it needs class_conditional.")
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-    if average is None:  # each class, whether or not one of them is the event
-        predictions = predictions._replace(event=None)
-    table, _ = bin_predictions(
-        predictions,
+    return binned_error(
+        (y_true, y_proba, sample_weight, labels, pos_label),
         bins,
+        norm=norm,
+        average=average,
         max_prob=max_prob,
         class_conditional=class_conditional,
         threshold=threshold,
+        class_weight=class_weight,
+        bin_weight=bin_weight,
     )
-    total, each = close_norm(table, norm, class_weight=class_weight, bin_weight=bin_weight)
-    return each if average is None else total

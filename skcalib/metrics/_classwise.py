@@ -18,10 +18,10 @@ from skcalib.metrics._binned import (
     Strategy,
     Weighting,
     bin_predictions,
+    binned_error,
     check_bins,
     check_threshold,
     close_norm,
-    general_calibration_error,
 )
 
 
@@ -109,20 +109,14 @@ def static_calibration_error(
     >>> round(static_calibration_error(y, P, n_bins=4), 4)
     0.15
     """
-    return general_calibration_error(
-        y_true,
-        y_proba,
-        pos_label=pos_label,
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    return binned_error(
+        (y_true, y_proba, sample_weight, labels, pos_label),
+        bins,
         max_prob=False,
         class_conditional=True,
         average=average,
-        n_bins=n_bins,
-        strategy=strategy,
         norm=norm,
-        closed=closed,
-        quantile_method=quantile_method,
-        sample_weight=sample_weight,
-        labels=labels,
     )
 
 
@@ -216,21 +210,15 @@ def adaptive_calibration_error(
     >>> round(adaptive_calibration_error(y, P, n_bins=4), 4)
     0.3
     """
-    return general_calibration_error(
-        y_true,
-        y_proba,
-        pos_label=pos_label,
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    return binned_error(
+        (y_true, y_proba, sample_weight, labels, pos_label),
+        bins,
         max_prob=False,
         class_conditional=True,
         bin_weight=bin_weight,
         average=average,
-        n_bins=n_bins,
-        strategy=strategy,
         norm=norm,
-        closed=closed,
-        quantile_method=quantile_method,
-        sample_weight=sample_weight,
-        labels=labels,
     )
 
 
@@ -331,27 +319,20 @@ def thresholded_adaptive_calibration_error(
     """
     check_option("version", version, (1, 2))
     check_option("bin_weight", bin_weight, (None, "count", "uniform"))
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
     if version == 2:
-        return general_calibration_error(
-            y_true,
-            y_proba,
-            pos_label=pos_label,
+        return binned_error(
+            (y_true, y_proba, sample_weight, labels, pos_label),
+            bins,
             max_prob=False,
             class_conditional=True,
             threshold=threshold,
             bin_weight="count" if bin_weight is None else bin_weight,
             average=average,
-            n_bins=n_bins,
-            strategy=strategy,
             norm=norm,
-            closed=closed,
-            quantile_method=quantile_method,
-            sample_weight=sample_weight,
-            labels=labels,
         )
     if average is None:
         raise ValueError("average=None gives an error for each class: version=1 pools them.")
-    bins = check_bins(n_bins, strategy, closed, quantile_method)
     if bins.method == "edges":
         bins = replace(bins, method="floor")
     check_norm(norm)

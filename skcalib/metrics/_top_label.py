@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from skcalib._validation.norm import Norm
-from skcalib.metrics._binned import Closed, QuantileMethod, Strategy, general_calibration_error
+from skcalib.metrics._binned import Closed, QuantileMethod, Strategy, binned_error, check_bins
 
 
 def expected_calibration_error(
@@ -82,20 +82,8 @@ def expected_calibration_error(
     >>> round(expected_calibration_error(y, P, n_bins=4), 4)
     0.15
     """
-    return float(
-        general_calibration_error(
-            y_true,
-            y_proba,
-            pos_label=pos_label,
-            n_bins=n_bins,
-            strategy=strategy,
-            norm=norm,
-            closed=closed,
-            quantile_method=quantile_method,
-            sample_weight=sample_weight,
-            labels=labels,
-        )
-    )
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))
 
 
 def maximum_calibration_error(
@@ -169,20 +157,8 @@ def maximum_calibration_error(
     >>> round(maximum_calibration_error(y, P, n_bins=4), 4)
     0.15
     """
-    return float(
-        general_calibration_error(
-            y_true,
-            y_proba,
-            pos_label=pos_label,
-            n_bins=n_bins,
-            strategy=strategy,
-            norm=norm,
-            closed=closed,
-            quantile_method=quantile_method,
-            sample_weight=sample_weight,
-            labels=labels,
-        )
-    )
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))
 
 
 def root_mean_squared_calibration_error(
@@ -258,17 +234,5 @@ def root_mean_squared_calibration_error(
     >>> round(root_mean_squared_calibration_error(y, P, n_bins=4), 4)
     0.3536
     """
-    return float(
-        general_calibration_error(
-            y_true,
-            y_proba,
-            pos_label=pos_label,
-            n_bins=n_bins,
-            strategy=strategy,
-            norm=norm,
-            closed=closed,
-            quantile_method=quantile_method,
-            sample_weight=sample_weight,
-            labels=labels,
-        )
-    )
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))
