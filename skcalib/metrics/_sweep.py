@@ -87,9 +87,12 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> int:
 def _edges_between(
     sweep: NDArray[np.intp], low: float, high: float
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Each M with the numbers j of its inner edges, from safely below `low` to above `high`."""
-    first = np.maximum(1, (low * sweep).astype(np.intp) - 1)
-    last = np.minimum(sweep - 1, (high * sweep).astype(np.intp) + 2)
+    """Each M with the numbers j of its edges, from safely below `low` to above `high`.
+
+    The first j of each M stands for the edge at 0, its last j for the edge at 1.
+    """
+    first = np.maximum(0, (low * sweep).astype(np.intp) - 2)
+    last = np.minimum(sweep, (high * sweep).astype(np.intp) + 3)
     count = last - first + 1
     j = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count - first, count)
     return np.repeat(sweep, count), j
@@ -104,18 +107,16 @@ def _first_fall(
     whole: bool,
 ) -> int:
     """Return the first M with a fall from one non-empty bin to the next, or 0."""
-    new = np.flatnonzero(np.diff(M, prepend=0))
-    # The bins of one M after the other: the one below each edge, and the one above its last.
-    bin_weight = np.diff(np.insert(weight_below, new[1:], weight), prepend=0.0, append=weight)
-    bin_hits = np.diff(np.insert(hits_below, new[1:], hits), prepend=0.0, append=hits)
-    again = new[1:] + np.arange(1, new.size)
-    bin_weight[again] += weight
-    bin_hits[again] += hits
-    owner = np.insert(np.append(M, M[-1]), new[1:], M[new[1:] - 1])
-    full = bin_weight > 0
-    accuracy, owner = bin_hits[full] / bin_weight[full], owner[full]
+    change = M[1:] != M[:-1]
+    first, last = np.append(True, change), np.append(change, True)
+    weight_below[first], hits_below[first] = 0.0, 0.0
+    weight_below[last], hits_below[last] = weight, hits
+    bin_weight = np.diff(weight_below)
+    full = bin_weight > 0  # from the last edge of one M to the first of the next it is negative
+    bin_weight, owner = bin_weight[full], M[1:][full]
+    accuracy = np.diff(hits_below)[full] / bin_weight
     # Equal accuracies differ by the rounding of the sums over a bin's weight.
-    light = np.minimum(bin_weight[full][1:], bin_weight[full][:-1])
+    light = np.minimum(bin_weight[1:], bin_weight[:-1])
     fall = np.diff(accuracy) < -4e-15 * weight / light - (0.0 if whole else 1e-12)
     fall &= owner[1:] == owner[:-1]
     return int(owner[fall.argmax()]) if fall.any() else 0
