@@ -50,7 +50,7 @@ class Bins:
     bits: int | None = None
     complements: bool = False
 
-    def reading(self, P: FloatArray) -> Bins:
+    def with_precision_of(self, P: FloatArray) -> Bins:
         """Return the bins for probabilities ``P (n, K)``, or a part of them."""
         return replace(self, bits=bits_of_probabilities(P), complements=P.shape[1] == 2)
 

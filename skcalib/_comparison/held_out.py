@@ -25,11 +25,11 @@ from skcalib._validation.scores import (
     as_columns,
     as_matrix,
     check_kind,
-    check_possible,
-    reading,
+    check_values,
+    naming_errors_of,
     resolve_kind,
 )
-from skcalib._validation.weights import check_lengths, check_weight, drop_weightless
+from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
 
 
 class HeldOutRows(NamedTuple):
@@ -138,9 +138,9 @@ def read_rows(
 ) -> HeldOutRows:
     """Check rows, without folds: the one split is that of the test rows, if there are any."""
     check_option("input", input, ("auto", "logits", "proba"))
-    S, found, labels, w, known = _open(X, y, sample_weight, classes, input, "X", "y")
-    kind = resolve_kind(S, found, input)
-    columns = as_columns(S, found, kind, input)
+    S, survey, labels, w, known = _open(X, y, sample_weight, classes, input, "X", "y")
+    kind = resolve_kind(S, survey, input)
+    columns = as_columns(S, survey, kind, input)
     n_fit = int((w > 0).sum())
     weighted = sample_weight is not None
     if test is not None:
@@ -150,7 +150,7 @@ def read_rows(
         S_test, found_test, labels_test, w_test, _ = _open(
             X_test, y_test, given, known if classes is None else classes, kind, "test X", "test y"
         )
-        certain = kind == "logits" and not found.is_simplex
+        certain = kind == "logits" and not survey.is_simplex
         check_kind(S_test, found_test, kind, certain, "test X")
         columns_test = as_columns(S_test, found_test, kind, name="test X")
         if columns_test.shape[1] != columns.shape[1]:
@@ -171,14 +171,14 @@ def read_rows(
     else:
         code, known = encode_labels(labels, columns.shape[1], known)
         event = None if pos_label is None else class_column(pos_label, known, "pos_label")
-    columns, code, w = drop_weightless(columns, code, w)
+    columns, code, w = drop_zero_weight(columns, code, w)
     splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]
     return HeldOutRows(columns, kind, code, known, w if weighted else None, splits, event)
 
 
 class _Opened(NamedTuple):
     S: FloatArray
-    found: Survey
+    survey: Survey
     labels: NDArray[Any]
     w: NDArray[np.float64]
     classes: ArrayLike | None  # sorted, as the columns of S; None where nothing says them
@@ -202,9 +202,9 @@ def _open(
         if S.shape[1] > 1 and (order != np.arange(order.size)).any():
             S = S[:, order]
         known = given[order]
-    found = check_possible(S, X_name, input)
+    survey = check_values(S, X_name, input)
     check_lengths(labels, S, y_name, X_name)
-    return _Opened(S, found, labels, check_weight(sample_weight, S.shape[0]), known)
+    return _Opened(S, survey, labels, check_weight(sample_weight, S.shape[0]), known)
 
 
 def _folds(
@@ -213,7 +213,9 @@ def _folds(
     with warnings.catch_warnings():
         # A class with fewer rows than folds is missing from some: every calibrator knows that.
         warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
-        with reading("cv", None, "pass a number of folds, a splitter or (train, test) rows"):
+        with naming_errors_of(
+            "cv", None, "pass a number of folds, a splitter or (train, test) rows"
+        ):
             checked = check_cv(cv, labels, classifier=True)
         most = np.unique(labels, return_counts=True)[1].max()
         if isinstance(cv, int) and most < cv:
@@ -222,7 +224,9 @@ def _folds(
                 "such as KFold(5, shuffle=True), or test rows."
             )
         rows = np.arange(labels.size)
-        with reading("cv", None, "pass a number of folds, a splitter or (train, test) rows"):
+        with naming_errors_of(
+            "cv", None, "pass a number of folds, a splitter or (train, test) rows"
+        ):
             splits = [(rows[train], rows[test]) for train, test in checked.split(S, labels)]
     if not splits:
         raise ValueError("cv gives no folds; pass a number of folds, a splitter or test rows.")

@@ -39,7 +39,7 @@ from skcalib._scores.responses import (
 )
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
-from skcalib._validation.scores import reading
+from skcalib._validation.scores import naming_errors_of
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators import TemperatureScaling
 from skcalib.calibrators._names import calibrators_by_name
@@ -236,7 +236,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         labels = check_labels(y, warn=True)
-        with reading("X", None, "pass one row of X for each label of y"):
+        with naming_errors_of("X", None, "pass one row of X for each label of y"):
             X, labels = indexable(X, labels)
         w = None if sample_weight is None else check_weight(sample_weight, labels.size)
         fit_params, split_params = self._route(w, params)
@@ -246,7 +246,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if frozen:
             fitted = self._fit_frozen(data)
         else:
-            with reading("cv", None, "pass a number of folds, a splitter or (train, test) rows"):
+            with naming_errors_of(
+                "cv", None, "pass a number of folds, a splitter or (train, test) rows"
+            ):
                 cv = check_cv(self.cv, labels, classifier=True)
                 splits = list(cv.split(X, labels, **split_params))
             if not splits:

@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from skcalib._arrays.types import FloatArray, Kind
-from skcalib._validation.scores import as_matrix, check_possible, two_columns
+from skcalib._validation.scores import as_matrix, check_values, two_columns
 
 RESPONSES = ("auto", "decision_function", "predict_proba", "predict_log_proba")
 
@@ -59,7 +59,7 @@ def class_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -
             else "pass another response_method, or an estimator with a score for each class"
         )
         raise ValueError(f"{source} has {S.shape[1]} columns but {reason}: {mend}.")
-    check_possible(S, source)
+    check_values(S, source)
     return align_columns(S, known, classes, NEVER[kind])
 
 

@@ -11,7 +11,7 @@ from sklearn.utils import column_or_1d
 
 from skcalib._validation.keywords import shown
 from skcalib._validation.named_columns import column_names, match_names, take_columns
-from skcalib._validation.scores import reading
+from skcalib._validation.scores import naming_errors_of
 
 
 def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[Any]:
@@ -21,7 +21,7 @@ def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[A
     if type(y) is np.ndarray:
         array = y
     else:
-        with reading(name, y, "pass one label for each row"):
+        with naming_errors_of(name, y, "pass one label for each row"):
             array = np.asarray(y)
     if array.dtype.kind == "U" and array.ndim == 1 and isinstance(y, list | tuple):
         # NumPy writes numbers among strings as strings; keep what was given.

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._arrays.types import FloatArray
 from skcalib._validation.event import class_column, read_event
 from skcalib._validation.labels import check_labels, encode_labels, name_columns
-from skcalib._validation.scores import as_columns, as_matrix, check_possible, first_flaw
-from skcalib._validation.weights import check_lengths, check_weight, drop_weightless
+from skcalib._validation.scores import as_columns, as_matrix, check_values, first_flaw
+from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
 
 
 class Predictions(NamedTuple):
@@ -55,17 +55,17 @@ def check_predictions(
     y = check_labels(y_true, "y_true")
     y_proba, labels = name_columns(y_proba, y, labels, name="y_proba", argument="labels")
     P = as_matrix(y_proba, "y_proba")
-    found = check_possible(P, "y_proba", "proba")
-    if not found.is_simplex:
+    survey = check_values(P, "y_proba", "proba")
+    if not survey.is_simplex:
         raise ValueError(
-            f"y_proba: {first_flaw(P, found)}; pass class probabilities (the softmax of "
+            f"y_proba: {first_flaw(P, survey)}; pass class probabilities (the softmax of "
             "logits, or rows divided by their sum)."
         )
     check_lengths(y, P, "y_true", "y_proba")
     w = check_weight(sample_weight, P.shape[0])
     single = P.shape[1] == 1
     event: int | None
-    P = as_columns(P, found, "proba", name="y_proba")
+    P = as_columns(P, survey, "proba", name="y_proba")
     if single:
         happened, classes, column = read_event(y, labels, pos_label)
         P = P if column == 1 else P[:, ::-1]
@@ -73,5 +73,5 @@ def check_predictions(
     else:
         code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")
         event = None if pos_label is None else class_column(pos_label, classes, "pos_label")
-    P, code, w = drop_weightless(P, code, w)
+    P, code, w = drop_zero_weight(P, code, w)
     return Predictions(P, code, w, classes, event)

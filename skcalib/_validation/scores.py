@@ -57,7 +57,7 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
     # Nothing to convert: looking for frames takes as long as an error of a few thousand rows.
     if type(X) is np.ndarray and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.size:
         return X
-    with reading(name, X, "pass (n, K) or (n,) numbers"):
+    with naming_errors_of(name, X, "pass (n, K) or (n,) numbers"):
         # Frames of pandas and sparse matrices have no cheap array; scikit-learn knows them.
         if not (hasattr(X, "iloc") or hasattr(X, "tocsr") or isinstance(X, np.matrix)):
             X = np.asarray(X)
@@ -76,7 +76,7 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
 
 
 @contextmanager
-def reading(name: str, given: Any, advice: str) -> Iterator[None]:
+def naming_errors_of(name: str, given: Any, advice: str) -> Iterator[None]:
     """Raise errors of the conversion to an array as one line: argument, cause, advice."""
     refuse_lazy(name, given)
     if np.ma.is_masked(given):
@@ -110,8 +110,8 @@ class Survey(NamedTuple):
     sums: tuple[float, float]
 
     @property
-    def reach(self) -> float:
-        """What no value exceeds in absolute value."""
+    def max_abs(self) -> float:
+        """Largest absolute value."""
         return max(-self.low, self.high)
 
     @property
@@ -135,8 +135,10 @@ class Survey(NamedTuple):
         return self.low < 0 or self.high > 1 or self.away > ROUNDING
 
 
-def survey(S: FloatArray, rows: slice, name: str = "X", tolerance: float = SUM_TOLERANCE) -> Survey:
-    """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; return what is found."""
+def survey_block(
+    S: FloatArray, rows: slice, name: str = "X", tolerance: float = SUM_TOLERANCE
+) -> Survey:
+    """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; return what it finds."""
     block, single = S[rows], S.shape[1] == 1
     if _are_unit(block):
         low, high = 0.0, 1.0
@@ -217,8 +219,8 @@ def cannot_be_proba(S: FloatArray) -> bool:
     return 2 * int(_may_be_proba(S, 1 + ENTRY_TOLERANCE).sum()) < len(S)
 
 
-def together(each: list[Survey]) -> Survey:
-    """Return what surveys of the blocks of an array, in any order, found."""
+def merge_surveys(each: list[Survey]) -> Survey:
+    """Merge the surveys of the blocks of an array, in any order."""
     others = [part.other for part in each if part.other is not None]
     return Survey(
         min(part.low for part in each),
@@ -231,23 +233,23 @@ def together(each: list[Survey]) -> Survey:
     )
 
 
-def check_possible(S: FloatArray, name: str = "X", input: str = "auto") -> Survey:
-    """Refuse NaN, +inf, and rows whose every logit is -inf; return what the pass found.
+def check_values(S: FloatArray, name: str = "X", input: str = "auto") -> Survey:
+    """Refuse NaN, +inf, and rows whose every logit is -inf; return their survey.
 
     `input` says what the scores are meant to be: rows of declared probabilities may sum to 1 less
     exactly.
     """
     tolerance = SUM_TOLERANCE_DECLARED if input == "proba" else SUM_TOLERANCE
-    found = _survey_all(S, name, tolerance)
-    if input == "auto" and found.other is not None and found.in_unit_interval and _is_bfloat16(S):
-        found = _survey_all(S, name, SUM_TOLERANCE_BFLOAT16)
-    return found
+    survey = _survey_all(S, name, tolerance)
+    if input == "auto" and survey.other is not None and survey.in_unit_interval and _is_bfloat16(S):
+        survey = _survey_all(S, name, SUM_TOLERANCE_BFLOAT16)
+    return survey
 
 
 def _survey_all(S: FloatArray, name: str, tolerance: float) -> Survey:
     blocks, at_a_time = light_blocks(S.shape[0], S.shape[1], S.itemsize)
-    each = map_blocks(lambda rows: survey(S, rows, name, tolerance), blocks, at_a_time)
-    return together(list(each))
+    each = map_blocks(lambda rows: survey_block(S, rows, name, tolerance), blocks, at_a_time)
+    return merge_surveys(list(each))
 
 
 def _are_unit(block: FloatArray) -> bool:
@@ -289,19 +291,19 @@ def _not_a_number(block: FloatArray, start: int, name: str) -> str:
     )
 
 
-def first_flaw(S: FloatArray, found: Survey) -> str:
+def first_flaw(S: FloatArray, survey: Survey) -> str:
     """Say which row is the first that is not a probability vector, and why."""
-    assert found.other is not None
-    row = S[found.other]
+    assert survey.other is not None
+    row = S[survey.other]
     outside = ~((row >= -ENTRY_TOLERANCE) & (row <= 1 + ENTRY_TOLERANCE))
     if outside.any():
         why = f"holds {row[outside][0]:.6g}, outside [0, 1]"
     else:
         why = f"sums to {row.sum(dtype=np.float64):.6g}, not 1"
-    return f"row {found.other} {why}"
+    return f"row {survey.other} {why}"
 
 
-def resolve_kind(S: FloatArray, found: Survey, input: str, name: str = "X") -> Kind:
+def resolve_kind(S: FloatArray, survey: Survey, input: str, name: str = "X") -> Kind:
     """Decide, once, whether checked scores are logits or probabilities.
 
     Raises
@@ -312,31 +314,31 @@ def resolve_kind(S: FloatArray, found: Survey, input: str, name: str = "X") -> K
     """
     if input == "logits":
         return "logits"
-    if found.is_simplex:
+    if survey.is_simplex:
         return "proba"
-    flaw = first_flaw(S, found)
+    flaw = first_flaw(S, survey)
     if input == "proba":
         raise ValueError(
             f"{name}: {flaw}, but input='proba' was given; pass probabilities whose rows sum to "
             "1, or input='logits'."
         )
     single = S.shape[1] == 1
-    few_odd = found.rows - found.proba_rows <= ODD_SHARE * found.rows
-    if found.rows >= ODD_ROWS and few_odd if single else found.is_mostly_simplex:
+    few_odd = survey.rows - survey.proba_rows <= ODD_SHARE * survey.rows
+    if survey.rows >= ODD_ROWS and few_odd if single else survey.is_mostly_simplex:
         what = "values lie in [0, 1]" if single else "rows are probability vectors"
         raise ValueError(
-            f"{name}: {found.proba_rows:,} of {found.rows:,} {what}, but {flaw}: logits or "
+            f"{name}: {survey.proba_rows:,} of {survey.rows:,} {what}, but {flaw}: logits or "
             "probabilities? Pass input='proba' after repairing rows that are off by more than "
             "0.01, or input='logits' if these are logits."
         )
-    if found.in_unit_interval:
+    if survey.in_unit_interval:
         raise ValueError(
             f"{name}: all values lie in [0, 1] but {flaw}: logits or probabilities? Pass "
             "input='logits' if these are logits; divide each row by its sum if these are "
             "probabilities."
         )
-    least, most = found.sums
-    if found.rows > 1 and most < np.inf and most - least <= SAME_SUM * most:
+    least, most = survey.sums
+    if survey.rows > 1 and most < np.inf and most - least <= SAME_SUM * most:
         raise ValueError(
             f"{name}: no value is negative and every row sums to {most:.6g}: percentages, counts "
             "or logits? Divide each row by its sum if these are percentages or counts; pass "
@@ -344,19 +346,19 @@ def resolve_kind(S: FloatArray, found: Survey, input: str, name: str = "X") -> K
         )
     if (
         single
-        and found.rows >= PERCENT_ROWS
-        and found.low >= 0
-        and PERCENT_LEAST < found.high <= PERCENT_MOST
+        and survey.rows >= PERCENT_ROWS
+        and survey.low >= 0
+        and PERCENT_LEAST < survey.high <= PERCENT_MOST
     ):
         raise ValueError(
-            f"{name}: all values of the column lie from {found.low:.6g} to {found.high:.6g}: "
+            f"{name}: all values of the column lie from {survey.low:.6g} to {survey.high:.6g}: "
             "percentages or logits? Divide by 100 if these are percentages; pass input='logits' "
             "if these are logits or other scores."
         )
     return "logits"
 
 
-def check_kind(S: FloatArray, found: Survey, kind: Kind, certain: bool, name: str = "X") -> None:
+def check_kind(S: FloatArray, survey: Survey, kind: Kind, certain: bool, name: str = "X") -> None:
     """Refuse scores of another kind than the one decided in fit.
 
     A single row, or one column, of logits may be a probability vector by chance: only a batch of
@@ -364,14 +366,14 @@ def check_kind(S: FloatArray, found: Survey, kind: Kind, certain: bool, name: st
     ones were not so (`certain`).
     """
     if kind == "proba":
-        if not found.is_simplex:
+        if not survey.is_simplex:
             raise ValueError(
-                f"{name}: {first_flaw(S, found)}, but this calibrator was fitted on "
+                f"{name}: {first_flaw(S, survey)}, but this calibrator was fitted on "
                 "probabilities (input_='proba'); pass probabilities, or fit it again on logits."
             )
-    elif certain and S.shape[1] > 1 and found.is_mostly_simplex:
-        some = f"{found.proba_rows:,} of {found.rows:,} rows are probability vectors"
-        how = "all rows are probability vectors (row 0 sums to 1)" if found.is_simplex else some
+    elif certain and S.shape[1] > 1 and survey.is_mostly_simplex:
+        some = f"{survey.proba_rows:,} of {survey.rows:,} rows are probability vectors"
+        how = "all rows are probability vectors (row 0 sums to 1)" if survey.is_simplex else some
         raise ValueError(
             f"{name}: {how}, but this calibrator was fitted on logits "
             "(input_='logits'); pass logits, or fit it again on probabilities."
@@ -387,7 +389,7 @@ def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
 
 
 def as_columns(
-    S: FloatArray, found: Survey, kind: Kind, input: str = "proba", name: str = "X"
+    S: FloatArray, survey: Survey, kind: Kind, input: str = "proba", name: str = "X"
 ) -> FloatArray:
     """Return a column for each class; probabilities are clipped to [0, 1] and sum to 1.
 
@@ -395,15 +397,15 @@ def as_columns(
     differences: of any if nobody said that these are probabilities (`input` is "auto"), of more
     than 0.001 if the caller did.
     """
-    if kind == "logits" or not found.is_rounded:
+    if kind == "logits" or not survey.is_rounded:
         return two_columns(S, kind)
-    rounding = ROUNDING_FLOAT16 if found.away > ROUNDING and _is_float16(S) else ROUNDING
-    if found.away > (max(rounding, SUM_TOLERANCE) if input == "proba" else rounding):
+    rounding = ROUNDING_FLOAT16 if survey.away > ROUNDING and _is_float16(S) else ROUNDING
+    if survey.away > (max(rounding, SUM_TOLERANCE) if input == "proba" else rounding):
         what = "values lie outside [0, 1]" if S.shape[1] == 1 else "rows do not sum to 1"
         done = "clipped" if S.shape[1] == 1 else "divided by their sums"
         warnings.warn(
-            f"{name}: {what}, by up to {found.away:.2g}; they were {done}.",
+            f"{name}: {what}, by up to {survey.away:.2g}; they were {done}.",
             UserWarning,
             stacklevel=3,
         )
-    return two_columns(clip_and_divide(S, S.shape[1] > 1 and found.away > rounding), kind)
+    return two_columns(clip_and_divide(S, S.shape[1] > 1 and survey.away > rounding), kind)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.row_view import pick_rows
 from skcalib._arrays.types import FloatArray
-from skcalib._validation.scores import reading
+from skcalib._validation.scores import naming_errors_of
 
 # The sum of all weights, so that neither it nor its square leaves the range of float64.
 WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
@@ -24,7 +24,7 @@ def check_weight(
         return np.ones(n_rows)
     if isinstance(sample_weight, numbers.Number):
         sample_weight = np.full(n_rows, sample_weight)
-    with reading(name, sample_weight, "pass one number for each row"):
+    with naming_errors_of(name, sample_weight, "pass one number for each row"):
         given = np.asarray(sample_weight)
         if given.dtype.kind in "cmMV":
             raise TypeError(f"{given.dtype} numbers cannot be weights")
@@ -66,7 +66,7 @@ def check_lengths(y: NDArray[Any], S: FloatArray, y_name: str, S_name: str) -> N
         )
 
 
-def drop_weightless(
+def drop_zero_weight(
     S: FloatArray, code: NDArray[np.intp], w: NDArray[np.float64]
 ) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.float64]]:
     """Leave out rows of weight 0: behind the door, weight 0 is absence."""

@@ -33,12 +33,12 @@ from skcalib._validation.scores import (
     as_matrix,
     cannot_be_proba,
     check_kind,
-    check_possible,
+    check_values,
+    merge_surveys,
     resolve_kind,
-    survey,
-    together,
+    survey_block,
 )
-from skcalib._validation.weights import check_lengths, check_weight, drop_weightless
+from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
 
 
 class ScoreCalibrator(ClassifierMixin, BaseEstimator):
@@ -137,20 +137,20 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         labels = check_labels(y, warn=True)
         X, classes = name_columns(X, labels, self.classes, sort=True)
         S = as_matrix(X)
-        found = check_possible(S, input=self.input)
-        kind = resolve_kind(S, found, self.input)
+        survey = check_values(S, input=self.input)
+        kind = resolve_kind(S, survey, self.input)
         check_lengths(labels, S, "y", "X")
         w = check_weight(sample_weight, S.shape[0])
         fitted: dict[str, Any] = {"input_": kind}
         # Whoever says "logits" of rows that lie on the simplex is believed at prediction too.
-        fitted["_refuses_simplex"] = kind == "logits" and not found.is_simplex
-        columns = as_columns(S, found, kind, self.input)
+        fitted["_refuses_simplex"] = kind == "logits" and not survey.is_simplex
+        columns = as_columns(S, survey, kind, self.input)
         if S.shape[1] == 1 and classes is None:
             classes = binary_classes(labels)
         code, fitted["classes_"] = encode_labels(labels, columns.shape[1], classes)
         check_sorted(fitted["classes_"])
-        columns, code, w = drop_weightless(columns, code, w)
-        scores = Scores(columns, kind, fitted["classes_"], found.reach)
+        columns, code, w = drop_zero_weight(columns, code, w)
+        scores = Scores(columns, kind, fitted["classes_"], survey.max_abs)
         if self._takes_logs:
             fitted["clip_"] = find_clip(scores, w)
             scores.set_clip(fitted["clip_"])
@@ -196,15 +196,15 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
             return None
         each: list[Survey] = []
 
-        def look(rows: slice) -> float:
-            each.append(survey(S, rows, tolerance=SUM_TOLERANCE_DECLARED))
-            return each[-1].reach
+        def check_block(rows: slice) -> float:
+            each.append(survey_block(S, rows, tolerance=SUM_TOLERANCE_DECLARED))
+            return each[-1].max_abs
 
-        Q = self._map(Scores(S, kind, look=look, clip=getattr(self, "clip_", CLIP)))
+        Q = self._map(Scores(S, kind, look=check_block, clip=getattr(self, "clip_", CLIP)))
         if kind == "proba":
-            found = together(each)
-            check_kind(S, found, kind, self._refuses_simplex)
-            if found.is_rounded:
+            survey = merge_surveys(each)
+            check_kind(S, survey, kind, self._refuses_simplex)
+            if survey.is_rounded:
                 return None
         return Q
 
@@ -228,10 +228,10 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
     def _check_scores(self, S: FloatArray) -> Scores:
         """Return scores to answer, of the kind seen in ``fit``."""
         kind: Kind = self.input_
-        found = check_possible(S, input=kind)
-        check_kind(S, found, kind, self._refuses_simplex)
+        survey = check_values(S, input=kind)
+        check_kind(S, survey, kind, self._refuses_simplex)
         clip = getattr(self, "clip_", CLIP)
-        return Scores(as_columns(S, found, kind), kind, reach=found.reach, clip=clip)
+        return Scores(as_columns(S, survey, kind), kind, reach=survey.max_abs, clip=clip)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the label of the largest calibrated probability, the lowest column on ties.

@@ -13,7 +13,7 @@ from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.keywords import check_between, shown
 from skcalib._validation.labels import check_labels
 from skcalib._validation.named_columns import column_names, match_names
-from skcalib._validation.scores import as_matrix, check_possible, two_columns
+from skcalib._validation.scores import as_matrix, check_values, two_columns
 from skcalib._validation.weights import check_lengths, check_weight
 
 # A float, (float, gradient), or a 0-d tensor of a library that is not imported here.
@@ -118,7 +118,7 @@ def _refuse_other_order(logits: Any) -> None:
 def _open_arrays(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any, Any]:
     _refuse_other_order(logits)
     Z = as_matrix(logits, "logits")
-    check_possible(Z, "logits", "logits")
+    check_values(Z, "logits", "logits")
     Z = two_columns(Z, "logits")
     codes = check_labels(y, "y")
     check_lengths(codes, Z, "y", "logits")

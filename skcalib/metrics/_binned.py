@@ -58,7 +58,7 @@ def bin_predictions(
     check_flags(max_prob=max_prob, class_conditional=class_conditional)
     P, code, w, classes, event = predictions
     n_classes = P.shape[1]
-    bins = bins.reading(P)
+    bins = bins.with_precision_of(P)
     if threshold is not None:
         threshold = bins.threshold(threshold)
     if event is not None:

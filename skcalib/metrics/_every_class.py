@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._scores.responses import align_columns
 from skcalib._validation.labels import check_labels
-from skcalib._validation.scores import as_matrix, reading, two_columns
+from skcalib._validation.scores import as_matrix, naming_errors_of, two_columns
 from skcalib._validation.weights import check_weight
 
 
@@ -29,7 +29,7 @@ def with_every_class(
     A class that the estimator never saw has probability 0, so that its rows count as misses. One
     column for two classes is written as two. Answers that need no change come back as they are.
     """
-    with reading("y_true", answers.y_true, "pass one label for each row"):
+    with naming_errors_of("y_true", answers.y_true, "pass one label for each row"):
         y = np.asarray(answers.y_true)
     known = np.asarray(answers.classes)
     as_given = answers if labels is None else answers._replace(classes=labels)

@@ -150,7 +150,7 @@ def label_binned_calibration_error(
     check_norm(norm)
     check_mode(mode, average)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-    bins = bins.reading(predictions.P)
+    bins = bins.with_precision_of(predictions.P)
 
     def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
         return label_binned_error(score, hit, w, bins, norm)

@@ -16,7 +16,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_between
 from skcalib._validation.predictions import check_predictions
-from skcalib._validation.scores import reading
+from skcalib._validation.scores import naming_errors_of
 
 # The distance over which a row's weight shrinks by the factor `decay`.
 UNIT = 0.01
@@ -132,7 +132,7 @@ def local_calibration(
     array([0.0396, 0.4966, 0.985 ])
     """
     check_between("decay", decay, 0, 1, "a number in (0, 1)")
-    with reading("at", at, "pass scores to ask about"):
+    with naming_errors_of("at", at, "pass scores to ask about"):
         g = np.linspace(0.0, 1.0, 101) if at is None else np.asarray(at, dtype=np.float64)
     if not ((g >= 0) & (g <= 1)).all():
         raise ValueError("at holds a value outside [0, 1]; pass scores to ask about.")

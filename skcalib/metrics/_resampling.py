@@ -20,7 +20,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skcalib._scores.one_vs_rest import is_whole
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib._validation.weights import drop_weightless
+from skcalib._validation.weights import drop_zero_weight
 
 # Resamples that share a seed and a task: few enough to share out, whatever n_jobs is.
 CHUNK = 50
@@ -41,7 +41,7 @@ class Evaluation:
     def __call__(self, predictions: Predictions) -> NDArray[np.float64]:
         P, code, w, classes, event = predictions
         if self.own:
-            kept = Predictions(*drop_weightless(P, code, w), classes, event)
+            kept = Predictions(*drop_zero_weight(P, code, w), classes, event)
             return np.asarray(self.metric(None, kept, **self.keywords), dtype=np.float64)
         keywords = dict(self.keywords)
         if "labels" in self.accepted:

@@ -223,7 +223,7 @@ def sweep_calibration_error(
     check_mode(mode, average)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     bins = Bins(method="uniform" if strategy == "uniform" else "rank", closed=closed)
-    bins = bins.reading(predictions.P)
+    bins = bins.with_precision_of(predictions.P)
 
     def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
         return sweep_error(score, hit, w, bins, norm)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skcalib._arrays.types import Float64Array, FloatArray, Kind
 from skcalib._scores.responses import class_scores, response_kind
 from skcalib._scores.scores import Scores
-from skcalib._validation.scores import as_columns, as_matrix, check_possible, resolve_kind
+from skcalib._validation.scores import as_columns, as_matrix, check_values, resolve_kind
 
 # Probabilities of the grid stay this far from 0 and 1, where a logit would be infinite.
 MARGIN = 1e-9
@@ -63,9 +63,9 @@ def score_pairs(estimator: Any, X: Any) -> ScorePairs:
 def read_scores(X: Any, input: str, name: str) -> tuple[FloatArray, Kind, int]:
     """Check scores: their probabilities ``(n, K)``, their kind and their number of columns."""
     S = as_matrix(X, name)
-    found = check_possible(S, name, input)
-    kind = resolve_kind(S, found, input, name)
-    return _proba(as_columns(S, found, kind, input, name), kind), kind, S.shape[1]
+    survey = check_values(S, name, input)
+    kind = resolve_kind(S, survey, input, name)
+    return _proba(as_columns(S, survey, kind, input, name), kind), kind, S.shape[1]
 
 
 def _proba(S: FloatArray, kind: Kind) -> FloatArray:

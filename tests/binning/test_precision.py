@@ -121,7 +121,7 @@ def test_complements_lie_where_the_fractions_do(dtype, closed):
         for computed in (dtype(1) - p, 1 - as_checked(p)):
             P = np.column_stack([as_checked(computed), as_checked(p)])
             for both in (P, P[:, ::-1]):
-                bins = Bins(n_bins, closed=closed).reading(both)
+                bins = Bins(n_bins, closed=closed).with_precision_of(both)
                 own, other = (bins.uniform_index(both[:, k]).tolist() for k in (0, 1))
                 assert sorted([own, other]) == sorted([expected, expected[::-1]])
 
