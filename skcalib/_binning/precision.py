@@ -35,7 +35,7 @@ Side = Literal["left", "right"]
 
 FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = 53, 24, 11, 8
 # The edges of up to this number of bins are kept.
-KEPT = 1000
+CACHED_EDGES = 1000
 
 
 def significant_bits(S: FloatArray) -> int:
@@ -147,6 +147,6 @@ def all_even_edges(n_bins: int, bits: int, complements: bool, closed: Side) -> F
 
     To compute a few takes longer than to bin some thousand scores: they are kept.
     """
-    if n_bins <= KEPT:
+    if n_bins <= CACHED_EDGES:
         return _few_edges(n_bins, bits, complements, closed)
     return even_edges(np.arange(n_bins + 1), n_bins, bits, complements, closed)

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scaling.affine_nll import AffineNLL, Diagonal, Full, Pattern, out_of_range_is_found
+from skcalib._scaling.affine_nll import AffineNLL, Diagonal, Full, Pattern, quiet_overflow
 from skcalib._scaling.newton import PenalisedNLL, Penalty, minimise
 from skcalib._scaling.temperature import _AT_BOUND, find_temperature
 from skcalib._scores.scores import Scores
@@ -65,11 +65,11 @@ def fit_affine(
         if found.bound:
             said = _AT_BOUND[found.bound] + " "
     else:
-        scale = found.spread if found.bound else found.value
+        scale = found.mean_gap if found.bound else found.value
     pattern: Pattern = Full() if full else Diagonal()
     nll = AffineNLL(scores, code, w, pattern)
     problem = PenalisedNLL(nll, penalty, scale)
-    with one_blas_thread() if nll.threaded else nullcontext(), out_of_range_is_found():
+    with one_blas_thread() if nll.threaded else nullcontext(), quiet_overflow():
         theta, n_iter, converged = minimise(problem, tol, max_iter, verbose)
     if not any(penalty) and nll.separates(theta):
         said += (
@@ -84,6 +84,6 @@ def fit_affine(
     if said:
         warnings.warn(said.rstrip(), ConvergenceWarning, stacklevel=2)
     # What no row can tell: b sums to 0, and the columns of a full W to those of the identity.
-    problem.clear_drift(theta)
+    problem.project(theta)
     theta[:-1][problem.loose[:-1]] += 1.0 / scores.shape[1]
     return AffineFit(theta[:-1].T.copy() if full else theta[0], theta[-1], n_iter)

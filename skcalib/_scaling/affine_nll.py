@@ -21,7 +21,7 @@ from skcalib._arrays.blocks import ROW_BLOCK_BYTES, row_blocks
 from skcalib._arrays.rowwise import entries_at, row_max
 from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import Intp
-from skcalib._scaling.scale_losses import KEPT, weighted_columns, weighted_sum
+from skcalib._scaling.scale_losses import CACHED_ENTRIES, weighted_columns, weighted_sum
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import exponentiate
 
@@ -71,7 +71,7 @@ def _second_moments(Z: Array, V: Array, share: Array) -> Array:
     return out
 
 
-def out_of_range_is_found() -> np.errstate:
+def quiet_overflow() -> np.errstate:
     """Keep NumPy from warning of overflow: who gets inf or NaN takes it for no progress."""
     return np.errstate(over="ignore", invalid="ignore")
 
@@ -199,11 +199,11 @@ class AffineNLL:
         self.share = w / w.sum()
         self.pattern = pattern
         self.threaded = scores.shape[1] <= pattern.most_threaded
-        self._kept = scores.logits(slice(None)) if scores.array.size <= KEPT else None
+        self._cached = scores.logits(slice(None)) if scores.array.size <= CACHED_ENTRIES else None
 
     def _block(self, rows: slice, theta: Array) -> tuple[Array, Array]:
         """Return logits of a block, to read only, and shares, of the type of `theta`."""
-        Z = self.scores.logits(rows) if self._kept is None else self._kept[rows]
+        Z = self.scores.logits(rows) if self._cached is None else self._cached[rows]
         return Z.astype(theta.dtype, copy=False), self.share[rows].astype(theta.dtype, copy=False)
 
     def map_blocks(self, function: Callable[[slice, Array, Array], T], theta: Array) -> Iterator[T]:
@@ -214,7 +214,7 @@ class AffineNLL:
         blocks = row_blocks(*self.scores.shape, TALL_BLOCK_BYTES)
 
         def of_rows(rows: slice) -> T:
-            with out_of_range_is_found():  # the caller's holds in its own thread only
+            with quiet_overflow():  # the caller's holds in its own thread only
                 return function(rows, *self._block(rows, theta))
 
         return map_blocks(of_rows, blocks, 1) if self.threaded else map(of_rows, blocks)
@@ -223,7 +223,7 @@ class AffineNLL:
         """Return pieces that the thread of a block has to make; else they are made one by one."""
         return list(pieces) if self.threaded else pieces
 
-    def reach(self, theta: Array) -> float:
+    def max_abs_logit(self, theta: Array) -> float:
         """Return what no entry of ``W z + b`` exceeds in absolute value; it may be inf."""
         return self.pattern.gain(theta) * self.scores.reach + float(np.abs(theta[-1]).max())
 
@@ -292,13 +292,13 @@ class AffineNLL:
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the mean NLL and its gradient, in the shape of `theta`."""
-        reach = self.reach(theta)
+        largest = self.max_abs_logit(theta)
 
         def of_rows(rows: slice, Z: Array, share: Array) -> tuple[float, Pieces]:
             Q = self.pattern.apply(Z, theta)
             entries, at_true = entries_at(Q, self.code[rows])
             true = entries[at_true]
-            shift, total = exponentiate(Q, reach)
+            shift, total = exponentiate(Q, largest)
             entries[at_true] -= total
             value = weighted_sum(share, np.log(total) + shift - true)
             return value, self._pieces(self.pattern.adjoint(Z, Q, share / total))
@@ -323,14 +323,14 @@ class AffineNLL:
     def hessian_at(self, theta: Array) -> Callable[[Array], Array]:
         """Return what multiplies an array of the shape of `theta` by the Hessian there."""
         exponentials: dict[int, tuple[Array, Array]] = {}
-        reach = self.reach(theta)
+        largest = self.max_abs_logit(theta)
 
         def at(rows: slice, Z: Array) -> tuple[Array, Array]:
             if rows.start in exponentials:
                 return exponentials[rows.start]
             Q = self.pattern.apply(Z, theta)
-            _, total = exponentiate(Q, reach)
-            if self._kept is not None:
+            _, total = exponentiate(Q, largest)
+            if self._cached is not None:
                 exponentials[rows.start] = Q, total
             return Q, total
 

@@ -40,12 +40,12 @@ def times_transposed(
 def keep_within(Z: Float64Array, largest: float, scale_alone: bool) -> None:
     """Keep rows of logits beyond `largest`, which are certain, from products that overflow."""
     top, bottom = row_max(Z), row_min(Z)
-    reach = np.maximum(top, -bottom)
-    far = reach > largest
+    max_abs_logit = np.maximum(top, -bottom)
+    far = max_abs_logit > largest
     if scale_alone:  # of its largest logit nothing is left, so that the others may overflow
         Z[far] -= top[far, None]
     else:
-        Z[far] *= (largest / reach[far])[:, None]
+        Z[far] *= (largest / max_abs_logit[far])[:, None]
 
 
 # Between these lie the exponentials of logits that are near 0; the margin is for rounding.
@@ -92,9 +92,9 @@ def affine_softmax(
         return (Z, total, low) if low >= LOWEST and total.max() <= HIGHEST else None
 
     def exponentials(rows: slice, place: Float64Array | None) -> Exponentials:
-        reach = scores.reach_of(rows)
-        Z = scores.logits(rows, None if full else place, reach)
-        if reach > largest:
+        max_abs_logit = scores.reach_of(rows)
+        Z = scores.logits(rows, None if full else place, max_abs_logit)
+        if max_abs_logit > largest:
             keep_within(Z, largest, scale_alone=W.ndim == 0)
         if full:
             Z = times_transposed(Z, W, place)
@@ -103,9 +103,9 @@ def affine_softmax(
                 Z *= W
         if intercept is not None:
             Z += intercept
-        reach = reach * gain + offset
-        _, total = exponentiate(Z, reach)
-        return Z, total, float(np.exp(-reach)) if reach <= FAR else 0.0
+        max_abs_logit = max_abs_logit * gain + offset
+        _, total = exponentiate(Z, max_abs_logit)
+        return Z, total, float(np.exp(-max_abs_logit)) if max_abs_logit <= FAR else 0.0
 
     def fill(rows: slice) -> None:
         nonlocal all_near

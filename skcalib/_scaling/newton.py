@@ -89,7 +89,7 @@ class PenalisedNLL:
         """Return the parameters of W = I / scale, b = 0."""
         return self.nll.pattern.identity(self.nll.scores.shape[1]) / self.scale
 
-    def clear_drift(self, theta: Array) -> Array:
+    def project(self, theta: Array) -> Array:
         """Take from `theta` what changes nothing; returns it."""
         return _centre(theta, self.loose)
 
@@ -185,7 +185,7 @@ class PenalisedNLL:
             on, intercept = np.einsum("kab,bk->ak", inverses, np.vstack([_diagonal(R), R[-1]]))
             _diagonal(out)[:] += on
             out[-1] += intercept
-            return self.clear_drift(out)
+            return self.project(out)
 
         return inverse
 

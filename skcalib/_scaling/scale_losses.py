@@ -30,7 +30,7 @@ LARGEST_TOTAL = 1e150
 # processors are slow at.
 LEAST = -300.0
 # Up to so many entries what is made of the scores is kept (16 MiB), else made for each pass.
-KEPT = 1 << 21
+CACHED_ENTRIES = 1 << 21
 
 # Sums of a block, in the thread that holds it: a product would hand it to the threads of the
 # linear algebra, which are as many again, and add it up in another order for each number of them.
@@ -54,7 +54,7 @@ class Derivatives(NamedTuple):
     second: float
 
 
-class TopShifted:
+class ShiftedLogits:
     """Logits less their row maximum, ``U = Z - max Z <= 0``, read block by block.
 
     A softmax of any scale of `U` needs no further maximum.
@@ -72,18 +72,18 @@ class TopShifted:
         Weights that sum to 1.
     true : ndarray of shape (n,)
         ``U`` at the true class.
-    deficit : float
+    mean_true_gap : float
         Mean of ``-true``: 0 if and only if every row has its true class on top.
-    spread : float
+    mean_gap : float
         Mean over rows and classes of ``-U``: the deficit of uniform predictions.
     """
 
     def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
         n, n_classes = scores.shape
         self.scores = scores
-        self._kept: Float64Array | None = None
-        if scores.array.size <= KEPT:
-            self._kept = np.empty((n, n_classes), order=block_order(n_classes))
+        self._cached: Float64Array | None = None
+        if scores.array.size <= CACHED_ENTRIES:
+            self._cached = np.empty((n, n_classes), order=block_order(n_classes))
         self._top = np.empty(n)
         self.true = np.empty(n)
         self._row_sums = np.empty(n)
@@ -95,8 +95,8 @@ class TopShifted:
             entries, at_true = entries_at(U, code[rows])
             self.true[rows] = entries[at_true]
             self._row_sums[rows] = row_sums(U)
-            if self._kept is not None:
-                self._kept[rows] = U
+            if self._cached is not None:
+                self._cached[rows] = U
             return float(U.min())
 
         self._lowest = min(map_blocks(read, row_blocks(n, n_classes)))
@@ -110,17 +110,17 @@ class TopShifted:
 
     def _weigh(self, w: Float64Array) -> None:
         self.share = w / w.sum()
-        self.deficit = -weighted_sum(self.share, self.true)
-        self.spread = -weighted_sum(self.share, self._row_sums) / self.scores.shape[1]
+        self.mean_true_gap = -weighted_sum(self.share, self.true)
+        self.mean_gap = -weighted_sum(self.share, self._row_sums) / self.scores.shape[1]
 
-    def thinned(self, n_rows: int) -> TopShifted:
+    def subsample(self, n_rows: int) -> ShiftedLogits:
         """Return evenly spaced rows, `n_rows` or up to twice as many; itself if not longer."""
         step = self.share.size // n_rows
         if step < 2:
             return self
         few = copy(self)
         few.scores = self.scores.thinned(step)
-        few._kept = None if self._kept is None else self._kept[::step].copy(order="K")
+        few._cached = None if self._cached is None else self._cached[::step].copy(order="K")
         few._top, few._row_sums = self._top[::step], self._row_sums[::step]
         few.true = self.true[::step]
         few._weigh(self.share[::step])
@@ -130,8 +130,8 @@ class TopShifted:
         """Yield ``function(rows, U of these rows)`` in order; blocks are to read only."""
 
         def of_rows(rows: slice) -> T:
-            if self._kept is not None:
-                return function(rows, self._kept[rows])
+            if self._cached is not None:
+                return function(rows, self._cached[rows])
             U = self.scores.logits(rows)
             U -= self._top[rows, None]
             return function(rows, U)
@@ -150,7 +150,7 @@ class TopShifted:
         return Derivatives(*np.sum(list(self.map_blocks(function)), axis=0).tolist())
 
 
-def nll_of_scale(shifted: TopShifted, beta: float) -> Derivatives:
+def nll_of_scale(shifted: ShiftedLogits, beta: float) -> Derivatives:
     """NLL of ``softmax(beta * Z)`` and its derivatives in `beta`; convex."""
 
     def of_rows(rows: slice, U: Float64Array) -> Derivatives:
@@ -169,7 +169,7 @@ def nll_of_scale(shifted: TopShifted, beta: float) -> Derivatives:
     return shifted.total(of_rows)
 
 
-def brier_value(shifted: TopShifted, beta: float) -> float:
+def brier_value(shifted: ShiftedLogits, beta: float) -> float:
     """Brier score of ``softmax(beta * Z)``: a third of the work of its derivatives."""
 
     def of_rows(rows: slice, U: Float64Array) -> float:
@@ -183,7 +183,7 @@ def brier_value(shifted: TopShifted, beta: float) -> float:
     return sum(shifted.map_blocks(of_rows))
 
 
-def brier_of_scale(shifted: TopShifted, beta: float) -> Derivatives:
+def brier_of_scale(shifted: ShiftedLogits, beta: float) -> Derivatives:
     """Brier score of ``softmax(beta * Z)`` and its derivatives in `beta`; not convex."""
 
     def of_rows(rows: slice, U: Float64Array) -> Derivatives:

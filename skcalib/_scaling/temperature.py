@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.root import GRID_STEP, Slope, rising_root
-from skcalib._scaling.scale_losses import TopShifted, brier_of_scale, brier_value, nll_of_scale
+from skcalib._scaling.scale_losses import ShiftedLogits, brier_of_scale, brier_value, nll_of_scale
 from skcalib._scores.scores import Scores
 
 # T lies within exp(+-10) of the spread of the logits, or of the mean deficit of the true one where
@@ -33,7 +33,7 @@ class Temperature(NamedTuple):
 
     value: float
     bound: str
-    spread: float
+    mean_gap: float
 
 
 def fit_temperature(scores: Scores, code: Intp, w: Float64Array, objective: str = "nll") -> float:
@@ -48,27 +48,27 @@ def find_temperature(
     scores: Scores, code: Intp, w: Float64Array, objective: str = "nll"
 ) -> Temperature:
     """Return T of softmax(z / T), and the bound it met, without a warning."""
-    shifted = TopShifted(scores, code, w)
-    if shifted.spread <= LEAST_SPREAD:
+    shifted = ShiftedLogits(scores, code, w)
+    if shifted.mean_gap <= LEAST_SPREAD:
         # Every row is constant: any T gives uniform probabilities.
         return Temperature(1.0, "", 1.0)
-    middle = -float(np.log(shifted.spread))
+    middle = -float(np.log(shifted.mean_gap))
     log_beta, end = min(middle + LOG_BOUND, LARGEST_LOG), "high"
-    if shifted.deficit > 0.0:
+    if shifted.mean_true_gap > 0.0:
         low, high = middle - LOG_BOUND, max(middle, _sharpest(shifted)) + LOG_BOUND
         high = min(high, LARGEST_LOG)
         log_beta, end = SCALE_FITS[objective](shifted, low, high)
-    return Temperature(float(np.exp(-log_beta)), end, shifted.spread)
+    return Temperature(float(np.exp(-log_beta)), end, shifted.mean_gap)
 
 
-def _sharpest(shifted: TopShifted) -> float:
+def _sharpest(shifted: ShiftedLogits) -> float:
     """Return a log beta that the NLL's optimum cannot exceed.
 
     There the NLL is at most log K, and it is at least beta times the mean deficit. The spread of
     the logits alone would not do: one logit of -1e10 (a constant feature under naive Bayes) puts
     the optimum far outside any range about it.
     """
-    return float(np.log(np.log(shifted.scores.shape[1])) - np.log(shifted.deficit))
+    return float(np.log(np.log(shifted.scores.shape[1])) - np.log(shifted.mean_true_gap))
 
 
 _AT_BOUND = {
@@ -80,34 +80,34 @@ _AT_BOUND = {
 }
 
 
-def _by_nll(shifted: TopShifted, low: float, high: float) -> tuple[float, str]:
+def _by_nll(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str]:
     """Solve log(observed deficit / expected deficit) = 0 in log beta."""
 
-    def slope_on(rows: TopShifted) -> Slope:
+    def slope_on(rows: ShiftedLogits) -> Slope:
         def slope(log_beta: float) -> tuple[float, float]:
             beta = np.exp(log_beta)
             _, first, second = nll_of_scale(rows, beta)
-            expected = rows.deficit - first
+            expected = rows.mean_true_gap - first
             if expected <= 0.0:
                 return np.inf, 0.0
-            return float(np.log(rows.deficit / expected)), beta * second / expected
+            return float(np.log(rows.mean_true_gap / expected)), beta * second / expected
 
         return slope
 
-    if shifted.deficit >= shifted.spread:
+    if shifted.mean_true_gap >= shifted.mean_gap:
         return low, "low"
     start = min(high, max(low + LOG_BOUND + 1.0, _sharpest(shifted) - LOG_BOUND / 2))
-    few = shifted.thinned(SAMPLE_ROWS)
-    if few is not shifted and 0.0 < few.deficit < few.spread:
+    few = shifted.subsample(SAMPLE_ROWS)
+    if few is not shifted and 0.0 < few.mean_true_gap < few.mean_gap:
         guess, end = rising_root(slope_on(few), start, low, high, 1e-3)
         start = start if end else guess
     return rising_root(slope_on(shifted), start, low, high)
 
 
-def _by_brier(shifted: TopShifted, low: float, high: float) -> tuple[float, str]:
+def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str]:
     """Refine every local minimum of a coarse grid on a sample; the lowest one wins."""
 
-    def slope_on(rows: TopShifted) -> Slope:
+    def slope_on(rows: ShiftedLogits) -> Slope:
         def slope(log_beta: float) -> tuple[float, float]:
             beta = np.exp(log_beta)
             _, first, second = brier_of_scale(rows, beta)
@@ -116,7 +116,7 @@ def _by_brier(shifted: TopShifted, low: float, high: float) -> tuple[float, str]
 
         return slope
 
-    few = shifted.thinned(SAMPLE_ROWS)
+    few = shifted.subsample(SAMPLE_ROWS)
     grid = np.linspace(low, high, 1 + round((high - low) / GRID_STEP))
     height = np.array([brier_value(few, np.exp(t)) for t in grid])
     padded = np.concatenate([[np.inf], height, [np.inf]])
@@ -136,7 +136,7 @@ def _by_brier(shifted: TopShifted, low: float, high: float) -> tuple[float, str]
 
 
 # How T is found for each objective: (rows, range of log beta) -> (log beta, end met or "").
-SCALE_FITS: dict[str, Callable[[TopShifted, float, float], tuple[float, str]]] = {
+SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]] = {
     "nll": _by_nll,
     "brier": _by_brier,
 }

@@ -25,15 +25,15 @@ CLIP = 1e-12
 LOG_PROBA_MIN = float(np.log(CLIP))
 
 
-def exponentiate(Z: NDArray[Any], reach: float = np.inf) -> Normaliser:
+def exponentiate(Z: NDArray[Any], max_abs_logit: float = np.inf) -> Normaliser:
     """Overwrite logits ``Z (n, K)`` by ``exp(Z - shift)``; return the shifts and the row sums.
 
-    The shift is the largest logit of a row, or 0 where no logit of the row is far from 0. None
-    is farther than `reach`.
+    The shift is the row's largest logit, or 0 if all its logits are near 0. `max_abs_logit` is an
+    upper bound on the absolute value of every logit.
     """
     shift = np.zeros(Z.shape[0], dtype=Z.dtype)
     near = NEAR[Z.dtype]
-    if not (reach <= near or (-near <= Z.min() and Z.max() <= near)):
+    if not (max_abs_logit <= near or (-near <= Z.min() and Z.max() <= near)):
         top = row_max(Z)
         far = np.maximum(top, -row_min(Z)) > near
         shift[far] = top[far]
@@ -50,9 +50,9 @@ def log_sum_exp(Z: NDArray[np.float64]) -> NDArray[np.float64]:
     return shift + np.log(total)
 
 
-def softmax_inplace(Z: NDArray[np.float64], reach: float = np.inf) -> NDArray[np.float64]:
-    """Overwrite float64 logits ``Z (n, K)``, none beyond `reach`, by their softmax; return it."""
-    _, total = exponentiate(Z, reach)
+def softmax_inplace(Z: NDArray[np.float64], max_abs_logit: float = np.inf) -> NDArray[np.float64]:
+    """Overwrite float64 logits ``Z (n, K)`` by their softmax; return it."""
+    _, total = exponentiate(Z, max_abs_logit)
     Z /= total[:, None]
     return Z
 

@@ -16,7 +16,7 @@ from skcalib._arrays.rowwise import row_sums
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._differentiable.soft_binning import Kind, soft_binned_error
 from skcalib._scaling.affine_softmax import affine_softmax
-from skcalib._scaling.scale_losses import TopShifted
+from skcalib._scaling.scale_losses import ShiftedLogits
 from skcalib._scaling.temperature import SCALE_FITS, find_temperature, fit_temperature
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._scores.scores import Scores
@@ -27,7 +27,7 @@ from skcalib.calibrators._fitted import LARGEST, check_number
 
 Metric = Callable[..., float]
 # An objective as a function of T.
-Height = Callable[[float], float]
+Objective = Callable[[float], float]
 
 SOFT_KINDS: dict[str, Kind] = {"soft_binned": "bin", "soft_label_binned": "label"}
 
@@ -49,7 +49,7 @@ SMOOTH_ROUNDS = (Round(3, 10), Round(3, 10), Round(3, 10))
 ROUGH_ROUNDS = (Round(12, 40), Round(3, 10), Round(3, 10))
 
 
-def search_temperature(height: Height, centre: float, rounds: tuple[Round, ...]) -> float:
+def search_temperature(height: Objective, centre: float, rounds: tuple[Round, ...]) -> float:
     """Return T of the lowest `height`, of equal ones that closest to 1.
 
     A grid of 61 temperatures, even in log T, on [0.2, 10], continued by the same grid about
@@ -113,12 +113,12 @@ def soft_binned_height(
     n_bins: int = 15,
     temperature: float = 0.01,
     norm: MeanNorm = "l2",
-) -> Height:
+) -> Objective:
     """Return the soft-binned error of the top label as a function of T."""
     check_count("objective_params['n_bins']", n_bins, 1)
     check_norm(norm, name="objective_params['norm']", has_max=False)
     check_between("objective_params['temperature']", temperature, 0, np.inf, "a positive number")
-    shifted = TopShifted(scores, code, w)
+    shifted = ShiftedLogits(scores, code, w)
 
     def hits(rows: slice, U: Float64Array) -> NDArray[np.bool_]:
         return U.argmax(axis=1) == code[rows]
@@ -143,7 +143,7 @@ def soft_binned_height(
 
 def metric_height(
     scores: Scores, code: Intp, w: Float64Array, metric: Metric, params: Mapping[str, Any]
-) -> Height:
+) -> Objective:
     """Return ``metric(y_true, softmax(z / T), **params)`` as a function of T."""
     y_true = scores.classes[code]
     taken = inspect.signature(metric).parameters
@@ -325,7 +325,7 @@ class TemperatureScaling(ScoreCalibrator):
             kind = SOFT_KINDS[self.objective]
             height, rounds = soft_binned_height(scores, code, w, kind, **params), SMOOTH_ROUNDS
         found = find_temperature(scores, code, w)
-        centre = found.spread if found.bound else found.value
+        centre = found.mean_gap if found.bound else found.value
         return {"temperature_": search_temperature(height, centre, rounds)}
 
     def _check_fitted(self) -> None:

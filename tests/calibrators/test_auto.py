@@ -22,7 +22,7 @@ from skcalib import (
 )
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto.evidence import fit_by_evidence
-from skcalib.calibrators._auto.features import Layout, Link, logits, make_features, smooth
+from skcalib.calibrators._auto.features import Layout, Smoothing, logits, make_features, smooth
 from skcalib.calibrators._auto.nll import FeatureNLL
 from skcalib.calibrators._auto.order_preserving import to_shared
 
@@ -75,10 +75,10 @@ def problem(K, groups, n_shared=5, exact=True, n=40, dtype=np.float64):
     rng = np.random.default_rng(K)
     Z = 2 * rng.normal(size=(n, K))
     code, w = rng.integers(0, K - 1, n), rng.uniform(0.2, 3, n)
-    link = Link(0.7, float(w.sum()), rng.normal(size=K))
+    smoothing = Smoothing(0.7, float(w.sum()), rng.normal(size=K))
     layout = Layout(K, groups, n_shared)
-    nll = FeatureNLL(Scores(Z, "logits"), code, w, link, layout, exact=exact, dtype=dtype)
-    return Z, code, w, link, layout, nll, 0.2 * rng.normal(size=layout.size)
+    nll = FeatureNLL(Scores(Z, "logits"), code, w, smoothing, layout, exact=exact, dtype=dtype)
+    return Z, code, w, smoothing, layout, nll, 0.2 * rng.normal(size=layout.size)
 
 
 CASES = [(2, WHOLE, 5), (4, WHOLE, 5), (3, ("t",), 6), (3, ("t", "b"), 6), (33, FEW, 5)]
@@ -86,17 +86,17 @@ CASES = [(2, WHOLE, 5), (4, WHOLE, 5), (3, ("t",), 6), (3, ("t", "b"), 6), (33, 
 
 @pytest.mark.parametrize(("K", "groups", "n_shared"), CASES)
 def test_logits_are_the_formula(K, groups, n_shared):
-    Z, _, _, link, layout, _, theta = problem(K, groups, n_shared)
-    base, X = design(Z, link.beta, link.n, link.centre, groups, n_shared)
-    f = make_features(Z.copy(), link, groups)
-    found = logits(f, layout.unpack(theta), link.square_scale)
+    Z, _, _, smoothing, layout, _, theta = problem(K, groups, n_shared)
+    base, X = design(Z, smoothing.beta, smoothing.n, smoothing.centre, groups, n_shared)
+    f = make_features(Z.copy(), smoothing, groups)
+    found = logits(f, layout.unpack(theta), smoothing.square_scale)
     assert_allclose(found, base + X @ theta, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize(("K", "groups", "n_shared"), CASES)
 def test_loss_and_gradient_are_those_of_the_formula(K, groups, n_shared):
-    Z, code, w, link, _, nll, theta = problem(K, groups, n_shared, exact=K <= 30)
-    base, X = design(Z, link.beta, link.n, link.centre, groups, n_shared)
+    Z, code, w, smoothing, _, nll, theta = problem(K, groups, n_shared, exact=K <= 30)
+    base, X = design(Z, smoothing.beta, smoothing.n, smoothing.centre, groups, n_shared)
 
     def loss(at):
         return -w @ log_softmax(base + X @ at, axis=1)[np.arange(len(code)), code]
@@ -191,9 +191,9 @@ class Held:
 def binary_fit(Z, code, groups, free):
     """Best logits of two classes with (almost) no penalty, and q of the second class."""
     w = np.ones(len(code))
-    link = Link(1.0, float(len(code)), np.zeros(2))
+    smoothing = Smoothing(1.0, float(len(code)), np.zeros(2))
     layout = Layout(2, groups, 6)
-    nll = FeatureNLL(Scores(Z, "logits"), code, w, link, layout, exact=True)
+    nll = FeatureNLL(Scores(Z, "logits"), code, w, smoothing, layout, exact=True)
     held = Held(nll, np.eye(layout.size)[:, free])
     c = fit_by_evidence(
         held,
@@ -205,8 +205,8 @@ def binary_fit(Z, code, groups, free):
         tol=1e-7,
         max_iter=500,
     ).theta
-    f = make_features(Z.copy(), link, groups)
-    eta = logits(f, layout.unpack(held.columns @ c), link.square_scale)
+    f = make_features(Z.copy(), smoothing, groups)
+    eta = logits(f, layout.unpack(held.columns @ c), smoothing.square_scale)
     return softmax(eta, axis=1)[:, 1], smooth(Z.copy(), 1.0, float(len(code)))[:, 1]
 
 

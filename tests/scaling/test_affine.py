@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._scaling import affine_nll, newton
 from skcalib._scaling.affine import AffineFit, fit_affine
-from skcalib._scaling.affine_nll import AffineNLL, Diagonal, Full, out_of_range_is_found
+from skcalib._scaling.affine_nll import AffineNLL, Diagonal, Full, quiet_overflow
 from skcalib._scaling.affine_softmax import times_transposed
 from skcalib._scaling.newton import Penalty
 from skcalib._scaling.root import rising_root
@@ -320,7 +320,9 @@ def test_the_reach_of_an_affine_map_is_the_least_that_none_exceeds(pattern):
     Z = 3.0 * np.sign(W)
     Z[Z == 0.0] = 1.0
     nll = AffineNLL(Scores(Z, "logits", reach=3.0), np.arange(6), np.ones(6), pattern)
-    assert nll.reach(theta) == pytest.approx(np.abs(pattern.apply(Z, theta)).max(), rel=1e-12)
+    assert nll.max_abs_logit(theta) == pytest.approx(
+        np.abs(pattern.apply(Z, theta)).max(), rel=1e-12
+    )
 
 
 def test_what_leaves_the_range_in_a_thread_is_no_warning_either():
@@ -328,7 +330,7 @@ def test_what_leaves_the_range_in_a_thread_is_no_warning_either():
     Z, y = rng.normal(size=(50_000, 16)), rng.integers(16, size=50_000)
     nll = AffineNLL(Scores(Z, "logits"), y, np.ones(y.size), Full())
     theta = 1e308 * (2 * np.eye(17, 16) - 1)
-    with joblib.parallel_config(backend="threading", n_jobs=2), out_of_range_is_found():
+    with joblib.parallel_config(backend="threading", n_jobs=2), quiet_overflow():
         value, _ = nll.value_and_gradient(theta)
     assert not np.isfinite(value)
 
@@ -383,7 +385,7 @@ KINDS = ["usual", "tiny", "huge", "heavy tails", "nearly separable"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_temperature_by_nll_takes_at_most_eight_passes_over_all_rows(monkeypatch, K, kind):
     """The pass for the rows' maxima counts; a sample has found the neighbourhood before."""
-    monkeypatch.setattr("skcalib._scaling.scale_losses.KEPT", 0)
+    monkeypatch.setattr("skcalib._scaling.scale_losses.CACHED_ENTRIES", 0)
     Z, y = strained(kind, 9000, K)
     scores = CountedScores(Z, "logits")
     found = find_temperature(scores, y, np.ones(len(y)))
@@ -395,7 +397,7 @@ def test_temperature_by_nll_takes_at_most_eight_passes_over_all_rows(monkeypatch
 @pytest.mark.parametrize("kind", KINDS[:-1])
 def test_temperature_by_brier_takes_a_few_passes_for_each_low_of_the_sample(monkeypatch, K, kind):
     """The Brier score may have several minima: each is refined on all rows, in 3 passes or 4."""
-    monkeypatch.setattr("skcalib._scaling.scale_losses.KEPT", 0)
+    monkeypatch.setattr("skcalib._scaling.scale_losses.CACHED_ENTRIES", 0)
     Z, y = strained(kind, 9000, K)
     scores = CountedScores(Z, "logits")
     find_temperature(scores, y, np.ones(len(y)), "brier")
@@ -536,7 +538,7 @@ def test_a_large_matrix_takes_three_arrays_of_its_parameters_and_blocks(penalty,
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    kept = 8 * Z.size + 4 * Z.size if Z.size <= affine_nll.KEPT else 0
+    kept = 8 * Z.size + 4 * Z.size if Z.size <= affine_nll.CACHED_ENTRIES else 0
     assert peak < 3.05 * 8 * K * (K + 1) + kept + 3.5 * affine_nll.TALL_BLOCK_BYTES
 
 

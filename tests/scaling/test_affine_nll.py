@@ -62,7 +62,7 @@ def test_affine_nll_and_its_gradient(pattern):
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_hessian_product_is_the_derivative_of_the_gradient(pattern, kept, monkeypatch):
     """Whether exponentials are kept for all products or made anew for each."""
-    monkeypatch.setattr("skcalib._scaling.affine_nll.KEPT", kept)
+    monkeypatch.setattr("skcalib._scaling.affine_nll.CACHED_ENTRIES", kept)
     Z, code, w = data()
     nll = AffineNLL(Scores(Z, "logits"), code, w, pattern)
     theta = some_theta(pattern, 4)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skcalib._scaling import scale_losses as objectives
-from skcalib._scaling.scale_losses import TopShifted, brier_of_scale, brier_value, nll_of_scale
+from skcalib._scaling.scale_losses import ShiftedLogits, brier_of_scale, brier_value, nll_of_scale
 from skcalib._scores.scores import Scores
 
 
@@ -40,7 +40,7 @@ def row_brier(q, k):
 @pytest.mark.parametrize("beta", [0.02, 0.4, 1.0, 3.0])
 def test_loss_of_a_scale_and_its_two_derivatives(of_scale, row_loss, beta):
     Z, code, w = data()
-    shifted = TopShifted(Scores(Z, "logits"), code, w)
+    shifted = ShiftedLogits(Scores(Z, "logits"), code, w)
     found = of_scale(shifted, beta)
     assert found.value == pytest.approx(loss(beta * Z, code, w, row_loss), rel=1e-12)
     h = 1e-5 * beta
@@ -52,7 +52,7 @@ def test_loss_of_a_scale_and_its_two_derivatives(of_scale, row_loss, beta):
 @pytest.mark.parametrize("beta", [0.02, 0.4, 1.0, 3.0, 300.0])
 def test_the_brier_score_alone_is_the_same(beta):
     Z, code, w = data()
-    shifted = TopShifted(Scores(Z, "logits"), code, w)
+    shifted = ShiftedLogits(Scores(Z, "logits"), code, w)
     assert brier_value(shifted, beta) == pytest.approx(
         loss(beta * Z, code, w, row_brier), rel=1e-12
     )
@@ -61,11 +61,11 @@ def test_the_brier_score_alone_is_the_same(beta):
 @pytest.mark.parametrize("of_scale", [nll_of_scale, brier_of_scale])
 def test_the_blocks_do_not_show_in_the_sums(of_scale, monkeypatch):
     Z, code, w = data()
-    whole = of_scale(TopShifted(Scores(Z, "logits"), code, w), 0.7)
+    whole = of_scale(ShiftedLogits(Scores(Z, "logits"), code, w), 0.7)
     monkeypatch.setattr(
         objectives, "row_blocks", lambda n, K: [slice(i, i + 7) for i in range(0, n, 7)]
     )
-    in_pieces = of_scale(TopShifted(Scores(Z, "logits"), code, w), 0.7)
+    in_pieces = of_scale(ShiftedLogits(Scores(Z, "logits"), code, w), 0.7)
     np.testing.assert_allclose(in_pieces, whole, rtol=1e-13)
 
 
@@ -73,34 +73,38 @@ def test_the_blocks_do_not_show_in_the_sums(of_scale, monkeypatch):
 def test_a_weight_of_two_is_two_rows(of_scale):
     Z, code, _ = data()
     w = np.random.default_rng(1).integers(1, 4, len(code))
-    weighted = of_scale(TopShifted(Scores(Z, "logits"), code, w.astype(float)), 0.7)
+    weighted = of_scale(ShiftedLogits(Scores(Z, "logits"), code, w.astype(float)), 0.7)
     repeated = of_scale(
-        TopShifted(Scores(np.repeat(Z, w, axis=0), "logits"), np.repeat(code, w), np.ones(w.sum())),
+        ShiftedLogits(
+            Scores(np.repeat(Z, w, axis=0), "logits"), np.repeat(code, w), np.ones(w.sum())
+        ),
         0.7,
     )
     np.testing.assert_allclose(weighted, repeated, rtol=1e-12)
 
 
 def test_deficit_and_spread_are_the_slopes_of_the_nll_at_its_ends():
-    """At scale 0 the NLL falls by spread - deficit; far out it rises by the deficit."""
+    """At scale 0 the NLL falls by mean_gap - mean_true_gap; far out it rises by mean_true_gap."""
     Z, code, w = data()
-    shifted = TopShifted(Scores(Z, "logits"), code, w)
-    assert nll_of_scale(shifted, 0.0).first == pytest.approx(shifted.deficit - shifted.spread)
+    shifted = ShiftedLogits(Scores(Z, "logits"), code, w)
+    assert nll_of_scale(shifted, 0.0).first == pytest.approx(
+        shifted.mean_true_gap - shifted.mean_gap
+    )
     alone = np.sort(Z, axis=1)
     clear = alone[:, -1] > alone[:, -2]
-    shifted = TopShifted(Scores(Z[clear], "logits"), code[clear], w[clear])
-    assert nll_of_scale(shifted, 1e6).first == pytest.approx(shifted.deficit)
+    shifted = ShiftedLogits(Scores(Z[clear], "logits"), code[clear], w[clear])
+    assert nll_of_scale(shifted, 1e6).first == pytest.approx(shifted.mean_true_gap)
 
 
 def test_the_deficit_is_exactly_0_when_every_true_class_is_on_top():
     Z = np.array([[0.1, 0.3, 0.3], [1e6, 0.0, -np.inf]])
-    assert TopShifted(Scores(Z, "logits"), np.array([2, 0]), np.ones(2)).deficit == 0.0
+    assert ShiftedLogits(Scores(Z, "logits"), np.array([2, 0]), np.ones(2)).mean_true_gap == 0.0
 
 
 @pytest.mark.parametrize(("n", "expected"), [(9, 9), (10, 5), (14, 7), (25, 5)])
 def test_thinned_rows_are_evenly_spaced(n, expected):
     Z, code, w = data(n)
-    few = TopShifted(Scores(Z, "logits"), code, w).thinned(5)
+    few = ShiftedLogits(Scores(Z, "logits"), code, w).subsample(5)
     step = n // 5 if n >= 10 else 1
     assert few.true.size == expected
     np.testing.assert_array_equal(few.scores.array, Z[::step])
@@ -111,4 +115,4 @@ def test_logits_whose_squares_overflow_are_refused_by_their_row():
     Z, code, w = data()
     Z[7] *= 1e200
     with pytest.raises(ValueError, match="X: the logits of row 7 lie so far apart .* divide all"):
-        TopShifted(Scores(Z, "logits"), code, w)
+        ShiftedLogits(Scores(Z, "logits"), code, w)

@@ -20,15 +20,15 @@ from skcalib._arrays.blocks import row_blocks
 from skcalib._arrays.threads import map_blocks, one_blas_thread
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scaling.root import rising_root
-from skcalib._scaling.scale_losses import TopShifted, nll_of_scale
+from skcalib._scaling.scale_losses import ShiftedLogits, nll_of_scale
 from skcalib._scaling.temperature import find_temperature
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
 from skcalib._scores.top_label import keep_top
 from skcalib.calibrators._auto.evidence import EvidenceFit, fit_by_evidence
-from skcalib.calibrators._auto.features import Layout, Link, logits, make_features, smooth
+from skcalib.calibrators._auto.features import Layout, Smoothing, logits, make_features, smooth
 from skcalib.calibrators._auto.nll import FeatureNLL
-from skcalib.calibrators._auto.order_preserving import Rising, smallest
+from skcalib.calibrators._auto.order_preserving import OrderPreservingNLL, smallest
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._fitted import check_number, check_numbers
 
@@ -50,7 +50,7 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
     The prior holds the scale where (nearly) no row is misclassified.
     """
     total = float(w.sum())
-    shifted = TopShifted(scores, code, w)
+    shifted = ShiftedLogits(scores, code, w)
 
     def slope(log_beta: float) -> tuple[float, float]:
         beta = np.exp(log_beta)
@@ -63,12 +63,12 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
     return float(np.exp(rising_root(slope, start, -LOG_SCALE_BOUND, LOG_SCALE_BOUND)[0]))
 
 
-def make_link(scores: Scores, code: Intp, w: Float64Array) -> Link:
+def fit_smoothing(scores: Scores, code: Intp, w: Float64Array) -> Smoothing:
     """Return scale, weight and mean log-score of a calibration set."""
     beta, n = fit_scale(scores, code, w), float(w.sum())
     blocks = row_blocks(*scores.shape)
     sums = map_blocks(lambda rows: w[rows] @ np.log(smooth(scores.logits(rows), beta, n)), blocks)
-    return Link(beta, n, np.sum(list(sums), axis=0) / n)
+    return Smoothing(beta, n, np.sum(list(sums), axis=0) / n)
 
 
 def prior_strengths(n_classes: int) -> dict[str, float]:
@@ -78,14 +78,14 @@ def prior_strengths(n_classes: int) -> dict[str, float]:
 
 
 def fit_whole(
-    scores: Scores, code: Intp, w: Float64Array, link: Link, **keywords: Any
+    scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, **keywords: Any
 ) -> tuple[Layout, EvidenceFit]:
     """Fit all terms, or, of many classes, those that their number allows."""
     n_classes = scores.shape[1]
     exact = n_classes <= LARGEST_WHOLE
     layout = Layout(n_classes, WHOLE if exact else MANY_CLASSES)
     dtype = np.float64 if exact else np.float32
-    problem = FeatureNLL(scores, code, w, link, layout, exact=exact, dtype=dtype)
+    problem = FeatureNLL(scores, code, w, smoothing, layout, exact=exact, dtype=dtype)
     return layout, fit_by_evidence(
         problem,
         np.zeros(layout.size),
@@ -97,12 +97,12 @@ def fit_whole(
     )
 
 
-def fit_rising(
-    scores: Scores, code: Intp, w: Float64Array, link: Link, **keywords: Any
+def fit_order_preserving(
+    scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, **keywords: Any
 ) -> tuple[Layout, EvidenceFit]:
     """Fit the shared terms that keep the order of the classes."""
     layout = Layout(scores.shape[1], SHARED, n_shared=6)
-    problem = Rising(FeatureNLL(scores, code, w, link, layout, exact=True))
+    problem = OrderPreservingNLL(FeatureNLL(scores, code, w, smoothing, layout, exact=True))
     low = smallest()
     start = np.zeros(low.size)
     start[0] = 1.0
@@ -249,12 +249,12 @@ class AutoCalibrator(ScoreCalibrator):
         self.verbose = verbose
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
-        fit = fit_rising if self.order_preserving else fit_whole
+        fit = fit_order_preserving if self.order_preserving else fit_whole
         keywords = {"tol": self.tol, "max_iter": self.max_iter, "verbose": int(self.verbose)}
         with one_blas_thread():
-            link = make_link(scores, code, w)
-            layout, found = fit(scores, code, w, link, **keywords)
-            shift, cross_share = _changes(scores, w, link, layout, found.theta)
+            smoothing = fit_smoothing(scores, code, w)
+            layout, found = fit(scores, code, w, smoothing, **keywords)
+            shift, cross_share = _changes(scores, w, smoothing, layout, found.theta)
         if not found.converged:
             warnings.warn(
                 f"AutoCalibrator: a fit did not converge in max_iter={self.max_iter} steps; "
@@ -263,7 +263,7 @@ class AutoCalibrator(ScoreCalibrator):
                 stacklevel=3,
             )
         return {
-            "temperature_": 1.0 / link.beta,
+            "temperature_": 1.0 / smoothing.beta,
             "strengths_": found.strengths,
             "effective_dof_": found.dof,
             "evidence_path_": found.path,
@@ -271,8 +271,8 @@ class AutoCalibrator(ScoreCalibrator):
             "cross_share_": cross_share,
             "n_iter_": found.n_iter,
             "_theta": found.theta,
-            "_weight": link.n,
-            "_centre": link.centre,
+            "_weight": smoothing.n,
+            "_centre": smoothing.centre,
         }
 
     @property
@@ -291,13 +291,13 @@ class AutoCalibrator(ScoreCalibrator):
         return Layout(self._centre.size, tuple(self.strengths_), 6 if _is_shared(self) else 5)
 
     def _map(self, scores: Scores) -> FloatArray:
-        link = Link(1.0 / self.temperature_, self._weight, self._centre)
+        smoothing = Smoothing(1.0 / self.temperature_, self._weight, self._centre)
         layout = self._layout()
         terms = layout.unpack(self._theta)
 
         def softmax_of(rows: slice) -> NDArray[Any]:
-            f = make_features(scores.logits(rows), link, layout.names)
-            P = softmax_inplace(logits(f, terms, link.square_scale)).astype(scores.dtype)
+            f = make_features(scores.logits(rows), smoothing, layout.names)
+            P = softmax_inplace(logits(f, terms, smoothing.square_scale)).astype(scores.dtype)
             return keep_top(P, scores.best(rows)) if _is_shared(self) else P
 
         return scores.map_rows(softmax_of)
@@ -355,21 +355,21 @@ def _is_shared(fitted: AutoCalibrator) -> bool:
 
 
 def _changes(
-    scores: Scores, w: Float64Array, link: Link, layout: Layout, theta: Float64Array
+    scores: Scores, w: Float64Array, smoothing: Smoothing, layout: Layout, theta: Float64Array
 ) -> tuple[Float64Array, float]:
     """Return the mean change of each class's probability, and the share of M and L in eta - a."""
     terms = layout.unpack(theta)
 
     def of_block(rows: slice) -> tuple[Float64Array, Float64Array]:
-        f = make_features(scores.logits(rows), link, layout.names)
-        eta = logits(f, terms, link.square_scale)
+        f = make_features(scores.logits(rows), smoothing, layout.names)
+        eta = logits(f, terms, smoothing.square_scale)
         across: Any = np.zeros_like(eta) if f.cross is None else f.cross @ terms.cross
         within = eta - f.a - across
         squares = [w[rows] @ _variance(part, f.q) for part in (across, within)]
         return w[rows] @ (softmax_inplace(eta) - f.q), np.array(squares)
 
     found = list(map_blocks(of_block, row_blocks(*scores.shape)))
-    shift = np.sum([part for part, _ in found], axis=0) / link.n
+    shift = np.sum([part for part, _ in found], axis=0) / smoothing.n
     across, within = np.sum([part for _, part in found], axis=0)
     across, within = max(across, 0.0), max(within, 0.0)
     return shift, float(across / (across + within)) if across > 0.0 else 0.0

@@ -38,7 +38,7 @@ SMALLEST_CROSS = 1e-2
 N_OWN = {"b": 1, "U": 1, "V": 3}
 
 
-class Link(NamedTuple):
+class Smoothing(NamedTuple):
     """What features take from the calibration set.
 
     ``beta`` scale of the scores, ``n`` sum of the weights, ``centre (K,)`` mean of a.
@@ -79,23 +79,25 @@ def smooth(Z: Float64Array, beta: float, n: float) -> Float64Array:
 
 
 def make_features(
-    Z: Float64Array, link: Link, groups: tuple[str, ...], dtype: DTypeLike = np.float64
+    Z: Float64Array, smoothing: Smoothing, groups: tuple[str, ...], dtype: DTypeLike = np.float64
 ) -> Features:
     """Return the features of a block of logits ``(n, K)``, which is overwritten."""
     n_classes = Z.shape[1]
-    q = smooth(Z, link.beta, link.n)
+    q = smooth(Z, smoothing.beta, smoothing.n)
     a = np.log(q)
-    rest = np.log(1.0 - q + 1.0 / (link.n * n_classes))
+    rest = np.log(1.0 - q + 1.0 / (smoothing.n * n_classes))
     entropy = -np.einsum("ij,ij->i", q, a)
     cross: Any = None
     if "M" in groups:
         # 1 / (1 - eps) times what lies above the uniform part; rounding may leave it below 0.
-        cross = np.maximum(q - 1.0 / (n_classes * (link.n + 1.0)), 0.0) * (1.0 + 1.0 / link.n)
+        cross = np.maximum(q - 1.0 / (n_classes * (smoothing.n + 1.0)), 0.0) * (
+            1.0 + 1.0 / smoothing.n
+        )
         if n_classes > SPARSE_CLASSES:
             cross[cross < SMALLEST_CROSS] = 0.0
             cross = csr_array(cross.astype(dtype, copy=False))
         if "L" in groups:
-            cross = np.hstack([cross, a - link.centre])
+            cross = np.hstack([cross, a - smoothing.centre])
     return Features(
         a.astype(dtype, copy=False),
         q.astype(dtype, copy=False),

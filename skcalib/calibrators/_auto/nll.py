@@ -26,7 +26,7 @@ from skcalib._scores.softmax import softmax_inplace
 from skcalib.calibrators._auto.features import (
     Features,
     Layout,
-    Link,
+    Smoothing,
     Terms,
     adjoint,
     logits,
@@ -49,7 +49,7 @@ class FeatureNLL:
     code : ndarray of shape (n,)
     w : ndarray of shape (n,)
         Positive weights.
-    link : Link
+    smoothing : Smoothing
     layout : Layout
     exact : bool
         Whether `hessian` is the whole matrix, else its diagonal.
@@ -63,7 +63,7 @@ class FeatureNLL:
         scores: Scores,
         code: Intp,
         w: Float64Array,
-        link: Link,
+        smoothing: Smoothing,
         layout: Layout,
         *,
         exact: bool,
@@ -72,7 +72,7 @@ class FeatureNLL:
         n, n_classes = scores.shape
         self.code = code
         self.w = w
-        self.link = link
+        self.smoothing = smoothing
         self.layout = layout
         self.exact = exact
         self.dtype = np.dtype(dtype)
@@ -80,14 +80,15 @@ class FeatureNLL:
         block_bytes = max(ROW_BLOCK_BYTES, 8 * n_classes * n_classes)
         self._rows = list(row_blocks(n, n_classes, block_bytes))
         made = map_blocks(
-            lambda rows: make_features(scores.logits(rows), link, layout.names, dtype), self._rows
+            lambda rows: make_features(scores.logits(rows), smoothing, layout.names, dtype),
+            self._rows,
         )
         self._features = dict(zip([rows.start for rows in self._rows], made, strict=True))
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
         """Return the NLL and its gradient."""
         terms = self.layout.unpack(theta, self.dtype)
-        scale = self.link.square_scale
+        scale = self.smoothing.square_scale
 
         def of_block(rows: slice) -> tuple[float, Terms]:
             f, w = self._features[rows.start], self.w[rows]
@@ -116,7 +117,7 @@ class FeatureNLL:
 
         def softmax_of(rows: slice) -> tuple[Features, NDArray[Any]]:
             f = self._features[rows.start]
-            return f, softmax_inplace(logits(f, terms, self.link.square_scale))
+            return f, softmax_inplace(logits(f, terms, self.smoothing.square_scale))
 
         if self.exact:
             for rows in self._rows:
@@ -130,7 +131,7 @@ class FeatureNLL:
         return H
 
     def _add_exact(self, H: Float64Array, f: Features, Q: Float64Array, w: Float64Array) -> None:
-        m, K, scale = self.layout.n_shared, self.layout.n_classes, self.link.square_scale
+        m, K, scale = self.layout.n_shared, self.layout.n_classes, self.smoothing.square_scale
         n_rows = (self.layout.size - m) // K
         k = np.arange(K)
         among = H[m:, m:].reshape(n_rows, K, n_rows, K)
@@ -157,7 +158,7 @@ class FeatureNLL:
             among[:, k, :, k] += pairs[:, m:, m:]
 
     def _diagonal(self, f: Features, Q: NDArray[Any], w: Float64Array) -> Float64Array:
-        m, scale = self.layout.n_shared, self.link.square_scale
+        m, scale = self.layout.n_shared, self.smoothing.square_scale
         h = np.zeros(self.layout.size)
         for j, S in enumerate(shared_features(f, scale, m)):
             QS = Q * S

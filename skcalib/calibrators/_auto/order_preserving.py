@@ -44,7 +44,7 @@ def smallest() -> Float64Array:
     return low
 
 
-class Rising:
+class OrderPreservingNLL:
     """An NLL of six shared terms as a function of c; the Hessian by its diagonal."""
 
     def __init__(self, nll: FeatureNLL) -> None:
