@@ -1,1 +1,1 @@
-"""Where numbers lie, and how they are passed over: blocks of rows and columns, threads."""
+"""Blocks of rows and of columns, threads, operations on each row, types of arrays."""

@@ -1,7 +1,7 @@
 """Blocks of rows and of columns, of bounded memory.
 
-A pass over an ``(n, K)`` array is a loop over blocks that fit a core's cache: no temporary has the
-size of the array, and a memory-mapped array is read once.
+A pass over an ``(n, K)`` array is a loop over blocks that fit into a core's cache. No temporary has
+the size of the array, and each pass reads a memory-mapped array once.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 # Half a mebibyte of float64 leaves room in a 1-2 MiB second-level cache for the two or three
 # temporaries that a kernel makes of its block.
 ROW_BLOCK_BYTES = 1 << 19
-# A block of columns is sorted or searched column by column: it need not fit the cache, only
-# bound the memory, of which each thread holds a few blocks.
+# A block of columns is sorted or searched column by column, so it may exceed the cache. It only
+# bounds the memory: each thread keeps a few blocks.
 COLUMN_BLOCK_BYTES = 1 << 22
-# Where a block is read once or twice and little is done with it, threads wait for each other's
-# calls more than they compute unless blocks are larger and more of them are taken.
+# Passes that compute little need larger blocks, and more of them for each task: otherwise threads
+# spend more time waiting for the interpreter's lock than computing.
 LIGHT_BLOCK_BYTES = 1 << 21
 LIGHT_AT_A_TIME = 16
 
@@ -37,9 +37,9 @@ def column_blocks(
 
 
 def light_blocks(n_rows: int, n_columns: int, itemsize: int = 8) -> tuple[Iterator[slice], int]:
-    """Return blocks of rows to read once or twice, and how many a thread takes at a time.
+    """Return blocks of rows for a pass that computes little, and how many a thread takes at a time.
 
-    Calls on float32 take half the time: its blocks are four times as tall.
+    Blocks of float32 are four times as tall, because calls on float32 take half the time.
     """
     taller = 4 if itemsize < 8 else 1
     blocks = row_blocks(n_rows, n_columns, taller * LIGHT_BLOCK_BYTES)

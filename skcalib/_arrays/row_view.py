@@ -1,7 +1,7 @@
-"""Rows of a large array, chosen, clipped and divided by their sums when they are read.
+"""Rows of a large array, selected, clipped and divided by their sums when they are read.
 
-What rows of weight 0 or the rounding of a softmax leave of an array would be a copy as large as the
-array. Kernels read blocks, and so do without: a block is made when it is read.
+To drop rows of weight 0, or to correct the rounding of a softmax, would need a copy as large as the
+array. Kernels read blocks, so a view computes each block when it is read.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from skcalib._arrays.rowwise import row_sums
 from skcalib._arrays.threads import each_block
 from skcalib._arrays.types import FloatArray
 
-# Up to this size, that of a few blocks, a copy is made: it is faster to read.
+# Arrays up to this size, that of a few blocks, are copied: a copy is faster to read.
 COPIED_BYTES = COLUMN_BLOCK_BYTES
-# An index of one axis that leaves the other alone.
+# An index of one axis.
 One = slice | Integral
 
 
 def pick_rows(S: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
-    """Return ``S[rows]``; a view that is read block by block where a copy would be large."""
+    """Return ``S[rows]``, as a copy if it is small and else as a view."""
     if rows.size * S.shape[1] * S.itemsize <= COPIED_BYTES:
         return S[rows]
     if isinstance(S, RowView):
@@ -35,9 +35,9 @@ def pick_rows(S: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
 
 
 def clip_and_divide(S: FloatArray, divide: bool) -> FloatArray:
-    """Return ``S`` clipped to [0, 1] or, if asked, clipped at 0 and rows divided by their sums.
+    """Clip ``S`` to [0, 1] or, with `divide`, clip it at 0 and divide rows by their sums.
 
-    A view that is read block by block where a copy would be large.
+    Return a copy if it is small and else a view.
     """
     divisor = None
     if divide:
@@ -52,19 +52,19 @@ def clip_and_divide(S: FloatArray, divide: bool) -> FloatArray:
 
 
 class RowView(NDArrayOperatorsMixin):
-    """Rows of an array, to read only: an index of rows and columns gives a plain array.
+    """Read-only rows of an array; indexing by rows and columns returns a plain array.
 
-    Whatever else is asked of it, as of any array, is asked of a copy.
+    Every other operation of an array is applied to a copy.
 
     Parameters
     ----------
     array : ndarray of shape (N, K)
     rows : ndarray of shape (n,), default=None
-        Numbers of the rows, in any order, with or without repeats; None for all of them.
+        Row numbers, in any order, repeats allowed; None for all rows.
     clipped : bool, default=False
         Whether values are clipped to [0, 1].
     divisor : ndarray of shape (N,), default=None
-        What each row of the array is divided by, after it is clipped.
+        Divisor of each row, applied after clipping.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class RowView(NDArrayOperatorsMixin):
         places = self._places(rows)
         block = self.array[places, columns]
         if self.clipped:
-            # A row that is divided by its sum needs no upper bound.
+            # Division by the sum bounds a row from above.
             block = np.clip(block, 0, 1 if self.divisor is None else None)
         if self.divisor is not None:
             divisor = self.divisor[places]
@@ -130,7 +130,7 @@ class RowView(NDArrayOperatorsMixin):
         return block
 
     def _places(self, rows: Any) -> Any:
-        """Where rows of the view lie in the array: a block without a gap is a slice there."""
+        """Return the array's row numbers of rows of the view, as a slice if they are contiguous."""
         if self.rows is None:
             return rows
         places = self.rows[rows]

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.types import Float
 
-# Rows of a tile of a transposition.
+# Rows of a tile.
 TILE = 512
 
 
 def transpose_into(A: NDArray[Any], out: NDArray[Any]) -> None:
-    """Write ``A.T`` to `out` in tiles of a few hundred rows (or columns, if A is wider than long).
+    """Write ``A.T`` to `out` in tiles along the longer axis of `A`.
 
-    Written whole, a few columns of a wide array would miss the cache at every entry.
+    Without tiles, a few columns of a wide array would miss the cache at every entry.
     """
     if A.shape[0] < A.shape[1]:
         A, out = A.T, out.T
@@ -24,23 +24,23 @@ def transpose_into(A: NDArray[Any], out: NDArray[Any]) -> None:
         out[:, start : start + TILE] = A[start : start + TILE].T
 
 
-# Up to here a loop over columns is quicker than NumPy's over short rows, and blocks are kept in
-# column order: a softmax of ten classes takes two fifths of the time.
+# Up to this many columns, a loop over columns is faster than NumPy's loop over short rows, and
+# blocks are in column order: a softmax of ten classes takes two fifths of the time.
 FEW_COLUMNS = 32
 
 
 def block_order(n_columns: int) -> Literal["C", "F"]:
-    """Return the memory order in which blocks of so many columns are computed fastest."""
+    """Return the memory order in which blocks of `n_columns` columns are computed fastest."""
     return "F" if n_columns <= FEW_COLUMNS else "C"
 
 
 def row_max(Z: NDArray[Float]) -> NDArray[Float]:
-    """Return the largest entry of each row of ``Z (n, K)``, fresh."""
+    """Return the largest entry of each row of ``Z (n, K)`` as a new array."""
     return _of_rows(np.maximum, Z)
 
 
 def row_min(Z: NDArray[Float]) -> NDArray[Float]:
-    """Return the smallest entry of each row of ``Z (n, K)``, fresh."""
+    """Return the smallest entry of each row of ``Z (n, K)`` as a new array."""
     return _of_rows(np.minimum, Z)
 
 
@@ -54,9 +54,9 @@ def _of_rows(extreme: np.ufunc, Z: NDArray[Float]) -> NDArray[Float]:
 
 
 def row_sums(A: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of each row of ``A (n, K)``; a row has the same one in any company.
+    """Return the sum of each row of ``A (n, K)``; it does not depend on the other rows.
 
-    In the thread that asks: a matrix product would hand it to the threads of the linear algebra.
+    A matrix product with ones would use the threads of BLAS; this stays in the caller's thread.
     """
     if A.shape[1] > FEW_COLUMNS:
         return np.einsum("ij->i", A)
@@ -69,9 +69,9 @@ def row_sums(A: NDArray[np.float64]) -> NDArray[np.float64]:
 def entries_at(
     A: NDArray[Float], code: NDArray[np.intp]
 ) -> tuple[NDArray[Float], NDArray[np.intp]]:
-    """Return the entries of ``A (n, K)`` as a vector, not copied, and where ``A[i, code[i]]`` are.
+    """Return contiguous ``A (n, K)`` as a flat view, and the places of ``A[i, code[i]]`` in it.
 
-    A pair of indices for each row would take four times as long to look up. `A` is contiguous.
+    To index by pairs ``(i, code[i])`` takes four times as long.
     """
     i = np.arange(A.shape[0])
     if A.flags.c_contiguous:

@@ -1,7 +1,7 @@
 """Blocks computed in threads, with results in order.
 
-NumPy releases the interpreter's lock in most of its operations, so that a long loop over blocks
-uses all cores. Blocks do not depend on the number of threads, and so neither do results.
+NumPy releases the interpreter's lock in most operations, so a long loop over blocks can use all
+cores. Blocks, and therefore results, do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
-# Row blocks that a thread takes at a time: handing over one takes as long as summing it.
+# Row blocks that a thread takes at a time: submitting a task takes as long as summing one block.
 AT_A_TIME = 8
 
 
 @cache
 def _thread_pools() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through the loaded libraries: milliseconds
+    return ThreadpoolController()  # inspects the loaded libraries, which takes milliseconds
 
 
 @cache
@@ -36,11 +36,11 @@ def _cores() -> int:
 
 
 def thread_count() -> int:
-    """Threads that a loop may use.
+    """Return the number of threads that a loop may use.
 
-    ``n_jobs`` of an enclosing `joblib.parallel_config`; else 1 within a worker of joblib (whoever
-    works in parallel already has taken the cores); else the cores there are, or fewer if
-    threadpoolctl or ``OMP_NUM_THREADS`` say so.
+    That is ``n_jobs`` of an enclosing `joblib.parallel_config`. Without one, it is 1 in a worker of
+    joblib, because the other workers use the other cores, and elsewhere the number of cores or the
+    lower limit that threadpoolctl or ``OMP_NUM_THREADS`` sets.
     """
     backend, n_jobs = get_active_backend()
     if n_jobs is None:
@@ -61,11 +61,11 @@ _limiting = threading.Lock()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Give the cores to loops over blocks: they have their threads, products of matrices one.
+    """Limit BLAS to one thread, so that loops over blocks can use all cores.
 
-    The threads of BLAS wait for their next product in busy loops, and take the cores from whatever
-    comes between: a fit of many small products takes twice as long. The limit holds for the whole
-    process, so only the first of several threads that ask sets it, and takes it back.
+    BLAS threads wait for the next product in busy loops and keep the cores from other work: a fit
+    with many small products takes twice as long. The limit applies to the whole process, so only
+    the first of several concurrent callers sets it and removes it.
     """
     if not _limiting.acquire(blocking=False):
         yield
@@ -88,33 +88,32 @@ def _enter(depth: int) -> None:
 
 @cache
 def _threads(count: int, depth: int) -> ThreadPoolExecutor:
-    """Return threads, which are kept: to start them takes as long as an error of 10,000 rows.
+    """Return a cached pool; starting one takes as long as an ECE of 10,000 rows.
 
-    A loop in a thread of another loop, at a depth of one more, has others, so that none waits for
-    a thread that waits for it.
+    Nested loops use a pool for each depth: in a shared pool, tasks would wait for each other.
     """
     return ThreadPoolExecutor(count, "skcalib", _enter, (depth + 1,))
 
 
-if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
     os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 def each_block(
     function: Callable[[slice], None], blocks: Iterable[slice], at_a_time: int = AT_A_TIME
 ) -> None:
-    """Call ``function(block)`` of each block, which writes its result where it belongs."""
+    """Call ``function(block)`` for each block; the function stores its own result."""
     deque(map_blocks(function, blocks, at_a_time), maxlen=0)
 
 
 def map_blocks(
     function: Callable[[slice], T], blocks: Iterable[slice], at_a_time: int = AT_A_TIME
 ) -> Iterator[T]:
-    """Yield ``function(block)`` of each block, in order, computed in threads if there are many.
+    """Yield ``function(block)`` for each block, in order, computed in threads if there are many.
 
-    Each thread takes `at_a_time` blocks, and only a few results wait to be taken, so that memory
-    stays bounded. A loop that two threads could not share stays in the caller's; of one that has no
-    more than a share for each, the caller's thread takes the first.
+    A task is `at_a_time` blocks. The queue holds few results, which bounds the memory. The caller's
+    thread computes everything if there is one task, and the first task if there are no more tasks
+    than threads.
     """
     blocks = iter(blocks)
     shares = iter(lambda: list(islice(blocks, at_a_time)), [])
@@ -131,7 +130,7 @@ def map_blocks(
     others = [second, *islice(shares, threads - 1)]
     try:
         if len(others) < threads:
-            # One thread less to wake: a tenth of the time of a softmax of 8 MB.
+            # Waking one thread fewer saves a tenth of the time of a softmax of 8 MB.
             waiting.extend(pool.submit(compute, several) for several in others)
             yield from compute(first)
         else:

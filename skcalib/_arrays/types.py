@@ -12,5 +12,5 @@ FloatArray = NDArray[np.floating]
 Float64Array = NDArray[np.float64]
 Intp = NDArray[np.intp]
 Float = TypeVar("Float", bound=np.floating)
-# One number for all classes, or one for each of two.
+# One number for all classes, or one for each of two classes.
 Clip = float | NDArray[np.float64]
