@@ -1,21 +1,22 @@
-r"""How small a probability may be where its logarithm is taken: the clip.
+r"""The clip: the lower bound on probabilities before their logarithm is taken.
 
-An exact 0 stands for some number below the resolution of the scores: below 1 / 100 for a forest of
-a hundred trees, below .05 for confidences in multiples of 5 %. The smallest probability m above 0
-among the calibration rows tells it. Of K classes and rows of a total weight n,
+A probability of 0 stands for a number below the resolution of the scores: below 1 / 100 for a
+forest of 100 trees, below .05 for confidences in multiples of 5 %. The smallest probability m above
+0 among the calibration rows estimates the resolution. With K classes and a sum of weights n,
+probabilities below
 
 .. math:: c = \max\left(l, \min\left(\frac{m}{2}, \frac{1}{2K}\right)\right)
 
-is what 0, and whatever else is smaller, is raised to; no number among the calibration rows is,
-unless it is below l, the smallest normal number of float32. Without a 0 these rows show no
-resolution, and c, which is for new rows then, is at most :math:`1 / 2n`.
+are raised to c, where l is the smallest normal number of float32. Calibration rows without a 0 do
+not show the resolution; then c only concerns new rows and is at most :math:`1 / 2n`. In both cases
+the only calibration probabilities that change are 0 and those below l.
 
-Two classes are the two ends of one number, which float32 tells from 0 by 1e-45 and from 1 by 6e-8:
-each of the two columns has a clip of its own. Where one was made of the other, as 1 - p, what a few
-roundings leave in it counts as 0: ten weights of .1 add up to 1 - 1.1e-16.
+With two classes, each column has its own clip, because float32 resolves p to 1e-45 near 0 and to
+6e-8 near 1. If one column was computed as 1 - p, a remainder of a few roundings counts as 0: ten
+weights of .1 add up to 1 - 1.1e-16.
 
-A logit of -inf is the logarithm of a probability of 0. Without one among the calibration rows,
-logits are not read, and c is l.
+A logit of -inf is the logarithm of a probability of 0. If the calibration rows have no such logit,
+c is l and logits are not read.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import Clip, FloatArray
 from skcalib._scores.scores import Scores
 
-# What is smaller is 0 in one precision and a number in the other, or has lost its digits in both.
+# Smaller numbers are subnormal in float32: they lose digits or become 0.
 LEAST_CLIP = float(np.finfo(np.float32).tiny)
-# Times the spacing of numbers at 1: what a few roundings leave of it.
+# Multiple of the machine epsilon up to which 1 - p may be nothing but rounding.
 ROUNDING = 4.0
-# Below the largest probability of any row, which stays the largest.
+# Below the largest probability of any row, so that clipping keeps it the largest.
 MOST_CLIP = 0.25
 
 
 def find_clip(scores: Scores, w: NDArray[np.float64]) -> Clip:
-    """Return the clip of calibration scores ``(n, K)`` of positive weights."""
+    """Return the clip for calibration scores ``(n, K)`` with positive weights."""
     n, n_classes = scores.shape
     if scores.kind == "logits" and scores.reach < np.inf:
         return LEAST_CLIP
@@ -46,7 +47,7 @@ def find_clip(scores: Scores, w: NDArray[np.float64]) -> Clip:
         block = scores.array[rows] if scores.kind == "proba" else scores.proba(rows)
         if n_classes > 2:
             return [smallest_above_zero(block)]
-        p, other = block.T.copy()  # in order: columns of two are slow to read
+        p, other = block.T.copy()  # contiguous: strided columns are slow to read
         return [smallest_above_rounding(p, other), smallest_above_rounding(other, p)]
 
     each = np.array(list(map_blocks(of_rows, *light_blocks(n, n_classes))))
@@ -57,12 +58,12 @@ def find_clip(scores: Scores, w: NDArray[np.float64]) -> Clip:
 
 
 def smallest_above_zero(block: FloatArray) -> tuple[float, bool]:
-    """Return the smallest number above 0 of a block, inf if there is none, and whether 0 occurs."""
+    """Return the smallest positive number of a block, inf if there is none; whether 0 occurs."""
     low = block.min()
     if low > 0:
         return float(low), False
-    # As whole numbers, numbers above 0 keep their order, and 0 less 1 is larger than all of them:
-    # a quarter of the time of looking for those above 0.
+    # The bits of positive floats, read as unsigned integers, keep their order, and 0 - 1 wraps to
+    # the largest integer. This takes a quarter of the time of selecting the positive numbers.
     bits = np.uint32 if block.itemsize == 4 else np.uint64
     whole: NDArray[np.unsignedinteger] = block.view(bits)
     before = (whole - bits(1)).min(keepdims=True)
@@ -71,7 +72,7 @@ def smallest_above_zero(block: FloatArray) -> tuple[float, bool]:
 
 
 def smallest_above_rounding(p: FloatArray, other: FloatArray) -> tuple[float, bool]:
-    """Return the same of p ``(n,)``, where ``1 - other`` counts as 0 if it is next to nothing."""
+    """Return the same for p ``(n,)``; a tiny p that equals ``1 - other`` counts as 0."""
     low, most = p.min(), ROUNDING * np.finfo(p.dtype).eps
     if low > most:
         return float(low), False

@@ -1,8 +1,8 @@
-"""The sorted view of m binary problems.
+"""One-vs-rest problems, sorted by score.
 
-Class k of a K-class problem has about n/K positives. Once a column is sorted (values only), the
+Class k of a K-class problem has about n/K positives. Once the values of a column are sorted, the
 cumulative score, quantile bins, isotonic blocks and the right-hand side of a least-squares spline
-need just the ranks of its positives: `numpy.searchsorted` of a few values in many.
+need only the ranks of the positives: one `numpy.searchsorted` of few values.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from skcalib._scores.scores import Scores
 
 T = TypeVar("T")
 
-# Sorted blocks wait to be taken, some of them at a time: they are smaller than others.
+# Smaller blocks, because several sorted ones are queued at once.
 SORTED_BLOCK_BYTES = 1 << 21
 
-# Scores closer than this may be taken for tied: copies of a row, scored in different batches,
-# differ by the rounding of a matrix product.
+# Scores closer than this count as tied: copies of a row, scored in different batches, differ by the
+# rounding of a matrix product.
 TIE = 64 * np.finfo(np.float64).eps
 
 
 class SortedProblem(NamedTuple):
-    """One binary problem in order of its score.
+    """One binary problem, sorted by score.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class SortedProblem(NamedTuple):
         return float(self.values.size if self.weights is None else self.weights.sum())
 
     def above(self, threshold: float | None) -> SortedProblem:
-        """Return the same problem with only the scores above `threshold`."""
+        """Return the problem restricted to scores above `threshold`."""
         if threshold is None:
             return self
         # A float64 scalar, so that float32 scores are compared with the exact threshold.
@@ -75,19 +75,19 @@ class SortedProblem(NamedTuple):
 
 
 def is_unit(w: Float64Array) -> bool:
-    """Whether all weights are 1, so that sorting values alone will do."""
+    """Whether all weights are 1."""
     return bool((w == 1.0).all())
 
 
 def is_whole(w: Float64Array) -> bool:
-    """Whether weights count rows, so that their sum is a number of rows."""
+    """Whether all weights are whole numbers, which count copies of rows."""
     return bool((w == np.floor(w)).all())
 
 
 def stable_order(values: FloatArray) -> NDArray[np.intp]:
-    """Order of a stable sort: nothing may depend on the machine's sorting network.
+    """Return the order of a stable sort, which is the same on every machine.
 
-    Only ties can tell a stable sort from the one that is several times faster.
+    Without ties, NumPy's default sort gives the same order several times faster.
     """
     order = np.argsort(values)
     ascending = values[order]
@@ -130,7 +130,7 @@ def sort_problem(
 
 def class_members(code: NDArray[np.intp], n_classes: int) -> list[NDArray[np.intp]]:
     """Row numbers of each class, in row order."""
-    # Of two bytes, NumPy sorts by radix.
+    # NumPy uses a radix sort for integers of two bytes.
     order = np.argsort(code.astype(np.uint16) if n_classes <= 1 << 16 else code, kind="stable")
     return np.split(order, np.cumsum(np.bincount(code, minlength=n_classes))[:-1])
 
@@ -140,7 +140,7 @@ def map_columns(
 ) -> Iterator[T]:
     """Yield ``function(k, probabilities of class k)`` from class `first` on, in order.
 
-    Columns are fresh, made block by block, and mapped in threads if there are many.
+    Columns are new arrays, computed block by block, in threads if there are many.
     """
     n, n_classes = scores.shape
 
@@ -156,10 +156,10 @@ def map_columns(
 def sorted_blocks(
     scores: Scores, code: NDArray[np.intp], w: Float64Array, first: int = 0
 ) -> Iterator[list[SortedProblem]]:
-    """Yield the problems of the classes against the rest, some at a time, from `first` on.
+    """Yield the sorted one-vs-rest problems from class `first` on, in lists.
 
-    Threads sort. What is done with a problem is mostly many short calls, in which threads would
-    wait for each other's: it is for the caller's.
+    Threads only sort. Work on a sorted problem is mostly many short calls, which threads would slow
+    down, so the caller's thread does it.
     """
     n, n_classes = scores.shape
     members = class_members(code, n_classes)
@@ -172,7 +172,7 @@ def sorted_blocks(
         if weights is not None:
             return [sort_problem(*pair, weights) for pair in zip(made, own, strict=True)]
         positives = [np.sort(column[rows]) for column, rows in zip(made, own, strict=True)]
-        made.sort(axis=1)  # one call, where each would wait for the interpreter
+        made.sort(axis=1)  # one call, because each call has to acquire the interpreter's lock
         return [SortedProblem(v, None, hits, None) for v, hits in zip(made, positives, strict=True)]
 
     return map_blocks(sort, column_blocks(n, n_classes - first, SORTED_BLOCK_BYTES), at_a_time=1)

@@ -1,4 +1,4 @@
-"""What a fitted classifier answers, as scores with a column for each class."""
+"""Outputs of a fitted classifier, as scores with a column for each class."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from skcalib._validation.scores import as_matrix, check_values, two_columns
 
 RESPONSES = ("auto", "decision_function", "predict_proba", "predict_log_proba")
 
-# What a column says of a class that its estimator never saw.
+# Score of a class that was absent when the estimator was fitted.
 NEVER: dict[Kind, float] = {"logits": -np.inf, "proba": 0.0}
 
 
 def choose_response(estimator: Any, response_method: str) -> str:
-    """Return the method to ask; "auto" is decision_function if there is one."""
+    """Return the method to call; "auto" prefers decision_function."""
     names = RESPONSES[1:3] if response_method == "auto" else (response_method,)
     for name in names:
         if hasattr(estimator, name):
             return name
-    mend = (
+    advice = (
         "pass a classifier that has one of them"
         if response_method == "auto"
         else "pass response_method='auto' or the name of a method that it has"
     )
-    raise ValueError(f"{type(estimator).__name__} has no {' and no '.join(names)}: {mend}.")
+    raise ValueError(f"{type(estimator).__name__} has no {' and no '.join(names)}: {advice}.")
 
 
 def response_kind(response: str) -> Kind:
-    """Probabilities are probabilities; decision values and log-probabilities are logits."""
+    """Return the kind of scores; decision values and log-probabilities are logits."""
     return "proba" if response == "predict_proba" else "logits"
 
 
 def class_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -> FloatArray:
     """Return the scores ``(n, K)`` of a fitted estimator, in the order of `classes`.
 
-    A binary decision value is written as the two columns ``(0, f)``. A class that the estimator
-    never saw gets a logit of -inf or a probability of 0.
+    A binary decision value f becomes the two columns ``(0, f)``. A class that was absent when the
+    estimator was fitted gets a logit of -inf or a probability of 0.
     """
     kind = response_kind(response)
     source = f"{response} of {type(estimator).__name__}"
@@ -52,13 +52,13 @@ def class_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -
     by_pairs = known.size > 2 and _is_one_vs_one(estimator)
     if S.shape[1] != known.size or (by_pairs and response == "decision_function"):
         reason = "they compare pairs of classes" if by_pairs else f"there are {known.size} classes"
-        mend = (
+        advice = (
             "pass an estimator with decision_function_shape='ovr', or response_method="
             "'predict_proba'"
             if by_pairs
             else "pass another response_method, or an estimator with a score for each class"
         )
-        raise ValueError(f"{source} has {S.shape[1]} columns but {reason}: {mend}.")
+        raise ValueError(f"{source} has {S.shape[1]} columns but {reason}: {advice}.")
     check_values(S, source)
     return align_columns(S, known, classes, NEVER[kind])
 
@@ -66,7 +66,7 @@ def class_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -
 def align_columns(
     S: FloatArray, known: NDArray[Any], classes: NDArray[Any], absent: float
 ) -> FloatArray:
-    """Move the columns of the `known` classes to their places among `classes`."""
+    """Put the columns of the `known` classes in the order of `classes`."""
     if np.array_equal(known, classes):
         return S
     place = {label: k for k, label in enumerate(classes.tolist())}
@@ -76,7 +76,7 @@ def align_columns(
 
 
 def _is_one_vs_one(estimator: Any) -> bool:
-    """Whether the decision values are those of pairs; three classes also make three pairs."""
+    """Whether decision values compare pairs of classes; three classes also have three pairs."""
     while True:
         if isinstance(estimator, FrozenEstimator):
             estimator = estimator.estimator

@@ -18,9 +18,9 @@ from skcalib._scores.softmax import CLIP, Normaliser, exponentiate, log_sum_exp,
 
 
 class TopOdds(NamedTuple):
-    """Column of each row's largest logit, that logit, and the log-sum-exp of the others.
+    """Column of each row's largest logit, that logit, and the log-sum-exp of the other logits.
 
-    Of probabilities: the largest one, and the sum of the others.
+    If the scores are probabilities: column, largest probability, sum of the others.
     """
 
     best: NDArray[np.intp]
@@ -29,23 +29,23 @@ class TopOdds(NamedTuple):
 
 
 class Scores:
-    """Scores ``(n, K)`` of a known kind, read in the space and the pieces a kernel asks for.
+    """Scores ``(n, K)`` of a known kind, read by rows or columns as logits or as probabilities.
 
     Parameters
     ----------
     array : ndarray of shape (n, K), float32 or float64, K >= 2
-        Checked scores; never copied as a whole and never written to.
+        Checked scores; not copied as a whole and not modified.
     kind : {"logits", "proba"}
     classes : ndarray of shape (K,), default=None
-        Labels of the columns, for a kernel that has to name them; None means 0..K-1.
+        Labels of the columns; None means 0..K-1.
     reach : float, default=inf
-        What no logit exceeds in absolute value; inf where that is not known.
+        Upper bound on the absolute value of the logits; inf if unknown.
     look : callable, default=None
-        Checks a block of rows that nobody has checked, and returns its reach. Whoever computes
-        with unchecked scores calls `reach_of` before they are read.
+        If the scores have not been checked: ``look(rows)`` checks a block and returns the upper
+        bound for it. Call `reach_of` before reading a block of such scores.
     clip : float, or ndarray of shape (2,) for two classes, default=1e-12
-        What smaller probabilities are raised to before a logarithm is taken, and the probability
-        that a logit of -inf stands for.
+        Smaller probabilities are raised to this before their logarithm is taken; a logit of -inf
+        counts as this probability.
     """
 
     def __init__(
@@ -62,11 +62,10 @@ class Scores:
         self.kind = kind
         self.reach = reach
         self.set_clip(clip)
-        # Whether finite logits are the numbers of the array.
+        # Whether `logits` returns finite entries of the array unchanged.
         self.as_given = kind == "logits"
         self.classes = np.arange(array.shape[1]) if classes is None else classes
-        # What the columns of logits need of their rows is found once, by whichever thread asks
-        # first.
+        # Columns of probabilities and log-odds need row statistics, computed once for all threads.
         self._once = Lock()
         self._normaliser: Normaliser | None = None
         self._top_odds: TopOdds | None = None
@@ -78,31 +77,31 @@ class Scores:
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the scores, and so of the probabilities made from them."""
+        """Type of the scores, and of the probabilities computed from them."""
         return self.array.dtype
 
     def set_clip(self, clip: Clip) -> None:
-        """Raise probabilities to another clip."""
+        """Set the clip."""
         self.clip = clip
         if self.kind == "proba":
             self.reach = -float(np.log(clip).min())
 
     def thinned(self, step: int) -> Scores:
-        """Return every row whose number is a multiple of `step`, read in the same way."""
+        """Return the scores of every `step`-th row."""
         few = copy(self)
         few.array = self.array[::step]
         few._normaliser = few._top_odds = None
         return few
 
     def reach_of(self, rows: slice) -> float:
-        """Return what no logit of a block exceeds; check the block if nobody has done so."""
+        """Return an upper bound on a block's absolute logits; check the block if unchecked."""
         if self.look is None:
             return self.reach
-        found = self.look(rows)
-        return found if self.kind == "logits" else self.reach
+        bound = self.look(rows)
+        return bound if self.kind == "logits" else self.reach
 
     def read(self, rows: slice, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Scores of a block of rows, in `out` or fresh, in the order that is computed fastest."""
+        """Scores of a block of rows, in `out` or in a new array of the fastest memory order."""
         if out is None:
             return self.array[rows].astype(np.float64, order=block_order(self.array.shape[1]))
         out[...] = self.array[rows]
@@ -111,9 +110,9 @@ class Scores:
     def logits(
         self, rows: slice, out: NDArray[np.float64] | None = None, reach: float | None = None
     ) -> NDArray[np.float64]:
-        """Logits of a block of rows: a finite float64 array, free to be overwritten.
+        """Logits of a block of rows: a finite float64 array, which may be overwritten.
 
-        That is `out` if given, else a fresh one. `reach` is that of the block, if it is known.
+        The result is `out` if given, else a new array. `reach` is the bound of the block, if known.
         """
         if self.kind == "proba":
             block = self._clipped(rows, out)
@@ -126,22 +125,22 @@ class Scores:
         return block
 
     def _clipped(self, rows: slice, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Probabilities of a block of rows, none below the clip, in `out` or fresh."""
+        """Probabilities of a block of rows, clipped from below, in `out` or in a new array."""
         if out is not None and self.dtype == np.float64:
             return np.maximum(self.array[rows], self.clip, out=out)
         block = self.read(rows, out)
         return np.maximum(block, self.clip, out=block)
 
     def proba(self, rows: slice) -> NDArray[np.float64]:
-        """Probabilities of a block of rows: a fresh float64 array, free to be overwritten."""
+        """Probabilities of a block of rows: a new float64 array, which may be overwritten."""
         block = self.read(rows)
         return block if self.kind == "proba" else softmax_inplace(block, self.reach)
 
     def proba_columns(self, columns: slice) -> FloatArray:
-        """Probabilities of a block of classes, ``(k, n)``: fresh, contiguous, in `dtype`."""
+        """Probabilities of a block of classes, ``(k, n)``: a new contiguous array in `dtype`."""
         if self.kind == "proba":
             return self._transposed(columns, self.dtype)
-        # The operations of `proba`, so that an entry is the same number whichever way it is read.
+        # The same operations as in `proba`, so that rows and columns give identical numbers.
         shift, total = self._row_normaliser()
         P = self._transposed(columns, np.float64)
         P -= shift
@@ -150,10 +149,10 @@ class Scores:
         return P.astype(self.dtype, copy=False)
 
     def log_odds_columns(self, columns: slice) -> NDArray[np.float64]:
-        """Log-odds ``log p - log(1 - p)`` of a block of classes, ``(k, n)``: fresh, contiguous.
+        """Log-odds ``log p - log(1 - p)`` of classes, ``(k, n)``: a new contiguous array.
 
-        Exact for logits, however large: they are never rounded to probabilities of 0 and 1. Of
-        probabilities, ``1 - p`` is the sum of the others, which knows what rounding takes from 1.
+        Logits are not converted to probabilities, so large logits stay exact. For probabilities,
+        ``1 - p`` is computed as the sum of the other classes, which is accurate for p near 1.
         """
         if self.kind == "proba" and self.shape[1] == 2:
             both = self._transposed(slice(0, 2), np.float64)
@@ -175,8 +174,8 @@ class Scores:
             shift, total = self._row_normaliser()
             np.copyto(block, shift + np.log(total) + np.log(clip), where=impossible)
         block -= top
-        # Of the mass of a row, measured by its largest entry, what is not of this class: at
-        # least 1 but for the largest entry itself, so that nothing cancels.
+        # Mass of the other classes, relative to the row's largest entry. It is at least 1 except
+        # for the largest entry itself, so nothing cancels.
         others = 1.0 + np.exp(rest - top) - np.exp(block)
         others[best[i] - columns.start, i] = 1.0
         block -= np.log(others)
@@ -210,28 +209,27 @@ class Scores:
         with self._once:
             if self._top_odds is None:
                 n = self.shape[0]
-                found = TopOdds(np.empty(n, dtype=np.intp), np.empty(n), np.empty(n))
-
+                odds = TopOdds(np.empty(n, dtype=np.intp), np.empty(n), np.empty(n))
                 proba = self.kind == "proba"
 
                 def find(rows: slice) -> None:
                     Z = self._clipped(rows) if proba else self.logits(rows)
                     best = Z.argmax(axis=1)
-                    found.best[rows] = best
-                    found.top[rows] = np.take_along_axis(Z, best[:, None], axis=1)[:, 0]
+                    odds.best[rows] = best
+                    odds.top[rows] = np.take_along_axis(Z, best[:, None], axis=1)[:, 0]
                     np.put_along_axis(Z, best[:, None], 0.0 if proba else -np.inf, axis=1)
-                    found.rest[rows] = row_sums(Z) if proba else log_sum_exp(Z)
+                    odds.rest[rows] = row_sums(Z) if proba else log_sum_exp(Z)
 
                 each_block(find, row_blocks(*self.shape))
-                self._top_odds = found
+                self._top_odds = odds
         return self._top_odds
 
     def best(self, rows: slice) -> NDArray[np.intp]:
-        """Column of the largest score of each row of a block, the lowest one on ties."""
+        """Column of the largest score of each row of a block; the first column on ties."""
         return self.array[rows].argmax(axis=1)
 
     def map_rows(self, function: Callable[[slice], FloatArray]) -> FloatArray:
-        """Return ``function(rows)`` of all blocks of rows, ``(n, K)``, in `dtype`."""
+        """Return ``function(rows)`` for all blocks of rows, ``(n, K)``, as type `dtype`."""
         out = np.empty(self.shape, dtype=self.dtype)
 
         def fill(rows: slice) -> None:
@@ -242,7 +240,7 @@ class Scores:
 
 
 class LogProba(Scores):
-    """Scores whose logits are the logs of their probabilities, none below that of the clip."""
+    """Scores whose logits are the logarithms of their clipped probabilities."""
 
     def __init__(self, scores: Scores) -> None:
         super().__init__(
@@ -252,14 +250,14 @@ class LogProba(Scores):
         self.as_given = False
 
     def reach_of(self, rows: slice) -> float:
-        """Return what no log-probability exceeds; check the block if nobody has done so."""
+        """Return an upper bound on absolute log-probabilities; check the block if unchecked."""
         super().reach_of(rows)
         return self.reach
 
     def logits(
         self, rows: slice, out: NDArray[np.float64] | None = None, reach: float | None = None
     ) -> NDArray[np.float64]:
-        """Log-probabilities of a block of rows: `out` or fresh, free to be overwritten."""
+        """Log-probabilities of a block of rows, in `out` or a new array; may be overwritten."""
         block = super().logits(rows, out, reach)
         if self.kind == "logits":
             block -= log_sum_exp(block)[:, None]

@@ -1,4 +1,4 @@
-"""The only softmax, and the only division of rows by their sums, of the package."""
+"""Softmax, log-sum-exp and normalisation of rows, used by the whole package."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from skcalib._arrays.rowwise import row_max, row_min, row_sums
 from skcalib._arrays.threads import each_block
 from skcalib._arrays.types import FloatArray
 
-# What is taken from the logits of each row, and the sum of the exponentials of what is left.
+# The shift subtracted from the logits of each row, and the sum of exponentials after it.
 Normaliser = tuple[NDArray[Any], NDArray[Any]]
-# Exponentials of logits up to here, of each type, and their sums are far from overflow and from
-# numbers that processors are slow at: such rows are not shifted, whatever rows they stand among.
+# Up to this absolute logit, exponentials and their sums neither overflow nor become subnormal (which
+# is slow). Such rows are not shifted; the decision does not depend on other rows.
 NEAR = {np.dtype(np.float64): 64.0, np.dtype(np.float32): 30.0}
-# Far below the rounding of 1 in float32, and far above numbers that processors are slow at.
+# exp(-50) is far below the rounding of 1 in float32 and far above subnormal numbers.
 LEAST_FLOAT32 = -50.0
-# The smallest probability whose logarithm is taken where no rows say another (`_clip`): an exact 0
-# (or a logit of -inf) keeps a finite log of -27.6 and cannot outweigh every other row of a fit.
+# Default lower bound on probabilities before a logarithm (`clip.find_clip` fits one). With it, a
+# probability of 0 or a logit of -inf gets a log of -27.6 and cannot dominate a fit.
 CLIP = 1e-12
 LOG_PROBA_MIN = float(np.log(CLIP))
 
@@ -45,7 +45,7 @@ def exponentiate(Z: NDArray[Any], max_abs_logit: float = np.inf) -> Normaliser:
 
 
 def log_sum_exp(Z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log of the row sums of ``exp(Z)``; rows need one entry above -inf."""
+    """Log of the row sums of ``exp(Z)``; each row needs an entry above -inf."""
     shift, total = exponentiate(Z.copy(order="K"))
     return shift + np.log(total)
 

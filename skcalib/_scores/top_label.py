@@ -11,7 +11,7 @@ from skcalib._arrays.threads import each_block
 from skcalib._arrays.types import FloatArray
 from skcalib._validation.predictions import Predictions
 
-# Up to here the largest is found sooner along long columns than along each short row.
+# Up to this many columns, a maximum along columns is faster than one along short rows.
 VERY_FEW_COLUMNS = 24
 
 
@@ -22,12 +22,12 @@ def _largest(block: FloatArray) -> tuple[FloatArray, NDArray[np.integer]]:
         return entries.take(at), predicted
     columns = np.ascontiguousarray(block.T)
     top = columns.max(axis=0)
-    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # columns from each on
+    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # more for earlier columns
     return top, len(columns) - ((columns == top).view(np.uint8) * left[:, None]).max(axis=0)
 
 
 def top_label(P: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Return the largest probability of each row and its column, the lowest one on ties."""
+    """Return the largest probability of each row and its column, the first one on ties."""
     score = np.empty(P.shape[0], dtype=P.dtype)
     predicted = np.empty(P.shape[0], dtype=np.intp)
 
@@ -36,13 +36,13 @@ def top_label(P: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
 
     if P.shape[1] > VERY_FEW_COLUMNS:
         each_block(reduce, *light_blocks(P.shape[0], P.shape[1], P.itemsize))
-    else:  # each column is read by itself: the block has to stay in the cache
+    else:  # columns are read one by one, so the block has to stay in the cache
         each_block(reduce, row_blocks(P.shape[0], P.shape[1]), LIGHT_AT_A_TIME)
     return score, predicted
 
 
 def event_or_top(predictions: Predictions) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return score and hit of the event that is measured, or of the top label if there is none."""
+    """Return score and hit of the measured event, or of the top label if there is no event."""
     if predictions.event is not None:
         return predictions.of_event()
     score, predicted = top_label(predictions.P)
@@ -50,7 +50,7 @@ def event_or_top(predictions: Predictions) -> tuple[FloatArray, NDArray[np.bool_
 
 
 def event_as_classes(predictions: Predictions) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Return probabilities and codes: of no event and the event, or of all classes if none."""
+    """Return probabilities and codes of all classes, or of the two classes "not event", "event"."""
     if predictions.event is None:
         return predictions.P, predictions.code
     score, hit = predictions.of_event()
@@ -58,9 +58,9 @@ def event_as_classes(predictions: Predictions) -> tuple[FloatArray, NDArray[np.i
 
 
 def keep_top(P: FloatArray, top: NDArray[np.intp]) -> FloatArray:
-    """Let no rounding take the largest probability of a row from column `top`; in place."""
+    """Make column `top` the first of the largest in its row, in place, if rounding changed that."""
     lost = np.flatnonzero(P.argmax(axis=1) != top)
-    # A tie, or a difference in the last bits: never at 1, which no second class can reach.
+    # The difference is a tie or rounding, and the maximum is below 1 because two classes share it.
     P[lost, top[lost]] = np.nextafter(P[lost].max(axis=1), P.dtype.type(1))
     return P
 
@@ -68,7 +68,7 @@ def keep_top(P: FloatArray, top: NDArray[np.intp]) -> FloatArray:
 def top_r(P: FloatArray, code: NDArray[np.intp], r: int) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return the r-th largest probability of each row and whether that class is the true one.
 
-    Equal probabilities rank by column, the lowest first.
+    Equal probabilities are ranked by column, the first one highest.
     """
     n, n_classes = P.shape
     score = np.empty(n, dtype=P.dtype)
@@ -91,7 +91,7 @@ def within_top_r(
     score = np.ones(n, dtype=P.dtype)
     hit = np.ones(n, dtype=bool)
     if r == n_classes:
-        # Sums of whole rows are 1 up to rounding; their order would be noise.
+        # Sums of whole rows are 1 up to rounding, and rounding must not order the rows.
         return score, hit
 
     def reduce(rows: slice) -> None:
@@ -105,7 +105,7 @@ def within_top_r(
 
 
 def rank_of_true(block: FloatArray, code: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the rank of the true class in each row, 1 to K; equal ones rank by column."""
+    """Return the rank of the true class in each row, 1 to K; ties are ranked by column."""
     true = np.take_along_axis(block, code[:, None], axis=1)
     earlier = np.arange(block.shape[1]) < code[:, None]
     return 1 + ((block > true) | ((block == true) & earlier)).sum(axis=1)
