@@ -1,4 +1,4 @@
-"""The event that a single column of probabilities speaks of."""
+"""The event whose probability a single column gives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skcalib._validation.labels import binary_classes, check_classes, encode_lab
 
 
 class Event(NamedTuple):
-    """What one column is the probability of: ``hit (n,)``, the two ``classes``, its column."""
+    """An event: whether it happened, ``hit (n,)``; the two ``classes``; the event's column."""
 
     hit: NDArray[np.bool_]
     classes: NDArray[Any]
@@ -29,9 +29,9 @@ def read_event(
     argument: str = "labels",
     X: str = "y_proba",
 ) -> Event:
-    """Decide which label one column of probabilities speaks of.
+    """Decide which label is the event of one column of probabilities.
 
-    That is `pos_label`; without it 1 of {0, 1} or {-1, 1}, and True.
+    That is `pos_label` or, without it, 1 for the labels {0, 1} and {-1, 1}, and True for booleans.
     """
     known = find_distinct(y)[0] if labels is None else np.unique(check_classes(labels, 2, argument))
     if labels is not None:
@@ -61,7 +61,7 @@ def read_event(
 
 
 def _is_other_label(pos_label: Any, known: NDArray[Any]) -> bool:
-    """Whether a label is of the kind of the only one that occurs, and another."""
+    """Whether `pos_label` differs from the only label in `known` but has its type."""
     label = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
     of_the_kind = isinstance(label, str if known.dtype.kind in "UO" else numbers.Real)
     return of_the_kind and label != known.tolist()[0]
@@ -72,7 +72,7 @@ def _other_number(label: Any) -> Any:
 
 
 def class_column(label: object, classes: NDArray[Any], name: str) -> int:
-    """Return the column of a class named by its label."""
+    """Return the column of the class with this label."""
     known = classes.tolist()
     label = label.item() if isinstance(label, np.generic) else label
     for k, each in enumerate(known):

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-# More bins, knots or resamples than this are a slip, and end in an error of NumPy's or worse.
+# Larger numbers of bins, knots or resamples are mistakes, and NumPy would fail on them.
 COUNT_HIGH = 2**31 - 1
 
 
 def shown(value: object) -> str:
-    """Return a value as it stands in a message: in one line, and no longer than that."""
+    """Return a value for a message: one line of at most 80 characters."""
     line = " ".join(repr(value).split())
     return line if len(line) <= 80 else f"{line[:77]}..."
 
@@ -29,15 +29,15 @@ def check_count(name: str, value: object, low: int, high: int | None = None) -> 
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     most = COUNT_HIGH if high is None else high
     if not whole or not low <= value <= most:  # type: ignore[operator]
-        told = high is None and not (whole and value > most)  # type: ignore[operator]
-        span = f">= {low}" if told else f"from {low} to {most}"
+        open_range = high is None and not (whole and value > most)  # type: ignore[operator]
+        span = f">= {low}" if open_range else f"from {low} to {most}"
         raise ValueError(f"{name} must be a whole number {span}; got {shown(value)}.")
 
 
 def check_between(
     name: str, value: object, low: float, high: float, what: str, low_too: bool = False
 ) -> None:
-    """Refuse a keyword's value that is not a number in ``(low, high)``; `what` says which."""
+    """Refuse a keyword's value that is not in ``(low, high)``; `what` describes the range."""
     number = isinstance(value, int | float | np.integer | np.floating)
     inside = number and not isinstance(value, bool) and low <= value < high  # type: ignore[operator]
     if not inside or (value == low and not low_too):
@@ -52,7 +52,7 @@ def check_flags(**flags: object) -> None:
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:
-    """Return the random numbers of `random_state`."""
+    """Return the generator for `random_state`."""
     try:
         return check_random_state(random_state)
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Arrays that are not in memory are refused, not loaded whole without a word."""
+"""Arrays that are not in memory are refused, so that they are not loaded silently."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-# Libraries whose arrays lie in files or are computed when they are read.
+# Libraries whose arrays are read from files, or computed, on access.
 LIBRARIES = ("dask", "zarr", "h5py", "netCDF4", "cubed", "vaex", "pyspark")
 
 
 def refuse_lazy(name: str, given: Any) -> None:
-    """Refuse a lazy array or frame by its type, its size and the way to load it."""
+    """Refuse a lazy array or frame; the message names its type, its size and how to load it."""
     if isinstance(given, np.ndarray):
         return
     graph = getattr(given, "__dask_graph__", None)
-    in_graph = callable(graph) and graph() is not None  # xarray says None of what is in memory
+    in_graph = callable(graph) and graph() is not None  # xarray returns None for data in memory
     library = type(given).__module__.partition(".")[0]
     frame = library == "polars" and hasattr(given, "collect")
     if not (in_graph or frame or library in LIBRARIES):
@@ -34,12 +34,12 @@ def _size(given: Any) -> str:
     shape, dtype = getattr(given, "shape", None), getattr(given, "dtype", None)
     if not isinstance(shape, tuple) or not all(isinstance(n, int | float) for n in shape):
         return ""
-    told = f" of shape ({', '.join(str(n) for n in shape)}{',' * (len(shape) == 1)})"
+    text = f" of shape ({', '.join(str(n) for n in shape)}{',' * (len(shape) == 1)})"
     n_bytes = float(prod(shape) * getattr(dtype, "itemsize", 0))
     if not 0 < n_bytes < np.inf:  # the number of rows may be unknown
-        return told
+        return text
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if n_bytes < 1024 or unit == "GiB":
             break
         n_bytes /= 1024
-    return f"{told}, {n_bytes:,.3g} {unit}"
+    return f"{text}, {n_bytes:,.3g} {unit}"

@@ -1,6 +1,6 @@
-"""Frames whose columns are named by the labels are read by name.
+"""Frames with columns named after the labels, which are read by name.
 
-The names are the labels themselves or the labels as strings, bare or behind one common prefix:
+A column's name is its label, or its label as a string after a prefix that all columns share:
 ``cat, dog`` or ``prob_cat, prob_dog``.
 """
 
@@ -16,14 +16,14 @@ from skcalib._validation.lazy import refuse_lazy
 
 
 class NamedColumns(NamedTuple):
-    """``order (K,)``, the place of each class among the columns, and the ``classes (K,)``."""
+    """``order (K,)``, the position of each class among the columns, and ``classes (K,)``."""
 
     order: NDArray[np.intp]
     classes: NDArray[Any]
 
 
 def column_names(X: Any, name: str = "X") -> list[Any] | None:
-    """Return the names of the columns of a frame of two columns or more, else None."""
+    """Return the column names of a frame with at least two columns, else None."""
     if isinstance(X, np.ndarray):
         return None
     refuse_lazy(name, X)
@@ -40,29 +40,29 @@ def match_names(
     what: str,
     way: str = "pass an array with the columns in the order of the sorted labels",
 ) -> NamedColumns | None:
-    """Find the label that each column is named by.
+    """Match the names of columns with labels.
 
     Parameters
     ----------
     names : sequence of length K
         Names of the columns.
     labels : ndarray of shape (m,)
-        Distinct labels: with `complete` those of the columns, in the order that is wanted, else
-        those that occur, sorted, of which there may be fewer than columns.
+        Distinct labels. With `complete`, the label of every column, in the wanted order; without,
+        the labels that occur in the data, sorted, possibly fewer than columns.
     complete : bool
-        Whether `labels` are all.
+        Whether `labels` has a label for every column.
     what, way : str
-        What is read, and the way out where names are not to be read, for the message.
+        For the message: name of the argument, and what to do instead of naming the columns.
 
     Returns
     -------
     columns : NamedColumns or None
-        None where the names do not speak of the labels.
+        None if the names are not labels.
 
     Raises
     ------
     ValueError
-        If the names say some of the labels, which are strings, and not all of them.
+        If the names contain some, but not all, of the labels, and labels are strings.
     """
     known = labels.tolist()
     own = {name: j for j, name in enumerate(names)}
@@ -101,7 +101,7 @@ def _match_ends(ends: list[str], known: list[Any], complete: bool, words: bool) 
         return [by_text[end] for end in ends]
     if complete or not set(by_text) < set(ends):
         return None
-    # Labels that do not occur: strings are their own names, whole numbers can be read.
+    # Names of labels that do not occur in the data: strings, or whole numbers to convert.
     if words:
         return list(ends)
     if isinstance(known[0], int) and not isinstance(known[0], bool):
@@ -113,7 +113,7 @@ def _match_ends(ends: list[str], known: list[Any], complete: bool, words: bool) 
 
 
 def _as_labels(classes: list[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    # A type of strings may be too short for a label that does not occur.
+    # The string type of the labels that occur may be too short for the others.
     return np.array(classes) if dtype.kind == "U" else np.array(classes, dtype=dtype)
 
 

@@ -8,17 +8,17 @@ import numpy as np
 
 from skcalib._validation.keywords import shown
 
-# The exponent q by name or as a number; "max" is its limit.
+# The exponent q as a name or a number; "max" is the limit of large q.
 MeanNorm = Literal["l1", "l2"] | float
 Norm = Literal["l1", "l2", "max"] | float
 
-# A gap of 2e-4 to the power of 10 is still a number in single precision. Larger powers of small
-# gaps are 0, and an error of 0 would be wrong without a word.
+# In single precision, 2e-4 to the power of 10 is still above 0. Larger powers of small gaps would
+# silently underflow to an error of 0.
 LARGEST = 10
 
 
 def check_norm(norm: object, *, name: str = "norm", has_max: bool = True) -> None:
-    """Refuse a norm that is not "l1", "l2", "max" (where there is one) or a number in [1, 10]."""
+    """Refuse a norm that is not "l1", "l2", "max" (with `has_max`) or a number in [1, 10]."""
     names = ["l1", "l2", "max"] if has_max else ["l1", "l2"]
     if isinstance(norm, str):
         known = norm in names
@@ -32,6 +32,6 @@ def check_norm(norm: object, *, name: str = "norm", has_max: bool = True) -> Non
 
 
 def exponent(norm: str | float) -> float:
-    """Return q of a checked norm other than "max"; 1 and 2 are whole, and their powers quick."""
+    """Return q of a checked norm other than "max"; 1 and 2 as integers, whose powers are fast."""
     q = {"l1": 1, "l2": 2}.get(norm, norm) if isinstance(norm, str) else float(norm)
     return int(q) if q in (1, 2) else float(q)

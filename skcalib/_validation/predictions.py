@@ -18,10 +18,10 @@ class Predictions(NamedTuple):
     """Checked predictions: what every metric works on.
 
     ``P (n, K)`` probabilities, ``code (n,)`` column of the true class, ``w (n,)`` float64
-    weights, ``classes (K,)`` labels of the columns. ``event`` is None, or the column of the one
-    event that is measured: because a single column of probabilities was given, which stands here
-    as two, or because ``pos_label`` named it. What rows of weight 0 or rounding leave of a large
-    array is a `RowView`, which is read as an array is.
+    weights, ``classes (K,)`` labels of the columns. ``event`` is the column of the measured event,
+    if a single column of probabilities (stored here as two) or ``pos_label`` was given, else None.
+    ``P`` may be a `RowView`, which is read like an array, if rows of weight 0 were dropped from a
+    large array or its rows were renormalised.
     """
 
     P: FloatArray
@@ -43,10 +43,10 @@ def check_predictions(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Predictions:
-    """Check the arguments of a metric; rows of weight 0 are left out.
+    """Check the arguments of a metric and drop rows of weight 0.
 
-    Checked predictions may stand in the place of `y_proba`, labels and weights included: a
-    metric that is evaluated a thousand times checks once.
+    `y_proba` may be checked predictions, which include labels and weights: a metric that is
+    evaluated a thousand times then checks its data once.
     """
     if isinstance(y_proba, Predictions):
         if pos_label is None:

@@ -1,8 +1,8 @@
-"""Checks of scores: that they are numbers, and whether logits or probabilities.
+"""Checks of scores: their values, and whether they are logits or probabilities.
 
 A row is a probability vector if its entries lie within `ENTRY_TOLERANCE` of [0, 1] and their sum
-within a tolerance of 1. One pass over the scores counts such rows; every decision follows from
-the count.
+within a tolerance of 1. One pass over the scores makes a `Survey`, which counts such rows; all
+decisions use the survey.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._validation.lazy import refuse_lazy
 
-# A probability may lie this far outside [0, 1].
+# Largest distance of a probability from [0, 1].
 ENTRY_TOLERANCE = 1e-3
-# What lies below 0 by more is a negative number, not rounding.
+# Values further below 0 are negative logits, not rounding.
 NEGATIVE = 1e-6
-# A row that sums to 1 within a thousandth is a probability vector where nobody says so; ...
+# Largest distance from 1 of the sum of a probability vector, with input="auto".
 SUM_TOLERANCE = 1e-3 + 1e-6
-# ... if its entries are of bfloat16, of which a large one is off by up to 0.004, within this; ...
+# The same for bfloat16, whose largest entries have errors of up to 0.004.
 SUM_TOLERANCE_BFLOAT16 = 8e-3 + 1e-6
-# ... and within a hundredth when the caller says so: entries written with two or three decimals.
+# The same if the caller declared probabilities: they may be written with two or three decimals.
 SUM_TOLERANCE_DECLARED = 1e-2 + 1e-6
-# Sums that are off by less are what rounding makes of float32 or float64: rows stay as they are.
+# Sums closer to 1 differ from it by the rounding of float32 or float64: such rows are not changed.
 ROUNDING = 1e-5
-# The same for entries of float16.
+# The same for float16.
 ROUNDING_FLOAT16 = 1e-3
-# Non-negative rows whose sums agree to this share of them are percentages or counts.
+# Non-negative rows whose sums have a smaller relative range may be percentages or counts.
 SAME_SUM = 1e-2
-# One column of at least 30 values, all in [0, 100] and one above 20, may hold percentages; ...
+# A single column of at least 30 values in [0, 100], the largest above 20, may be percentages.
 PERCENT_ROWS, PERCENT_LEAST, PERCENT_MOST = 30, 20.0, 100.0
-# ... and one of at least 20 values, 95 % of them in [0, 1], probabilities with a few odd ones.
+# A single column of at least 20 values, 95 % of them in [0, 1], may be probabilities with errors.
 ODD_ROWS, ODD_SHARE = 20, 0.05
-# The difference of two logits stays within float64.
+# Largest absolute logit: the difference of two stays within float64.
 FARTHEST = 1e307
 
 
@@ -54,7 +54,7 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
             f"Expected 2D array, got {'None' if X is None else 'scalar array'} instead: {name} "
             "must be (n, K) scores or (n,) scores of the second class. Reshape your data."
         )
-    # Nothing to convert: looking for frames takes as long as an error of a few thousand rows.
+    # Return arrays at once: the checks for frames take as long as an ECE of a few thousand rows.
     if type(X) is np.ndarray and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.size:
         return X
     with naming_errors_of(name, X, "pass (n, K) or (n,) numbers"):
@@ -77,12 +77,12 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
 
 @contextmanager
 def naming_errors_of(name: str, given: Any, advice: str) -> Iterator[None]:
-    """Raise errors of the conversion to an array as one line: argument, cause, advice."""
+    """Raise errors of a conversion to an array as one line: argument, cause, advice."""
     refuse_lazy(name, given)
     if np.ma.is_masked(given):
         raise ValueError(f"{name} has masked entries; drop or fill such rows.")
     try:
-        # Numbers beyond float64 become infinite; a later check refuses these with their row.
+        # Numbers beyond float64 become infinite; a later check refuses them and names the row.
         with np.errstate(over="ignore"):
             yield
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
@@ -92,13 +92,13 @@ def naming_errors_of(name: str, given: Any, advice: str) -> Iterator[None]:
 
 
 class Survey(NamedTuple):
-    """What one pass over scores finds.
+    """Result of one pass over scores.
 
-    ``low`` and ``high`` bound the values; ``rows`` is the number of rows and ``proba_rows`` that
-    of the probability vectors among them; ``away`` is the largest distance of those from an exact
-    one (of their sums from 1, of their entries from [0, 1]); ``other`` is the first row that is
-    not one, None if all are; ``sums`` the least and the largest row sum, infinite if there are
-    negative entries.
+    ``low`` and ``high`` bound the values; ``rows`` counts rows and
+    ``proba_rows`` probability vectors; ``away`` is the largest error of a probability vector
+    (distance of its sum from 1, or of an entry from [0, 1]); ``other`` is the first row that is
+    not a probability vector, or None; ``sums`` are the smallest and the largest row sum, infinite
+    if there are negative entries.
     """
 
     low: float
@@ -111,12 +111,12 @@ class Survey(NamedTuple):
 
     @property
     def max_abs(self) -> float:
-        """Largest absolute value."""
+        """Upper bound on the absolute values."""
         return max(-self.low, self.high)
 
     @property
     def in_unit_interval(self) -> bool:
-        """Whether all values lie in [0, 1]; a negative one, however small, is that of logits."""
+        """Whether all values lie in [0, 1]; below 0, only rounding is tolerated."""
         return self.low >= -NEGATIVE and self.high <= 1 + ENTRY_TOLERANCE
 
     @property
@@ -126,19 +126,19 @@ class Survey(NamedTuple):
 
     @property
     def is_mostly_simplex(self) -> bool:
-        """Whether at least half of the rows, and more than one, are probability vectors."""
+        """Whether at least half of the rows, and at least two, are probability vectors."""
         return self.proba_rows > 1 and 2 * self.proba_rows >= self.rows
 
     @property
     def is_rounded(self) -> bool:
-        """Whether probabilities have to be clipped or divided by the sums of their rows."""
+        """Whether probabilities have to be clipped, or divided by their row sums."""
         return self.low < 0 or self.high > 1 or self.away > ROUNDING
 
 
 def survey_block(
     S: FloatArray, rows: slice, name: str = "X", tolerance: float = SUM_TOLERANCE
 ) -> Survey:
-    """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; return what it finds."""
+    """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; survey the rest."""
     block, single = S[rows], S.shape[1] == 1
     if _are_unit(block):
         low, high = 0.0, 1.0
@@ -180,17 +180,16 @@ def survey_block(
 
 
 def _largest_entry(single: bool, tolerance: float) -> float:
-    """Return what no entry of a probability vector exceeds; of a row, its sum may be as large."""
+    """Return the largest entry of a probability vector; it may be as large as the row's sum."""
     return 1 + (ENTRY_TOLERANCE if single else max(tolerance, ENTRY_TOLERANCE))
 
 
 def _find_proba_rows(
     block: FloatArray, tolerance: float, most: float
 ) -> tuple[NDArray[np.bool_], float]:
-    """Return which rows are probability vectors, and how far the farthest is from an exact one.
+    """Return which rows are probability vectors, and their largest error.
 
-    Of logits few rows have both their first and their last entry in [0, 1]: the others are not
-    looked at.
+    Few rows of logits have both their first and their last entry in [0, 1]; only these are read.
     """
     is_proba = _may_be_proba(block, most)
     near = block[is_proba].astype(np.float64)
@@ -215,7 +214,7 @@ def _may_be_proba(S: FloatArray, most: float) -> NDArray[np.bool_]:
 
 
 def cannot_be_proba(S: FloatArray) -> bool:
-    """Whether fewer than half of the rows can be probability vectors, by two entries of each."""
+    """Whether two entries of each row show that fewer than half are probability vectors."""
     return 2 * int(_may_be_proba(S, 1 + ENTRY_TOLERANCE).sum()) < len(S)
 
 
@@ -234,10 +233,9 @@ def merge_surveys(each: list[Survey]) -> Survey:
 
 
 def check_values(S: FloatArray, name: str = "X", input: str = "auto") -> Survey:
-    """Refuse NaN, +inf, and rows whose every logit is -inf; return their survey.
+    """Refuse NaN, +inf, huge logits and rows of only -inf; return the survey of the scores.
 
-    `input` says what the scores are meant to be: rows of declared probabilities may sum to 1 less
-    exactly.
+    With ``input="proba"``, sums may differ more from 1.
     """
     tolerance = SUM_TOLERANCE_DECLARED if input == "proba" else SUM_TOLERANCE
     survey = _survey_all(S, name, tolerance)
@@ -253,22 +251,22 @@ def _survey_all(S: FloatArray, name: str, tolerance: float) -> Survey:
 
 
 def _are_unit(block: FloatArray) -> bool:
-    """Whether all lies in [0, 1], in one pass, which most logits end at their first row.
+    """Whether all values lie in [0, 1]; one pass, and for most logits only the first row.
 
-    Read as an unsigned integer, what does not, and NaN too, is larger than 1. (-0.0 is as well;
-    it takes the slower way.)
+    The bits of values outside [0, 1], of NaN and of -0.0 are unsigned integers above those of 1.
+    (For -0.0 the result is False, which costs time but changes nothing.)
     """
     bits = np.uint32 if block.itemsize == 4 else np.uint64
     numbers, one = block.view(bits), block.dtype.type(1).view(bits)
     return bool(numbers[0].max() <= one and numbers.max() <= one)
 
 
-# Rows that are looked at to tell whether values were of a shorter type once.
+# Rows that show whether values were converted from a shorter type.
 SAMPLED_ROWS = 1000
 
 
 def _has_short_mantissa(S: FloatArray, empty_bits: int) -> bool:
-    """Whether the last bits of float32 values are 0, as where they were of a shorter type."""
+    """Whether the last bits of float32 values are 0, as after a conversion from a shorter type."""
     if S.dtype != np.float32:
         return False
     values = np.ascontiguousarray(S[:SAMPLED_ROWS])
@@ -292,7 +290,7 @@ def _not_a_number(block: FloatArray, start: int, name: str) -> str:
 
 
 def first_flaw(S: FloatArray, survey: Survey) -> str:
-    """Say which row is the first that is not a probability vector, and why."""
+    """Describe the first row that is not a probability vector."""
     assert survey.other is not None
     row = S[survey.other]
     outside = ~((row >= -ENTRY_TOLERANCE) & (row <= 1 + ENTRY_TOLERANCE))
@@ -304,7 +302,7 @@ def first_flaw(S: FloatArray, survey: Survey) -> str:
 
 
 def resolve_kind(S: FloatArray, survey: Survey, input: str, name: str = "X") -> Kind:
-    """Decide, once, whether checked scores are logits or probabilities.
+    """Decide whether checked scores are logits or probabilities.
 
     Raises
     ------
@@ -359,11 +357,11 @@ def resolve_kind(S: FloatArray, survey: Survey, input: str, name: str = "X") -> 
 
 
 def check_kind(S: FloatArray, survey: Survey, kind: Kind, certain: bool, name: str = "X") -> None:
-    """Refuse scores of another kind than the one decided in fit.
+    """Refuse scores of another kind than those seen in fit.
 
-    A single row, or one column, of logits may be a probability vector by chance: only a batch of
-    which at least half of the rows are is certain to be probabilities, and only if the fitted
-    ones were not so (`certain`).
+    A single row or column of logits may be a probability vector by chance. So a calibrator for
+    logits refuses a batch only if at least half of its rows, and at least two, are probability
+    vectors, and if not all rows seen in fit were (`certain`).
     """
     if kind == "proba":
         if not survey.is_simplex:
@@ -381,7 +379,7 @@ def check_kind(S: FloatArray, survey: Survey, kind: Kind, certain: bool, name: s
 
 
 def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
-    """Write one column in two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second)."""
+    """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second)."""
     if S.shape[1] > 1:
         return S
     first = np.zeros_like(S) if kind == "logits" else 1 - S
@@ -391,11 +389,10 @@ def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
 def as_columns(
     S: FloatArray, survey: Survey, kind: Kind, input: str = "proba", name: str = "X"
 ) -> FloatArray:
-    """Return a column for each class; probabilities are clipped to [0, 1] and sum to 1.
+    """Return a column for each class; clip probabilities to [0, 1] and normalise their rows.
 
-    Rows whose sums differ from 1 by rounding alone stay as they are. One warning tells of larger
-    differences: of any if nobody said that these are probabilities (`input` is "auto"), of more
-    than 0.001 if the caller did.
+    Rows whose sums differ from 1 by rounding are not changed. Larger differences give one warning;
+    if the caller declared probabilities (``input="proba"``), only differences above 0.001 do.
     """
     if kind == "logits" or not survey.is_rounded:
         return two_columns(S, kind)

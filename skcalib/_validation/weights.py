@@ -12,14 +12,14 @@ from skcalib._arrays.row_view import pick_rows
 from skcalib._arrays.types import FloatArray
 from skcalib._validation.scores import naming_errors_of
 
-# The sum of all weights, so that neither it nor its square leaves the range of float64.
+# Range of the sum of the weights, so that its square stays within float64.
 WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
 
 
 def check_weight(
     sample_weight: ArrayLike | None, n_rows: int, name: str = "sample_weight"
 ) -> NDArray[np.float64]:
-    """Return float64 weights ``(n,)``, ones when None; they must be >= 0 and not all 0."""
+    """Return float64 weights ``(n,)``, ones for None; refuse negative or only zero weights."""
     if sample_weight is None:
         return np.ones(n_rows)
     if isinstance(sample_weight, numbers.Number):
@@ -69,7 +69,7 @@ def check_lengths(y: NDArray[Any], S: FloatArray, y_name: str, S_name: str) -> N
 def drop_zero_weight(
     S: FloatArray, code: NDArray[np.intp], w: NDArray[np.float64]
 ) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.float64]]:
-    """Leave out rows of weight 0: behind the door, weight 0 is absence."""
+    """Drop rows of weight 0, so that later code can assume positive weights."""
     keep = w > 0
     if keep.all():
         return S, code, w
