@@ -1,14 +1,14 @@
 r"""Bin edges, and the bin table of m binary problems at once.
 
-A binned calibration error is *reduce, bin, norm*. This file bins. For problem j with scores
+For problem j with scores
 :math:`s_i`, outcomes :math:`t_i \in \{0, 1\}` and weights :math:`w_i`, bin b holds
 
 .. math:: W_{jb} = \sum_{i \in b} w_i, \quad
           \mathrm{conf}_{jb} = \frac{1}{W_{jb}} \sum_{i \in b} w_i s_i, \quad
           \mathrm{acc}_{jb} = \frac{1}{W_{jb}} \sum_{i \in b} w_i t_i .
 
-Uniform bins of all classes need no pass over the tiny entries: a row has at most B entries above
-1/B, and the first bin of a class is its column sum less the other bins.
+For uniform bins of all classes, small entries need not be binned: a row has at most B entries above
+1/B, and the first bin of a class is its column sum minus the other bins.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Method = Literal["uniform", "edges", "rank", "split", "floor"]
 
 @dataclass(frozen=True)
 class Bins:
-    """How to bin.
+    """Number and kind of bins.
 
-    ``method`` is "uniform", or the way quantile bins are cut: "edges" (ties never split, bins
-    closed on the left), "rank" (equal counts by rank, ties split), "split" (edges half-way
-    between equal parts, closed on the right) or "floor" ("edges" with range starts rounded
-    down, the form of thresholded adaptive calibration error's first paper). ``closed`` is the
-    closed side of uniform bins. ``bits`` are the significant bits of the scores, None for those
-    of the column that is binned, and ``complements`` says whether scores may be 1 less others.
+    ``method`` is "uniform" or a kind of quantile bins: "edges" (ties stay together, bins are closed
+    on the left), "rank" (equal counts by rank, ties are split), "split" (edges half-way between
+    equal parts, bins are closed on the right) or "floor" ("edges" with range starts rounded down,
+    as in the paper that introduced the thresholded adaptive calibration error). ``closed`` is the
+    closed side of uniform bins. ``bits`` are the significant bits of the scores, None for those of
+    the binned column. ``complements`` says whether scores may have been computed as 1 - p.
     """
 
     n_bins: int = 15
@@ -51,30 +51,30 @@ class Bins:
     complements: bool = False
 
     def with_precision_of(self, P: FloatArray) -> Bins:
-        """Return the bins for probabilities ``P (n, K)``, or a part of them."""
+        """Return the bins with the precision of probabilities ``P (n, K)``."""
         return replace(self, bits=bits_of_probabilities(P), complements=P.shape[1] == 2)
 
     def uniform_edges(self) -> Float64Array:
-        """Edges of even bins on [0, 1]: the float64 numbers next to k/B."""
+        """Edges k/B of even bins on [0, 1], rounded to float64."""
         return np.arange(self.n_bins + 1.0) / self.n_bins
 
     def compared_edges(self, bits: int) -> Float64Array:
-        """Edges of even bins, rounded to `bits` significant bits; compared without tolerance."""
+        """Edges of even bins, rounded to `bits` significant bits for an exact comparison."""
         return all_even_edges(self.n_bins, bits, self.complements, self.closed)
 
     def threshold(self, exact: float) -> float:
-        """Return a threshold as the scores write it: what is equal to it is not above it."""
+        """Return a threshold in the precision of the scores; an equal score is not above it."""
         bits = FLOAT64 if self.bits is None else self.bits
         above = np.array([exact], dtype=np.float64)
         return float(as_written(above, 1 - above, bits, self.complements, "right"))
 
     def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
-        """Bin of each score; 0 falls in the first bin and 1 in the last, whichever side closes."""
+        """Bin of each score; 0 is in the first bin and 1 in the last, for either closed side."""
         bits = significant_bits(score) if self.bits is None else self.bits
         edges = self.compared_edges(bits).copy()
-        edges[0], edges[-1] = -np.inf, np.inf  # passed by every score, and by none
+        edges[0], edges[-1] = -np.inf, np.inf  # all scores lie between them
         score = score.astype(np.float64, copy=False)
-        # A score lies on one side or the other of the edge that is nearest, however it is rounded.
+        # A score's bin is on one side of the edge nearest to it, also if the edge is rounded.
         nearest = np.rint(score * self.n_bins).astype(np.intp)
         edge = edges.take(nearest)
         nearest -= score <= edge if self.closed == "right" else score < edge
@@ -83,7 +83,7 @@ class Bins:
 
 @dataclass(frozen=True)
 class BinTable:
-    """Sums of m binary problems in B bins; every array is ``(m, B)`` and empty bins hold 0."""
+    """Sums of m binary problems in B bins; every array is ``(m, B)``, with 0 for empty bins."""
 
     left: Float64Array
     right: Float64Array
@@ -111,7 +111,7 @@ class BinTable:
         return self._mean(self.hit_sum - self.score_sum)
 
     def pooled(self) -> BinTable:
-        """All problems as one; they must share their edges."""
+        """Pool all problems into one; they must have the same edges."""
         return BinTable(
             self.left[:1],
             self.right[:1],
@@ -125,6 +125,6 @@ class BinTable:
 def exceeds(score: FloatArray, threshold: float) -> NDArray[np.bool_]:
     """Whether scores lie above the exact threshold.
 
-    Compared as an array: NumPy 1 would round a scalar to the type of the scores.
+    The threshold is an array because NumPy 1 would round a scalar to the type of the scores.
     """
     return score > np.array([threshold], dtype=np.float64)

@@ -1,8 +1,9 @@
-"""Values at given places of the order of very many, which are counted and not sorted.
+"""Exact weighted order statistics of very many values, by counting instead of sorting.
 
-The bits of floats that are not negative, read as whole numbers, are in the order of the floats. A
-pass counts the values by their leading bits and so finds those of the values at the wanted places;
-the next pass counts the few values that share them by the bits that follow, until no bits are left.
+The bits of non-negative floats, read as unsigned integers, have the order of the floats. One pass
+counts the values by their leading bits, which gives the leading bits of the wanted order
+statistics. The next pass counts the values with these leading bits by the bits that follow, and so
+on until no bits are left.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.precision import Side
 
-# Values of a block, all >= 0, and their weights, None where all are 1.
+# Returns the values of a block, all >= 0, and their weights, None if all are 1.
 Read = Callable[[slice], tuple[FloatArray, Float64Array | None]]
 
-# Counters of a pass, which stay in the cache, and values that are gathered where they are few.
+# Counters of a pass (they stay in the cache), and how many values are copied instead of read again.
 COUNTERS = 1 << 16
 GATHERED = 1 << 19
-# First bits of a value by which a table tells most of what is asked.
+# Leading bits that index a lookup table, which spares most values a search.
 TABLE_BITS = 16
 
 
 class Places(NamedTuple):
-    """Values whose weights span given places, and the weight of all smaller values.
+    """Values at given places of the cumulative weight, and the weight of all smaller values.
 
-    At a border of two values, ``below`` is the one that ends there and ``above`` the one that
-    begins there; at the end of all, both are the largest value.
+    If a place lies between two values, ``below`` is the smaller and ``above`` the larger one; at
+    the total weight, both are the largest value.
     """
 
     below: Float64Array
@@ -42,21 +43,21 @@ class Places(NamedTuple):
 def values_at(
     read: Read, blocks: Iterable[slice], dtype: np.dtype[Any], place: Float64Array
 ) -> Places:
-    """Find the values at places of the cumulative weight, ascending from the smallest value.
+    """Find the values at places of the cumulative weight in ascending order.
 
     Parameters
     ----------
     read : callable
-        ``read(rows)`` returns values and weights of a block.
+        ``read(rows)`` returns the values and weights of a block.
     blocks : list of slice
     dtype : dtype
-        That of the values: float32 or float64.
+        Type of the values: float32 or float64.
     place : ndarray of shape (m,)
         Between 0 and the sum of all weights.
 
     Returns
     -------
-    found : Places
+    places : Places
         Arrays of shape (m,); ``under`` belongs to ``below``.
     """
     unsigned = np.dtype(f"u{dtype.itemsize}")
@@ -65,7 +66,7 @@ def values_at(
     rest = np.concatenate([place, place])
     under = np.zeros(2 * m)
     begin = np.zeros(2 * m, dtype=unsigned)
-    left = 8 * dtype.itemsize - 1  # the sign says nothing, also where it is that of -0.0
+    left = 8 * dtype.itemsize - 1  # without the sign: -0.0 counts as 0
     while m and left:
         known, own = np.unique(begin, return_inverse=True)
         bits = max(1, min(left, (COUNTERS // known.size).bit_length() - 1))
@@ -74,10 +75,10 @@ def values_at(
         cell = np.empty(2 * m, dtype=unsigned)
         for i in range(2 * m):
             row = running[own[i]]
-            # Rounding of the weights must not lead to a cell that holds nothing.
+            # Rounding of the weights must not select an empty cell.
             first, last = np.searchsorted(row, 0.0, "right"), np.searchsorted(row, row[-1], "left")
-            found = np.searchsorted(row, rest[i], "left" if i < m else "right")
-            cell[i] = j = min(max(found, first), last)
+            nearest = np.searchsorted(row, rest[i], "left" if i < m else "right")
+            cell[i] = j = min(max(nearest, first), last)
             if j:
                 under[i] += row[j - 1]
                 rest[i] -= row[j - 1]
@@ -94,25 +95,25 @@ class Several(NamedTuple):
     blocks: list[slice]
 
     def weigh(self, known: NDArray[Any], left: int, bits: int) -> tuple[Float64Array, Several]:
-        """Weigh the values that begin with each of the known bits, by the `bits` that follow.
+        """Sum the weights of values with known leading bits, by the `bits` bits that follow.
 
         Parameters
         ----------
         known : ndarray of unsigned integers, ascending
-            Leading bits, of the same number; a 0 where there are none.
+            Leading bits, of equal number; a single 0 if no bits are known.
         left : int
-            Number of bits that follow them.
+            Number of bits after the leading ones.
         bits : int
 
         Returns
         -------
         weight : ndarray of shape (known.size, 2 ** bits)
         several : Several
-            The values that begin so, if they are few; else all.
+            The values with these leading bits, if they are few; else all values.
         """
         unsigned = known.dtype.type
         n_cells = known.size << bits
-        # Most values begin otherwise, which a table of their first bits tells.
+        # A table of the first bits excludes most of the values with other leading bits.
         n_known = 8 * known.itemsize - 1 - left
         n_first = min(n_known, TABLE_BITS)
         first = np.zeros(1 << n_first, dtype=bool)
@@ -153,7 +154,7 @@ class Several(NamedTuple):
 
 
 def gathered(parts: list[tuple[FloatArray, Float64Array | None]]) -> Several:
-    """Join values and weights of several blocks in one."""
+    """Concatenate values and weights of blocks into one block."""
     values = np.concatenate([values for values, _ in parts])
     each = [weights for _, weights in parts if weights is not None]
     weights = np.concatenate(each) if each else None
@@ -161,7 +162,7 @@ def gathered(parts: list[tuple[FloatArray, Float64Array | None]]) -> Several:
 
 
 class Cells:
-    """Between which edges values lie, as `numpy.searchsorted` finds ``(edges, values, side)``."""
+    """``numpy.searchsorted(edges, values, side)``, with a table of the values' leading bits."""
 
     def __init__(self, edges: Float64Array, side: Side, dtype: np.dtype[Any]) -> None:
         self.edges = edges
@@ -170,12 +171,12 @@ class Cells:
         self._left = self._unsigned.type(8 * dtype.itemsize - 1 - TABLE_BITS)
         low = np.arange(1 << TABLE_BITS, dtype=self._unsigned) << self._left
         high = low | self._unsigned.type((1 << int(self._left)) - 1)
-        top = np.array(np.inf, dtype=dtype).view(self._unsigned)  # what is above is no number
+        top = np.array(np.inf, dtype=dtype).view(self._unsigned)  # larger bits are NaN
         first, last = (
             np.searchsorted(edges, np.minimum(key, top).view(dtype), side=side)
             for key in (low, high)
         )
-        # The cell of all values that begin so, -1 where an edge lies among them.
+        # The cell of all values with these leading bits, -1 if they are in several cells.
         self._table = np.where(first == last, first, -1)
 
     def __call__(self, values: FloatArray) -> NDArray[np.intp]:

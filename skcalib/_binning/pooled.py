@@ -1,8 +1,8 @@
-r"""The bin table of one problem of all n K entries, each a hit in the column of its class.
+r"""The bin table of all n K entries as one problem; an entry is a hit if its class is true.
 
-Quantile bins of many entries are cut where their order statistics are; nothing is sorted, and a
-few passes in blocks take the place of copies as large as the array. A cut of the "rank" method
-falls among entries of the score v that holds it, after a weight r of them in row order:
+Many entries are not sorted or copied: a few passes in blocks find the order statistics at which
+quantile bins are cut. A cut of the "rank" method may fall among entries of equal score v, after a
+weight r of them in row order:
 
 .. math:: \sum_{\text{below}} w s = \sum_{s < v} w s + r v .
 """
@@ -23,7 +23,7 @@ from skcalib._binning.tables import columns_table, flat_table, row_block
 from skcalib._scores.one_vs_rest import is_unit, is_whole
 from skcalib._scores.scores import Scores
 
-# Up to so many entries a copy is sorted: with it, some 25 MiB.
+# Up to this many entries are copied and sorted, in about 25 MiB.
 SORTED = 1 << 20
 
 
@@ -35,7 +35,7 @@ def pooled_table(
     *,
     threshold: float | None = None,
 ) -> BinTable:
-    """Table of one problem: all n K entries, each a hit where its column is the true class."""
+    """Table of all n K entries as one problem; an entry is a hit if its class is true."""
     if bins.method == "uniform":
         return columns_table(scores, code, w, bins, threshold=threshold).pooled()
     n, n_classes = scores.shape
@@ -49,7 +49,7 @@ def pooled_table(
     score = np.concatenate([row_block(scores, rows) for rows in row_blocks(n, n_classes)])
     hit = np.zeros((n, n_classes), dtype=bool)
     hit[np.arange(n), code] = True
-    # A broadcast 1 costs nothing; weights are written out only where there are some.
+    # A broadcast 1 needs no memory; other weights are repeated.
     weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.repeat(w, n_classes)
     return flat_table(score.ravel(), hit.ravel(), weight, bins, threshold=threshold)
 
@@ -93,7 +93,7 @@ class Entries:
         return is_whole(self.w[self._kept > 0])
 
     def _above(self, score: FloatArray, rows: slice) -> tuple[FloatArray, Float64Array | None]:
-        """Return the scores above the threshold, of as many a row as there are, and weights."""
+        """Return the scores above the threshold, flat, and their weights."""
         w = None if self._unit else np.repeat(self.w[rows], score.shape[1])
         score = score.ravel()
         if self.threshold is None:
@@ -102,13 +102,13 @@ class Entries:
         return score[kept], None if w is None else w[kept]
 
     def read(self, rows: slice) -> tuple[FloatArray, Float64Array | None]:
-        """Return the scores of a block and their weights, None where all are 1."""
+        """Return the scores of a block and their weights, None if all are 1."""
         return self._above(row_block(self.scores, rows), rows)
 
     def sums(self, edges: Float64Array, side: Side) -> Float64Array:
         """Return count, weight, score sum and hit sum ``(4, edges.size + 1)`` between edges.
 
-        An entry belongs to the bin that `numpy.searchsorted` finds on this side.
+        An entry's bin is ``numpy.searchsorted(edges, score, side)``.
         """
         cells = Cells(edges, side, self.scores.dtype)
 
@@ -132,36 +132,36 @@ class Entries:
         return total
 
     def first_ties(
-        self, score: Float64Array, own: NDArray[np.intp], reach: Float64Array
+        self, score: Float64Array, own: NDArray[np.intp], part: Float64Array
     ) -> Float64Array:
-        """Return number and hit sum ``(2, m)`` of the first entries, by row, of a score.
+        """Return number and hit sum ``(2, m)`` of the first of equal entries, in row order.
 
-        For each of the m, entries of ``score[own]`` are taken up to a weight of `reach`; one that
-        lies across it counts whole, and its hits in part.
+        For each of m cuts, these are the entries equal to ``score[own]`` up to a weight of `part`.
+        The entry at that weight counts as whole, and its hit in proportion.
         """
         n_classes = self.scores.shape[1]
 
         def find(rows: slice) -> list[Float64Array]:
             entries = row_block(self.scores, rows).ravel()
-            found = []
+            running = []
             for value in score:
                 row, column = np.divmod(np.flatnonzero(entries == value), n_classes)
                 w = self.w[rows][row]
                 each = np.stack([np.ones(row.size), w, w * (self.code[rows][row] == column)])
-                found.append(np.cumsum(each, axis=1))
-            return found
+                running.append(np.cumsum(each, axis=1))
+            return running
 
         first = np.zeros((2, own.size))
         seen = np.zeros((score.size, 3))
-        for found in map_blocks(find, self.blocks):
-            for u, running in enumerate(found):
+        for sums in map_blocks(find, self.blocks):
+            for u, running in enumerate(sums):
                 if not running.size:
                     continue
                 count, weight, hits = np.column_stack([seen[u], seen[u, :, None] + running])
-                further = (own == u) & (reach > weight[0])
-                place = np.searchsorted(weight[:-1], reach[further], side="left")
+                further = (own == u) & (part > weight[0])
+                place = np.searchsorted(weight[:-1], part[further], side="left")
                 first[0, further] = count[0] + place
-                first[1, further] = np.interp(reach[further], weight, hits)
+                first[1, further] = np.interp(part[further], weight, hits)
                 seen[u] = count[-1], weight[-1], hits[-1]
         return first
 
@@ -173,8 +173,8 @@ def _table(left: Float64Array, right: Float64Array, sums: Float64Array) -> BinTa
 
 def table_by_edges(entries: Entries, bins: Bins) -> BinTable:
     cuts = quantile_cuts(bins, entries.total_weight(), entries.is_whole(), entries.count())
-    found = values_at(entries.read, entries.blocks, entries.scores.dtype, cuts)
-    edges = quantile_edges(bins, found.below, found.above)
+    places = values_at(entries.read, entries.blocks, entries.scores.dtype, cuts)
+    edges = quantile_edges(bins, places.below, places.above)
     _, side = edge_sides(bins)
     return _table(np.append(0.0, edges), np.append(edges, 1.0), entries.sums(edges, side))
 
@@ -182,12 +182,12 @@ def table_by_edges(entries: Entries, bins: Bins) -> BinTable:
 def _table_by_rank(entries: Entries, bins: Bins) -> BinTable:
     number = np.arange(bins.n_bins + 1)
     cuts = rank_cuts(number, bins.n_bins, entries.total_weight(), entries.is_whole())
-    found = values_at(entries.read, entries.blocks, entries.scores.dtype, cuts)
-    score, own = np.unique(found.below[1:-1], return_inverse=True)
-    reach = (cuts - found.under)[1:-1]
+    places = values_at(entries.read, entries.blocks, entries.scores.dtype, cuts)
+    score, own = np.unique(places.below[1:-1], return_inverse=True)
+    part = (cuts - places.under)[1:-1]
     running = np.cumsum(entries.sums(score, "right"), axis=1)
-    count, hits = entries.first_ties(score, own, reach)
-    at_cuts = running[:, own] + np.stack([count, reach, reach * score[own], hits])
+    count, hits = entries.first_ties(score, own, part)
+    at_cuts = running[:, own] + np.stack([count, part, part * score[own], hits])
     sums = np.diff(np.column_stack([np.zeros(4), at_cuts, running[:, -1]]), axis=1)
     sums[1] = np.diff(cuts)
-    return _table(found.above[:-1], found.below[1:], sums)
+    return _table(places.above[:-1], places.below[1:], sums)

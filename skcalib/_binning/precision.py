@@ -1,21 +1,21 @@
-r"""The precision in which scores are written, and numbers rounded to it.
+r"""The precision of scores, and bin edges rounded to it.
 
-A score that stands for 3/10 is 0.3 rounded to p significant bits: 0.30000001 in float32,
-0.30004883 in float16. Compared with the float64 number 0.3 it lies above. So a number e that
-scores are compared with is rounded as they were, to :math:`\mathrm{R}_p(e)`.
+A score of 3/10 is 0.3 rounded to p significant bits: 0.30000001 in float32, 0.30004883 in float16.
+Both are above the float64 number 0.3. So an edge e is rounded like the scores, to
+:math:`\mathrm{R}_p(e)`, before they are compared.
 
-The p is read from the scores themselves, not from the type of the array: scores of float32 often
-arrive as float64 (from a list, a frame, or another library), scores of float16 are converted to
-float32 when they are checked, and NumPy has no bfloat16. What this may confuse:
+p is determined from the values of the scores, not from the type of the array: float32 scores often
+arrive as float64 (from a list, a frame or another library), float16 scores are converted to float32
+when they are checked, and NumPy has no bfloat16. This can be wrong in three cases:
 
-* float64 numbers that are all float32 numbers. By chance each of them is with probability
-  :math:`2^{-29}`. Numbers of few bits, such as 0.25, are, and are far from every
-  :math:`\mathrm{R}_{24}(k/B)` but their own: both readings give the same bin.
-* float32 numbers that are all float16 numbers. These can be exact counts: 819 votes of 1,024 are
-  taken for 4/5, which they miss by less than half a step of float16. float64 is never read so:
-  there the shares of votes in a forest are exact.
-* float32 numbers that are all bfloat16 numbers. The steps of bfloat16 below 1 are 1/256, those of
-  votes and of scores of 8 bits. So some number has to lie between the multiples of 1/256.
+* All float64 scores are also float32 numbers. The probability of this is :math:`2^{-29}` for each
+  score. Numbers with few bits, such as 0.25, are float32 numbers too, but they are far from all
+  :math:`\mathrm{R}_{24}(k/B)` except their own, so the bin is the same.
+* All float32 scores are also float16 numbers. They may be exact counts: 819 of 1,024 votes count as
+  4/5, from which they differ by less than half a step of float16. float64 scores never count as
+  float16, so shares of votes in a forest, which are float64, are exact.
+* All float32 scores are also bfloat16 numbers. The step of bfloat16 below 1 is 1/256, as for votes
+  or 8-bit scores. So scores count as bfloat16 only if one of them is not a multiple of 1/256.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from skcalib._arrays.types import Float64Array, FloatArray
 Side = Literal["left", "right"]
 
 FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = 53, 24, 11, 8
-# The edges of up to this number of bins are kept.
+# Edges of up to this many bins are cached.
 CACHED_EDGES = 1000
 
 
 def significant_bits(S: FloatArray) -> int:
-    """Return the significant bits in which scores ``(n,)`` or ``(n, K)`` are written."""
+    """Return the significant bits of scores ``(n,)`` or ``(n, K)``."""
     if S.dtype == np.float64:
         return FLOAT32 if _fits(S, FLOAT32) else FLOAT64
     if not _fits(S, FLOAT16):
@@ -48,18 +48,18 @@ def significant_bits(S: FloatArray) -> int:
 
 
 def bits_of_probabilities(P: FloatArray) -> int:
-    """Return the significant bits of ``P (n, K)``; one of two columns may be 1 less the other."""
+    """Return the significant bits of ``P (n, K)``; one of two columns may be 1 - the other."""
     if P.shape[1] > 2:
         return significant_bits(P)
     return min(significant_bits(P[:, 0]), significant_bits(P[:, 1]))
 
 
 def _fits(S: FloatArray, bits: int) -> bool:
-    """Whether numbers have no more than `bits` significant bits: those that are left over are 0."""
+    """Whether numbers have at most `bits` significant bits."""
     double = S.dtype == np.float64
     unsigned = np.uint64 if double else np.uint32
     left_over = (1 << ((FLOAT64 if double else FLOAT32) - bits)) - 1
-    # The first few mostly say enough, in a tenth of the time of a call of NumPy's.
+    # The first few numbers mostly suffice, in a tenth of the time of one call of NumPy.
     few = S[:4] if S.ndim == 1 else S[:1, :4].ravel()
     if any(number & left_over for number in few.view(unsigned).tolist()):
         return False
@@ -95,22 +95,22 @@ def rounded(x: Float64Array, bits: int) -> Float64Array:
 def as_written(
     ways: Float64Array, rest: Float64Array, bits: int, complements: bool, closed: Side
 ) -> Float64Array:
-    """Return edges as scores with `bits` significant bits write them, in float64.
+    """Return edges rounded to `bits` significant bits, in float64.
 
-    A score may be computed in several ways, which differ in the last bits: 3/10, or 3 times 1/10,
-    or 1 less 7/10. An edge is the outermost, on its closed side, of the numbers that stand for
-    it, so that all of them fall in the bin that it closes.
+    A score may be computed in ways that differ in the last bits: 3/10, 3 * (1/10) or 1 - 7/10. The
+    edge is the outermost of these numbers on the closed side of the bin, so that all of them belong
+    to the bin that it closes.
 
     Parameters
     ----------
     ways : ndarray of shape (m, ...)
         Edges in [0, 1], computed in m ways.
     rest : ndarray of shape (m, ...)
-        1 less each edge, computed in the same ways.
+        1 - edge, computed in the same ways.
     bits : int
         Significant bits of the scores.
     complements : bool
-        Whether a score may be 1 less another, as in two columns.
+        Whether scores may have been computed as 1 - p, as in two columns.
     closed : {"left", "right"}
         The side on which bins are closed.
     """
@@ -129,7 +129,7 @@ def even_edges(
     closed: Side,
 ) -> Float64Array:
     """Return edge number `j` of even bins on [0, 1], rounded to `bits` significant bits."""
-    # Bins as narrow as the steps of the scores have no edges of their own among them.
+    # Bins narrower than the steps of the scores would get equal edges.
     bits = bits if np.max(n_bins) <= 1 << (bits - 1) else FLOAT64
     both = [np.stack([i / n_bins, np.minimum(i * (1.0 / n_bins), 1.0)]) for i in (j, n_bins - j)]
     return as_written(both[0], both[1], bits, complements, closed)
@@ -143,9 +143,9 @@ def _few_edges(n_bins: int, bits: int, complements: bool, closed: Side) -> Float
 
 
 def all_even_edges(n_bins: int, bits: int, complements: bool, closed: Side) -> Float64Array:
-    """Return the edges of even bins ``(n_bins + 1,)`` as scores write them, to read only.
+    """Return the edges of even bins ``(n_bins + 1,)``, rounded like the scores; read-only.
 
-    To compute a few takes longer than to bin some thousand scores: they are kept.
+    They are cached, because computing a few takes longer than binning some thousand scores.
     """
     if n_bins <= CACHED_EDGES:
         return _few_edges(n_bins, bits, complements, closed)

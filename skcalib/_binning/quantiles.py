@@ -1,4 +1,4 @@
-"""Quantile bins: where they begin, their edges, and their tables."""
+"""Quantile bins: their cuts, edges and tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def quantile_table(
 
 
 def _value_at(problem: SortedProblem, cumulative: Float64Array) -> Callable[..., Float64Array]:
-    """Score of the row that holds a position of the cumulative weight."""
+    """Return a function from a position of the cumulative weight to the score there."""
     last = problem.values.size - 1
 
     def value(position: Float64Array, side: Side = "right") -> Float64Array:
@@ -37,7 +37,7 @@ def _value_at(problem: SortedProblem, cumulative: Float64Array) -> Callable[...,
 
 
 def _times(number: NDArray[np.intp], total: float) -> NDArray[Any]:
-    """Multiply numbers of bins by a whole total; products that leave 64 bits are Python's."""
+    """Multiply bin numbers by a whole total; use Python integers if products exceed 64 bits."""
     if total < 2.0**31 or total * (number.max(initial=0) + 1.0) < 2.0**62:
         return number * int(total)
     return number.astype(object) * int(total)
@@ -46,10 +46,10 @@ def _times(number: NDArray[np.intp], total: float) -> NDArray[Any]:
 def opening_positions(
     total: float, n_bins: int, whole: bool, *, down: bool = False
 ) -> Float64Array:
-    """Cumulative weight at which each quantile bin opens; a number of rows if `whole`."""
+    """Cumulative weight at which each quantile bin starts; a number of rows if `whole`."""
     if not whole:
         return np.linspace(0.0, total, n_bins, endpoint=False)
-    # In whole numbers: a product of floats may lie just below r N / B where that is a row.
+    # Integers, because a product of floats may be just below r N / B when that is a whole number.
     product = _times(np.arange(n_bins), total)
     row = product // n_bins
     rest = product - row * n_bins
@@ -59,12 +59,12 @@ def opening_positions(
 
 
 def quantile_cuts(bins: Bins, total: float, whole: bool, n_rows: int) -> Float64Array:
-    """Cumulative weight of a problem of `n_rows` rows at which a quantile bin gives way.
+    """Cumulative weights at which a problem of `n_rows` rows is cut into quantile bins.
 
-    With N the number of rows (the sum of weights), "edges" opens bin r at the score of row
+    With N the number of rows (the sum of weights), "edges" starts bin r at the score of row
     ``round(r N / B)``, halves to even; "floor" rounds down; "split" cuts the sorted scores into
-    ``min(B, N)`` parts as `numpy.array_split` does and puts an edge half-way between neighbours.
-    Rounding is to whole rows, so it applies where the weights are whole numbers.
+    ``min(B, N)`` parts like `numpy.array_split` and puts edges half-way between neighbours.
+    Cuts are rounded to whole rows only if the weights are whole numbers.
     """
     if bins.method != "split":
         return opening_positions(total, bins.n_bins, whole, down=bins.method == "floor")[1:]
@@ -84,10 +84,10 @@ def quantile_edges(bins: Bins, below: Float64Array, above: Float64Array) -> Floa
 
 
 def edge_sides(bins: Bins) -> tuple[Side, Side]:
-    """Return on which side to search scores for an edge, and edges for a score.
+    """Return the `numpy.searchsorted` side for edges in scores, and for scores in edges.
 
-    "split" edges lie between scores and belong to the lower bin; the others are scores that open
-    their bin.
+    A "split" edge lies between scores and belongs to the lower bin; other edges are scores, the
+    first ones of their bins.
     """
     return ("right", "left") if bins.method == "split" else ("left", "right")
 
@@ -130,9 +130,9 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
 def rank_cuts(
     j: NDArray[np.intp], n_bins: int | NDArray[np.intp], total: float, whole: bool
 ) -> Float64Array:
-    """Cumulative weight at which bin `j` of the "rank" method begins.
+    """Cumulative weight at which bin `j` of the "rank" method starts.
 
-    Whole weights are cut between copies: rank i goes to bin floor(B i / N).
+    Rank i belongs to bin floor(B i / N); whole weights are cut between copies of a row.
     """
     if whole:
         return np.asarray(-(-_times(j, total) // n_bins), dtype=np.float64)
@@ -145,9 +145,9 @@ def rank_table(
     w: Float64Array | None,
     bins: Bins,
 ) -> BinTable:
-    """Bin ``floor(B i / N)`` for rank i of a stable sort; a row of weight w spans w ranks.
+    """Table with bin ``floor(B i / N)`` for rank i of a stable sort; weight w is w ranks.
 
-    `hit` may be a share of hits.
+    `hit` may be a fraction.
     """
     n_bins = bins.n_bins
     weights = np.ones(score.size) if w is None else w

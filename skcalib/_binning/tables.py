@@ -32,7 +32,7 @@ def flat_table(
     n_groups: int = 1,
     threshold: float | None = None,
 ) -> BinTable:
-    """Table of ``n_groups`` problems whose rows lie in one column; `group` says whose each is."""
+    """Table of ``n_groups`` problems in one column; `group` gives the problem of each row."""
     if threshold is not None:
         kept = exceeds(score, threshold)
         score, hit, w = score[kept], hit[kept], w[kept]
@@ -93,10 +93,10 @@ def columns_table(
     first: int = 0,
     confidence: bool = True,
 ) -> BinTable:
-    """Table of the K one-vs-rest problems, or of those from class `first` on.
+    """Table of the one-vs-rest problems, from class `first` on.
 
-    Without `confidence`, scores in uniform bins are not summed, which takes a third of the time;
-    the sum of a first bin is then NaN.
+    Without `confidence`, scores are not summed for the first of the uniform bins, whose sum is then
+    NaN; this takes a third of the time.
     """
     if bins.method == "uniform":
         return _columns_uniform(scores, code, w, bins, threshold, first, confidence)
@@ -113,7 +113,7 @@ def columns_table(
     return _stack(list(map_sorted(by_edges, scores, code, w, first)))
 
 
-# Entries above the first bin that are summed at a time: memory stays bounded where all are.
+# Entries above the first bin that are binned at a time, which bounds the memory.
 GATHERED = 1 << 20
 
 
@@ -130,14 +130,14 @@ def _columns_uniform(
     m = n_classes - first
     bits = bits_of_scores(scores) if bins.bits is None else bins.bits
     bins = replace(bins, bits=bits, complements=n_classes == 2)
-    # Entries at or below the cut are dropped (threshold) or belong to the first bin. In the type
-    # of the scores a cut may round up, so it is taken a step lower and the few left are sifted.
+    # Entries up to the cut are dropped (threshold) or belong to the first bin. A cut may round up
+    # in the type of the scores, so it is lowered by one step, and `sift` drops the few extra ones.
     exact = bins.compared_edges(bits)[1] if threshold is None else np.float64(threshold)
     cut = np.nextafter(scores.dtype.type(exact), scores.dtype.type(-1))
     unit = is_unit(w)
 
     def find(rows: slice) -> tuple[Float64Array | None, NDArray[np.intp], FloatArray]:
-        """Sum the columns, and find entries above the cut: places in the array, and values."""
+        """Return column sums, and flat places and values of the entries above the cut."""
         block = row_block(scores, rows)
         total = None
         if threshold is None and confidence:
@@ -176,14 +176,14 @@ def _columns_uniform(
 
 
 def bits_of_scores(scores: Scores) -> int:
-    """Return the significant bits of the probabilities, which logits are made to in their type."""
+    """Return the significant bits of the probabilities; for logits, those of their type."""
     if scores.kind == "proba":
         return bits_of_probabilities(scores.array)
     return FLOAT64 if scores.dtype == np.float64 else FLOAT32
 
 
 def _sum(tables: list[BinTable]) -> BinTable:
-    """Add tables of the same edges."""
+    """Add tables with the same edges."""
     return BinTable(
         tables[0].left,
         tables[0].right,
@@ -195,9 +195,9 @@ def _sum(tables: list[BinTable]) -> BinTable:
 
 
 def row_block(scores: Scores, rows: slice) -> FloatArray:
-    """Return a block of probabilities, to read only, in the type of the scores.
+    """Return a read-only block of probabilities in the type of the scores.
 
-    The numbers of `Scores.proba_columns`, so that an entry next to an edge falls in one bin.
+    The numbers are those of `Scores.proba_columns`, so both ways put an entry into the same bin.
     """
     if scores.kind == "proba":
         return scores.array[rows]
@@ -222,8 +222,8 @@ def _fill_first_bin(
         (table.hit_sum, positive),
     ):
         part[:, 0] = total - part[:, 1:].sum(axis=1)
-    # What is left of a subtraction is exact only where most of the column is left; at most 2B
-    # columns can hold more than n/2 entries above the cut, and those are summed afresh.
+    # The subtraction is accurate only if the first bin has most of a column's entries. At most 2B
+    # columns can have more than n/2 entries above the cut; their first bins are summed directly.
     for j in np.flatnonzero(2 * table.count[:, 0] < n):
         column = scores.proba_columns(slice(j + first, j + first + 1))[0]
         low = bins.uniform_index(column) == 0
