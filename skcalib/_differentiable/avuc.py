@@ -1,22 +1,21 @@
-r"""Accuracy versus uncertainty: whether a model is certain where it is right.
+r"""Accuracy versus uncertainty (AvUC): whether a model is certain if and only if it is right.
 
 With confidence c, entropy h in nats, weights normalised to :math:`\sum_i w_i = 1`, and rows
-sorted by accurate or inaccurate (A, I) and by certain or uncertain (C, U),
+divided into accurate or inaccurate (A, I) and certain or uncertain (C, U) ones,
 
 .. math:: \mathrm{AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big)
                         = -\log \frac{n_{AC} + n_{IU}}{n_{AC} + n_{AU} + n_{IC} + n_{IU}} .
 
-Hard form, certain where :math:`h < \kappa`: each row adds :math:`w` times c (accurate) or
-1 - c (inaccurate), times :math:`1 - \tanh h` (certain) or :math:`\tanh h` (uncertain), to its one
-sum. Soft form, with :math:`h^* = h / \log K` and
+In the hard form, a row is certain if :math:`h < \kappa`. It adds w times c (accurate) or 1 - c
+(inaccurate), times :math:`1 - \tanh h` (certain) or :math:`\tanh h` (uncertain), to its sum. In the
+soft form, with :math:`h^* = h / \log K` and
 :math:`t = \mathrm{logistic}\big(\frac{1}{T} \log \frac{h^* (1 - \kappa)}{(1 - h^*) \kappa}\big)`:
 each row adds :math:`w\, t \tanh h` to the uncertain and :math:`w (1 - t)(1 - \tanh h)` to the
 certain sum of its accuracy.
 
-The logarithm is clipped where every logarithm of the package is, so that no batch, however wrong
-and certain, costs more than 27.6. Values are written in the operations of the array API alone;
-gradients for NumPy stand beside them. Conditions are written so that NaN takes the branch that
-computes with it: an entropy of NaN gives a loss of NaN.
+The logarithm is clipped like all logarithms of the package, so the loss is at most 27.6. Values use
+only operations of the array API; gradients are for NumPy. Conditions are written so that an entropy
+of NaN gives a loss of NaN.
 
 References
 ----------
@@ -38,7 +37,7 @@ from numpy.typing import NDArray
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.softmax import LOG_PROBA_MIN
 
-# The normalised entropy stays this far from 0 and 1, where the soft threshold has its poles.
+# Smallest distance of the normalised entropy from 0 and 1, which are poles of the soft threshold.
 ENTROPY_MARGIN = 1e-12
 
 
@@ -123,7 +122,7 @@ def soft_avuc(
     w : array of shape (n,)
         Weights, not all 0, in the precision of the sums.
     n_classes : int
-        K; the entropy is divided by log K before it meets the threshold.
+        K; the entropy is divided by log K before it is compared with the threshold.
     kappa : float
         In (0, 1): the normalised entropy that is half uncertain.
     temperature : float
@@ -184,14 +183,14 @@ def _soft_uncertainty(h: Any, kappa: float, temperature: float, xp: Any) -> Any:
 
 
 def _close(good: Any, bad: Any, xp: Any) -> Any:
-    """Minus the log of good / (good + bad), clipped; nothing good is as bad as can be."""
+    """Minus the log of good / (good + bad), clipped; its largest value if good is 0."""
     least = math.exp(LOG_PROBA_MIN)
     nothing = good <= least * (good + bad)
     return xp.where(nothing, -LOG_PROBA_MIN, xp.log1p(bad / xp.where(nothing, 1.0, good)))
 
 
 def _slopes_of_close(good: float, bad: float) -> tuple[float, float]:
-    """Return the derivatives of the closing logarithm in the good and in the bad sum."""
+    """Return the derivatives of the final logarithm in the good and in the bad sum."""
     if not good > math.exp(LOG_PROBA_MIN) * (good + bad):
         return 0.0, 0.0
     return -bad / (good * (good + bad)), 1.0 / (good + bad)

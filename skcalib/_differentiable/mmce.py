@@ -1,12 +1,12 @@
-r"""The maximum mean calibration error, a kernel norm of the residual.
+r"""The maximum mean calibration error (MMCE), a kernel norm of the residuals.
 
 With weights normalised to :math:`\sum_i w_i = 1`,
 
 .. math:: \mathrm{MMCE}^2 = \sum_{ij} w_i w_j (t_i - s_i)(t_j - s_j)\, e^{-|s_i - s_j| / \lambda} .
 
-Scores lie in [0, 1], so that :math:`e^{\pm s / \lambda}` cannot overflow: once sorted, the
-kernel splits into a product on either side of each row and the double sum into cumulative
-ones. Equal scores are summed as a group, on which the kernel is 1 and has no slope.
+Scores are in [0, 1], so :math:`e^{\pm s / \lambda}` cannot overflow. For sorted scores, the kernel is
+a product :math:`e^{-s_i / \lambda} e^{s_j / \lambda}` for :math:`s_j < s_i`, and the double sum becomes
+cumulative sums. Equal scores are summed as a group, for which the kernel is 1 and its slope 0.
 
 References
 ----------
@@ -51,7 +51,7 @@ def kernel_mean_error(score: Any, hit: Any, w: Any, *, xp: Any = np) -> Any:
     below = xp.exp(-s / WIDTH) * _before(a * xp.exp(s / WIDTH), first, xp)
     tied = _before(a, last, xp) - _before(a, first, xp)
     square = xp.sum(a * (2.0 * below + tied))
-    zero = square <= 0.0  # false of NaN, which goes through the root
+    zero = square <= 0.0  # False for NaN, which passes through the root
     return xp.where(zero, 0.0, xp.sqrt(xp.where(zero, 1.0, square)))
 
 
@@ -79,6 +79,6 @@ def kernel_mean_gradient(
 
 def _before(values: Any, position: Any, xp: Any) -> Any:
     """Sum of the values that precede each position."""
-    # NumPy 1.26 has `cumsum` alone, tensor libraries too.
+    # `cumsum`, because NumPy 1.26 and tensor libraries lack `cumulative_sum`.
     total = xp.cumsum(values, 0)
     return xp.where(position > 0, total[xp.where(position > 0, position - 1, 0)], 0.0)

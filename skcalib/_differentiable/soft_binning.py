@@ -1,6 +1,6 @@
 r"""The soft-binned calibration error: one formula for metric, loss and temperature.
 
-A score s belongs to every one of B bins, most to those whose centre is near. With
+A score s belongs to all B bins, with larger memberships for nearer centres. With
 :math:`\xi_b = (b - 1/2) / B` and weights normalised to :math:`\sum_i w_i = 1`,
 
 .. math:: u_{ib} = \mathrm{softmax}_b\big(-(s_i - \xi_b)^2 / T\big), \qquad
@@ -11,12 +11,11 @@ A score s belongs to every one of B bins, most to those whose centre is near. Wi
 .. math:: \mathrm{bin} = \Big(\sum_b S_b |\mathrm{acc}_b - \mathrm{conf}_b|^q\Big)^{1/q}, \qquad
           \mathrm{label} = \Big(\sum_{ib} w_i u_{ib} |\mathrm{acc}_b - s_i|^q\Big)^{1/q}.
 
-The class-wise error is the mean over classes of the q-th powers, below one root.
+The class-wise error is the q-th root of the mean over classes of the q-th powers.
 
-The value is written in the operations of the array API alone, so that a tensor library
-differentiates it; the gradient for NumPy stands beside it. Conditions are written so that NaN
-takes the branch that computes with it: a score of NaN gives an error of NaN. As T tends to 0 the
-bins become even ones with sharp edges.
+The value uses only operations of the array API, so that tensor libraries can differentiate it; the
+gradient is for NumPy. Conditions are written so that a score of NaN gives an error of NaN. As T
+tends to 0, the bins become even bins with sharp edges.
 
 References
 ----------
@@ -110,7 +109,7 @@ def classwise_soft_binned_error(
     norm: MeanNorm = "l2",
     xp: Any = np,
 ) -> Any:
-    """Soft-binned calibration error of each class against the rest, closed over the classes.
+    """Soft-binned calibration error of each class against the rest, averaged over classes.
 
     Parameters
     ----------
@@ -135,8 +134,8 @@ def classwise_soft_binned_error(
 
         total = sum(map_blocks(power_of_block, blocks, at_a_time=1))
     else:
-        # What the gradient of a block of classes needs is computed again when it is taken:
-        # memberships of all classes at once would be K B numbers for each row.
+        # Checkpoints recompute memberships for the gradient, block by block: memberships of all
+        # classes would be K B numbers for each row.
         from torch.utils.checkpoint import checkpoint
 
         power = partial(
@@ -302,21 +301,21 @@ def _weighted_sum(weight: Any, U: Any, xp: Any) -> Any:
     """Sum ``weight (..., n)`` times ``U (..., n, B)`` over the rows, ``(..., B)``."""
     if xp is np:
         return (weight[..., None, :] @ U)[..., 0, :]
-    # Tensor libraries take products of matrices in half precision under autocast, and with ten
-    # bits where TF32 is allowed; sums they do not.
+    # Tensor libraries compute matrix products, but not sums, in half precision under autocast and in
+    # TF32 where that is allowed.
     return xp.sum(weight[..., None] * U, axis=-2)
 
 
 def _row_blocks(score: Any, n_bins: int) -> Iterator[slice]:
-    """Blocks of rows, so that memberships of all problems in all bins stay in the cache."""
+    """Blocks of rows whose memberships in all bins, of all problems, fit into the cache."""
     n_problems = score.shape[0] if score.ndim == 2 else 1
     return row_blocks(score.shape[-1], n_problems * n_bins)
 
 
 def _divisor(mass: Any, xp: Any) -> Any:
-    """Return the mass of each bin, with 1 in place of nothing.
+    """Return the mass of each bin, or 1 for empty bins.
 
-    A mass so small that its reciprocal overflows adds nothing to the error and counts as none.
+    A bin counts as empty if the reciprocal of its mass overflows; it adds nothing to the error.
     """
     return xp.where(mass <= float(xp.finfo(mass.dtype).smallest_normal), 1.0, mass)
 

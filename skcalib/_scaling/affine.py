@@ -44,46 +44,45 @@ def fit_affine(
         Whether W is a full matrix, else diagonal.
     penalty : Penalty
     about_temperature : bool
-        Whether the penalty holds for W T about the identity, T the temperature that is best by
-        NLL, instead of for W itself.
+        Whether the penalty is on W T - I, with T the temperature of the least NLL, instead of on W.
     tol : float
-        Largest absolute entry of the gradient, for logits as given, at which the fit ends.
+        The fit ends when no entry of the gradient exceeds this, for unscaled logits.
     max_iter : int
-        Largest number of steps: quasi-Newton ones, and Newton ones where these are slow.
+        Largest number of quasi-Newton and Newton steps.
     verbose : int
         Whether each step prints a line.
     """
-    found = find_temperature(scores, code, w)
-    said = ""  # one warning, however much there is to say
+    temperature = find_temperature(scores, code, w)
+    message = ""  # one warning for all problems
     if about_temperature:
-        scale = found.value
+        scale = temperature.value
         penalty = Penalty(
             scale * scale * penalty.diagonal,
             scale * scale * penalty.off_diagonal,
             penalty.intercept,
         )
-        if found.bound:
-            said = _AT_BOUND[found.bound] + " "
+        if temperature.bound:
+            message = _AT_BOUND[temperature.bound] + " "
     else:
-        scale = found.mean_gap if found.bound else found.value
+        scale = temperature.mean_gap if temperature.bound else temperature.value
     pattern: Pattern = Full() if full else Diagonal()
     nll = AffineNLL(scores, code, w, pattern)
     problem = PenalisedNLL(nll, penalty, scale)
     with one_blas_thread() if nll.threaded else nullcontext(), quiet_overflow():
         theta, n_iter, converged = minimise(problem, tol, max_iter, verbose)
     if not any(penalty) and nll.separates(theta):
-        said += (
+        message += (
             "The logits separate the classes without error, so that no finite optimum of "
             "softmax(W z + b) exists: pass penalty='structured', or fit on more held-out rows."
         )
     elif not converged:
-        said += (
+        message += (
             f"The fit of softmax(W z + b) did not converge in {n_iter} of at most {max_iter} "
             "iterations: raise max_iter, or pass penalty='structured'."
         )
-    if said:
-        warnings.warn(said.rstrip(), ConvergenceWarning, stacklevel=2)
-    # What no row can tell: b sums to 0, and the columns of a full W to those of the identity.
+    if message:
+        warnings.warn(message.rstrip(), ConvergenceWarning, stacklevel=2)
+    # Remove the shift that softmax ignores: centre b, and the columns of a full W (to a sum of 1).
     problem.project(theta)
     theta[:-1][problem.loose[:-1]] += 1.0 / scores.shape[1]
     return AffineFit(theta[:-1].T.copy() if full else theta[0], theta[-1], n_iter)

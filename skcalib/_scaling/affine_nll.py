@@ -1,11 +1,11 @@
-r"""The NLL of softmax(W z + b) for a pattern of W, summed over row blocks.
+r"""The NLL of softmax(W z + b) for a diagonal or full W, summed over row blocks.
 
-With weights normalised to :math:`\sum_i w_i = 1`, of
+With weights normalised to :math:`\sum_i w_i = 1`, this file computes
 
 .. math:: \mathrm{NLL}(W, b) = -\sum_i w_i \log \mathrm{softmax}(W z_i + b)_{y_i}
 
-the value, the gradient, products with the Hessian, and what approximates the Hessian. Nothing of
-the size of the scores is ever made.
+its gradient, products with its Hessian, and approximations of the Hessian. Larger problems are read
+in blocks, without an array of the size of the scores.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from skcalib._scaling.scale_losses import CACHED_ENTRIES, weighted_columns, weig
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import exponentiate
 
-# Of float64, or of float32 where that is enough: parameters decide what they are computed in.
+# float64 or float32: computations use the type of the parameters.
 Array = NDArray[Any]
 T = TypeVar("T")
-# Rows of an array of the parameters' shape, and what to add to them.
+# Rows of an array with the shape of the parameters, and what to add to them.
 Pieces = Iterable[tuple[slice, Array]]
 
-# Where pairs of classes are counted, a row brings those that hold over this share of its doubt
-# 1 - max q: thirty-three and the largest at most.
+# In the pairwise approximation, a row contributes only classes with a probability above this share
+# of 1 - max q (at most 34 classes).
 SHARE_OF_DOUBT = 0.03
-# Matrix products want taller blocks than row sums do, and threads that meet at every call too.
+# Matrix products need taller blocks than row sums, and so do threads that make many short calls.
 TALL_BLOCK_BYTES = 4 * ROW_BLOCK_BYTES
 
 
@@ -45,10 +45,10 @@ def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
 
 
 def hessian_of_pairs(Z: Array, Q: Array, share: Array) -> tuple[Array, coo_array]:
-    """Return nearly the Hessian of a diagonal W, for many classes: what to add and to take off.
+    """Approximate the Hessian of a diagonal W for many classes, as a difference of two parts.
 
-    That is ``(K, 2, 2)`` within each class, and ``(2 K, 2 K)`` of the pairs of classes that
-    count in a row. The difference has no negative curvature.
+    The first part, ``(K, 2, 2)``, is within classes; the second, sparse ``(2 K, 2 K)``, is over
+    pairs of likely classes of each row. The difference is positive semi-definite.
     """
     n_classes = Z.shape[1]
     doubt = np.maximum(1.0 - row_max(Q), 1e-12)
@@ -61,7 +61,7 @@ def hessian_of_pairs(Z: Array, Q: Array, share: Array) -> tuple[Array, coo_array
 
 
 def _second_moments(Z: Array, V: Array, share: Array) -> Array:
-    """Return ``sum share V (z, 1)(z, 1)'`` of each class, ``(K, 2, 2)``; spoils `V`."""
+    """Return ``sum share V (z, 1)(z, 1)'`` of each class, ``(K, 2, 2)``; overwrites `V`."""
     out = np.empty((Z.shape[1], 2, 2))
     out[:, 1, 1] = weighted_columns(share, V)
     V *= Z
@@ -72,7 +72,7 @@ def _second_moments(Z: Array, V: Array, share: Array) -> Array:
 
 
 def quiet_overflow() -> np.errstate:
-    """Keep NumPy from warning of overflow: who gets inf or NaN takes it for no progress."""
+    """Silence overflow warnings; callers treat an inf or NaN objective as a rejected step."""
     return np.errstate(over="ignore", invalid="ignore")
 
 
@@ -83,26 +83,26 @@ def _add(out: Array, pieces: Pieces) -> None:
 
 
 class Pattern(Protocol):
-    """Where W may differ from 0. Parameters `theta` are W in rows, and b in the last row."""
+    """Which entries of W are free. `theta` contains W in its first rows and b in the last row."""
 
-    # Up to this many classes blocks go to threads; else they come one after the other, and the
-    # products of each use threads.
+    # Up to this many classes, blocks are computed in threads; with more, blocks are computed one by
+    # one and their matrix products use BLAS threads.
     most_threaded: float
 
     def identity(self, n_classes: int) -> Array:
         """Return the parameters of W = I, b = 0."""
 
     def gain(self, theta: Array) -> float:
-        """Return how many times farther from 0 than any of z an entry of ``W z`` may be."""
+        """Return the infinity norm of W: max |W z| <= gain * max |z|."""
 
     def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``Z W' + b``, ``(n, K)``."""
 
     def adjoint(self, Z: Array, R: Array, v: Array) -> Pieces:
-        """Return the sum over rows of ``v R`` times the derivative of `apply`; may spoil `R`."""
+        """Return the sum over rows of ``v R`` times `apply`'s derivative; may overwrite `R`."""
 
     def add_hessian(self, H: Array, Z: Array, Q: Array, share: Array) -> None:
-        """Add the Hessian of the NLL of these rows to `H`, ``(p, p)`` with p = theta.size."""
+        """Add these rows' Hessian of the NLL to `H`, ``(p, p)`` with p = theta.size."""
 
 
 class Diagonal:
@@ -125,7 +125,7 @@ class Diagonal:
         return L
 
     def adjoint(self, Z: Array, R: Array, v: Array) -> Pieces:
-        """Return the sums over rows of ``v R Z`` and of ``v R``; spoils `R`."""
+        """Return the sums over rows of ``v R Z`` and of ``v R``; overwrites `R`."""
         intercept = weighted_columns(v, R)
         R *= Z
         return [(slice(0, 1), weighted_columns(v, R)), (slice(1, 2), intercept)]
@@ -141,9 +141,9 @@ class Diagonal:
 
 
 class Full:
-    """W of K x K; ``theta (K + 1, K)`` holds W transposed and b, so logits are ``Z theta``."""
+    """Full W; ``theta (K + 1, K)`` is W transposed, then b, so that logits are ``(Z, 1) theta``."""
 
-    # What blocks bring to the gradient is then no larger than they are.
+    # Up to here, the gradient that each block returns is not larger than the block.
     most_threaded: float = 400
 
     def identity(self, n_classes: int) -> Array:
@@ -158,12 +158,12 @@ class Full:
     def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``Z W' + b``, ``(n, K)``."""
         by_columns = Z.strides[0] < Z.strides[1]
-        L = (theta[:-1].T @ Z.T).T if by_columns else Z @ theta[:-1]  # in the order of Z
+        L = (theta[:-1].T @ Z.T).T if by_columns else Z @ theta[:-1]  # in the memory order of Z
         L += theta[-1]
         return L
 
     def adjoint(self, Z: Array, R: Array, v: Array) -> Pieces:
-        """Yield blocks of ``Z' v R``, and the sum over rows of ``v R``; spoils `R`."""
+        """Yield blocks of ``Z' v R``, and the sum over rows of ``v R``; overwrites `R`."""
         R *= v[:, None]
         for rows in row_blocks(Z.shape[1], Z.shape[1], TALL_BLOCK_BYTES):
             yield rows, Z.T[rows] @ R
@@ -202,29 +202,29 @@ class AffineNLL:
         self._cached = scores.logits(slice(None)) if scores.array.size <= CACHED_ENTRIES else None
 
     def _block(self, rows: slice, theta: Array) -> tuple[Array, Array]:
-        """Return logits of a block, to read only, and shares, of the type of `theta`."""
+        """Return read-only logits and the shares of a block, in the type of `theta`."""
         Z = self.scores.logits(rows) if self._cached is None else self._cached[rows]
         return Z.astype(theta.dtype, copy=False), self.share[rows].astype(theta.dtype, copy=False)
 
     def map_blocks(self, function: Callable[[slice, Array, Array], T], theta: Array) -> Iterator[T]:
-        """Yield ``function(rows, logits, share)`` of tall blocks, in order.
+        """Yield ``function(rows, logits, share)`` for tall blocks, in order.
 
-        Logits and shares are of the type of `theta`.
+        Logits and shares have the type of `theta`.
         """
         blocks = row_blocks(*self.scores.shape, TALL_BLOCK_BYTES)
 
         def of_rows(rows: slice) -> T:
-            with quiet_overflow():  # the caller's holds in its own thread only
+            with quiet_overflow():  # errstate is set per thread
                 return function(rows, *self._block(rows, theta))
 
         return map_blocks(of_rows, blocks, 1) if self.threaded else map(of_rows, blocks)
 
     def _pieces(self, pieces: Pieces) -> Pieces:
-        """Return pieces that the thread of a block has to make; else they are made one by one."""
+        """Compute the pieces now, in a block's own thread; without threads, leave them lazy."""
         return list(pieces) if self.threaded else pieces
 
     def max_abs_logit(self, theta: Array) -> float:
-        """Return what no entry of ``W z + b`` exceeds in absolute value; it may be inf."""
+        """Return an upper bound on the absolute entries of ``W z + b``; it may be inf."""
         return self.pattern.gain(theta) * self.scores.reach + float(np.abs(theta[-1]).max())
 
     def predict(self, Z: Array, theta: Array) -> Array:
@@ -235,7 +235,7 @@ class AffineNLL:
         return Q
 
     def hessian(self, theta: Array, every: int = 1) -> Array:
-        """Return the Hessian at `theta`, ``(p, p)`` with p = theta.size, of one row in `every`."""
+        """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`."""
         H = np.zeros((theta.size, theta.size))
         for rows in row_blocks(*self.scores.shape, TALL_BLOCK_BYTES):
             Z, share = self._block(slice(rows.start, rows.stop, every), theta)
@@ -243,7 +243,7 @@ class AffineNLL:
         return H
 
     def hessian_of_pairs(self, theta: Array) -> Array:
-        """Return nearly the Hessian at `theta` of a diagonal W, for many classes."""
+        """Return the pairwise approximation of a diagonal W's Hessian at `theta`."""
 
         def of_rows(_rows: slice, Z: Array, share: Array) -> tuple[Array, coo_array]:
             return hessian_of_pairs(Z, self.predict(Z, theta), share)
@@ -259,9 +259,9 @@ class AffineNLL:
         return H
 
     def factors(self, theta: Array) -> tuple[Array, Array]:
-        """Return what the Hessian of a full W is like: of the features, and within each class.
+        """Return two factors of an approximate Hessian of a full W.
 
-        The former is ``(K + 1, K + 1)``, the latter what `hessian_by_class` returns.
+        The first is over features, ``(K + 1, K + 1)``; the second is `hessian_by_class`.
         """
         n_classes = theta.shape[1]
 
@@ -280,7 +280,7 @@ class AffineNLL:
         return features, within
 
     def hessian_by_class(self, theta: Array) -> Array:
-        """Return the Hessian at `theta` within each class, in W_kk and b_k: ``(K, 2, 2)``."""
+        """Return the blocks of the Hessian at `theta` in W_kk and b_k, ``(K, 2, 2)``."""
 
         def of_rows(_rows: slice, Z: Array, share: Array) -> Array:
             return hessian_by_class(Z, self.predict(Z, theta), share)
@@ -310,7 +310,7 @@ class AffineNLL:
         return value, gradient
 
     def separates(self, theta: Array) -> bool:
-        """Whether every row has its true class on top: a larger theta is then always better."""
+        """Whether the true class of each row has the largest logit; scaling up theta then helps."""
 
         def of_rows(rows: slice, Z: Array, _share: Array) -> bool:
             L, true = self.pattern.apply(Z, theta), self.code[rows, None]
@@ -321,7 +321,7 @@ class AffineNLL:
         return all(self.map_blocks(of_rows, theta))
 
     def hessian_at(self, theta: Array) -> Callable[[Array], Array]:
-        """Return what multiplies an array of the shape of `theta` by the Hessian there."""
+        """Return the Hessian at `theta`, as a product with arrays of the shape of `theta`."""
         exponentials: dict[int, tuple[Array, Array]] = {}
         largest = self.max_abs_logit(theta)
 

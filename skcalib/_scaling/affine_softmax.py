@@ -1,4 +1,4 @@
-"""Softmax(W z + b) of all rows: what temperature, vector and matrix scaling answer."""
+"""Softmax(W z + b) of all rows: the predictions of temperature, vector and matrix scaling."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import NEAR, exponentiate
 
-# Exponentials, their row sums, and what none of them is below.
+# Exponentials, their row sums, and a lower bound on the exponentials.
 Exponentials = tuple[Float64Array, Float64Array, float]
 
-# Rows of a product that do not depend on their neighbours: BLAS adds those of a few rows in another
-# order. Where W is this large, as of rows that nothing holds, its terms cancel and the order shows.
+# BLAS sums in a different order for small batches. For |W| > 1e3 (unregularised fits), cancellation
+# makes this visible, so multiply in fixed chunks of 32 rows.
 FEW_ROWS = 32
 LARGE_COEF = 1e3
 
@@ -25,7 +25,7 @@ LARGE_COEF = 1e3
 def times_transposed(
     Z: Float64Array, coef: Float64Array, out: Float64Array | None = None
 ) -> Float64Array:
-    """Return ``Z W'`` in `out`, each row the same whatever other rows there are (to 1e-12)."""
+    """Return ``Z W'`` in `out`; a row does not depend on the other rows (to 1e-12)."""
     if np.abs(coef).max() <= LARGE_COEF:
         return np.matmul(Z, coef.T, out=out)
     out = np.empty_like(Z) if out is None else out
@@ -38,24 +38,24 @@ def times_transposed(
 
 
 def keep_within(Z: Float64Array, largest: float, scale_alone: bool) -> None:
-    """Keep rows of logits beyond `largest`, which are certain, from products that overflow."""
+    """Shift or scale rows with logits beyond `largest`, so that products with W do not overflow."""
     top, bottom = row_max(Z), row_min(Z)
     max_abs_logit = np.maximum(top, -bottom)
     far = max_abs_logit > largest
-    if scale_alone:  # of its largest logit nothing is left, so that the others may overflow
+    if scale_alone:  # the largest logit becomes 0, and the others may overflow to -inf
         Z[far] -= top[far, None]
     else:
         Z[far] *= (largest / max_abs_logit[far])[:, None]
 
 
-# Between these lie the exponentials of logits that are near 0; the margin is for rounding.
+# Range of the exponentials of logits near 0, with a margin for rounding.
 FAR = NEAR[np.dtype(np.float64)]
 LOWEST, HIGHEST = float(np.exp(0.1 - FAR)), float(np.exp(FAR - 0.1))
-# Times this, a logit that is refused (beyond 1e307) is still far from 0.
+# A logit beyond 1e307, which is refused, stays far from 0 when multiplied by this.
 LEAST_SCALE = 1e-300
-# What no product may exceed: the sum of two is still a number.
+# Largest product: the sum of two stays within float64.
 LARGEST_PRODUCT = 1e300
-# A number times its inverse may be this; rows that are certain are to stay tied at 1.
+# x * (1 / x) may round to 1 - 2**-53; such probabilities are set to 1.
 ALMOST_ONE = 1.0 - 2.0**-53
 
 
@@ -64,7 +64,7 @@ def affine_softmax(
 ) -> FloatArray:
     """Return softmax(W z + b) of all rows, ``(n, K)``, in the type of the scores.
 
-    `coef` is W: a number times the identity, its diagonal ``(K,)``, or all of it ``(K, K)``.
+    `coef` is a number (W is a multiple of the identity), W's diagonal ``(K,)`` or W ``(K, K)``.
     """
     W = np.asarray(coef)
     size = np.abs(W)
@@ -74,8 +74,8 @@ def affine_softmax(
     offset = 0.0 if intercept is None else float(np.abs(intercept).max())
     out = np.empty(scores.shape, dtype=scores.dtype)
     in_place = out.dtype == np.float64 and block_order(scores.shape[1]) == "C"
-    # Logits are taken to be near 0 until some are not. Nobody has to look at them before: an
-    # exponential or a sum tells NaN, infinity and what is far from 0.
+    # Optimistic path: exponentiate without a shift. NaN, inf and large logits show up in the sums;
+    # this block is then computed again, and it and all later ones take the checked path.
     all_near = not full and scores.as_given and size.min() > LEAST_SCALE * (1.0 + offset)
 
     def exponentials_if_near(rows: slice, place: Float64Array | None) -> Exponentials | None:
@@ -99,7 +99,7 @@ def affine_softmax(
         if full:
             Z = times_transposed(Z, W, place)
         else:
-            with np.errstate(over="ignore"):  # -inf is as good as -1e309
+            with np.errstate(over="ignore"):  # -inf has the same softmax as -1e309
                 Z *= W
         if intercept is not None:
             Z += intercept
@@ -110,18 +110,18 @@ def affine_softmax(
     def fill(rows: slice) -> None:
         nonlocal all_near
         place = out[rows] if in_place else None
-        found = exponentials_if_near(rows, place) if all_near else None
-        all_near = found is not None
-        Z, total, low = found or exponentials(rows, place)
+        near = exponentials_if_near(rows, place) if all_near else None
+        all_near = near is not None
+        Z, total, low = near or exponentials(rows, place)
         certain = low < 4 * (1 - ALMOST_ONE) * total.max()
-        # One division for each row; one for each entry takes half as long again as a product.
+        # One division per row, then products: a division takes 1.5 times as long as a product.
         Z *= np.reciprocal(total, out=total)[:, None]
         if certain and Z.max() >= ALMOST_ONE:
             np.copyto(Z, 1.0, where=Z >= ALMOST_ONE)
         if place is None:
             out[rows] = Z
 
-    # Threads meet less often over taller blocks; those in place need no room for copies.
+    # Threads wait less for each other with taller blocks; in-place blocks need no room for copies.
     taller = 4 if in_place else 2
     blocks = list(row_blocks(*scores.shape, taller * ROW_BLOCK_BYTES))
     with one_blas_thread() if full else nullcontext():

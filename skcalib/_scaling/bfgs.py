@@ -1,13 +1,13 @@
-r"""Quasi-Newton steps about an approximate inverse of the Hessian, of few parameters.
+r"""BFGS steps that start from an approximate inverse of the Hessian, for few parameters.
 
-With :math:`s_j` the steps taken and :math:`y_j` how each changed the gradient, the direction is
-:math:`-B g`, where B starts as the inverse that is given and after each step becomes
+With a step :math:`s` and its change of the gradient :math:`y`, the next direction is :math:`-B g`,
+where B is first the given inverse and after each step becomes
 
 .. math:: B \leftarrow \Big(I - \frac{s y^\top}{s^\top y}\Big) B
           \Big(I - \frac{y s^\top}{s^\top y}\Big) + \frac{s s^\top}{s^\top y}
 
 (BFGS; D. C. Liu and J. Nocedal, "On the limited memory BFGS method for large scale optimization",
-Mathematical Programming 45, 1989). A step takes one gradient, and no product with the Hessian.
+Mathematical Programming 45, 1989). A step needs one gradient and no product with the Hessian.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Linear = Callable[[Array], Array]
 
-# Where a step has left more than this of the decrement g'Bg, Newton's steps are better.
+# If a step leaves more than this share of the decrement g'Bg, Newton's method is faster.
 SLOW = 0.5
 
 
@@ -34,7 +34,7 @@ class Point(NamedTuple):
 
 
 class _Inverse:
-    """B, as the inverse given and the pairs since; a vector at a time."""
+    """B as the given inverse and the pairs (s, y) since; applied to one vector at a time."""
 
     def __init__(self, given: Linear) -> None:
         self.given = given
@@ -63,10 +63,10 @@ def descend(
     max_iter: int,
     report: Callable[[int, float, float], None],
 ) -> tuple[Point, int]:
-    """Take full steps for as long as they shrink the gradient fast; return where, and how many.
+    """Take full steps while the gradient shrinks fast; return the last point and their number.
 
-    It ends where ``size(gradient) <= tol``, where steps have become slow, or before one that does
-    not lower the objective. Each begins with ``report(steps before, objective, size)``.
+    Ends if ``size(gradient) <= tol``, if steps are slow, or before a step that does not lower the
+    objective. Each step calls ``report(number of earlier steps, objective, size)`` first.
     """
     at, left, B, before = start, size(start.gradient), _Inverse(inverse), np.inf
     for n_iter in range(max_iter):
@@ -80,7 +80,7 @@ def descend(
         theta = at.theta + step
         new = Point(theta, *objective(theta))
         new_left = size(new.gradient)
-        # Below the rounding of the value only the gradient can tell whether a step was good.
+        # If the decrease is below the rounding of the objective, compare gradients instead.
         blind = decrement < 1e-14 * max(1.0, abs(at.value))
         lower = new_left < left if blind else new.value <= at.value - 1e-4 * decrement
         change = new.gradient - at.gradient

@@ -1,12 +1,12 @@
-r"""Logistic regressions on a feature or two, for maps of the log-odds of classes.
+r"""Logistic regressions on few features, for maps of the log-odds of classes.
 
 With weights normalised to :math:`\sum_i w_i = 1` and :math:`\eta_i = c + \sum_d a_d f_{id}`,
 
 .. math:: \min_{a, c} \sum_i w_i \left( \log(1 + e^{\eta_i}) - t_i \eta_i \right)
 
-by Newton's method, for several classes at once. Where no finite optimum exists (the event never or
-always happens, or the feature separates it) the answer is the limit, or as near to it as the
-gradient can tell.
+by Newton's method, for several classes at once. If the optimum is not finite (the event never or
+always happens, or the feature separates it), the result is the limit, or the point at which the
+gradient is within the tolerance.
 """
 
 from __future__ import annotations
@@ -27,26 +27,24 @@ from skcalib._scores.scores import Scores
 Bools = NDArray[np.bool_]
 T = TypeVar("T")
 
-# Largest entry of the gradient, in standardised features and a total weight of 1. An error of
-# this size in a probability is beyond any sample.
+# Largest entry of the gradient, for standardised features and a total weight of 1. It is far below
+# the sampling error of any probability.
 GRADIENT_TOLERANCE = 1e-12
-# A gradient below this that no longer falls is rounding.
+# A gradient below this that stops shrinking is rounding.
 ROUNDING = 1e-8
 MAX_STEPS = 200
-# Rows of the sample in which Newton's method begins, and the gradient that ends it there.
+# Rows of the subsample on which Newton's method starts, and the tolerance there.
 SAMPLE_ROWS, SAMPLE_EVENTS = 640, 64
 NEAR = 1e-3
-# A Newton step that moves no eta by more than this lowers the loss: along it the second derivative
-# grows by at most exp(1.5), and e^x - 1 - x < x^2 up to x = 1.79.
+# A Newton step that changes every eta by at most this lowers the loss: along the step, the second
+# derivative grows at most by exp(1.5), and e^x - 1 - x < x^2 up to x = 1.79.
 SURE_STEP = 1.5
-# A feature whose deviation is this small against its size is constant: it gets the coefficient 0.
-# So it does where the coefficient would overflow.
+# A feature with a smaller relative deviation is constant and gets the coefficient 0, as does a
+# feature whose coefficient would overflow.
 CONSTANT = 1e-12
 LEAST_SPREAD = 1e-302
-
-
-# Classes of this many bytes are fitted at once: more would leave the cache, fewer make threads
-# wait for each other's calls.
+# Classes of this many bytes are fitted at once: more would leave the cache, and with fewer, threads
+# would wait for each other's calls.
 AT_ONCE_BYTES = 1 << 20
 
 
@@ -78,33 +76,33 @@ def fit_logistic(F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
     low, high = F.min(axis=2), F.max(axis=2)
     centre = np.einsum("kdn,n->kd", F, share)
     G = F - centre[:, :, None]
-    # Squared on their own scale: they neither overflow nor vanish.
+    # Scaled before they are squared, so that squares neither overflow nor underflow.
     size = np.maximum(high - centre, centre - low) + np.finfo(float).tiny
     G *= (1.0 / size)[:, :, None]
     spread = np.sqrt(np.einsum("kdn,kdn,n->kd", G, G, share))
     constant = spread * size <= CONSTANT * np.maximum(high, -low) + LEAST_SPREAD
     spread[constant] = np.inf
     G *= (1.0 / spread)[:, :, None]
-    reach = np.column_stack([1.0 / spread, np.ones(mixed.size)])
+    largest = np.column_stack([1.0 / spread, np.ones(mixed.size)])
     rate = np.einsum("kn,n->k", hit, share)
     theta = np.column_stack([np.zeros_like(spread), np.log(rate) - np.log1p(-rate)])
-    if G.shape[1]:  # else these are the answer
+    if G.shape[1]:  # without features, theta is already optimal
         if hit.shape[1] > 2 * SAMPLE_ROWS:
             rows, weight = _sample(hit, share)
             few = np.take_along_axis(G, rows[:, None, :], axis=2)
             events = np.take_along_axis(hit, rows, axis=1)
-            theta = _minimise(few, events, weight, reach, theta, NEAR)
-        theta = _minimise(G, hit, share, reach, theta, GRADIENT_TOLERANCE)
+            theta = _minimise(few, events, weight, largest, theta, NEAR)
+        theta = _minimise(G, hit, share, largest, theta, GRADIENT_TOLERANCE)
     coef[mixed] = theta[:, :-1] / spread / size
     intercept[mixed] = theta[:, -1] - np.einsum("kd,kd->k", coef[mixed], centre)
     return Logistic(coef, intercept)
 
 
 def _sample(hit: Bools, share: Float64Array) -> tuple[NDArray[np.intp], Float64Array]:
-    """Return rows that stand for all of each event, and their weights, both ``(k, m)``.
+    """Return a subsample of rows for each event, and their weights, both ``(k, m)``.
 
-    Evenly spaced ones for the rows without the event, and for those with it, of which there may
-    be few: up to `SAMPLE_EVENTS`.
+    It has evenly spaced rows without the event and, because events may be rare, up to
+    `SAMPLE_EVENTS` evenly spaced rows with it.
     """
     k, n = hit.shape
     step = n // SAMPLE_ROWS
@@ -130,13 +128,13 @@ def _minimise(
     G: Float64Array,
     hit: Bools,
     share: Float64Array,
-    reach: Float64Array,
+    largest: Float64Array,
     start: Float64Array,
     tol: float,
 ) -> Float64Array:
     """Return coefficients and, last, the intercept, ``(k, d + 1)``; `share` may be ``(k, n)``.
 
-    `reach` is how far a row's eta moves at most where one of these moves by 1.
+    `largest` is the largest absolute change of a row's eta if a parameter changes by 1.
     """
     work = np.empty((2, *hit.shape))
     weight = np.multiply(hit, share, out=work[0])
@@ -149,16 +147,16 @@ def _minimise(
         gradient, hessian = _derivatives(G, share, new, work)
         gradient -= observed
         before, size = size, np.abs(gradient).max(axis=1)
-        # The loss is convex: it has fallen where it still falls along the step. Beyond its minimum
-        # there is progress where much of the gradient is gone.
+        # The loss is convex, so it has fallen if it still falls along the step. After passing the
+        # minimum along the step, a gradient that is much smaller counts as progress.
         rises = (np.einsum("kd,kd->k", gradient, step) > 0.0) & (size > 0.7 * before)
         too_far = rises & (farthest > SURE_STEP)
         stuck = (size >= before) & (before <= ROUNDING)
         stays = too_far | stuck
         theta = np.where(stays[:, None], theta, new)
         step = np.where(too_far[:, None], step / 2, -_solve(hessian, gradient))
-        farthest = np.einsum("kd,kd->k", np.abs(step), reach)
-        # What a short step leaves is bounded by how much the Hessian changes on the way.
+        farthest = np.einsum("kd,kd->k", np.abs(step), largest)
+        # The gradient after a short step is bounded by the change of the Hessian along it.
         fall = np.abs(np.einsum("kd,kd->k", gradient, step))
         lands = ~stays & (farthest < SURE_STEP) & (farthest * np.sqrt(fall) <= 2 * tol)
         out[live] = np.where(lands[:, None], theta + step, theta)
@@ -168,7 +166,7 @@ def _minimise(
         size = np.where(too_far, before, size)
         if going.size < live.size:
             live, theta, step = live[going], theta[going], step[going]
-            size, farthest, reach = size[going], farthest[going], reach[going]
+            size, farthest, largest = size[going], farthest[going], largest[going]
             G, observed, work = G[going], observed[going], work[:, : going.size]
             share = share if share.ndim == 1 else share[going]
     return out
@@ -179,7 +177,7 @@ def _derivatives(
 ) -> tuple[Float64Array, Float64Array]:
     """Return the expected part of the gradient, ``(k, d + 1)``, and the Hessian.
 
-    `work` of shape ``(2, k, n)`` spares each step fresh memory.
+    `work` of shape ``(2, k, n)`` is overwritten, to avoid allocations.
     """
     Q, R = work
     np.multiply(G[:, 0], -theta[:, :1], out=Q)
@@ -205,7 +203,7 @@ def _derivatives(
 
 
 def _solve(hessian: Float64Array, gradient: Float64Array) -> Float64Array:
-    """Return the shortest solution: features that say the same share a coefficient."""
+    """Return the solution of least norm: collinear features share a coefficient."""
     e, U = np.linalg.eigh(hessian)
     turned = np.einsum("kij,ki->kj", U, gradient)
     turned /= np.where(e > e.shape[1] * np.finfo(float).eps * e[:, -1:], e, np.inf)
@@ -219,7 +217,7 @@ def logistic_loss(F: Float64Array, hit: Bools, w: Float64Array, fitted: Logistic
 
 
 def separates(score: Float64Array, hit: Bools) -> Bools:
-    """Whether no row without the event has a higher score than any with it, for each of k."""
+    """Whether all scores with the event are at least those without it, for each of k events."""
     lowest = np.where(hit, score, np.inf).min(axis=1)
     exception = (score > lowest[:, None]) & ~hit
     both = hit.any(axis=1) & ~hit.all(axis=1)
@@ -241,9 +239,9 @@ def map_log_odds(
     code: NDArray[np.intp],
     first: int,
 ) -> Iterator[T]:
-    """Yield ``function(log-odds (k, n), rows of each class (k, n))`` of some classes at a time.
+    """Yield ``function(log-odds (k, n), rows of each class (k, n))`` for k classes at a time.
 
-    In order, from class `first` on; so many at a time as stay in a core's cache.
+    Classes are in order, from class `first` on; k is chosen so that arrays fit into a core's cache.
     """
     n, n_classes = scores.shape
 
@@ -260,7 +258,7 @@ def map_log_odds(
 
 
 def warn_separated(name: str, separated: list[int], n_maps: int) -> None:
-    """Warn of classes that their scores tell apart without error, if there are any."""
+    """Warn if there are classes whose scores separate them without error."""
     if separated:
         warnings.warn(
             f"{name}: the scores of {len(separated)} of {n_maps} classes (first: column "

@@ -1,13 +1,13 @@
-r"""Newton's method for a penalised affine NLL, of six parameters or of a million.
+r"""Newton's method for a penalised affine NLL with six to a million parameters.
 
 .. math:: \mathrm{NLL}(W, b) + \lambda_d \sum_i (W_{ii} - c)^2
           + \lambda_o \sum_{i \ne j} W_{ij}^2 + \mu \sum_i b_i^2 .
 
-Where memory allows, quasi-Newton steps about the preconditioner go first: each takes one gradient.
-Each of Newton's is solved by preconditioned conjugate gradients on products with the Hessian, which
-is never made where it would be large. Directions need be but roughly right, so those of a large
-full W are computed in float32; the objective, its gradient and the parameters never are. So no
-more is held at a time than three float64 arrays of the size of the parameters, and blocks.
+If memory allows, BFGS steps from the preconditioner come first, because each needs one gradient.
+Newton's equations are solved by preconditioned conjugate gradients on products with the Hessian; a
+large Hessian is not formed. Directions need little precision, so for a large full W they are
+computed in float32; the objective, its gradient and the parameters are always float64. Memory is
+then three float64 arrays of the size of the parameters, and blocks.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from skcalib._arrays.blocks import column_blocks, row_blocks
 from skcalib._scaling.affine_nll import TALL_BLOCK_BYTES, AffineNLL, Diagonal
 from skcalib._scaling.bfgs import Point, descend
 
-Array = NDArray[Any]  # of float64, or of float32 where that is enough
+Array = NDArray[Any]  # float64, or float32 for directions of a large W
 Linear = Callable[[Array], Array]
 
-# Up to this many parameters the Hessian itself is the preconditioner: that of a sample of rows,
-# where there are more than this and more than so many for each class.
+# Up to this many parameters, the Hessian is the preconditioner, computed from a sample of at least
+# SAMPLE_ROWS rows and ROWS rows per class.
 LARGEST_EXACT = 256
 SAMPLE_ROWS, ROWS = 1000, 40
-# Logits of a scale further from 1, or their squares, leave the range of float32.
+# If the scale of the logits is further from 1, their squares leave the range of float32.
 LARGEST_SCALE = 1e15
-# Up to this many, quasi-Newton steps go first, whose memory is two arrays of parameters a step.
+# Up to this many parameters, BFGS steps come first; each stores two arrays of parameters.
 LARGEST_PAIRS = 1 << 16
-# Up to this many, the Hessian in W's diagonal and b is factorised when the blocks within each
-# class prove too poor; with its copy it takes 64 MiB.
+# Up to this many parameters of a diagonal W and b, the pairwise Hessian is factorised if the blocks
+# within classes are a poor preconditioner; with its copy it takes 64 MiB.
 LARGEST_FACTOR = 2048
-# The preconditioner is made anew when conjugate gradients needed more products than this; or as
-# many, once it is the factor of pairs, which follows the parameters closely.
+# Rebuild the preconditioner after a step with more CG products than this (or as many, if it is the
+# pairwise Hessian, which depends strongly on the parameters).
 STALE_PRODUCTS = 2
 MAX_PRODUCTS = 250
-# Conjugate gradients end where the residual has shrunk by this factor (the first is for the
-# exact preconditioner), or by the root of how much the gradient has since the start.
+# CG ends when the residual has shrunk by this factor (first: with the exact preconditioner), or by
+# the square root of the gradient's shrinkage since the start, if that is smaller.
 LEAST_SHRINK = 0.1, 0.5
-# They end, too, where what is left of the gradient is this share of the tolerance.
+# CG also ends when the residual gradient is below this share of the tolerance.
 ENOUGH = 0.02, 0.3
-# Directions that nothing holds (a common shift of b) get this share of their own curvature, or
-# ten roundings of it.
+# Relative ridge on the Hessian's diagonal (at least ten roundings), for directions without
+# curvature such as a common shift of b.
 LIFT = 1e-10
-# Curvature below this is none: of a class that no row doubts, it may be 1e-312.
+# Treat smaller curvature as 0; a class predicted with certainty can have 1e-312.
 NOTHING = {np.dtype(np.float64): 1e-200, np.dtype(np.float32): 1e-32}
 
 
 class Penalty(NamedTuple):
-    """Weights of the squares of W's diagonal (about its start), of the rest of W, and of b."""
+    """Ridge weights of W's diagonal (about its start), of the rest of W, and of b."""
 
     diagonal: float
     off_diagonal: float
@@ -64,7 +64,7 @@ class Penalty(NamedTuple):
 
 
 class PenalisedNLL:
-    """An affine NLL plus a penalty, with a preconditioner; W's diagonal is drawn to `centre`."""
+    """An affine NLL plus a penalty, with a preconditioner; W is penalised about I / scale."""
 
     def __init__(self, nll: AffineNLL, penalty: Penalty, scale: float) -> None:
         self.nll = nll
@@ -72,16 +72,16 @@ class PenalisedNLL:
         self.scale = scale
         on, off, intercept = penalty
         n_rows, n_classes = self.start().shape
-        # Rows of the NLL's own gradient that sum to 0.
+        # Rows of the NLL's gradient that sum to 0.
         self.balanced = np.full(n_rows, n_rows > 2)
         self.balanced[-1] = True
-        # Rows of `theta` (b, columns of a full W) where adding a constant changes nothing.
+        # Rows of `theta` (b, columns of a full W) whose mean does not affect the objective.
         self.loose = np.full(n_rows, n_rows > 2 and on == off == 0.0)
         self.loose[-1] = intercept == 0.0
         large = n_rows > 2 and n_rows * n_classes > LARGEST_EXACT
-        # Whether there is a thorough preconditioner, for use when another has proved too poor.
+        # Whether the pairwise Hessian can replace a poor preconditioner.
         self.by_pairs = n_rows == 2 and LARGEST_EXACT < n_rows * n_classes <= LARGEST_FACTOR
-        # Of directions.
+        # Type of directions.
         usual = 1 / LARGEST_SCALE < scale < LARGEST_SCALE
         self.dtype = np.float32 if large and usual else np.float64
 
@@ -90,7 +90,7 @@ class PenalisedNLL:
         return self.nll.pattern.identity(self.nll.scores.shape[1]) / self.scale
 
     def project(self, theta: Array) -> Array:
-        """Take from `theta` what changes nothing; returns it."""
+        """Remove the shift that softmax ignores from `theta`, in place; return it."""
         return _centre(theta, self.loose)
 
     def _add_pull(self, out: Array, X: Array, centre: float) -> float:
@@ -100,7 +100,7 @@ class PenalisedNLL:
         value += _add_square(out[-1], intercept, X[-1].copy())
         if off and X.shape[0] > 2:
             for rows in row_blocks(X.shape[0] - 1, X.shape[1]):
-                # Without the diagonal, beside which the rest may be lost in rounding.
+                # Exclude the diagonal, whose rounding could exceed the other entries.
                 block = X[rows].copy()
                 np.einsum("ii->i", block[:, rows])[:] = 0.0
                 value += _add_square(out[rows], off, block)
@@ -114,7 +114,7 @@ class PenalisedNLL:
         return value, gradient
 
     def hessian_at(self, theta: Array) -> Linear:
-        """Return what multiplies an array of the shape of `theta` by the Hessian there."""
+        """Return the Hessian at `theta`, as a product with arrays of the shape of `theta`."""
         product = self.nll.hessian_at(theta)
 
         def with_penalty(V: Array) -> Array:
@@ -125,7 +125,7 @@ class PenalisedNLL:
         return with_penalty
 
     def preconditioner(self, theta: Array, thorough: bool) -> Linear:
-        """Return an approximate inverse of the Hessian at `theta`, symmetric and positive."""
+        """Return an approximate inverse of the Hessian at `theta`, symmetric positive definite."""
         on, off, intercept = self.penalty
         short = 2 * np.repeat([[on], [intercept]], theta.shape[1], axis=1)
         if theta.size <= LARGEST_EXACT:
@@ -148,11 +148,11 @@ class PenalisedNLL:
         return lambda R: np.einsum("kab,bk->ak", inverses, R)
 
     def _by_factors(self, theta: Array, ridge: Array) -> Linear:
-        """Invert (features x features) times (classes x classes), plus the diagonal's own part.
+        """Invert a Kronecker product of two factors and add an inverse for the diagonal.
 
-        The latter is taken for ``diag(d) - d d'``, `d` the share of each class in all doubt. The
-        penalty may hold the rest of W far tighter than its diagonal, so the diagonal and b are
-        solved once more by themselves; the sum of both is good in either case.
+        The first factor is over features. The second, over classes, is ``diag(d) - d d'``, with `d` the share of each class in the curvature.
+        The penalty on the rest of W may be far larger than on its diagonal, so the inverse for the
+        diagonal and b alone is added.
         """
         features, within = self.nll.factors(theta)
         n_classes = theta.shape[1]
@@ -166,7 +166,7 @@ class PenalisedNLL:
         root = np.sqrt(held).astype(features.dtype)
         features /= root
         features /= root[:, None]
-        # Transposed as LAPACK wants it, so that nothing is copied.
+        # The transpose is in Fortran order, so LAPACK does not copy it.
         c, C = eigh(features.T, overwrite_a=True, check_finite=False)
         C /= root[:, None]
         c, d = np.maximum(c, 0.0), d.astype(features.dtype)
@@ -191,7 +191,7 @@ class PenalisedNLL:
 
 
 def _centre(X: Array, where: Array) -> Array:
-    """Clear the rounding of rows that sum to 0, which a preconditioner would blow up."""
+    """Subtract the means of some rows; a preconditioner would amplify their rounding."""
     if where.any():
         for rows in row_blocks(*X.shape):
             X[rows] -= (where[rows] * np.einsum("ij->i", X[rows]) / X.shape[1])[:, None]
@@ -206,7 +206,7 @@ def _diagonal(X: Array) -> Array:
 
 
 def _lift(own: Array) -> Array:
-    """Return what makes a Hessian with this diagonal positive, changing it as good as nothing."""
+    """Return a ridge that makes a Hessian with this diagonal positive definite."""
     return np.where(own > NOTHING[own.dtype], max(LIFT, 10 * np.finfo(own.dtype).eps) * own, 1.0)
 
 
@@ -217,7 +217,7 @@ def _inverse(H: Array, ridge: Array) -> Linear:
     lift = _lift(diagonal)
     while True:
         diagonal += lift
-        # Not SciPy's `cho_solve`, whose checks take longer than to solve for a hundred parameters.
+        # The checks of SciPy's `cho_solve` take longer than solving for a hundred parameters.
         factor, not_positive = dpotrf(H.T, lower=True, clean=False)
         if not not_positive:
             return lambda R: dpotrs(factor, R.ravel(), lower=True)[0].reshape(R.shape)
@@ -227,11 +227,11 @@ def _inverse(H: Array, ridge: Array) -> Linear:
 def minimise(
     problem: PenalisedNLL, tol: float, max_iter: int, verbose: int = 0, *, quick: bool = True
 ) -> tuple[Array, int, bool]:
-    """Newton steps by conjugate gradients, each shortened until the objective falls.
+    """Minimise by Newton-CG steps, each halved until the objective falls.
 
-    Unless parameters are too many, quasi-Newton steps go first (if `quick`), for as long as they
-    are. The gradient has to reach `tol` for logits as given and for logits divided by their scale.
-    Returns the parameters, the number of steps and whether it did.
+    With `quick`, and unless there are too many parameters, BFGS steps come first while they are
+    fast. Converged means a gradient within `tol`, for unscaled logits and for logits divided by
+    their scale. Returns the parameters, the number of steps, and whether the fit converged.
     """
     theta = problem.start()
     per_scale = np.full(theta.shape[0], 1.0 / problem.scale)
@@ -272,7 +272,7 @@ def minimise(
         residual = gradient.astype(dtype, copy=False)
         del gradient
         np.negative(residual, out=residual)
-        # Until the step is done, theta is held as the sum of both.
+        # During the step, theta is the sum of `head` and `step`.
         head = theta.astype(dtype, copy=False)
         step = np.subtract(theta, head, out=np.empty_like(head))
         del theta
@@ -289,7 +289,7 @@ def minimise(
             enough=lambda residual: largest(residual) <= ENOUGH[rough] * tol,
         )
         del residual
-        # Below the rounding of the value only the gradient can tell whether a step was good.
+        # If the decrease is below the rounding of the objective, compare gradients instead.
         blind = slope < 1e-14 * max(1.0, abs(value))
         length = 1.0
         theta = np.add(head, step, dtype=np.float64)
@@ -303,12 +303,12 @@ def minimise(
             length /= 2
             if blind or length < np.sqrt(np.finfo(dtype).eps):
                 if dtype == np.float64:
-                    # Rounding of logits of a large scale; enough if small on their own scale.
+                    # Rounding for logits of a large scale: a small scaled gradient is enough.
                     if natural_size <= tol or not n_done:
                         return head, n_iter, natural_size <= tol
-                    # The quick steps have led to where no step helps (a class without rows).
+                    # BFGS ended at a point without descent (a class without rows): start again.
                     return minimise(problem, tol, max_iter - n_iter, verbose, quick=False)
-                solved = False  # float32 has not served
+                solved = False  # float32 was not precise enough
                 theta = head.astype(np.float64)
                 new_value, gradient = problem.value_and_gradient(theta)
                 new_size = largest(gradient)
@@ -323,7 +323,7 @@ def minimise(
 
 
 def _add_scaled(out: Array, factor: float, X: Array) -> None:
-    """Add ``factor * X`` to `out`, without an array of their size between."""
+    """Add ``factor * X`` to `out`, in blocks to save memory."""
     for rows in row_blocks(*X.shape):
         out[rows] += factor * X[rows]
 
@@ -338,9 +338,9 @@ def _conjugate_gradients(
 ) -> tuple[float, int, bool]:
     """Add to `step` a rough solution of ``product(x) = target``.
 
-    `residual` is the target and gets overwritten. Ends where it has shrunk by the factor `shrink`
-    in the norm of `inverse`, or is `enough`. Returns the scalar product of the solution with the
-    target, the number of products, and whether it ended so.
+    `residual` is the target and is overwritten. CG converges when the residual has shrunk by the
+    factor `shrink` in the norm of `inverse`, or is `enough`. Returns the scalar product of the
+    solution and the target, the number of products, and whether CG converged.
     """
     direction = inverse(residual)
     first = along = _scalar(residual, direction)
@@ -371,7 +371,7 @@ def _conjugate_gradients(
 
 
 def _add_square(out: Array, weight: float, x: Array) -> float:
-    """Add the gradient of ``weight x'x`` to `out`; return that. Spoils `x`."""
+    """Add the gradient of ``weight x'x`` to `out`; return its value. Overwrites `x`."""
     entries = x.reshape(-1)
     value = weight * float(np.einsum("i,i->", entries, entries))
     x *= 2 * weight

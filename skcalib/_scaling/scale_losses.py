@@ -1,11 +1,12 @@
-r"""Proper losses of logits times one scale, summed over row blocks.
+r"""Proper losses of scaled logits, summed over row blocks.
 
 With weights normalised to :math:`\sum_i w_i = 1` and :math:`q_i = \mathrm{softmax}(\beta z_i)`,
 
 .. math:: \mathrm{NLL} = -\sum_i w_i \log q_{i y_i}, \qquad
           \mathrm{Brier} = \sum_i w_i \sum_k (q_{ik} - 1[y_i = k])^2,
 
-value, first and second derivative in :math:`\beta`. Nothing of the size of the scores is made.
+value, first and second derivative in :math:`\beta`. Larger problems are read in
+blocks, without an array of the size of the scores.
 """
 
 from __future__ import annotations
@@ -24,16 +25,15 @@ from skcalib._scores.scores import Scores
 
 T = TypeVar("T")
 
-# Of differences to the largest logit of a row: their squares stay within float64.
+# Largest sum of a row's differences to its largest logit: their squares stay within float64.
 LARGEST_TOTAL = 1e150
-# Far below the rounding of 1, and squares of its exponential are no subnormal numbers, which
-# processors are slow at.
+# exp(-300) is far below the rounding of 1, and its square is not subnormal (subnormals are slow).
 LEAST = -300.0
-# Up to so many entries what is made of the scores is kept (16 MiB), else made for each pass.
+# Up to this many entries, shifted logits are cached (16 MiB); else each pass computes them again.
 CACHED_ENTRIES = 1 << 21
 
-# Sums of a block, in the thread that holds it: a product would hand it to the threads of the
-# linear algebra, which are as many again, and add it up in another order for each number of them.
+# `einsum` sums a block in the thread that computes it. A matrix product would start BLAS threads,
+# whose number would determine the order of summation.
 
 
 def weighted_sum(share: Float64Array, v: Float64Array) -> float:
@@ -55,9 +55,9 @@ class Derivatives(NamedTuple):
 
 
 class ShiftedLogits:
-    """Logits less their row maximum, ``U = Z - max Z <= 0``, read block by block.
+    """Logits minus their row maximum, ``U = Z - max Z <= 0``, read block by block.
 
-    A softmax of any scale of `U` needs no further maximum.
+    The softmax of ``beta U`` needs no further shift.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ class ShiftedLogits:
     true : ndarray of shape (n,)
         ``U`` at the true class.
     mean_true_gap : float
-        Mean of ``-true``: 0 if and only if every row has its true class on top.
+        Mean of ``-true``: 0 if and only if the true class of each row has the largest logit.
     mean_gap : float
-        Mean over rows and classes of ``-U``: the deficit of uniform predictions.
+        Mean over rows and classes of ``-U``: the expected ``-true`` under uniform probabilities.
     """
 
     def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
@@ -114,7 +114,7 @@ class ShiftedLogits:
         self.mean_gap = -weighted_sum(self.share, self._row_sums) / self.scores.shape[1]
 
     def subsample(self, n_rows: int) -> ShiftedLogits:
-        """Return evenly spaced rows, `n_rows` or up to twice as many; itself if not longer."""
+        """Return `n_rows` to twice as many evenly spaced rows, or self if there are fewer."""
         step = self.share.size // n_rows
         if step < 2:
             return self
@@ -127,7 +127,7 @@ class ShiftedLogits:
         return few
 
     def map_blocks(self, function: Callable[[slice, Float64Array], T]) -> Iterator[T]:
-        """Yield ``function(rows, U of these rows)`` in order; blocks are to read only."""
+        """Yield ``function(rows, U of these rows)`` in order; blocks must not be modified."""
 
         def of_rows(rows: slice) -> T:
             if self._cached is not None:
@@ -139,7 +139,7 @@ class ShiftedLogits:
         return map_blocks(of_rows, row_blocks(*self.scores.shape))
 
     def exponentials(self, U: Float64Array, beta: float) -> Float64Array:
-        """Return ``exp(beta U)`` of rows of `U`, none of them small enough to be slow."""
+        """Return ``exp(beta U)``, bounded from below to avoid subnormal numbers."""
         Q = beta * U
         if beta * self._lowest < LEAST:
             np.maximum(Q, LEAST, out=Q)
@@ -170,7 +170,7 @@ def nll_of_scale(shifted: ShiftedLogits, beta: float) -> Derivatives:
 
 
 def brier_value(shifted: ShiftedLogits, beta: float) -> float:
-    """Brier score of ``softmax(beta * Z)``: a third of the work of its derivatives."""
+    """Brier score of ``softmax(beta * Z)``, in a third of the time of its derivatives."""
 
     def of_rows(rows: slice, U: Float64Array) -> float:
         q_true = np.exp(beta * shifted.true[rows])

@@ -14,22 +14,21 @@ from skcalib._scaling.root import GRID_STEP, Slope, rising_root
 from skcalib._scaling.scale_losses import ShiftedLogits, brier_of_scale, brier_value, nll_of_scale
 from skcalib._scores.scores import Scores
 
-# T lies within exp(+-10) of the spread of the logits, or of the mean deficit of the true one where
-# that is far less; nothing farther away can be told apart from a hard decision or from uniform
-# predictions.
+# T is within exp(+-10) of the mean gap of the logits, or of the mean gap of the true logit if that
+# is far smaller. Beyond, softmax(z / T) is practically a hard decision or uniform.
 LOG_BOUND = 10.0
-# So that 1 / T stays within float64: what differs by less is constant.
-LEAST_SPREAD = 1e-302
+# Logits with a smaller mean gap count as constant, so that 1 / T stays within float64.
+LEAST_GAP = 1e-302
 LARGEST_LOG = 700.0
-# Rows of the sample that finds the neighbourhood of the optimum.
+# Rows of the subsample on which the search starts.
 SAMPLE_ROWS = 2000
-# A low of the sample whose Brier score of all rows is this much above another's is let go: on
-# thousands of rows it moves by far less.
+# Discard a local minimum of the subsample whose full-data Brier score exceeds the best by this. The
+# score of a minimum changes by far less between thousands of rows and all rows.
 CLEARLY_WORSE = 0.05
 
 
 class Temperature(NamedTuple):
-    """A fitted temperature; `bound` says which end of its range it met, if any."""
+    """A fitted temperature; `bound` is "low" or "high" if 1 / T is at that end of its range."""
 
     value: float
     bound: str
@@ -47,10 +46,10 @@ def fit_temperature(scores: Scores, code: Intp, w: Float64Array, objective: str 
 def find_temperature(
     scores: Scores, code: Intp, w: Float64Array, objective: str = "nll"
 ) -> Temperature:
-    """Return T of softmax(z / T), and the bound it met, without a warning."""
+    """Return T of softmax(z / T), without a warning at a bound."""
     shifted = ShiftedLogits(scores, code, w)
-    if shifted.mean_gap <= LEAST_SPREAD:
-        # Every row is constant: any T gives uniform probabilities.
+    if shifted.mean_gap <= LEAST_GAP:
+        # All rows are constant, so any T gives uniform probabilities.
         return Temperature(1.0, "", 1.0)
     middle = -float(np.log(shifted.mean_gap))
     log_beta, end = min(middle + LOG_BOUND, LARGEST_LOG), "high"
@@ -64,9 +63,9 @@ def find_temperature(
 def _sharpest(shifted: ShiftedLogits) -> float:
     """Return a log beta that the NLL's optimum cannot exceed.
 
-    There the NLL is at most log K, and it is at least beta times the mean deficit. The spread of
-    the logits alone would not do: one logit of -1e10 (a constant feature under naive Bayes) puts
-    the optimum far outside any range about it.
+    At the optimum, the NLL is at most log K and at least beta times the mean gap of the true logit.
+    A bound from the mean gap of all logits would fail: a single logit of -1e10 (a constant feature
+    in naive Bayes) can move it far away from the optimum.
     """
     return float(np.log(np.log(shifted.scores.shape[1])) - np.log(shifted.mean_true_gap))
 
@@ -81,7 +80,7 @@ _AT_BOUND = {
 
 
 def _by_nll(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str]:
-    """Solve log(observed deficit / expected deficit) = 0 in log beta."""
+    """Solve log(observed mean gap of the true logit / expected one) = 0 in log beta."""
 
     def slope_on(rows: ShiftedLogits) -> Slope:
         def slope(log_beta: float) -> tuple[float, float]:
@@ -105,37 +104,37 @@ def _by_nll(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str
 
 
 def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str]:
-    """Refine every local minimum of a coarse grid on a sample; the lowest one wins."""
+    """Refine each local minimum of a coarse grid on a subsample; return the lowest minimum."""
 
     def slope_on(rows: ShiftedLogits) -> Slope:
         def slope(log_beta: float) -> tuple[float, float]:
             beta = np.exp(log_beta)
             _, first, second = brier_of_scale(rows, beta)
-            with np.errstate(over="ignore"):  # a rise of inf is not followed
+            with np.errstate(over="ignore"):  # rising_root handles inf
                 return beta * first, beta * first + beta * (beta * second)
 
         return slope
 
     few = shifted.subsample(SAMPLE_ROWS)
     grid = np.linspace(low, high, 1 + round((high - low) / GRID_STEP))
-    height = np.array([brier_value(few, np.exp(t)) for t in grid])
-    padded = np.concatenate([[np.inf], height, [np.inf]])
-    basins = grid[(height < padded[:-2]) & (height <= padded[2:])]
+    brier = np.array([brier_value(few, np.exp(t)) for t in grid])
+    padded = np.concatenate([[np.inf], brier, [np.inf]])
+    basins = grid[(brier < padded[:-2]) & (brier <= padded[2:])]
     starts = []
     for start in basins:
         guess, end = rising_root(slope_on(few), start, low, high, 1e-3)
         starts.append(start if end else guess)
     if len(starts) > 1:
-        # Most of them are plateaus at an end, where T tells little.
-        height = np.array([brier_value(shifted, np.exp(t)) for t in starts])
-        starts = [starts[i] for i in np.flatnonzero(height <= height.min() + CLEARLY_WORSE)]
-    found = [rising_root(slope_on(shifted), start, low, high) for start in starts]
-    if len(found) == 1:
-        return found[0]
-    return min(found, key=lambda root: brier_value(shifted, np.exp(root[0])))
+        # Most of them are plateaus at an end of the range.
+        brier = np.array([brier_value(shifted, np.exp(t)) for t in starts])
+        starts = [starts[i] for i in np.flatnonzero(brier <= brier.min() + CLEARLY_WORSE)]
+    roots = [rising_root(slope_on(shifted), start, low, high) for start in starts]
+    if len(roots) == 1:
+        return roots[0]
+    return min(roots, key=lambda root: brier_value(shifted, np.exp(root[0])))
 
 
-# How T is found for each objective: (rows, range of log beta) -> (log beta, end met or "").
+# The fit for each objective: (logits, range of log beta) -> (log beta, "low", "high" or "").
 SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]] = {
     "nll": _by_nll,
     "brier": _by_brier,
