@@ -301,8 +301,8 @@ def _weighted_sum(weight: Any, U: Any, xp: Any) -> Any:
     """Sum ``weight (..., n)`` times ``U (..., n, B)`` over the rows, ``(..., B)``."""
     if xp is np:
         return (weight[..., None, :] @ U)[..., 0, :]
-    # Tensor libraries compute matrix products, but not sums, in half precision under autocast and in
-    # TF32 where that is allowed.
+    # Under autocast or TF32, tensor libraries lower the precision of matrix products, but not of
+    # sums.
     return xp.sum(weight[..., None] * U, axis=-2)
 
 

@@ -150,9 +150,9 @@ class PenalisedNLL:
     def _by_factors(self, theta: Array, ridge: Array) -> Linear:
         """Invert a Kronecker product of two factors and add an inverse for the diagonal.
 
-        The first factor is over features. The second, over classes, is ``diag(d) - d d'``, with `d` the share of each class in the curvature.
-        The penalty on the rest of W may be far larger than on its diagonal, so the inverse for the
-        diagonal and b alone is added.
+        The first factor is over features. The second, over classes, is ``diag(d) - d d'``, with `d`
+        the share of each class in the curvature. The penalty on the rest of W may be far larger
+        than on its diagonal, so the inverse for the diagonal and b alone is added.
         """
         features, within = self.nll.factors(theta)
         n_classes = theta.shape[1]

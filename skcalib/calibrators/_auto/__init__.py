@@ -1,4 +1,4 @@
-"""`AutoCalibrator`: features of the scores, their loss, and the strengths of its ridges."""
+"""`AutoCalibrator`: features of the scores, their loss, and the strengths of the ridges."""
 
 from skcalib.calibrators._auto.calibrator import AutoCalibrator
 

@@ -1,7 +1,7 @@
-"""Automatic calibration: a flexible convex map whose every ridge strength is learnt from the data.
+"""Automatic calibration: a flexible convex map with ridge strengths learnt from the data.
 
-The features are those of `_score_features`, the loss of `_feature_nll`, the strengths of
-`_evidence`; with ``order_preserving=True`` the terms are those of `_rising_basis`.
+`features` has the features, `nll` the loss and `evidence` the strengths; `order_preserving` has the
+terms for ``order_preserving=True``.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from skcalib.calibrators._fitted import check_number, check_numbers
 WHOLE = ("t", "b", "U", "V", "M", "L")
 MANY_CLASSES = ("t", "b", "U", "M")
 SHARED = ("t",)
-# Up to here all terms are fitted, with the whole Hessian: 1,955 parameters. Beyond, features are
-# kept in float32.
+# Up to this many classes, all terms are fitted with the full Hessian (1,955 parameters); with more,
+# fewer terms are fitted, on features in float32.
 LARGEST_WHOLE = 30
-# Rounds of strengths; a large whole Hessian is dear, and the later rounds change little.
+# Updates of the strengths. A large full Hessian takes long, and later updates change little.
 ROUNDS, FEW_ROUNDS, CHEAP_SIZE = 8, 4, 500
-# Far beyond what the prior of log beta allows.
+# Far outside the range that the prior of log beta allows.
 LOG_SCALE_BOUND = 700.0
 
 
 def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
     r"""Return the minimum of :math:`\sum_i w_i \mathrm{NLL}_i(\beta) + (\log \beta)^2 / 2`.
 
-    The prior holds the scale where (nearly) no row is misclassified.
+    The prior keeps the scale finite if (nearly) no row is misclassified.
     """
     total = float(w.sum())
     shifted = ShiftedLogits(scores, code, w)
@@ -58,13 +58,13 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
         by_log = beta * first
         return total * by_log + log_beta, total * (by_log + beta * (beta * second)) + 1.0
 
-    found = find_temperature(scores, code, w)
-    start = 0.0 if found.bound else -float(np.log(found.value))
+    temperature = find_temperature(scores, code, w)
+    start = 0.0 if temperature.bound else -float(np.log(temperature.value))
     return float(np.exp(rising_root(slope, start, -LOG_SCALE_BOUND, LOG_SCALE_BOUND)[0]))
 
 
 def fit_smoothing(scores: Scores, code: Intp, w: Float64Array) -> Smoothing:
-    """Return scale, weight and mean log-score of a calibration set."""
+    """Return the scale, the sum of weights and the mean log-scores of a calibration set."""
     beta, n = fit_scale(scores, code, w), float(w.sum())
     blocks = row_blocks(*scores.shape)
     sums = map_blocks(lambda rows: w[rows] @ np.log(smooth(scores.logits(rows), beta, n)), blocks)
@@ -80,7 +80,7 @@ def prior_strengths(n_classes: int) -> dict[str, float]:
 def fit_whole(
     scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, **keywords: Any
 ) -> tuple[Layout, EvidenceFit]:
-    """Fit all terms, or, of many classes, those that their number allows."""
+    """Fit all terms or, for many classes, only some of them."""
     n_classes = scores.shape[1]
     exact = n_classes <= LARGEST_WHOLE
     layout = Layout(n_classes, WHOLE if exact else MANY_CLASSES)
@@ -100,7 +100,7 @@ def fit_whole(
 def fit_order_preserving(
     scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, **keywords: Any
 ) -> tuple[Layout, EvidenceFit]:
-    """Fit the shared terms that keep the order of the classes."""
+    """Fit the shared terms that preserve the order of the classes."""
     layout = Layout(scores.shape[1], SHARED, n_shared=6)
     problem = OrderPreservingNLL(FeatureNLL(scores, code, w, smoothing, layout, exact=True))
     low = smallest()
@@ -126,7 +126,7 @@ class AutoCalibrator(ScoreCalibrator):
     :math:`p = \mathrm{softmax}(\beta z)`, n the sum of the weights,
     :math:`q = (1 - \epsilon) p + \epsilon / K`, :math:`\epsilon = 1/(n+1)`,
     :math:`a = \log q`, :math:`s = \log(nK)`, H the entropy of q and
-    :math:`r_k = \log(1 - q_k + 1/(nK))`, the answer is :math:`\mathrm{softmax}(\eta)`,
+    :math:`r_k = \log(1 - q_k + 1/(nK))`, probabilities are :math:`\mathrm{softmax}(\eta)`,
 
     .. math::
 
@@ -137,18 +137,18 @@ class AutoCalibrator(ScoreCalibrator):
     with parameters that minimise
     :math:`\sum_i w_i \mathrm{NLL}_i + \sum_g \lambda_g \|\theta_g\|^2`, and a strength
     :math:`\lambda_g` for each group t, b, U, V, M and L found by empirical Bayes (MacKay's fixed
-    point). Temperature, vector, matrix, Platt and beta scaling of q are parts of it.
-    With more than 30 classes V and L are left out.
+    point). Temperature, vector, matrix, Platt and beta scaling of q are special cases.
+    With more than 30 classes, V and L are left out.
 
     Parameters
     ----------
     order_preserving : bool, default=False
-        Keep the order of the classes in each row, and so every predicted class: only terms that
-        all classes share, each of which rises with the score.
+        Keep the order of the classes in each row, and so the predicted class: fit only terms that
+        all classes share and that increase with the score.
     max_iter : int, default=200
-        Largest number of steps in one fit for given strengths; there are up to 10.
+        Largest number of steps of each fit for given strengths; there are up to 10 such fits.
     tol : float, default=1e-3
-        A fit ends where the gradient is this small along every posterior standard deviation.
+        A fit ends when the gradient is this small in units of posterior standard deviations.
     verbose : int, default=0
         Above 0, print a line for each round of strengths.
     input : {"auto", "logits", "proba"}, default="auto"
@@ -166,17 +166,17 @@ class AutoCalibrator(ScoreCalibrator):
     strengths_ : dict of str to float
         :math:`\lambda_g` of each group fitted.
     effective_dof_ : dict of str to float
-        How many parameters of each group the rows determine: from 0 to its size.
+        Number of parameters of each group that the rows determine, from 0 to the group's size.
     evidence_path_ : ndarray of shape (n_rounds,)
-        Laplace's estimate of the log evidence at the strengths of each round.
+        Laplace's estimate of the log evidence for the strengths of each round.
     class_shift_ : ndarray of shape (K,)
-        Mean change of each class's probability, on the calibration rows, against the temperature
-        alone.
+        Mean change of each class's probability on the calibration rows, compared with temperature
+        scaling alone.
     cross_share_ : float
-        Share of the terms M and L in the change of the logits beyond the temperature, in mean
-        variance within a row under its probabilities; from 0 to 1.
+        Share of the terms M and L in the change of the logits beyond the temperature, from 0 to 1,
+        measured by the mean variance within a row under its probabilities.
     n_iter_ : int
-        Steps of all fits together.
+        Total number of steps of all fits.
     clip_ : float, or ndarray of shape (2,) for two classes
         What 0, and any smaller probability, counts as where its logarithm is taken: half the
         smallest probability above 0 in ``fit``, within limits; of each column of two classes.
@@ -194,15 +194,15 @@ class AutoCalibrator(ScoreCalibrator):
 
     See Also
     --------
-    skcalib.TemperatureScaling : One number; for few rows.
-    skcalib.MatrixScaling : A matrix of the logits, with fixed strengths.
+    skcalib.TemperatureScaling : A single parameter; for few rows.
+    skcalib.MatrixScaling : A matrix of the logits, with fixed ridge strengths.
 
     Notes
     -----
-    Weights enter through their sum: weights that sum to 1 are one row's worth of evidence.
+    The sum of the weights counts as the number of rows: weights that sum to 1 count as one row.
 
-    The predicted class may change unless ``order_preserving=True``. Then it is that of the
-    largest score, and equal scores stay equal.
+    The predicted class may change unless ``order_preserving=True``. With it, the predicted class is
+    that of the largest score, and equal scores stay equal.
 
     References
     ----------
@@ -253,9 +253,9 @@ class AutoCalibrator(ScoreCalibrator):
         keywords = {"tol": self.tol, "max_iter": self.max_iter, "verbose": int(self.verbose)}
         with one_blas_thread():
             smoothing = fit_smoothing(scores, code, w)
-            layout, found = fit(scores, code, w, smoothing, **keywords)
-            shift, cross_share = _changes(scores, w, smoothing, layout, found.theta)
-        if not found.converged:
+            layout, fitted = fit(scores, code, w, smoothing, **keywords)
+            shift, cross_share = _changes(scores, w, smoothing, layout, fitted.theta)
+        if not fitted.converged:
             warnings.warn(
                 f"AutoCalibrator: a fit did not converge in max_iter={self.max_iter} steps; "
                 "raise max_iter.",
@@ -264,13 +264,13 @@ class AutoCalibrator(ScoreCalibrator):
             )
         return {
             "temperature_": 1.0 / smoothing.beta,
-            "strengths_": found.strengths,
-            "effective_dof_": found.dof,
-            "evidence_path_": found.path,
+            "strengths_": fitted.strengths,
+            "effective_dof_": fitted.dof,
+            "evidence_path_": fitted.path,
             "class_shift_": shift,
             "cross_share_": cross_share,
-            "n_iter_": found.n_iter,
-            "_theta": found.theta,
+            "n_iter_": fitted.n_iter,
+            "_theta": fitted.theta,
             "_weight": smoothing.n,
             "_centre": smoothing.centre,
         }
@@ -319,13 +319,13 @@ class AutoCalibrator(ScoreCalibrator):
         check_numbers(self, "_theta", (self._layout().size,))
 
     def describe(self) -> str:
-        """Say in words what the fitted map does.
+        """Describe the fitted map in words.
 
         Returns
         -------
         text : str
-            Temperature, effective parameters by what they do, the classes moved most, and the
-            share of the change that goes across classes.
+            Temperature, effective numbers of parameters, the classes that change most, and the
+            share of the change from terms across classes.
         """
         check_is_fitted(self)
         dof = self.effective_dof_
@@ -368,9 +368,9 @@ def _changes(
         squares = [w[rows] @ _variance(part, f.q) for part in (across, within)]
         return w[rows] @ (softmax_inplace(eta) - f.q), np.array(squares)
 
-    found = list(map_blocks(of_block, row_blocks(*scores.shape)))
-    shift = np.sum([part for part, _ in found], axis=0) / smoothing.n
-    across, within = np.sum([part for _, part in found], axis=0)
+    parts = list(map_blocks(of_block, row_blocks(*scores.shape)))
+    shift = np.sum([part for part, _ in parts], axis=0) / smoothing.n
+    across, within = np.sum([part for _, part in parts], axis=0)
     across, within = max(across, 0.0), max(within, 0.0)
     return shift, float(across / (across + within)) if across > 0.0 else 0.0
 

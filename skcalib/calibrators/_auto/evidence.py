@@ -1,12 +1,11 @@
 r"""Ridge strengths by empirical Bayes.
 
-Parameters :math:`\theta` in groups g, each with a prior
-:math:`\mathcal{N}(\mu, I / \alpha_g)`, :math:`\alpha_g = 2 \lambda_g`:
-a fit minimises :math:`E(\theta) = \mathrm{NLL}(\theta)
+Parameters :math:`\theta` are in groups g, each with a prior
+:math:`\mathcal{N}(\mu, I / \alpha_g)`, :math:`\alpha_g = 2 \lambda_g`.
+A fit minimises :math:`E(\theta) = \mathrm{NLL}(\theta)
 + \sum_g \lambda_g \|\theta_g - \mu_g\|^2`. With H the NLL's Hessian at the minimum and
-:math:`A = H + \mathrm{diag}(\alpha)`, the number of directions of a group that the rows
-determine, and Laplace's estimate of the log evidence above that of :math:`\theta = \mu`
-without error bars, are
+:math:`A = H + \mathrm{diag}(\alpha)`, the number of parameters of a group that the rows determine,
+and Laplace's estimate of the log evidence (up to a constant), are
 
 .. math::
 
@@ -19,7 +18,7 @@ MacKay's fixed point with a weak Gamma prior of shape :math:`a_0 = 1/2` about th
 .. math:: \alpha_g \leftarrow \frac{\gamma_g + a_0}
                               {\|\theta_g - \mu_g\|^2 + a_0 / (2 \lambda^0_g)} .
 
-A Hessian that is given by its diagonal alone makes A diagonal.
+If only the diagonal of H is given, A is diagonal.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ from skcalib._arrays.types import Float64Array
 
 PRIOR_SHAPE = 0.5
 SMALLEST_STRENGTH, LARGEST_STRENGTH = 1e-2, 1e6
-# Rounding of a Hessian is held down by this share of its own diagonal.
+# Relative ridge on the Hessian's diagonal, against rounding.
 LIFT = 1e-12
-# A step that lowers the objective by no more than this share of it is the last one: less than
-# the rounding of features in float32.
+# A fit ends when a step lowers the objective by a smaller share, which is below the rounding of
+# features in float32.
 FLAT = 1e-8
 
 
 class Problem(Protocol):
-    """A smooth convex loss, on the scale of a sum over rows."""
+    """A smooth convex loss: a sum, not a mean, over rows."""
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
         """Return the loss and its gradient."""
@@ -55,10 +54,7 @@ class Problem(Protocol):
 
 
 class EvidenceFit(NamedTuple):
-    """A fit and what was learnt about it, by group and by round.
-
-    ``path`` has the log evidence of each round, above that of the start.
-    """
+    """A fit, its strengths and effective degrees of freedom by group, its log evidence by round."""
 
     theta: Float64Array
     strengths: dict[str, float]
@@ -69,7 +65,7 @@ class EvidenceFit(NamedTuple):
 
 
 class Posterior:
-    """``A = H + diag(alpha)``: coordinates in which it is the identity, and its inverse.
+    """``A = H + diag(alpha)``: whitened coordinates, in which A is the identity, and A's inverse.
 
     Parameters
     ----------
@@ -94,15 +90,15 @@ class Posterior:
         self.inverse_diagonal = np.einsum("ij,ij->j", self._root, self._root)
 
     def step(self, v: Float64Array) -> Float64Array:
-        """Return the step of theta that is `v` in whitened coordinates."""
+        """Return the step of theta for the whitened step `v`."""
         return self._root * v if self._root.ndim == 1 else self._root.T @ v
 
     def unstep(self, step: Float64Array) -> Float64Array:
-        """Return the whitened coordinates of a step, of a diagonal A."""
+        """Return the whitened coordinates of a step, for a diagonal A."""
         return step / self._root
 
     def whiten(self, gradient: Float64Array) -> Float64Array:
-        """Return a gradient by theta in whitened coordinates."""
+        """Return a gradient with respect to theta in whitened coordinates."""
         return self._root * gradient if self._root.ndim == 1 else self._root @ gradient
 
 
@@ -127,21 +123,21 @@ def fit_by_evidence(
     start : ndarray of shape (p,)
         :math:`\mu`: where every penalty is 0, and where the first fit begins.
     groups : mapping of str to slice
-        The parameters of each group; together all of them.
+        The parameters of each group; every parameter is in one group.
     prior : mapping of str to float
         :math:`\lambda^0_g`, the strengths of the first fit.
     rounds : int
         Largest number of updates.
     moved : float
-        The strengths are at rest when no :math:`\log \lambda_g` would move so far.
+        Updates end when no :math:`\log \lambda_g` would change by this much.
     tol : float
-        A fit ends where the gradient is this small in every whitened coordinate: a distance from
-        the minimum in posterior standard deviations. Ten times that while the strengths move.
+        A fit ends when no whitened coordinate of the gradient exceeds this; it is a distance from
+        the minimum in posterior standard deviations. Ten times as much before the last fit.
     max_iter : int
         Largest number of steps of one fit.
     low : ndarray of shape (p,), default=None
-        Lower bounds of theta, for a Hessian given by its diagonal; a parameter that lies on its
-        bound is not counted among those that the rows determine.
+        Lower bounds of theta, for a Hessian given by its diagonal. A parameter at its bound does
+        not count as determined by the rows.
     verbose : int
         Above 0, print a line for each round.
     """
@@ -162,17 +158,17 @@ def fit_by_evidence(
         H = problem.hessian(theta)
         posterior = Posterior(H.copy(), alpha)
         away = theta - start
-        told = 1.0 - alpha * posterior.inverse_diagonal
+        determined = 1.0 - alpha * posterior.inverse_diagonal
         if low is not None:
-            # As far as a fit tells: rounding leaves some 1e-20 off their bound.
-            told[theta - low <= tol * np.sqrt(posterior.inverse_diagonal)] = 0.0
-        dof = {g: float(told[where].sum()) for g, where in groups.items()}
+            # Within the tolerance of a fit, because rounding leaves some 1e-20 above their bound.
+            determined[theta - low <= tol * np.sqrt(posterior.inverse_diagonal)] = 0.0
+        dof = {g: float(determined[where].sum()) for g, where in groups.items()}
         updated = {
             g: next_strength(dof[g], float(away[where] @ away[where]), prior[g])
             for g, where in groups.items()
         }
-        height = problem.value_and_gradient(theta)[0] + float(away @ (alpha * away)) / 2.0
-        path.append(-height + (float(np.log(alpha).sum()) - posterior.log_det) / 2.0)
+        objective = problem.value_and_gradient(theta)[0] + float(away @ (alpha * away)) / 2.0
+        path.append(-objective + (float(np.log(alpha).sum()) - posterior.log_det) / 2.0)
         if verbose:
             shown = ", ".join(f"{g} {strengths[g]:.3g}" for g in groups)
             sys.stdout.write(
@@ -188,7 +184,7 @@ def fit_by_evidence(
 
 
 def next_strength(dof: float, square: float, prior: float) -> float:
-    """Return the fixed point's next lambda of a group, within its limits."""
+    """Return the next lambda of a group in MacKay's fixed point, within the limits."""
     alpha = (dof + PRIOR_SHAPE) / (square + PRIOR_SHAPE / (2.0 * prior))
     return min(max(alpha / 2.0, SMALLEST_STRENGTH), LARGEST_STRENGTH)
 
@@ -220,7 +216,7 @@ def _minimise(
         pull = alpha * away
         return value + float(pull @ away) / 2.0, posterior.whiten(gradient + pull)
 
-    found = minimize(
+    result = minimize(
         objective,
         np.zeros_like(theta),
         jac=True,
@@ -228,5 +224,5 @@ def _minimise(
         bounds=None if low is None else Bounds(posterior.unstep(low - theta), np.inf),
         options={"maxiter": max_iter, "gtol": tol, "ftol": FLAT},
     )
-    new = theta + posterior.step(found.x)
-    return new if low is None else np.maximum(new, low), int(found.nit), found.status != 1
+    new = theta + posterior.step(result.x)
+    return new if low is None else np.maximum(new, low), int(result.nit), result.status != 1

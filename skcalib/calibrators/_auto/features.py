@@ -5,7 +5,7 @@ of the calibration weights,
 
 .. math:: q = (1 - \epsilon) p + \epsilon / K, \quad a = \log q, \quad \epsilon = 1 / (n + 1)
 
-so that no :math:`a` lies below :math:`-\log(K (n + 1))`: what n rows cannot have seen has no tail.
+so that :math:`a \ge -\log(K (n + 1))`: n rows give no evidence on smaller probabilities.
 With :math:`s = \log(n K)`, H the entropy of a row of :math:`q` and
 :math:`r_k = \log(1 - q_k + 1/(nK))`, the logits are
 
@@ -15,7 +15,7 @@ With :math:`s = \log(n K)`, H the entropy of a row of :math:`q` and
              + t_6 a_k + b_k + U_k a_k + V_{1k} q_k + V_{2k} \frac{a_k^2}{s} + V_{3k} r_k
              + \sum_l M_{kl} p_l + \sum_l L_{kl} (a_l - \bar a_l) .
 
-A :class:`Layout` says which of these terms a fit has, and where they stand in its parameters.
+A :class:`Layout` says which of these terms a fit has, and where they are in its parameters.
 """
 
 from __future__ import annotations
@@ -29,20 +29,17 @@ from scipy.sparse import csr_array
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.softmax import softmax_inplace
 
-# Among many classes nearly all probabilities are too small to move any logit: beyond so many
-# classes, those below this are left out of `cross`.
+# With more classes than this, probabilities below SMALLEST_CROSS are left out of `cross`: there are
+# very many of them, and they are too small to change a logit.
 SPARSE_CLASSES = 30
 SMALLEST_CROSS = 1e-2
 
-# Own features of a class: (b, U) or (b, U, V).
+# Number of features of the groups with parameters for single classes.
 N_OWN = {"b": 1, "U": 1, "V": 3}
 
 
 class Smoothing(NamedTuple):
-    """What features take from the calibration set.
-
-    ``beta`` scale of the scores, ``n`` sum of the weights, ``centre (K,)`` mean of a.
-    """
+    """Constants of the features: scale ``beta``, sum of weights ``n``, mean of a ``centre (K,)``."""
 
     beta: float
     n: float
@@ -50,7 +47,7 @@ class Smoothing(NamedTuple):
 
     @property
     def square_scale(self) -> float:
-        """Log(n K), at least log K: the length of the longest tail."""
+        """Log(n K), at least log K: the scale of a."""
         return float(np.log(max(self.n, 1.0) * self.centre.size))
 
 
@@ -70,7 +67,7 @@ class Features(NamedTuple):
 
 
 def smooth(Z: Float64Array, beta: float, n: float) -> Float64Array:
-    """Overwrite logits ``(n, K)`` by q, their softmax at scale `beta` mixed with uniform rows."""
+    """Overwrite logits ``(n, K)`` by q: softmax with scale `beta`, mixed with 1/K."""
     Z *= beta
     softmax_inplace(Z)
     Z *= n / (n + 1.0)
@@ -89,7 +86,7 @@ def make_features(
     entropy = -np.einsum("ij,ij->i", q, a)
     cross: Any = None
     if "M" in groups:
-        # 1 / (1 - eps) times what lies above the uniform part; rounding may leave it below 0.
+        # p = (q - eps / K) / (1 - eps), at least 0 in spite of rounding.
         cross = np.maximum(q - 1.0 / (n_classes * (smoothing.n + 1.0)), 0.0) * (
             1.0 + 1.0 / smoothing.n
         )
@@ -115,10 +112,10 @@ def take_rows(f: Features, rows: slice) -> Features:
 
 
 class Terms(NamedTuple):
-    """The parameters of a fit, gathered by the feature that they multiply.
+    """The parameters of a fit by feature.
 
     ``entropy`` and ``top`` are the scalars :math:`t_3, t_4`; ``slope``, ``q``, ``square``,
-    ``rest`` and ``b`` are ``(K,)``, what all classes share included; ``cross`` is ``(m, K)``.
+    ``rest`` and ``b`` are ``(K,)`` and include the shared terms; ``cross`` is ``(m, K)``.
     """
 
     entropy: float
@@ -132,7 +129,7 @@ class Terms(NamedTuple):
 
 
 class Layout:
-    """Which terms there are, and where: t, then rows of K for b, U, V, M and L, as far as given.
+    """The groups of terms and their places in theta: t, then rows of K for b, U, V, M and L.
 
     Parameters
     ----------
@@ -140,7 +137,7 @@ class Layout:
     groups : tuple of str
         "t" and some of "b", "U", "V", "M", "L", in this order.
     n_shared : {5, 6}
-        Length of t; the sixth, a slope that all classes share, doubles what U can say.
+        Length of t. The sixth is a slope shared by all classes, which U can express too.
     """
 
     def __init__(self, n_classes: int, groups: tuple[str, ...], n_shared: int = 5) -> None:
@@ -158,7 +155,7 @@ class Layout:
         self.n_own = sum(N_OWN.get(name, 0) for name in groups)
 
     def unpack(self, theta: Float64Array, dtype: DTypeLike = np.float64) -> Terms:
-        """Gather parameters into terms; t joins the classes' own."""
+        """Convert parameters to terms; t is added to the terms of single classes."""
         K = self.n_classes
         t = np.append(theta[self.groups["t"]], np.zeros(6 - self.n_shared))
         own = np.zeros((5, K))
@@ -168,7 +165,7 @@ class Layout:
         return Terms(t[2], t[3], *(x.astype(dtype) for x in (slope, q, square, rest, b, cross)))
 
     def pack(self, terms: Terms) -> Float64Array:
-        """Return the adjoint of `unpack`: derivatives by terms become those by parameters."""
+        """Convert derivatives by terms to derivatives by parameters; the adjoint of `unpack`."""
         own = np.array([terms.b, terms.slope, terms.q, terms.square, terms.rest])
         _, slope, q, square, rest = own.sum(axis=1)
         t = np.array([q, square, terms.entropy, terms.top, rest, slope])
@@ -176,7 +173,7 @@ class Layout:
 
 
 def logits(f: Features, terms: Terms, square_scale: float) -> NDArray[Any]:
-    r"""Return :math:`\eta`, ``(n, K)``, fresh."""
+    r"""Return :math:`\eta`, ``(n, K)``, as a new array."""
     eta = f.a * (terms.square / square_scale).astype(f.a.dtype)
     eta += (1.0 + terms.entropy * f.entropy + terms.top * f.top).astype(f.a.dtype)[:, None]
     eta += terms.slope
@@ -190,7 +187,7 @@ def logits(f: Features, terms: Terms, square_scale: float) -> NDArray[Any]:
 
 
 def adjoint(f: Features, R: NDArray[Any], square_scale: float) -> Terms:
-    """Return the sum over rows of `R` times the derivatives of `logits` by the terms."""
+    """Return the sum over rows of `R` times the derivatives of `logits` by its terms."""
     Ra = R * f.a
     by_row = Ra.sum(axis=1)
     return Terms(

@@ -1,4 +1,4 @@
-r"""NLL of softmax(eta), eta linear in features of the scores; convex.
+r"""NLL of softmax(eta), with eta linear in features of the scores; convex.
 
 With weights :math:`w_i`, :math:`\hat q = \mathrm{softmax}(\eta)` and :math:`x_{ik}` the derivative
 of :math:`\eta_{ik}` by the parameters,
@@ -36,7 +36,7 @@ from skcalib.calibrators._auto.features import (
     take_rows,
 )
 
-# Products of tall matrices want more rows at a time than sums do.
+# Matrix products need taller blocks than sums.
 HESSIAN_BLOCK_BYTES = 1 << 22
 
 
@@ -52,10 +52,10 @@ class FeatureNLL:
     smoothing : Smoothing
     layout : Layout
     exact : bool
-        Whether `hessian` is the whole matrix, else its diagonal.
+        Whether `hessian` returns the full matrix, else its diagonal.
     dtype : {numpy.float64, numpy.float32}
-        Of the features, which are made once and kept: a fit reads them some tens of times. Sums
-        over blocks are float64.
+        Type of the features, which are computed once and cached, because a fit reads them tens of
+        times. Sums over blocks are float64.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class FeatureNLL:
         self.layout = layout
         self.exact = exact
         self.dtype = np.dtype(dtype)
-        # No smaller than the gradient that each block adds to.
+        # Blocks are at least as large as the gradient that each of them returns.
         block_bytes = max(ROW_BLOCK_BYTES, 8 * n_classes * n_classes)
         self._rows = list(row_blocks(n, n_classes, block_bytes))
         made = map_blocks(
@@ -138,7 +138,7 @@ class FeatureNLL:
         for rows in row_blocks(w.size, self.layout.size + m * K, HESSIAN_BLOCK_BYTES):
             g = take_rows(f, rows)
             QT = np.ascontiguousarray(Q[rows].T)[:, None]
-            # By class: features times the root of w q.
+            # For each class: features times sqrt(w q).
             X = np.empty((K, m + n_rows, QT.shape[2]))
             own = own_features(g, scale, self.layout.n_own)
             for j, feature in enumerate([*shared_features(g, scale, m), *own]):

@@ -1,4 +1,4 @@
-r"""Shared features that rise with the score, so that no order can change.
+r"""Shared features that increase with the score, so that the order of the classes is kept.
 
 Each of
 
@@ -8,12 +8,12 @@ Each of
     a_k \frac{-\max_l a_l}{\log K}, \quad a_k \Big(1 + \frac{\max_l a_l}{\log K}\Big), \quad
     q_k, \quad -\frac{a_k^2}{s}, \quad -\log(1 - q_k + 1/(nK))
 
-does not fall as :math:`q_k` rises within a row: :math:`a_k = \log q_k \le 0`; the second factors
-are the same for all classes of the row and lie in [0, 1], because
-:math:`0 \le H \le \log K` and :math:`q` has a largest entry of at least 1/K; and the last three
-are rising functions of :math:`q_k` alone on (0, 1]. So logits that are their sum with coefficients
-:math:`c \ge 0`, that of the first one positive, rise strictly with :math:`q_k`, which rises
-strictly with the score: the order of the classes, and so the predicted one, is kept.
+is a non-decreasing function of :math:`q_k` within a row. The first five are
+:math:`a_k = \log q_k` times a factor that is the same for all classes of the row and in [0, 1],
+because :math:`0 \le H \le \log K` and the largest entry of :math:`q` is at least 1/K. The last
+three are increasing functions of :math:`q_k` on (0, 1]. So a sum of these features with
+coefficients :math:`c \ge 0`, the first one positive, increases strictly with :math:`q_k`, and
+:math:`q_k` increases strictly with the score.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SMALLEST_SLOPE = 0.01
 
 
 def to_shared(n_classes: int) -> Float64Array:
-    """Return the matrix ``(6, 8)`` that takes c to t, a slope of 1 included in the sixth."""
+    """Return the matrix ``(6, 8)`` that maps c to t; the sixth of t includes the slope 1 of a."""
     per = 1.0 / np.log(n_classes)
     T = np.zeros((6, 8))
     T[5, [0, 2, 4]] = 1.0  # a
@@ -45,14 +45,14 @@ def smallest() -> Float64Array:
 
 
 class OrderPreservingNLL:
-    """An NLL of six shared terms as a function of c; the Hessian by its diagonal."""
+    """The NLL of six shared terms as a function of c, with the diagonal of its Hessian."""
 
     def __init__(self, nll: FeatureNLL) -> None:
         self._nll = nll
         self._T = to_shared(nll.layout.n_classes)
 
     def theta(self, c: Float64Array) -> Float64Array:
-        """Return t of c."""
+        """Return t for coefficients c."""
         t = self._T @ c
         t[5] -= 1.0
         return t
