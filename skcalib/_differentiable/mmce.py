@@ -5,9 +5,8 @@ With weights normalised to :math:`\sum_i w_i = 1`,
 .. math:: \mathrm{MMCE}^2 = \sum_{ij} w_i w_j (t_i - s_i)(t_j - s_j)\, e^{-|s_i - s_j| / \lambda} .
 
 Scores are in [0, 1], so :math:`e^{\pm s / \lambda}` cannot overflow. For :math:`s_j < s_i`, the
-kernel is a product :math:`e^{-s_i / \lambda} e^{s_j / \lambda}`, so for sorted scores the double sum
-becomes cumulative sums. Equal scores are summed as a group, for which the kernel is 1 and its slope
-0.
+kernel is a product :math:`e^{-s_i / \lambda} e^{s_j / \lambda}`, and for sorted scores the double
+sum becomes cumulative sums. Equal scores are summed as a group; its kernel is 1 and its slope 0.
 
 References
 ----------

@@ -157,13 +157,13 @@ class PenalisedNLL:
         features, within = self.nll.factors(theta)
         n_classes = theta.shape[1]
         d = within[:, 1, 1] / max(within[:, 1, 1].sum(), 1e-300)
-        held = np.full(features.shape[0], 2 * self.penalty.off_diagonal)
-        held[-1] = ridge[1, 0]
-        held += _lift(features.diagonal())
+        off_ridge = np.full(features.shape[0], 2 * self.penalty.off_diagonal)
+        off_ridge[-1] = ridge[1, 0]
+        off_ridge += _lift(features.diagonal())
         own = within[:, [0, 1], [0, 1]] + ridge.T
         within[:, [0, 1], [0, 1]] = own + _lift(own)
         inverses = np.linalg.inv(within)
-        root = np.sqrt(held).astype(features.dtype)
+        root = np.sqrt(off_ridge).astype(features.dtype)
         features /= root
         features /= root[:, None]
         # The transpose is in Fortran order, so LAPACK does not copy it.

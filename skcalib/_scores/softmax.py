@@ -14,8 +14,8 @@ from skcalib._arrays.types import FloatArray
 
 # The shift subtracted from the logits of each row, and the sum of exponentials after it.
 Normaliser = tuple[NDArray[Any], NDArray[Any]]
-# Up to this absolute logit, exponentials and their sums neither overflow nor become subnormal, so
-# such rows are not shifted, whatever the other rows are. (Subnormal numbers are slow.)
+# Largest absolute logit of a row that is not shifted: exponentials and their sums neither overflow
+# nor become subnormal (which is slow). The decision is made for each row by itself.
 NEAR = {np.dtype(np.float64): 64.0, np.dtype(np.float32): 30.0}
 # exp(-50) is far below the rounding of 1 in float32 and far above subnormal numbers.
 LEAST_FLOAT32 = -50.0

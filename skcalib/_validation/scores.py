@@ -63,7 +63,7 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
             X = np.asarray(X)
         types = np.atleast_1d(np.asarray(getattr(X, "dtypes", getattr(X, "dtype", None))))
         if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in types):
-            raise TypeError("dates and spans of time are no scores")
+            raise TypeError("dates and time differences are not scores")
         half = types.size == 1 and getattr(types[0], "name", "") in ("float16", "bfloat16")
         array = check_array(
             X,
@@ -156,7 +156,7 @@ def survey_block(
     if high > FARTHEST or -np.inf < low < -FARTHEST:
         raise ValueError(
             f"{name} holds logits beyond {FARTHEST:g} in absolute value, whose differences "
-            "are no numbers; divide all by a constant."
+            "overflow; divide all by a constant."
         )
     sums = (-np.inf, np.inf)
     most = _largest_entry(single, tolerance)

@@ -39,7 +39,7 @@ N_OWN = {"b": 1, "U": 1, "V": 3}
 
 
 class Smoothing(NamedTuple):
-    """Constants of the features: scale ``beta``, sum of weights ``n``, mean of a ``centre (K,)``."""
+    """Scale ``beta``, sum of weights ``n`` and mean ``centre (K,)`` of a, on calibration rows."""
 
     beta: float
     n: float
