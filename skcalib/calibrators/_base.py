@@ -81,7 +81,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         """Raise ValueError if the attributes of `_fit`, read from a file, cannot be a fit's."""
 
     @property
-    def _keeps_best(self) -> bool:
+    def _preserves_top_label(self) -> bool:
         """Whether it promises that the class of the largest score gets the largest probability.
 
         Up to rounding, which may make others as large.
@@ -89,7 +89,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         return False
 
     @property
-    def _tells_classes_apart(self) -> bool:
+    def _class_specific(self) -> bool:
         """Whether two classes with the same scores may get different probabilities."""
         return True
 
@@ -99,7 +99,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         return False
 
     @property
-    def _rises(self) -> bool:
+    def _monotone(self) -> bool:
         """Whether it promises, of two classes, that P(second) never falls as its score rises."""
         return False
 

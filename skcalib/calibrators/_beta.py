@@ -161,7 +161,7 @@ class BetaCalibrator(ColumnwiseCalibrator):
         check_numbers(self, "intercept_", (self._map_count(),), never=True)
 
     @property
-    def _rises(self) -> bool:
+    def _monotone(self) -> bool:
         return True
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:

@@ -190,15 +190,15 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     _takes_logs = True
 
     @property
-    def _keeps_best(self) -> bool:
+    def _preserves_top_label(self) -> bool:
         return True
 
     @property
-    def _tells_classes_apart(self) -> bool:
+    def _class_specific(self) -> bool:
         return False
 
     @property
-    def _rises(self) -> bool:
+    def _monotone(self) -> bool:
         return True
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:

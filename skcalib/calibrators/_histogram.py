@@ -209,7 +209,7 @@ class HistogramBinning(ColumnwiseCalibrator):
         return super()._first_column(n_classes) if self.class_conditional else 0
 
     @property
-    def _tells_classes_apart(self) -> bool:
+    def _class_specific(self) -> bool:
         return self.class_conditional
 
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:

@@ -208,7 +208,7 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
         check_curves(self, self._map_count(), low=0.0, high=1.0, order="weak")
 
     @property
-    def _rises(self) -> bool:
+    def _monotone(self) -> bool:
         return True
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:

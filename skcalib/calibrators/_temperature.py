@@ -291,15 +291,15 @@ class TemperatureScaling(ScoreCalibrator):
         self.objective_params = objective_params
 
     @property
-    def _keeps_best(self) -> bool:
+    def _preserves_top_label(self) -> bool:
         return True
 
     @property
-    def _tells_classes_apart(self) -> bool:
+    def _class_specific(self) -> bool:
         return False
 
     @property
-    def _rises(self) -> bool:
+    def _monotone(self) -> bool:
         return True
 
     def _fit(

@@ -338,7 +338,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         check_curves(self, n_maps, values="p1_", low=LEAST, high=1.0, order="weak")
 
     @property
-    def _rises(self) -> bool:
+    def _monotone(self) -> bool:
         return True
 
     def _bounds(self, j: int, column: FloatArray) -> tuple[Float64Array, Float64Array]:

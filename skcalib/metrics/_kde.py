@@ -12,7 +12,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib._validation.norm import MeanNorm, check_norm, exponent
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
-from skcalib.metrics._modes import Mode, check_mode, measure_problems, row_count
+from skcalib.metrics._modes import Mode, check_mode, error_by_mode, row_count
 from skcalib.metrics._smoothing import (
     cosine_coefficients,
     integral,
@@ -156,4 +156,4 @@ def kde_calibration_error(
         return kde_error(score, hit, w, norm)
 
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-    return measure_problems(predictions, error, mode, average, norm)
+    return error_by_mode(predictions, error, mode, average, norm)

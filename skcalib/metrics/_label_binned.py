@@ -21,7 +21,7 @@ from skcalib.metrics._binned import (
     Strategy,
     check_bins,
 )
-from skcalib.metrics._modes import Mode, check_mode, measure_problems
+from skcalib.metrics._modes import Mode, check_mode, error_by_mode
 
 
 def label_binned_error(
@@ -155,4 +155,4 @@ def label_binned_calibration_error(
     def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
         return label_binned_error(score, hit, w, bins, norm)
 
-    return measure_problems(predictions, error, mode, average, norm)
+    return error_by_mode(predictions, error, mode, average, norm)

@@ -11,7 +11,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.mmce import kernel_mean_error
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
-from skcalib.metrics._modes import Mode, check_mode, measure_problems
+from skcalib.metrics._modes import Mode, check_mode, error_by_mode
 
 
 def _error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
@@ -88,4 +88,4 @@ def maximum_mean_calibration_error(
     """
     check_mode(mode, average)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-    return measure_problems(predictions, _error, mode, average)
+    return error_by_mode(predictions, _error, mode, average)

@@ -45,7 +45,7 @@ def mean_of_classes(
     return float((each**q).mean() ** (1 / q))
 
 
-def measure_problems(
+def error_by_mode(
     predictions: Predictions, error: BinaryError, mode: str, average: str | None, norm: Norm = "l1"
 ) -> float | Float64Array:
     """Measure ``error(score, hit, w)`` of one event, of the top label, or of each class.

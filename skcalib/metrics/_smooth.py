@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
-from skcalib.metrics._modes import Mode, check_mode, measure_problems
+from skcalib.metrics._modes import Mode, check_mode, error_by_mode
 from skcalib.metrics._smoothing import (
     cosine_coefficients,
     integral,
@@ -140,4 +140,4 @@ def smooth_calibration_error(
     """
     check_mode(mode, average)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-    return measure_problems(predictions, smooth_error, mode, average)
+    return error_by_mode(predictions, smooth_error, mode, average)

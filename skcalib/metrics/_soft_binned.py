@@ -13,7 +13,7 @@ from skcalib._validation.keywords import check_between, check_count, check_optio
 from skcalib._validation.norm import MeanNorm, check_norm
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
-from skcalib.metrics._modes import Mode, check_mode, measure_problems
+from skcalib.metrics._modes import Mode, check_mode, error_by_mode
 
 
 def soft_binned_calibration_error(
@@ -118,4 +118,4 @@ def soft_binned_calibration_error(
         )
 
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-    return measure_problems(predictions, error, mode, average, norm)
+    return error_by_mode(predictions, error, mode, average, norm)

@@ -18,7 +18,7 @@ from skcalib._validation.keywords import check_option
 from skcalib._validation.norm import MeanNorm, check_norm
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average, Closed, Strategy, close_norm
-from skcalib.metrics._modes import Mode, check_mode, measure_problems, row_count
+from skcalib.metrics._modes import Mode, check_mode, error_by_mode, row_count
 
 # Edges of several M are looked up together: enough of them to outweigh the call, not the cache.
 MOST_EDGES = 1 << 16
@@ -228,4 +228,4 @@ def sweep_calibration_error(
     def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
         return sweep_error(score, hit, w, bins, norm)
 
-    return measure_problems(predictions, error, mode, average, norm)
+    return error_by_mode(predictions, error, mode, average, norm)

@@ -39,7 +39,7 @@ def assert_simplex(proba, shape, atol=1e-9):
 # ------------------------------------------------------------------ what comes out
 
 
-@pytest.mark.parametrize("calibrator", [c for c in CALIBRATORS if c._tells_classes_apart], ids=str)
+@pytest.mark.parametrize("calibrator", [c for c in CALIBRATORS if c._class_specific], ids=str)
 @every_kind
 def test_a_frequent_class_gets_the_mass(calibrator, kind):
     """Scores that know nothing, labels nearly always of one class: no mass in a wrong column."""

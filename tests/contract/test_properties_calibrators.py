@@ -1,6 +1,6 @@
 """Properties of every calibrator on generated samples, most of them odd.
 
-What a class promises beyond them it says itself: `_keeps_best`, `_rises`.
+What a class promises beyond them it says itself: `_preserves_top_label`, `_monotone`.
 """
 
 import re
@@ -233,7 +233,7 @@ def test_float32_scores_give_the_answers_of_float64(calibrator, recipe):
 # ------------------------------------------------------------------ what only some promise
 
 
-@pytest.mark.parametrize("calibrator", [c for c in CALIBRATORS if c._keeps_best], ids=str)
+@pytest.mark.parametrize("calibrator", [c for c in CALIBRATORS if c._preserves_top_label], ids=str)
 @given(recipe=recipes())
 def test_the_class_of_the_largest_score_keeps_the_largest_probability(calibrator, recipe):
     with noting_failed_fits():
@@ -250,7 +250,7 @@ def test_the_class_of_the_largest_score_keeps_the_largest_probability(calibrator
         assert_array_equal(P[np.arange(len(P)), T.argmax(axis=1)], P.max(axis=1))
 
 
-@pytest.mark.parametrize("calibrator", [c for c in CALIBRATORS if c._rises], ids=str)
+@pytest.mark.parametrize("calibrator", [c for c in CALIBRATORS if c._monotone], ids=str)
 @given(recipe=recipes(n_classes=2))
 def test_the_probability_of_the_second_class_never_falls_as_its_score_rises(calibrator, recipe):
     with noting_failed_fits():

@@ -276,15 +276,15 @@ class AutoCalibrator(ScoreCalibrator):
         }
 
     @property
-    def _keeps_best(self) -> bool:
+    def _preserves_top_label(self) -> bool:
         return self.order_preserving
 
     @property
-    def _tells_classes_apart(self) -> bool:
+    def _class_specific(self) -> bool:
         return not self.order_preserving
 
     @property
-    def _rises(self) -> bool:
+    def _monotone(self) -> bool:
         return self.order_preserving
 
     def _layout(self) -> Layout:

@@ -239,11 +239,11 @@ class SplineCalibrator(ColumnwiseCalibrator):
         self.target = target
 
     @property
-    def _keeps_best(self) -> bool:
+    def _preserves_top_label(self) -> bool:
         return self.mode == "top"
 
     @property
-    def _tells_classes_apart(self) -> bool:
+    def _class_specific(self) -> bool:
         return self.mode == "classwise"
 
     def _candidates(self) -> tuple[int, ...]:
