@@ -1,4 +1,4 @@
-"""The template of calibrators of the form softmax(W z + b)."""
+"""Base class of calibrators of the form softmax(W z + b)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._fitted import check_number, check_numbers
 
-# What this weight leaves of a deviation, 1e-8, is less than the tolerance of a fit; of larger ones
-# the rounding of a deviation of 0 would be seen.
+# This weight leaves deviations of 1e-8, below the tolerance of a fit. A larger one would make the
+# rounding errors of a deviation of 0 visible.
 LARGEST_PENALTY = 1e8
 
 
 class AffineCalibrator(ScoreCalibrator):
-    """A calibrator that is softmax(W z + b): a pattern of W over one affine fit.
+    """A calibrator of the form softmax(W z + b).
 
-    A subclass says whether W is full, and which penalties and parameters it has.
+    A subclass defines whether W is full, and which penalties and parameters it has.
     """
 
     _takes_logs = True

@@ -1,4 +1,4 @@
-"""What every calibrator shares. Check, decide the space, call ``_fit`` / ``_map``."""
+"""Base classes of calibrators: check the scores, decide their kind, call ``_fit`` or ``_map``."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ from skcalib._validation.weights import check_lengths, check_weight, drop_zero_w
 
 
 class ScoreCalibrator(ClassifierMixin, BaseEstimator):
-    """A classifier on scores: the template of every calibrator.
+    """Base class of calibrators: a classifier whose features are scores.
 
-    A subclass gives ``_fit(scores, code, w)``, which returns its fitted attributes by name and
+    A subclass defines ``_fit(scores, code, w)``, which returns its fitted attributes by name and
     sets none (so that a failed or interrupted fit changes nothing), and ``_map(scores)``, which
     returns probabilities ``(n, K)`` in the type of the scores.
 
     Parameters
     ----------
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain.
+        What the columns of `X` are. "auto" decides once, in ``fit``, and raises an error if
+        that is not certain.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
     """
 
-    # Whether it takes logarithms of probabilities: then ``fit`` finds what 0 counts as (`clip_`).
+    # Whether it takes logarithms of probabilities: ``fit`` then finds their lower limit, `clip_`.
     _takes_logs: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -78,13 +78,13 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         """Return the calibrated probabilities ``(n, K)``."""
 
     def _check_fitted(self) -> None:
-        """Raise ValueError if the attributes of `_fit`, read from a file, cannot be a fit's."""
+        """Raise ValueError if fitted attributes read from a file cannot come from `_fit`."""
 
     @property
     def _preserves_top_label(self) -> bool:
-        """Whether it promises that the class of the largest score gets the largest probability.
+        """Whether the class of the largest score always gets the largest probability.
 
-        Up to rounding, which may make others as large.
+        Rounding may make other probabilities equal to it.
         """
         return False
 
@@ -95,12 +95,12 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
 
     @property
     def _reads_rows_once(self) -> bool:
-        """Whether ``_map`` reads each row once, and refuses what `Scores.reach_of` does."""
+        """Whether ``_map`` reads each row once and checks it with `Scores.reach_of`."""
         return False
 
     @property
     def _monotone(self) -> bool:
-        """Whether it promises, of two classes, that P(second) never falls as its score rises."""
+        """Whether, with two classes, P(second) never decreases as its score increases."""
         return False
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -126,8 +126,8 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the scores hold NaN or +inf, could be either logits or probabilities, or do not
-            go with the labels, or if `classes` are not sorted.
+            If the scores contain NaN or +inf, could be either logits or probabilities, or do
+            not match the labels, or if `classes` are not sorted.
         """
         self._validate_params()
         if y is None:
@@ -142,7 +142,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         check_lengths(labels, S, "y", "X")
         w = check_weight(sample_weight, S.shape[0])
         fitted: dict[str, Any] = {"input_": kind}
-        # Whoever says "logits" of rows that lie on the simplex is believed at prediction too.
+        # If the user declared logits and all rows sum to 1, such rows are logits in prediction too.
         fitted["_refuses_simplex"] = kind == "logits" and not survey.is_simplex
         columns = as_columns(S, survey, kind, self.input)
         if S.shape[1] == 1 and classes is None:
@@ -187,9 +187,9 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         return self._map(self._check_scores(S))
 
     def _map_unchecked(self, S: FloatArray) -> FloatArray | None:
-        """Map scores, each block of which is checked when it is read: a file is read once.
+        """Map scores and check each block as it is read, so that a file is read only once.
 
-        None if they have to be looked at as a whole before.
+        Return None if the scores have to be checked as a whole first.
         """
         kind: Kind = self.input_
         if kind == "logits" and self._refuses_simplex and not cannot_be_proba(S):
@@ -209,7 +209,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         return Q
 
     def _as_seen(self, X: ArrayLike) -> FloatArray:
-        """Return an array of as many columns as seen in ``fit``, with the same names."""
+        """Return `X` as an array, after checking columns and names against those of ``fit``."""
         check_is_fitted(self)
         names = column_names(X)
         if names is not None and len(names) == self.classes_.size:
@@ -226,7 +226,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         return S
 
     def _check_scores(self, S: FloatArray) -> Scores:
-        """Return scores to answer, of the kind seen in ``fit``."""
+        """Validate `S` and return it as `Scores` of the kind seen in ``fit``."""
         kind: Kind = self.input_
         survey = check_values(S, input=kind)
         check_kind(S, survey, kind, self._refuses_simplex)
@@ -252,9 +252,9 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
 class ColumnwiseCalibrator(ScoreCalibrator):
     """A calibrator with one map for each class; rows are renormalised, all-zero rows uniform.
 
-    With two classes a single map serves: that of the second class; the first gets the
-    complement. A subclass gives ``_map_column(j, column)``: map number j of a column of
-    probabilities (or of what ``_columns`` reads in their place), in [0, 1].
+    With two classes there is a single map, for the second class; the first gets the complement.
+    A subclass defines ``_map_column(j, column)``, which applies map number j to a column of
+    probabilities (or of what ``_columns`` returns instead) and returns values in [0, 1].
     """
 
     def _first_column(self, n_classes: int) -> int:
@@ -266,7 +266,7 @@ class ColumnwiseCalibrator(ScoreCalibrator):
         return self.classes_.size - self._first_column(self.classes_.size)
 
     def _columns(self, scores: Scores, columns: slice) -> FloatArray:
-        """Return what the maps of a block of classes are applied to, ``(k, n)``, fresh."""
+        """Return a new array ``(k, n)``, to which the maps of a block of classes are applied."""
         return scores.proba_columns(columns)
 
     @abstractmethod
@@ -284,7 +284,7 @@ class ColumnwiseCalibrator(ScoreCalibrator):
             values = self._columns(scores, columns)
             for i, column in enumerate(values):
                 values[i] = self._map_column(block.start + i, column)
-            if len(values) == n_classes:  # columns are quicker to add up than short rows
+            if len(values) == n_classes:  # adding columns is faster than adding short rows
                 normalise_rows(values.T)
             transpose_into(values, out[:, columns])
 

@@ -1,18 +1,19 @@
 r"""Bayesian binning into quantiles: many histogram binnings, averaged by how well each predicts.
 
-All binnings of a class are read from one sorted column. A bin is a stretch of it, so that its rows
-and hits are differences of cumulative sums at the edges of all binnings together, and the mean of
-all maps is one step function over these edges: what it is changes at an edge by as much as the
-binnings change that have an edge there.
+All binnings of a class are computed from one sorted column. A bin is a range of its rows: rows and
+hits of a bin are differences of cumulative sums. The mean of all maps is a step function over the
+edges of all binnings. Its change at an edge is the sum of the changes of the binnings that have
+this edge.
 
-Most binnings predict so badly that their share is lost in rounding. The score of one is the
-product of ratios of beta functions, one for each bin,
+Most binnings fit so badly that their weight is lost in rounding. The score of a binning is the
+product of one ratio of beta functions for each bin,
 
 .. math:: \frac{B(\alpha + h, \beta + g)}{B(\alpha, \beta)} \le
           2^{\alpha + \beta} \frac{\alpha \beta}{\alpha + \beta} B(h, g)
           \quad \text{with h > 0 hits and g > 0 misses, else} \le 1 .
 
-The bound is close, and quick where B is that of whole numbers; what it leaves is computed in full.
+The bound is close, and fast where h and g are whole numbers. Only the binnings that pass the bound
+get their exact score.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ from skcalib.calibrators._fitted import check_curves
 # Binnings have from 1/SPREAD to SPREAD times as many bins as the cube root of the rows.
 SPREAD = 10
 
-# Edges kept by all maps together, as those of splines: with their values, 32 MiB.
+# Largest number of edges of all maps together; with their values, 32 MiB.
 MAX_THRESHOLDS = 1 << 21
 
-# A difference of log-odds that is none.
+# Differences of log-odds below this count as 0.
 SAME = 1e-12
 
-# The log of a share of next to nothing: also where answers are tiny, it moves them by rounding.
-# Of the binnings whose bound is as much and some below the best one, few can do with more.
+# Binnings with a posterior weight below exp(NEGLIGIBLE) are ignored. The first pass scores binnings
+# whose bound is within NEGLIGIBLE + SLACK of the best bound; few others are needed after it.
 NEGLIGIBLE, SLACK = -64.0, -16.0
 
-# So few hits tell binnings so little apart that nearly all of them count.
+# With fewer hits nearly all binnings have a weight that counts, and bounds save no time.
 FEW_HITS = 50
 
-# Mid-points keep this distance from 0 and 1.
+# Smallest distance of a mid-point from 0 and 1.
 LEAST = float(np.exp(LOG_PROBA_MIN))
 
 # The largest probability whose log-odds are finite.
@@ -59,19 +60,19 @@ MOST = float(np.nextafter(1.0, 0.0))
 class Binnings(NamedTuple):
     """M quantile binnings side by side: all bins of the first, all of the second, ..."""
 
-    position: NDArray[Any]  # of each bin: the cumulative weight at which it opens
+    position: NDArray[Any]  # of each bin: the cumulative weight at its lower edge
     member: NDArray[np.intp]  # of each bin: the binning that it belongs to
     first: NDArray[np.intp]  # of each binning: its first bin
-    prior: Float64Array  # of each binning: the weight of the prior of one of its bins
+    prior: Float64Array  # of each binning: the weight of the prior of one bin
     log_limit: Float64Array  # of each bin: log of (alpha + beta) 2^(alpha + beta)
-    log_gamma: Float64Array | None  # of each number of rows; None where weights differ
-    untied: NDArray[np.intp]  # of each bin: rows where no tie moves an edge; else -1
+    log_gamma: Float64Array | None  # of each number of rows; None if weights differ
+    untied: NDArray[np.intp]  # of each bin: rows if no tie moves an edge; -1 if weights differ
     untied_limit: Float64Array  # `log_limit` less log Gamma of these
     untied_score: Float64Array  # log of Gamma(prior) / Gamma(prior + these)
 
 
 def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> Binnings:
-    """Make the binnings of the paper for rows of these weights."""
+    """Return the binnings of the paper for rows with these weights."""
     total = float(w.sum())
     root = float(np.cbrt(total))
     most = int(max(1, min(SPREAD * root, total, max_bins)))
@@ -88,7 +89,7 @@ def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> 
         none = np.full(member.size, -1, dtype=np.intp)
         zeros = np.zeros(none.size)
         return Binnings(position, member, first, prior, log_limit, None, none, zeros, zeros)
-    # Of whole numbers it is the log of a factorial: good enough for a bound, and quick.
+    # For whole numbers log Gamma is the log of a factorial: fast, and exact enough for a bound.
     log_gamma = np.cumsum(np.log(np.maximum(np.arange(-1.0, w.size), 1.0)))
     log_gamma[0] = np.inf
     opens = position.astype(np.intp)
@@ -100,7 +101,7 @@ def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> 
 
 
 class StepMap(NamedTuple):
-    """A step function: ``y[j]`` from ``x[j]`` up to the next, and the weight of the rows there."""
+    """A step function: value ``y[j]`` and weight of the rows from ``x[j]`` up to ``x[j + 1]``."""
 
     x: Float64Array
     y: Float64Array
@@ -110,28 +111,28 @@ class StepMap(NamedTuple):
 class Bins(NamedTuple):
     """Bins of one sorted problem, binning by binning; each array is ``(b,)``."""
 
-    place: NDArray[np.intp]  # which of all bins it is
+    place: NDArray[np.intp]  # index among all bins
     member: NDArray[np.intp]  # the binning
     opens: NDArray[np.intp]  # the first row
-    rows: NDArray[np.intp]  # how many rows; none where the tie that opens the bin opens the next
+    rows: NDArray[np.intp]  # number of rows; 0 if the next bin begins with the same tie
     middle: Float64Array  # the mid-point
     mass: NDArray[Any]  # weight of the rows, of the hits and of the misses
     hit: NDArray[Any]
     miss: NDArray[Any]
 
     def chosen(self, which: NDArray[np.bool_]) -> Bins:
-        """Return some of the bins."""
+        """Return a selection of the bins."""
         at = np.flatnonzero(which)
         return Bins._make(part[at] for part in self)
 
 
 def cut_bins(problem: SortedProblem, cumulative: Float64Array, binnings: Binnings) -> Bins:
-    """Cut a sorted problem of this cumulative weight into the bins of all binnings."""
+    """Cut a sorted problem into the bins of all binnings."""
     values, n = problem.values.astype(np.float64, copy=False), problem.values.size
     opens = binnings.position
     if problem.weights is not None:
         opens = np.minimum(np.searchsorted(cumulative[1:], opens, side="right"), n - 1)
-    # A tie belongs to the bin that opens within it, whole.
+    # A whole tie belongs to the bin that begins within it.
     tied = values[1:] - values[:-1] <= TIE * values[1:]
     if tied.any():
         start = np.arange(n)
@@ -141,13 +142,13 @@ def cut_bins(problem: SortedProblem, cumulative: Float64Array, binnings: Binning
     last = binnings.first - 1  # of each binning, in another order
 
     def of_bins(operation: np.ufunc, opening: NDArray[Any], end: Any) -> NDArray[Any]:
-        """Return an operation of what bins close and open with, and the last ones end with."""
+        """Apply an operation to the end and the start of each bin; the last bins end with `end`."""
         out = np.empty_like(opening)
         operation(opening[1:], opening[:-1], out=out[:-1])
         out[last] = operation(end, opening[last])
         return out
 
-    # Hits below each row that opens a tie.
+    # Hits below the first row of each tie.
     place = values.searchsorted(problem.positives)
     hits = np.append(0, np.cumsum(np.bincount(place, problem.positive_weights, minlength=n)))
     hit = of_bins(np.subtract, hits[opens], hits[-1])
@@ -164,7 +165,7 @@ def cut_bins(problem: SortedProblem, cumulative: Float64Array, binnings: Binning
     below = edge[opens]
     middle = of_bins(np.add, below, 1.0)
     if values[-1] == 1.0:
-        # The bin of 1 alone has no width: its prior takes in the gap below.
+        # A bin with only the score 1 has no width: its prior includes the gap below it.
         certain = below == 1.0
         middle[certain] = edge[opens[certain] - 1] + 1.0
     middle *= 0.5
@@ -173,10 +174,10 @@ def cut_bins(problem: SortedProblem, cumulative: Float64Array, binnings: Binning
 
 
 def score_bounds(bins: Bins, binnings: Binnings) -> Float64Array:
-    """Return what the log score of each binning cannot exceed."""
+    """Return an upper bound of the log score of each binning."""
 
     def log_gamma(count: NDArray[Any]) -> Float64Array:
-        """Return it of numbers of rows or of weights; it is infinite at 0."""
+        """Return log Gamma of numbers of rows or of weights; infinite at 0."""
         table = binnings.log_gamma
         return np.asarray(gammaln(count) if table is None else table[count], dtype=np.float64)
 
@@ -190,15 +191,15 @@ def score_bounds(bins: Bins, binnings: Binnings) -> Float64Array:
         bound -= log_gamma(bins.mass + (bins.mass == 0))
     bound += log_gamma(bins.hit)
     bound += log_gamma(bins.miss)
-    # No ratio exceeds 1: also where misses are what rounding left of a difference of weights.
+    # No ratio exceeds 1, even if rounding makes the difference that gives the misses inexact.
     np.minimum(bound, 0.0, out=bound)
     return np.asarray(np.add.reduceat(bound, binnings.first), dtype=np.float64)
 
 
 def log_scores(bins: Bins, binnings: Binnings) -> Float64Array:
-    """Return the log score of each binning; 0 where none of its bins is given."""
+    """Return the log score of each binning; 0 if `bins` has none of its bins."""
     prior = binnings.prior[bins.member]
-    # One table serves all classes, but where ties move edges.
+    # All classes share one table, except for bins whose edges are moved by ties.
     score = binnings.untied_score[bins.place]
     moved = np.flatnonzero(bins.mass != binnings.untied[bins.place])
     score[moved] = gammaln(prior[moved]) - gammaln(prior[moved] + bins.mass[moved])
@@ -233,7 +234,7 @@ def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     change = part.copy()
     change[inner] -= part[inner - 1]
     edge = np.flatnonzero(np.bincount(bins.opens))
-    # Answers rise from left to right, nearly: the sum begins with the small ones.
+    # Values increase from left to right, nearly, so the sum begins with the small ones.
     y = np.cumsum(np.bincount(bins.opens, weights=change)[edge])
     x = problem.values[edge].astype(np.float64)
     x[0] = 0.0
@@ -244,7 +245,7 @@ def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
 def merge_steps(step: StepMap, most: int) -> StepMap:
     """Join neighbours to at most `most` steps, within each of which log-odds move little.
 
-    Edges of binnings that hardly count always go: they move the answer by rounding.
+    Edges of binnings with negligible weight are always removed: they change the map by rounding.
     """
     odds = logit(np.minimum(step.y, MOST))
     path = np.append(0.0, np.cumsum(np.abs(odds[1:] - odds[:-1])))
@@ -264,34 +265,35 @@ class BayesianBinning(ColumnwiseCalibrator):
     For a class against the rest, binning M cuts the calibration rows into B quantile bins, for
     every whole number B from :math:`n^{1/3} / 10` to :math:`10\, n^{1/3}`, at most n. In bin b,
     with mid-point :math:`m_b`, :math:`n_b` rows and :math:`h_b` hits, the prior of the share of
-    hits is :math:`\mathrm{Beta}(\alpha_b, \beta_b)`, and the binning scores the probability that
-    it gives the labels,
+    hits is :math:`\mathrm{Beta}(\alpha_b, \beta_b)`. The score of the binning is the probability
+    that it gives the labels,
 
     .. math:: \alpha_b = \frac{N'}{B} m_b, \quad \beta_b = \frac{N'}{B} (1 - m_b), \qquad
               S_M = \prod_{b=1}^{B} \frac{\Gamma(N'/B)}{\Gamma(N'/B + n_b)}
                     \frac{\Gamma(\alpha_b + h_b)}{\Gamma(\alpha_b)}
                     \frac{\Gamma(\beta_b + n_b - h_b)}{\Gamma(\beta_b)} .
 
-    The answer is the mean of the binnings' posterior means, weighted by their scores,
+    The map is the mean of the binnings' posterior means, weighted by their scores,
 
     .. math:: f_k(s) = \sum_M \frac{S_M}{\sum_{M'} S_{M'}}
                        \frac{\alpha_{b_M(s)} + h_{b_M(s)}}{N'/B_M + n_{b_M(s)}}, \qquad
               q_{ik} = \frac{f_k(p_{ik})}{\sum_j f_j(p_{ij})} .
 
-    With two classes the map of the second class serves both.
+    With two classes the map of the second class is used for both.
 
     Parameters
     ----------
     prior_strength : float, default=2.0
-        :math:`N'`, from 1e-6 to 1e6: how many rows the prior of all bins together counts for.
+        :math:`N'`, from 1e-6 to 1e6: the number of rows that the priors of all bins count as.
     max_bins : int, default=1000
-        No binning has more bins; from a million rows on, the default cuts the paper's range.
+        Largest number of bins of a binning; from a million rows on, the default cuts the paper's
+        range.
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
@@ -299,11 +301,11 @@ class BayesianBinning(ColumnwiseCalibrator):
         For each map, 0 and the edges of the binnings whose score counts; a list of K arrays, of 1
         for two classes.
     y_thresholds_ : list of ndarray
-        The answer from each of these scores up to the next, in [0, 1].
+        Values of the map from each of these scores up to the next, in [0, 1].
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 
@@ -314,15 +316,16 @@ class BayesianBinning(ColumnwiseCalibrator):
     Notes
     -----
     Bins are those of ``HistogramBinning(strategy="quantile")``: inner edges are calibration
-    scores, which open their bins, and tied scores share one. n is the sum of the weights. The
-    prior of a bin that holds only the score 1 has its mid-point half-way to the next lower score.
+    scores, which belong to the bin above them, and tied scores share a bin. n is the sum of the
+    weights. The prior of a bin with only the score 1 has its mid-point half-way to the next lower
+    score.
 
-    A fit sorts each column once and then looks at each bin of each binning: about
-    :math:`50\, n^{2/3}` of them for each class.
+    A fit sorts each column once and then visits each bin of each binning: about
+    :math:`50\, n^{2/3}` bins for each class.
 
-    All maps together keep up to 2,097,152 edges; with more, neighbouring steps between which the
-    log-odds of the answer move least become one, which answers their mean. Edges that move them by
-    less than 1e-12 are never kept.
+    All maps together keep up to 2,097,152 edges. If there are more, neighbouring steps whose
+    log-odds differ least are merged into one with their mean value. Edges at which the log-odds
+    change by less than 1e-12 are never kept.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Beta calibration: the likelihood ratio of two beta distributions, for each class."""
+"""Beta calibration: the likelihood ratio of two beta distributions for each class."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from skcalib.calibrators._fitted import check_numbers
 def fit_beta(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:
     """Fit a, b >= 0 and c of ``expit(a log p - b log(1 - p) + c)``, for each of k classes.
 
-    The loss is convex: if the free optimum has a < 0 or b < 0, the best that is allowed has that
-    one at 0; if both are negative, the better of the two.
+    The loss is convex: if the free optimum has a < 0 or b < 0, the constrained optimum has this
+    coefficient at 0; if both are negative, it is the better of the two such fits.
     """
     F = np.moveaxis(beta_features(odds), 0, 1)
     fitted = fit_logistic(F, hit, w)
@@ -46,7 +46,7 @@ def fit_beta(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Log
 
 
 def _without(j: int, F: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:
-    """Fit with the coefficient of feature j at 0, and the other's at 0 or above."""
+    """Fit with the coefficient of feature j at 0 and the other one at 0 or above."""
     other = fit_logistic(F[:, [1 - j]], hit, w)
     coef, intercept = np.zeros((hit.shape[0], 2)), other.intercept.copy()
     coef[:, 1 - j] = np.maximum(other.coef[:, 0], 0.0)
@@ -61,7 +61,7 @@ def beta_features(odds: FloatArray) -> Float64Array:
     F = np.empty((2, *odds.shape))
     log_p, no_log = F
     np.negative(np.abs(odds, out=no_log), out=no_log)
-    np.log1p(np.exp(no_log, out=no_log), out=log_p)  # not in place: NumPy would go one by one
+    np.log1p(np.exp(no_log, out=no_log), out=log_p)  # in place it would be slower
     np.maximum(odds, 0.0, out=no_log)
     no_log += log_p
     np.subtract(np.minimum(odds, 0.0, out=odds), log_p, out=log_p)
@@ -69,40 +69,40 @@ def beta_features(odds: FloatArray) -> Float64Array:
 
 
 class BetaCalibrator(ColumnwiseCalibrator):
-    r"""Map each class against the rest by the ratio of two beta densities.
+    r"""Calibrate each class against the rest by the ratio of two beta densities.
 
     For class k,
 
     .. math:: \log \frac{g_k}{1 - g_k} = a_k \log p_k - b_k \log(1 - p_k) + c_k, \qquad
               q_k = \frac{g_k}{\sum_j g_j}
 
-    with :math:`a_k, b_k \ge 0` and :math:`c_k` of the largest likelihood; a row of zeros becomes
-    uniform. With two classes the map of the second class serves both. The map never decreases;
+    where :math:`a_k, b_k \ge 0` and :math:`c_k` maximise the likelihood; a row of zeros becomes
+    uniform. With two classes the map of the second class is used for both. The map never decreases;
     a = b = 1, c = 0 is the identity and a = b is Platt scaling.
 
     Parameters
     ----------
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
-        Probabilities are clipped at `clip_` before a logarithm is taken.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
+        Probabilities are clipped at `clip_` before their logarithm is taken.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (K, 2), or (1, 2) for two classes
         :math:`a_k` and :math:`b_k`, at least 0.
     intercept_ : ndarray of shape (K,), or (1,) for two classes
-        :math:`c_k`; minus infinity for a class without rows, which is answered 0.
+        :math:`c_k`; minus infinity for a class without rows, whose probability is then 0.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What 0, and any smaller probability, counts as where its logarithm is taken: half the
-        smallest probability above 0 in ``fit``, within limits; of each column of two classes.
+        Lower limit of probabilities before their logarithm is taken: half the smallest
+        probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 

@@ -13,7 +13,7 @@ from skcalib.calibrators._matrix import MatrixScaling
 
 
 class DirichletCalibrator(MatrixScaling):
-    r"""Make each new logit a linear function of all log-probabilities.
+    r"""Calibrate by a linear map of all log-probabilities, followed by a softmax.
 
     .. math:: Q = \mathrm{softmax}(\log(P)\, W^\top + b)
 
@@ -29,7 +29,7 @@ class DirichletCalibrator(MatrixScaling):
     Parameters
     ----------
     penalty : {"odir", "structured", None}, default="odir"
-        The penalty above, that of `MatrixScaling` under the same name, or none.
+        The penalty above, the "structured" one of `MatrixScaling`, or none.
     reg_lambda : float, default=None
         :math:`\lambda`, at least 0; None means K (K - 1) / n, n being the sum of the weights
         ("structured": K / n on the diagonal).
@@ -40,30 +40,30 @@ class DirichletCalibrator(MatrixScaling):
     max_iter : int, default=100
         Largest number of steps: quasi-Newton ones, and Newton ones where these are slow.
     verbose : int, default=0
-        Whether each step prints a line: objective, gradient and seconds so far.
+        Whether to print a line for each step: objective, gradient and seconds so far.
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
-        Logs of probabilities are clipped at the log of `clip_`.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
+        Probabilities are clipped at `clip_` before their logarithm is taken.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (K, K)
-        W: row k makes the new logit of class k.
+        W: row k gives the new logit of class k.
     intercept_ : ndarray of shape (K,)
         b.
     n_iter_ : int
         Steps taken.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What 0, and any smaller probability, counts as where its logarithm is taken: half the
-        smallest probability above 0 in ``fit``, within limits; of each column of two classes.
+        Lower limit of probabilities before their logarithm is taken: half the smallest
+        probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 
@@ -71,12 +71,12 @@ class DirichletCalibrator(MatrixScaling):
     -----
     sklearn.exceptions.ConvergenceWarning
         If the gradient does not come down to `tol` within `max_iter` steps, or if nothing is
-        penalised and the answers separate the classes without error: then no finite optimum
-        exists, and what the fit says of other rows depends on where it ended.
+        penalised and the probabilities separate the classes without error: then no finite
+        optimum exists, and the probabilities of other rows depend on where the fit ended.
 
     See Also
     --------
-    skcalib.MatrixScaling : The same of logits as they are.
+    skcalib.MatrixScaling : The same map, applied to the logits as given.
     skcalib.BetaCalibrator : One class at a time.
 
     Notes
@@ -84,9 +84,9 @@ class DirichletCalibrator(MatrixScaling):
     Kull et al. [1]_ print their penalties divided by the number of terms,
     :math:`\frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2 + \frac{\mu}{K} \sum_k b_k^2`: their
     :math:`\lambda` and :math:`\mu` are ``reg_lambda=lambda / (K * (K - 1))`` and
-    ``reg_mu=mu / K`` here. Their programs do not divide: the numbers found by these are
-    ``reg_lambda`` and ``reg_mu`` as they stand. Both were chosen by cross-validated log loss,
-    which ``GridSearchCV`` with ``scoring="neg_log_loss"`` does; the defaults are not tuned.
+    ``reg_mu=mu / K`` here. Their programs do not divide: numbers chosen with these are
+    ``reg_lambda`` and ``reg_mu`` unchanged. The paper chose both by cross-validated log loss,
+    as ``GridSearchCV`` with ``scoring="neg_log_loss"`` does; the defaults are not tuned.
 
     Rows are computed in threads (``n_jobs`` of an enclosing ``joblib.parallel_config``). While
     ``fit`` of up to 400 classes or ``predict_proba`` runs, BLAS has one thread in the whole

@@ -1,4 +1,4 @@
-"""Ensemble temperature scaling: the tempered, the given and the uniform probabilities, mixed."""
+"""Ensemble temperature scaling: a mixture of tempered, given and uniform probabilities."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from skcalib._scores.top_label import keep_top
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._fitted import LARGEST, check_number, check_numbers
 
-# The fit ends where no weights at all could have a mean loss lower by more than this.
+# The fit ends when no other weights can have a mean loss that is lower by more than this.
 LOSS_TOLERANCE = 1e-12
 MAX_STEPS = 100
-# A loss is not known more precisely, relatively.
+# Relative precision of a loss.
 LOSS_ROUNDING = 1e-14
-# All sets of members that may have a weight above 0.
+# All sets of members whose weights may be above 0.
 FACES = [list(face) for size in (1, 2, 3) for face in combinations(range(3), size)]
 
 
 def member_likelihoods(scores: Scores, code: Intp, T: float) -> Float64Array:
-    """Return what each member gives to the true class of each row, ``(n, 3)``."""
+    """Return each member's probability of the true class of each row, ``(n, 3)``."""
     n, n_classes = scores.shape
     F = np.empty((n, 3))
     F[:, 2] = 1.0 / n_classes
@@ -47,14 +47,14 @@ def member_likelihoods(scores: Scores, code: Intp, T: float) -> Float64Array:
 
 
 def mixture_weights(F: Float64Array, w: Float64Array) -> tuple[Float64Array, int]:
-    """Return v on the simplex of the least weighted mean of ``-log(F @ v)``, and the steps taken.
+    """Return v on the simplex that minimises the weighted mean of ``-log(F @ v)``, and the steps.
 
-    Newton steps of a convex problem, each to the best point of the quadratic model with v >= 0.
-    The sum of v is left free and paid for, which has the same optimum: there it is 1.
+    The problem is convex. Each Newton step goes to the minimum of the quadratic model with v >= 0.
+    Instead of the constraint sum(v) = 1 the objective has the term sum(v), with the same optimum.
     """
     share = w / w.sum()
-    # A member's mean ratio to the best mixture is at most 1, so that there no row has less than
-    # its share of its best member. Of a mixture far below, ratios would overflow.
+    # In the best mixture, the probability of a row is at least its share times that of its best
+    # member. Far below that, ratios would overflow: such steps are refused.
     lowest = share * F.max(axis=1) / 10.0
     v = np.full(3, 1.0 / 3.0)
     mixture = np.einsum("ij,j->i", F, v)
@@ -65,8 +65,8 @@ def mixture_weights(F: Float64Array, w: Float64Array) -> tuple[Float64Array, int
         gain = weighted_columns(share, R)
         if last:
             return v, n_iter
-        # The loss is convex: no v is better than this one by more than log(max(gain)). One more
-        # step, which is as good as free, squares what is left.
+        # The loss is convex, so no v is better than this one by more than log(max(gain)). One
+        # more step costs little and squares the remaining error.
         last = gain.max() <= 1.0 + LOSS_TOLERANCE
         R *= np.sqrt(share)[:, None]
         towards = _model_step(np.einsum("ij,ik->jk", R, R), gain, v)
@@ -88,18 +88,18 @@ def mixture_weights(F: Float64Array, w: Float64Array) -> tuple[Float64Array, int
 
 
 def _model_step(hessian: Float64Array, gain: Float64Array, v: Float64Array) -> Float64Array:
-    """Return d with v + d >= 0 of the least ``d' hessian d / 2 + (1 - gain)' d``.
+    """Return d with v + d >= 0 that minimises ``d' hessian d / 2 + (1 - gain)' d``.
 
-    That is the best stationary face. Heights are those of steps, not of the places they lead to:
-    members that say nearly the same differ by less than the rounding of the latter.
+    The minimum over all faces of v + d >= 0 is computed. Objectives are compared as changes by d,
+    not as values at v + d: nearly equal members differ by less than the rounding of such values.
     """
     scale = np.sqrt(np.diag(hessian))
-    # A member that no row needs is left as it is: of its scale, squares overflow.
+    # A member with a negligible scale is not rescaled: the squares of 1 / scale would overflow.
     scale = 1.0 / np.where(scale > 1e-100, scale, 1.0)
     H, c = hessian * np.outer(scale, scale), (2.0 * gain - 1.0) * scale
     best, lowest = np.zeros(3), np.inf
     for face in FACES:
-        # Least squares, as members that say the same make it singular.
+        # Least squares, because equal members make the Hessian singular.
         part = np.linalg.lstsq(H[np.ix_(face, face)], c[face], rcond=None)[0]
         if (part < 0.0).any():
             continue
@@ -112,39 +112,39 @@ def _model_step(hessian: Float64Array, gain: Float64Array, v: Float64Array) -> F
 
 
 class EnsembleTemperatureScaling(ScoreCalibrator):
-    r"""Mix temperature scaling with the probabilities as they are and with uniform ones.
+    r"""Mix temperature scaling with the uncalibrated and with uniform probabilities.
 
     .. math:: q = w_1 \, \mathrm{softmax}(z / T) + w_2 \, \mathrm{softmax}(z) + w_3 \, \frac{1}{K},
               \qquad w \ge 0, \quad w_1 + w_2 + w_3 = 1
 
-    First T is found, as in temperature scaling, then the weights of the least mean
+    T is that of temperature scaling; then the weights minimise the mean of
     :math:`-\log q_y`. The predicted class never changes.
 
     Parameters
     ----------
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
-        Probabilities are taken to logits by their log, clipped at that of `clip_`.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
+        Logits of probabilities are their logarithms, clipped at the logarithm of `clip_`.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
     temperature_ : float
         T, above 0: that of `TemperatureScaling`.
     weights_ : ndarray of shape (3,)
-        :math:`w_1, w_2, w_3`: of the tempered, the given and the uniform probabilities.
+        :math:`w_1, w_2, w_3`: of the tempered, the uncalibrated and the uniform probabilities.
     n_iter_ : int
-        Newton steps that found the weights.
+        Newton steps of the fit of the weights.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What 0, and any smaller probability, counts as where its logarithm is taken: half the
-        smallest probability above 0 in ``fit``, within limits; of each column of two classes.
+        Lower limit of probabilities before their logarithm is taken: half the smallest
+        probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 
@@ -161,13 +161,13 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     Notes
     -----
     On the calibration rows the log loss is at most that of temperature scaling, of no calibration
-    and of uniform probabilities, each of which is a choice of weights. The uniform member puts a
-    floor :math:`w_3 / K` under every probability, so that single rows that are very wrong cost
-    less, and T need not be raised for their sake.
+    and of uniform probabilities, since each of these is a choice of weights. The uniform member
+    keeps every probability at :math:`w_3 / K` or above, so that a few very wrong rows cost less
+    and do not raise T.
 
-    The loss is convex in the weights, whose fit ends where no others could be better by more than
-    1e-12. With T near 1 the first two members say the same and share their weight in one way of
-    many, all with the same probabilities.
+    The loss is convex in the weights; the fit ends when no other weights can be better by more
+    than 1e-12. With T near 1 the first two members are equal, and their weights are not unique:
+    all choices give the same probabilities.
 
     References
     ----------
@@ -221,7 +221,7 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
 
         def mixture_of(rows: slice) -> FloatArray:
             Z = scores.logits(rows)
-            # A small T would make the rounding of what the columns have in common large.
+            # A small T would magnify the rounding error of an offset that all columns share.
             Z -= row_max(Z)[:, None]
             Q = softmax_inplace(Z / self.temperature_)
             Q *= tempered

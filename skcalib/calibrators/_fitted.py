@@ -1,8 +1,8 @@
-"""Checks of fitted attributes that come from a file, which nothing else vouches for.
+"""Checks of fitted attributes that are read from a file.
 
-A calibrator's ``_check_fitted`` says with these what its ``_fit`` returns, so that a file that was
-tampered with is refused before it answers. Every message names the class, the attribute and what
-it must be.
+A calibrator's ``_check_fitted`` uses these to refuse values that its ``_fit`` cannot return, before
+a changed file can give predictions. Every message names the class, the attribute and what it must
+be.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 from skcalib._scores.clip import LEAST_CLIP, MOST_CLIP
 from skcalib._validation.labels import check_labels
 
-# What a fit of scores of any sensible scale returns stays far below, and a sum of products with
-# scores up to 1e200 is finite.
+# Fits of scores of any sensible scale return far smaller numbers, and sums of products with scores
+# up to 1e200 stay finite.
 LARGEST = 1e100
 
-# None stands for any size of at least 1.
+# None means any size of at least 1.
 Shape = tuple[int | None, ...]
-# How entries follow each other along the last axis: each above, or not below, the one before.
+# Order along the last axis: each entry above the one before, or not below it.
 Order = Literal["strict", "weak"] | None
 
 
@@ -59,7 +59,7 @@ def check_curves(
     order: Order = None,
     values: str = "y_thresholds_",
 ) -> None:
-    """Refuse thresholds that are not `n_maps` tabulated maps of [0, 1] to ``[low, high]``.
+    """Refuse thresholds that are not tables of `n_maps` maps from [0, 1] to ``[low, high]``.
 
     `order` is that of the attribute `values`; scores ascend.
     """
@@ -74,7 +74,7 @@ def check_curves(
 
 
 def check_clip(calibrator: Any) -> None:
-    """Refuse a clip that no fit finds: a number, or one for each of two classes."""
+    """Refuse a clip that no fit gives; it is a number, or one for each of two classes."""
     if calibrator.classes_.size == 2 and isinstance(calibrator.clip_, np.ndarray):
         check_numbers(calibrator, "clip_", (2,), low=LEAST_CLIP, high=MOST_CLIP)
     else:
@@ -82,7 +82,7 @@ def check_clip(calibrator: Any) -> None:
 
 
 def check_common(calibrator: Any) -> None:
-    """Refuse what every fit sets, if it is not what a fit can set."""
+    """Check the attributes that every fit sets."""
     classes = getattr(calibrator, "classes_", None)
     if not isinstance(classes, np.ndarray) or classes.ndim != 1 or classes.size < 2:
         raise _wrong(calibrator, "classes_", "an array of two labels or more", classes)
@@ -97,7 +97,7 @@ def check_common(calibrator: Any) -> None:
     widths = (1, 2) if classes.size == 2 else (classes.size,)
     if type(width) is not int or width not in widths:
         raise _wrong(calibrator, "n_features_in_", f"the number of columns, {widths[-1]}", width)
-    if hasattr(calibrator, "clip_"):  # the first files have none, and mean 1e-12
+    if hasattr(calibrator, "clip_"):  # files of early versions have none; their clip is 1e-12
         check_clip(calibrator)
     names = getattr(calibrator, "feature_names_in_", None)
     if names is not None and (

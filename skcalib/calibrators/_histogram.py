@@ -1,4 +1,4 @@
-"""Histogram binning: each score is answered by the share of positives of its bin."""
+"""Histogram binning: each score becomes the share of positives of its bin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from skcalib._validation.keywords import COUNT_HIGH, check_seed
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._fitted import check_numbers
 
-# So many edges are few, and a column of so many scores for each of them is long.
+# With at most FEW_EDGES edges and at least LONG scores for each of them, comparing every score with
+# every edge is faster than a binary search.
 FEW_EDGES, LONG = 32, 64
 
 
@@ -32,14 +33,14 @@ class StepMaps(NamedTuple):
 
 
 def bin_shares(table: BinTable, prior: Float64Array | None) -> StepMaps:
-    """Share of positives of each bin; an empty bin answers `prior (m,)`, or its mid-point."""
+    """Share of positives of each bin; an empty bin gets `prior (m,)`, or its mid-point."""
     edges = np.hstack([table.left, table.right[:, -1:]])
     stand_in = (table.left + table.right) / 2 if prior is None else prior[:, None]
     return StepMaps(edges, np.where(table.weight > 0, table.accuracy, stand_in))
 
 
 def average_steps(maps: list[StepMaps]) -> StepMaps:
-    """Mean of step functions as one step function, whose inner edges are all of theirs.
+    """Mean of step functions: one step function with the inner edges of all of them.
 
     Every piece is closed on the left.
     """
@@ -58,9 +59,9 @@ def average_steps(maps: list[StepMaps]) -> StepMaps:
 
 
 def edges_passed(edges: Float64Array, column: FloatArray, side: Side) -> NDArray[np.integer]:
-    """Return what `numpy.searchsorted` of `column` in `edges` does.
+    """Return `numpy.searchsorted` of `column` in `edges`.
 
-    To compare a long column with each of a few edges takes a quarter of the time of the search.
+    For few edges and a long column, comparisons take a quarter of the time of the search.
     """
     if edges.size > FEW_EDGES or column.size < LONG * edges.size:
         return np.searchsorted(edges, column, side=side)
@@ -72,7 +73,7 @@ def edges_passed(edges: Float64Array, column: FloatArray, side: Side) -> NDArray
 def closing_scores(edges: Float64Array, bits: int) -> Float64Array:
     """Return the highest float64 numbers that round to these at `bits` significant bits.
 
-    A score of float64 then passes an edge where it would as a score of the calibration rows.
+    A float64 score then passes the same edges as after rounding to the calibration scores' bits.
     """
     if bits == FLOAT64:
         return edges
@@ -83,7 +84,7 @@ def closing_scores(edges: Float64Array, bits: int) -> Float64Array:
 def opening_scores(edges: Float64Array, dtype: np.dtype[Any]) -> Float64Array:
     """Return the lowest float64 numbers that are rounded to these scores of the type `dtype`.
 
-    A score of float64 then passes an edge where it would as float32.
+    A float64 score then passes the same edges as after rounding to float32.
     """
     if dtype == np.float64:
         return edges
@@ -92,7 +93,7 @@ def opening_scores(edges: Float64Array, dtype: np.dtype[Any]) -> Float64Array:
 
 
 class HistogramBinning(ColumnwiseCalibrator):
-    r"""Answer each probability by the share of positives among the calibration rows of its bin.
+    r"""Replace each probability by the observed frequency of its bin.
 
     For class k, with bins :math:`b` of its calibration scores :math:`p_{ik}` and weights
     :math:`w_i`,
@@ -111,50 +112,50 @@ class HistogramBinning(ColumnwiseCalibrator):
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width, closed on the right with 0 in the first, or of equal mass, whose
         inner edges are calibration scores; tied scores share a bin, and a score equal to an
-        edge belongs to the bin above it. Edges are rounded as the scores are: a score of float32
-        falls in the bin of the same score of float64.
+        edge belongs to the bin above it. Edges are rounded as the scores are: a float32 score
+        falls in the same bin as the same score in float64.
     class_conditional : bool, default=True
         One map for each class (with two classes: one, for the second). False pools the entries
         of all columns into a single map, applied to every column.
     empty : {"midpoint", "prior"}, default="midpoint"
-        What a bin without calibration rows answers: the centre of its edges, or the share of
-        the class among the calibration rows.
+        Value of a bin without calibration rows: the centre of its edges, or the share of the
+        class among the calibration rows.
     n_bootstraps : int, default=0
         With B > 0, bootstrap histogram binning: B resamples of the calibration rows, each
         binned with its own edges, their probability vectors averaged, rows renormalised once.
     random_state : int, RandomState instance or None, default=None
         Source of the resamples.
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
     bin_edges_ : ndarray of shape (m, B + 1)
         Edges, a row for each map: K maps, or 1 for two classes or pooled entries. B is `n_bins`;
-        bootstrapped quantile bins keep the edges of every resample. float64 whatever the scores
-        are; of quantile bins of float32 scores, the lowest numbers that round to an edge.
+        bootstrapped quantile bins keep the edges of every resample. Always float64; for
+        quantile bins of float32 scores, the lowest numbers that round to an edge.
     bin_values_ : ndarray of shape (m, B)
-        What each bin answers.
+        Calibrated value of each bin.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 
     See Also
     --------
-    skcalib.IsotonicCalibrator : Bins chosen by the data so that the map never decreases.
+    skcalib.IsotonicCalibrator : Bins chosen from the data so that the map never decreases.
 
     Notes
     -----
-    Nixon et al. [3]_ name bootstrap histogram binning but do not specify it; what is done here
-    is not specified by the paper. A resample draws as many rows as there are (the sum of the
-    weights where these are whole numbers), with probabilities in proportion to the weights.
+    Nixon et al. [3]_ name bootstrap histogram binning but do not specify it: the method here is
+    this package's own. A resample draws as many rows as there are (the sum of the weights if
+    these are whole numbers), with probabilities proportional to the weights.
 
     References
     ----------
@@ -243,8 +244,8 @@ class HistogramBinning(ColumnwiseCalibrator):
             table = pooled_table(scores, code, w, bins)
             prior = np.array([1 / n_classes])
         maps = bin_shares(table, prior if self.empty == "prior" else None)
-        # What new scores are compared with depends on the calibration scores alone: a row is in
-        # the same bin whatever rows it stands among.
+        # New scores are compared with numbers that depend on the calibration scores alone, so that
+        # the bin of a row does not depend on the other rows of its batch.
         if bins.bits is not None:
             maps.edges[:, 1:-1] = closing_scores(bins.compared_edges(bins.bits)[1:-1], bins.bits)
         else:
@@ -260,8 +261,8 @@ class HistogramBinning(ColumnwiseCalibrator):
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         row = j if self.class_conditional else 0
         values = self.bin_values_[row]
-        # As in fit: uniform bins are closed on the right, an edge of "edges" opens one, and edges
-        # are rounded as the scores are.
+        # As in fit: uniform bins are closed on the right, quantile bins on the left, and edges are
+        # rounded as the scores are.
         edges = self.bin_edges_[row, 1:-1].astype(column.dtype).astype(np.float64)
         below: Side = "left" if self.strategy == "uniform" else "right"
         return values.take(edges_passed(edges, column, below))

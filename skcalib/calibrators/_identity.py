@@ -1,4 +1,4 @@
-"""The identity: the baseline of every comparison."""
+"""The identity, which is the baseline of every comparison."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from skcalib.calibrators._base import ScoreCalibrator
 
 
 class IdentityCalibrator(ScoreCalibrator):
-    r"""Probabilities as they are; logits through a softmax.
+    r"""Leave probabilities unchanged and map logits by a softmax.
 
-    The baseline in every comparison: a calibrator is worth having if it beats this one.
+    This is the baseline of every comparison: a calibrator is useful if it is better than this.
 
     .. math:: Q = P \quad\text{or}\quad Q = \mathrm{softmax}(Z)
 
     Parameters
     ----------
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 
     See Also
     --------
-    skcalib.TemperatureScaling : One parameter; keeps the order of the classes.
+    skcalib.TemperatureScaling : One parameter; preserves the order of the classes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Isotonic regression of each class against the rest."""
+"""Isotonic calibration: isotonic regression of each class against the rest."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._fitted import check_curves
 
-# Between two scores below 1e-308 the slope of a straight line overflows. A power of two lifts them
-# out of there and changes no other answer.
+# Between two scores below 1e-308 the slope of a straight line overflows. Multiplying by a power of
+# two avoids this and changes no other result.
 LIFT = 2.0**60
-# Values of neighbouring blocks that differ by less are equal but for the rounding of sums. Whether
-# that is one block or two changes nothing at their ends, but moves their mean scores.
+# Neighbouring blocks whose values differ by less are equal except for the rounding of sums, and are
+# merged: one block or two have the same ends, but different mean scores.
 EQUAL = 1e-12
 
 
 class Blocks(NamedTuple):
-    """Constant blocks of an isotonic fit: first and last row of each, ascending values."""
+    """Constant blocks of an isotonic fit: first row, last row and value of each, ascending."""
 
     first: NDArray[np.intp]
     last: NDArray[np.intp]
@@ -35,8 +35,8 @@ class Blocks(NamedTuple):
 def isotonic_blocks(problem: SortedProblem) -> Blocks:
     """Return the constant blocks of the isotonic fit.
 
-    Negatives between two positives share a value in the optimum, so that they enter as one
-    observation: with p distinct positive scores there are at most 2p + 1.
+    Negatives between two positives have the same value in the optimum, so that they form one
+    observation: with p distinct positive scores there are at most 2p + 1 observations.
     """
     n = problem.values.size
     positive, member = np.unique(problem.positives, return_index=True)
@@ -52,7 +52,7 @@ def isotonic_blocks(problem: SortedProblem) -> Blocks:
     else:
         weight = np.add.reduceat(problem.weights, start)
         hits[at] = np.add.reduceat(problem.positive_weights, member) if member.size else 0.0
-    # Of a thousand short columns the checks of each would take longer than the fits.
+    # With a thousand short columns the checks of scikit-learn take longer than the fits.
     with config_context(assume_finite=True, skip_parameter_validation=True):
         level = isotonic_regression(hits / weight, sample_weight=weight, y_min=0.0, y_max=1.0)
     rises = np.flatnonzero(np.diff(level, prepend=-1.0))
@@ -70,14 +70,14 @@ def block_ends(problem: SortedProblem) -> tuple[Float64Array, Float64Array]:
 
 
 def block_centres(problem: SortedProblem) -> tuple[Float64Array, Float64Array]:
-    """Return the mean score of each constant block and its value; both ends where it is 0 or 1."""
+    """Return the mean score and the value of each block; both ends if its value is 0 or 1."""
     first, last, level = isotonic_blocks(problem)
     rises = np.flatnonzero(np.diff(level, prepend=-1.0) > EQUAL * level)
     first, last, level = first[rises], np.append(first[rises][1:] - 1, last[-1]), level[rises]
     values = problem.values.astype(np.float64)
     low, high = values[first], values[last]
     size = last - first + 1
-    # From the first score of the block on: exact differences, however narrow the block.
+    # Relative to the first score of the block: differences are exact even in a narrow block.
     values -= np.repeat(low, size)
     if problem.weights is None:
         centre = low + np.add.reduceat(values, first) / size
@@ -92,7 +92,7 @@ def block_centres(problem: SortedProblem) -> tuple[Float64Array, Float64Array]:
 
 
 class IsotonicCalibrator(ColumnwiseCalibrator):
-    r"""Non-decreasing map of each class against the rest, fitted by least squares.
+    r"""Calibrate each class against the rest by a non-decreasing map, fitted by least squares.
 
     For class k,
 
@@ -100,7 +100,7 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
               \sum_i w_i \left( \mathbf{1}[y_i = k] - f_k(p_{ik}) \right)^2, \qquad
               q_{ik} = \frac{f_k(p_{ik})}{\sum_j f_j(p_{ij})} ;
 
-    a row of zeros becomes uniform. With two classes the map of the second class serves both.
+    a row of zeros becomes uniform. With two classes the map of the second class is used for both.
 
     Parameters
     ----------
@@ -109,14 +109,15 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
         up to the first score of the upper one.
     centered : bool, default=False
         Whether each constant block shrinks to its weighted mean score, with straight lines
-        between (centred isotonic regression): the map rises strictly from the first of these
-        scores to the last. Blocks of value 0 or 1 stay flat. Only with ``interpolation="linear"``.
+        between (centred isotonic regression): the map is strictly increasing from the first of
+        these scores to the last. Blocks of value 0 or 1 stay flat. Only with
+        ``interpolation="linear"``.
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
@@ -128,7 +129,7 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 
@@ -144,13 +145,13 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
 
     Notes
     -----
-    Scores outside the range of the calibration scores are answered as its nearest end. Blocks
-    without positives answer exactly 0, so that a log loss after isotonic calibration may be
-    infinite; centring leaves them as they are.
+    A score outside the range of the calibration scores gets the value of the nearest end. Blocks
+    without positives have the value 0, so that a log loss after isotonic calibration may be
+    infinite; centring does not change them.
 
-    Centring takes the mean of a block as the place where its value holds, instead of all of its
-    scores: fewer ties, and no jumps between scores that are close. On the calibration rows its
-    squared error is no longer the least.
+    Centring assigns the value of a block to its mean score, instead of to all of its scores: fewer
+    ties, and no jumps between close scores. Its squared error on the calibration rows is no longer
+    the smallest possible.
 
     References
     ----------
@@ -168,7 +169,7 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     array([[0.75, 0.25],
            [0.5 , 0.5 ]])
 
-    Scores 0.3 and 0.4 share the value 0.5, which centring puts at 0.35:
+    Scores 0.3 and 0.4 share the value 0.5; centring moves it to their mean, 0.35:
 
     >>> centred = IsotonicCalibrator(centered=True).fit(p, y)
     >>> centred.X_thresholds_[0].round(2).tolist(), centred.y_thresholds_[0].tolist()

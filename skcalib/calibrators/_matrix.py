@@ -1,4 +1,4 @@
-"""Matrix scaling: each new logit from all old ones."""
+"""Matrix scaling: each new logit is a linear function of all logits."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from skcalib.calibrators._affine import AffineCalibrator
 
 
 class MatrixScaling(AffineCalibrator):
-    r"""Make each new logit a linear function of all old ones.
+    r"""Calibrate by a linear map of all logits, followed by a softmax.
 
     .. math:: Q = \mathrm{softmax}(Z W^\top + b)
 
     with :math:`W \in \mathbb{R}^{K \times K}` and :math:`b \in \mathbb{R}^K` that minimise the
     weighted mean negative log-likelihood plus a penalty. "structured": with T the temperature
-    that is best on its own and :math:`W = (I + D) / T`,
+    of `TemperatureScaling` and :math:`W = (I + D) / T`,
 
     .. math:: \lambda_d \sum_k D_{kk}^2 + \lambda_o \sum_{j \ne k} D_{jk}^2 + \mu \sum_k b_k^2 ,
 
-    which tends to temperature scaling the fewer rows there are. "odir" (off-diagonal and
-    intercept regularisation) leaves the diagonal free:
+    which is closer to temperature scaling the fewer rows there are. "odir" (off-diagonal and
+    intercept regularisation) does not penalise the diagonal:
 
     .. math:: \lambda \sum_{j \ne k} W_{jk}^2 + \mu \sum_k b_k^2 .
 
@@ -40,30 +40,30 @@ class MatrixScaling(AffineCalibrator):
     max_iter : int, default=100
         Largest number of steps: quasi-Newton ones, and Newton ones where these are slow.
     verbose : int, default=0
-        Whether each step prints a line: objective, gradient and seconds so far.
+        Whether to print a line for each step: objective, gradient and seconds so far.
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
-        Probabilities are taken to logits by their log, clipped at that of `clip_`.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
+        Logits of probabilities are their logarithms, clipped at the logarithm of `clip_`.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (K, K)
-        W, for the logits as given: row k makes the new logit of class k.
+        W, for the logits as given: row k gives the new logit of class k.
     intercept_ : ndarray of shape (K,)
         b; they sum to 0.
     n_iter_ : int
         Steps taken.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What 0, and any smaller probability, counts as where its logarithm is taken: half the
-        smallest probability above 0 in ``fit``, within limits; of each column of two classes.
+        Lower limit of probabilities before their logarithm is taken: half the smallest
+        probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 
@@ -71,8 +71,8 @@ class MatrixScaling(AffineCalibrator):
     -----
     sklearn.exceptions.ConvergenceWarning
         If the gradient does not come down to `tol` within `max_iter` steps, or if nothing is
-        penalised and the answers separate the classes without error: then no finite optimum
-        exists, and what the fit says of other rows depends on where it ended.
+        penalised and the probabilities separate the classes without error: then no finite
+        optimum exists, and the probabilities of other rows depend on where the fit ended.
 
     See Also
     --------
@@ -83,9 +83,9 @@ class MatrixScaling(AffineCalibrator):
     Kull et al. [2]_ print their penalties divided by the number of terms,
     :math:`\frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2 + \frac{\mu}{K} \sum_k b_k^2`: their
     :math:`\lambda` and :math:`\mu` are ``reg_lambda=lambda / (K * (K - 1))`` and
-    ``reg_mu=mu / K`` here. Their programs do not divide: the numbers found by these are
-    ``reg_lambda`` and ``reg_mu`` as they stand. Both were chosen by cross-validated log loss,
-    which ``GridSearchCV`` with ``scoring="neg_log_loss"`` does; the defaults are not tuned.
+    ``reg_mu=mu / K`` here. Their programs do not divide: numbers chosen with these are
+    ``reg_lambda`` and ``reg_mu`` unchanged. The paper chose both by cross-validated log loss,
+    as ``GridSearchCV`` with ``scoring="neg_log_loss"`` does; the defaults are not tuned.
 
     Rows are computed in threads (``n_jobs`` of an enclosing ``joblib.parallel_config``). While
     ``fit`` of up to 400 classes or ``predict_proba`` runs, BLAS has one thread in the whole

@@ -1,4 +1,4 @@
-"""Platt scaling: a logistic regression on the log-odds of each class, and maybe their square."""
+"""Platt scaling: logistic regression on the log-odds of each class, and optionally their square."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._fitted import check_numbers
 
-# The square of smaller scores underflows: they count as constant.
+# Squares of smaller scores underflow; such scores count as constant.
 SMALLEST = 1e-100
 
 
@@ -38,7 +38,7 @@ def fit_quadratic(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -
 
 
 def encloses(odds: Float64Array, hit: NDArray[np.bool_]) -> bool:
-    """Whether some interval holds every row with the event and, but at its ends, no other."""
+    """Whether an interval has all rows with the event and, except at its ends, no others."""
     if hit.all() or not hit.any():
         return False
     low, high = odds[hit].min(), odds[hit].max()
@@ -47,7 +47,7 @@ def encloses(odds: Float64Array, hit: NDArray[np.bool_]) -> bool:
 
 
 class PlattScaling(ColumnwiseCalibrator):
-    r"""Scale and shift the log-odds of each class against the rest.
+    r"""Calibrate each class against the rest by a logistic function of its log-odds.
 
     For class k,
 
@@ -55,38 +55,38 @@ class PlattScaling(ColumnwiseCalibrator):
               f_k = \log \frac{p_k}{1 - p_k}, \qquad
               q_k = \frac{g_k}{\sum_j g_j}
 
-    with :math:`a_k, b_k` of the largest likelihood; a row of zeros becomes uniform. With two
-    classes the map of the second class serves both, and for logits :math:`f = z_2 - z_1`.
-    With ``degree=2``, which is quadratic scaling,
+    where :math:`a_k, b_k` maximise the likelihood; a row of zeros becomes uniform. With two classes
+    the map of the second class is used for both, and for logits :math:`f = z_2 - z_1`. With
+    ``degree=2`` (quadratic scaling),
 
     .. math:: g_k = \frac{1}{1 + \exp(-c_k f_k^2 - a_k f_k - b_k)} .
 
     Parameters
     ----------
     degree : {1, 2}, default=1
-        Highest power of the log-odds. With 2 the map is no longer monotone: beyond
-        :math:`-a_k / 2 c_k` it turns.
+        Highest power of the log-odds. With 2 the map is not monotone: it changes direction at
+        :math:`f_k = -a_k / 2 c_k`.
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
-        Probabilities are clipped at `clip_` before a logarithm is taken.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
+        Probabilities are clipped at `clip_` before their logarithm is taken.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (K,), or (1,) for two classes; (K, 2) or (1, 2) with ``degree=2``
         Slopes :math:`a_k`; with ``degree=2`` rows :math:`(a_k, c_k)`.
     intercept_ : ndarray of shape (K,), or (1,) for two classes
-        Shifts :math:`b_k`; minus infinity for a class without rows, which is answered 0.
+        Shifts :math:`b_k`; minus infinity for a class without rows, whose probability is then 0.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What 0, and any smaller probability, counts as where its logarithm is taken: half the
-        smallest probability above 0 in ``fit``, within limits; of each column of two classes.
+        Lower limit of probabilities before their logarithm is taken: half the smallest
+        probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 
@@ -94,22 +94,22 @@ class PlattScaling(ColumnwiseCalibrator):
     -----
     sklearn.exceptions.ConvergenceWarning
         If the scores of a class separate it from the rest without error; with ``degree=2`` also
-        if an interval of scores holds all of the class and nothing else, or all of the rest.
+        if an interval of scores contains all rows of the class and no others, or the reverse.
 
     See Also
     --------
-    skcalib.BetaCalibrator : A third parameter, for maps that are no sigmoid of the log-odds.
+    skcalib.BetaCalibrator : A third parameter, for maps that are not sigmoids of the log-odds.
     skcalib.VectorScaling : A scale and a shift for each class, fitted jointly.
 
     Notes
     -----
     The targets are 0 and 1, so that the fit is an unpenalised logistic regression; Platt's own
-    targets, :math:`(n_+ + 1) / (n_+ + 2)` and :math:`1 / (n_- + 2)`, differ from it by a pseudo
-    row of each class. A slope may be negative.
+    targets, :math:`(n_+ + 1) / (n_+ + 2)` and :math:`1 / (n_- + 2)`, add a pseudo row of each
+    class. A slope may be negative.
 
-    A square bends the map differently on its two sides, and may turn it: mostly beyond the
-    calibration scores, but there the largest score can get a small probability. It can change the
-    order of rows, also with two classes; more rows make that rarer.
+    With ``degree=2`` the map changes direction, usually beyond the calibration scores: there the
+    largest score can get a small probability. The order of rows can change, also with two classes;
+    this is rarer with more rows.
 
     References
     ----------

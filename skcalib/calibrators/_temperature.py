@@ -1,4 +1,4 @@
-"""Temperature scaling: one number for all logits; the order of the classes stays."""
+"""Temperature scaling: all logits are divided by one number."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ LOG_STEP = float(np.log(50.0) / 60)
 
 
 class Round(NamedTuple):
-    """A refinement: around the best `n_best` temperatures, `n_parts` of them to one before."""
+    """A refinement of the grid around the best `n_best` temperatures, `n_parts` times finer."""
 
     n_best: int
     n_parts: int
 
 
 SMOOTH_ROUNDS = (Round(3, 10), Round(3, 10), Round(3, 10))
-# A binned error jumps at every T where a row changes its bin: its low points are thin.
+# A binned error jumps at every T at which a row changes its bin, so its minima are narrow.
 ROUGH_ROUNDS = (Round(12, 40), Round(3, 10), Round(3, 10))
 
 
 def search_temperature(height: Objective, centre: float, rounds: tuple[Round, ...]) -> float:
-    """Return T of the lowest `height`, of equal ones that closest to 1.
+    """Return the T that minimises `height`; of equal ones, the one closest to 1.
 
     A grid of 61 temperatures, even in log T, on [0.2, 10], continued by the same grid about
-    `centre` where that reaches further; then each round.
+    `centre` if that reaches further; then each round.
     """
     shifted = centre / np.sqrt(2.0) * GRID
     step = LOG_STEP
@@ -184,41 +184,41 @@ class TemperatureScaling(ScoreCalibrator):
 
     .. math:: Q = \mathrm{softmax}(Z / T), \qquad T = \arg\min_T \ell(y, Q)
 
-    where :math:`\ell` is a mean loss of the rows or an error of them all.
+    where :math:`\ell` is a mean loss or an error of all rows.
 
     T above 1 softens over-confident probabilities, T below 1 sharpens under-confident ones. The
-    predicted class never changes, but where rounding makes the largest probabilities equal.
+    predicted class never changes, except where rounding makes the largest probabilities equal.
 
     Parameters
     ----------
     objective : {"nll", "brier", "soft_binned", "soft_label_binned"} or callable, default="nll"
-        What is least at T: minus the log of the true class's probability; the squared distance
-        to the true class's indicator; the soft-binned calibration error of the top label, in
-        the bin or in the label form; or any ``metric(y_true, y_proba) -> float``, less being
-        better. A metric is told the labels of the columns and, if they are not all 1, the
-        weights, where it has keywords ``labels`` and ``sample_weight``.
+        Objective minimised over T: minus the log of the true class's probability; the squared
+        distance to the true class's indicator; the soft-binned calibration error of the top
+        label, in the bin or in the label form; or any ``metric(y_true, y_proba) -> float``,
+        smaller is better. A metric with keywords ``labels`` and ``sample_weight`` gets the labels
+        of the columns and, if they are not all 1, the weights.
     objective_params : dict, default=None
         Keywords of the objective: ``n_bins=15``, ``temperature=0.01`` and ``norm="l2"`` for the
         soft-binned errors, those of the metric for a callable; the first two have none.
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
-        Probabilities are taken to logits by their log, clipped at that of `clip_`.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
+        Logits of probabilities are their logarithms, clipped at the logarithm of `clip_`.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
     temperature_ : float
         T, above 0. For a binary logit f in one column, P(second class) = expit(f / T).
     clip_ : float, or ndarray of shape (2,) for two classes
-        What 0, and any smaller probability, counts as where its logarithm is taken: half the
-        smallest probability above 0 in ``fit``, within limits; of each column of two classes.
+        Lower limit of probabilities before their logarithm is taken: half the smallest
+        probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 
@@ -231,8 +231,8 @@ class TemperatureScaling(ScoreCalibrator):
     Raises
     ------
     ValueError
-        In ``fit``, if a metric answers NaN or more than one number, or takes no weights where
-        weights are given.
+        In ``fit``, if a metric returns NaN or more than one number, or does not take weights
+        although weights are given.
 
     See Also
     --------
@@ -240,15 +240,15 @@ class TemperatureScaling(ScoreCalibrator):
 
     Notes
     -----
-    "nll" and "brier": T is found to 1e-8 by Newton's method on log T within a bracket; it is the
-    same for logits multiplied by a constant, but for that constant.
+    "nll" and "brier": T is computed to 1e-8 by Newton's method on log T within a bracket. Logits
+    multiplied by a constant give T multiplied by that constant.
 
-    Any other objective may have many minima, and is searched at several resolutions for the
-    lowest one: 61 temperatures even in log T on [0.2, 10], continued by as many about the
-    temperature of the NLL, divided by and times 7, where these reach further (logits of another
-    scale); then, around the best 3, ten times finer, three times over. For a callable the first
-    of these rounds covers the best 12, 40 times finer, because the low points of a binned
-    error are thin. Of equal temperatures the one closest to 1, in log T, is taken.
+    Any other objective may have many minima; the lowest is searched at several resolutions: 61
+    temperatures, even in log T, on [0.2, 10] and, if that reaches further (logits of another
+    scale), as many from 1/7 to 7 times the temperature of the NLL; then three rounds around the
+    best 3, each ten times finer. For a callable the first of these rounds covers the best 12, 40
+    times finer, because the minima of a binned error are narrow. Of equally good temperatures the
+    one closest to 1, in log T, is taken.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Vector scaling: a scale and a shift of each class's logit."""
+"""Vector scaling: a scale and a shift for the logit of each class."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from skcalib.calibrators._affine import AffineCalibrator
 
 
 class VectorScaling(AffineCalibrator):
-    r"""Scale and shift the logit of each class.
+    r"""Calibrate by a scale and a shift of the logit of each class.
 
     .. math:: Q = \mathrm{softmax}(a \odot Z + b)
 
     with :math:`a, b \in \mathbb{R}^K` that minimise the weighted mean negative log-likelihood and,
-    by default, a penalty that draws the map towards temperature scaling the fewer rows there are:
-    with T the temperature that is best on its own and :math:`a = (1 + d) / T`,
+    by default, a penalty that draws the map towards temperature scaling, more so with fewer rows:
+    with T the temperature of `TemperatureScaling` and :math:`a = (1 + d) / T`,
 
     .. math:: \mathrm{NLL}(a, b) + \lambda \sum_k d_k^2 + \mu \sum_k b_k^2 .
 
@@ -32,14 +32,14 @@ class VectorScaling(AffineCalibrator):
     max_iter : int, default=100
         Largest number of steps: quasi-Newton ones, and Newton ones where these are slow.
     verbose : int, default=0
-        Whether each step prints a line: objective, gradient and seconds so far.
+        Whether to print a line for each step: objective, gradient and seconds so far.
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
-        Probabilities are taken to logits by their log, clipped at that of `clip_`.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
+        Logits of probabilities are their logarithms, clipped at the logarithm of `clip_`.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
@@ -50,12 +50,12 @@ class VectorScaling(AffineCalibrator):
     n_iter_ : int
         Steps taken.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What 0, and any smaller probability, counts as where its logarithm is taken: half the
-        smallest probability above 0 in ``fit``, within limits; of each column of two classes.
+        Lower limit of probabilities before their logarithm is taken: half the smallest
+        probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 
@@ -63,13 +63,13 @@ class VectorScaling(AffineCalibrator):
     -----
     sklearn.exceptions.ConvergenceWarning
         If the gradient does not come down to `tol` within `max_iter` steps, or if nothing is
-        penalised and the answers separate the classes without error: then no finite optimum
-        exists, and what the fit says of other rows depends on where it ended.
+        penalised and the probabilities separate the classes without error: then no finite
+        optimum exists, and the probabilities of other rows depend on where the fit ended.
 
     See Also
     --------
     skcalib.TemperatureScaling : One scale for all classes and no shift.
-    skcalib.MatrixScaling : Each new logit from all old ones.
+    skcalib.MatrixScaling : Each new logit from all logits.
 
     Notes
     -----

@@ -1,17 +1,18 @@
-r"""Venn-Abers prediction: an isotonic fit with the new row in it, under either label.
+r"""Venn-Abers prediction: isotonic fits that include the new row with label 0 and with label 1.
 
 Let :math:`P_0, \dots, P_m` be the cumulative sum diagram of a binary problem: for each distinct
 score the weight and the hits up to it, :math:`P_i = (W_i, H_i)`. A new row of weight 1 and label 1
 between points a and a + 1 moves all later points by (1, 1). Its fitted value is the slope of the
-line that bridges the lower hulls of both parts; with label 0 it is the same from the other end,
+line that joins the lower hulls of both parts; with label 0 the same holds from the other end:
 
 .. math:: p_1 = \max_{i \le a} \min_{t > i} \frac{H_t + 1 - H_i}{W_t + 1 - W_i}, \qquad
           p_0 = \min_{i > a} \max_{t < i} \frac{H_i - H_t}{W_i + 1 - W_t} .
 
-A line touches the other part at a vertex t of the hull of all points: one isotonic fit serves all
-scores and both labels. Misses between two hits are a run, a level stretch of the diagram. The hull
-turns only at ends of runs, and so does the minimum; the maximum rises only within runs, towards
-their ends. With c hits, c + 1 ends tell p0 and which runs have to be looked at row by row.
+The line touches the other part at a vertex t of the hull of all points, so that one isotonic fit is
+enough for all scores and both labels. The misses between two hits form a run, where the diagram is
+level. The hull and the minimum change slope only at ends of runs; the maximum increases only within
+runs, towards their ends. With c hits, the c + 1 ends give p0, and show which runs have to be
+computed row by row for p1.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._fitted import LARGEST, check_curves
 
-# Scores kept by all maps together, as those of splines: with both values, 48 MiB.
+# Largest number of scores of all maps together; with both values, 48 MiB.
 MAX_THRESHOLDS = 1 << 21
 
-# Rows of the problems that are solved together: as many as fit the cache with what is made of them.
+# Rows of the problems that are solved together, so that their arrays fit the cache.
 TOGETHER_BYTES = 1 << 19
 
-# Neither label is ever ruled out: bounds that rounding may not reach.
+# No label is ever impossible: limits of p0 and p1 in spite of rounding.
 LEAST, MOST = 1 / LARGEST, float(np.nextafter(1.0, 0.0))
 
 
 class Runs(NamedTuple):
-    """Runs of all problems, those of the first, of the second, ...; each array is ``(r,)``.
+    """Runs of all problems, problem by problem; each array is ``(r,)``.
 
     The runs of a problem lie before, between and after its distinct scores that have hits. A run
     may be empty.
@@ -78,7 +79,7 @@ def least_enough(
     high: NDArray[np.intp],
     enough: Callable[[NDArray[np.intp]], NDArray[np.bool_]],
 ) -> NDArray[np.intp]:
-    """Return the least number from `low` to `high` that is enough, as all after it are."""
+    """Return the least number from `low` to `high` that is enough; all larger ones are, too."""
     while (low < high).any():
         middle = (low + high) // 2
         is_enough = enough(middle)
@@ -98,9 +99,9 @@ class Hull(NamedTuple):
     def with_one(
         self, W: Float64Array, H: Float64Array, low: NDArray[np.intp], high: NDArray[np.intp]
     ) -> tuple[Float64Array, NDArray[np.intp]]:
-        """Return the minimum of the formula for points, and its vertices, `low` to `high`."""
+        """Return the minimum of the formula over vertices `low` to `high`, and where it is."""
         value = (self.H[low] - H + 1.0) / (self.W[low] - W + 1.0)
-        # Most lines touch the first vertex. The hull is steeper past the one that is touched.
+        # Most lines touch the first vertex. Beyond the touched vertex the hull is steeper.
         far = np.flatnonzero(self.beyond[low] < value)
         W, H = W[far], H[far]
 
@@ -116,7 +117,7 @@ class Hull(NamedTuple):
     def with_zero(
         self, W: Float64Array, H: Float64Array, low: NDArray[np.intp], high: NDArray[np.intp]
     ) -> Float64Array:
-        """Return the maximum of the formula for points, over vertices `low` to `high`."""
+        """Return the maximum of the formula over vertices `low` to `high`."""
 
         def slope(t: NDArray[np.intp]) -> Float64Array:
             return np.asarray((H - self.H[t]) / (W - self.W[t] + 1.0))
@@ -132,11 +133,11 @@ def lower_hulls(
 
     That of a vertex is itself.
     """
-    # A weight that is lost in the rounding of the sum counts as next to nothing.
+    # A weight that is lost in the rounding of the sum counts as a tiny one.
     weight = np.maximum(np.diff(W), 1.0 / LARGEST)
     share = np.diff(H) / weight
     slope = np.empty(W.size)
-    # Of a thousand short columns the checks of each would take longer than the fits.
+    # With a thousand short columns the checks of scikit-learn take longer than the fits.
     with config_context(assume_finite=True, skip_parameter_validation=True):
         for i, j in zip(first, last, strict=True):
             if i < j:
@@ -155,7 +156,7 @@ def lower_hulls(
 class Bounds(NamedTuple):
     """Distinct scores, ascending, and p0 and p1 there; each array is ``(m,)``.
 
-    Down to the next lower score, p1 is the same; up to the next higher one, p0 is.
+    p1 is constant down to the next lower score, p0 up to the next higher one.
     """
 
     x: Float64Array
@@ -164,7 +165,7 @@ class Bounds(NamedTuple):
 
 
 def venn_abers_bounds(problems: Sequence[SortedProblem], n_thresholds: int) -> list[Bounds]:
-    """Return p0 and p1 of every score of each problem, at up to `n_thresholds` scores.
+    """Return p0 and p1 of each problem at up to `n_thresholds` scores.
 
     All problems have n rows. Point i of problem j, with i rows before it, is at place
     j (n + 1) + i.
@@ -190,8 +191,8 @@ def venn_abers_bounds(problems: Sequence[SortedProblem], n_thresholds: int) -> l
         p0[i : j + 1] = np.minimum.accumulate(p0[i : j + 1][::-1])[::-1]
         np.maximum.accumulate(p1[i:j], out=reached[i + 1 : j + 1])
 
-    # Points where a bound may change: the start of each run and, where p1 rises, the rows from
-    # which on it may. With weights of 1, the formula tells at which row it does, but for rounding.
+    # Points where a bound may change: the start of each run and, in runs where p1 increases, rows
+    # within. With weights of 1 the formula gives the first such row, except for rounding.
     rises = np.flatnonzero(p1 > reached)
     skipped = stop - start
     skipped[rises] = 0
@@ -216,11 +217,11 @@ def venn_abers_bounds(problems: Sequence[SortedProblem], n_thresholds: int) -> l
         np.maximum.accumulate(p1[i:j], out=p1[i:j])
     np.clip(p1, LEAST, 1.0, out=p1)
 
-    # A score between equal values says nothing; beyond the ends p0 is 0 and p1 is 1.
-    told = np.append(False, p1[1:] != p1[:-1])
-    told[begins[1:]] |= p0[1:] != p0[:-1]
-    told[begins[first]] = False
-    kept = np.flatnonzero(told)
+    # Scores between equal values are dropped; beyond the ends p0 is 0 and p1 is 1.
+    changed = np.append(False, p1[1:] != p1[:-1])
+    changed[begins[1:]] |= p0[1:] != p0[:-1]
+    changed[begins[first]] = False
+    kept = np.flatnonzero(changed)
     x, p0, p1 = values.ravel()[place[kept]], p0[run[kept]], p1[kept - 1]
     np.minimum(p0, np.minimum(p1, MOST), out=p0)
     cuts = kept.searchsorted(ends[last][:-1])
@@ -229,7 +230,7 @@ def venn_abers_bounds(problems: Sequence[SortedProblem], n_thresholds: int) -> l
 
 
 def thinned(bounds: Bounds, most: int) -> Bounds:
-    """Choose up to `most` scores between which the log-odds of the merged answer move little.
+    """Choose up to `most` scores between which the merged log-odds change little.
 
     They are the first and the last score of each of ``most / 2`` equal ranges of log-odds. Fewer
     scores can only lower p0 and raise p1.
@@ -246,26 +247,26 @@ def thinned(bounds: Bounds, most: int) -> Bounds:
 
 
 class VennAbersCalibrator(ColumnwiseCalibrator):
-    r"""Isotonic calibration that asks what each label of the new row would do to the fit.
+    r"""Calibrate by two isotonic fits that include the new row, one with each label (Venn-Abers).
 
     For a score s of class k against the rest, the calibration rows and the new row, which has
     weight 1, are fitted by isotonic regression twice: with the new row outside the class, which
-    gives it the value :math:`p_0(s)`, and within, which gives :math:`p_1(s) > p_0(s)`. The answer
-    is the probability between them that minimises the largest regret in log loss,
+    gives it the value :math:`p_0(s)`, and within, which gives :math:`p_1(s) > p_0(s)`. The
+    calibrated probability lies between them and minimises the largest regret in log loss,
 
     .. math:: f_k(s) = \frac{p_1(s)}{1 - p_0(s) + p_1(s)}, \qquad
               q_{ik} = \frac{f_k(p_{ik})}{\sum_j f_j(p_{ij})} .
 
-    With two classes the map of the second class serves both. No answer is exactly 0 or 1.
+    With two classes the map of the second class is used for both. No probability is exactly 0 or 1.
 
     Parameters
     ----------
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
@@ -278,22 +279,22 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 
     See Also
     --------
-    skcalib.IsotonicCalibrator : One isotonic fit, which may answer 0 and 1.
+    skcalib.IsotonicCalibrator : One isotonic fit, which may give 0 and 1.
 
     Notes
     -----
     This is the inductive form: the scores come from a model that was fitted on other rows. If
-    calibration rows and new rows are exchangeable, then of two classes one of
-    :math:`p_0, p_1` (which one, only the true label tells) is perfectly calibrated.
+    calibration rows and new rows are exchangeable, then with two classes the one of
+    :math:`p_0, p_1` that belongs to the true label is perfectly calibrated.
 
-    All maps together keep up to 2,097,152 scores; with more, those between which the log-odds of
-    :math:`f_k` move least are left out, which widens the interval there and never narrows it.
+    All maps together keep up to 2,097,152 scores. If there are more, those between which the
+    log-odds of :math:`f_k` change least are left out; this widens intervals and never narrows them.
 
     References
     ----------
@@ -342,7 +343,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         return True
 
     def _bounds(self, j: int, column: FloatArray) -> tuple[Float64Array, Float64Array]:
-        """Return p0 and p1 of a column of probabilities by map number j."""
+        """Apply map number j to a column of probabilities: return p0 and p1."""
         x = self.X_thresholds_[j]
         below = np.searchsorted(x, column, side="left")
         reached = np.append(x, np.inf)[below] == column
@@ -353,7 +354,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         return p1 / (1.0 - p0 + p1)
 
     def predict_interval(self, X: ArrayLike) -> FloatArray:
-        """Return the two probabilities between which each answer lies: its Venn-Abers interval.
+        """Return the Venn-Abers interval of each probability.
 
         Parameters
         ----------
@@ -364,8 +365,8 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         -------
         interval : ndarray of shape (n, K, 2)
             ``interval[i, k]`` is :math:`[p_0, p_1]` of class ``classes_[k]`` against the rest,
-            before rows are renormalised; with two classes ``predict_proba`` lies within. The
-            narrower it is, the more the calibration rows say about such scores. float32 for
+            before rows are renormalised; with two classes ``predict_proba`` lies within. It is
+            narrower the more the calibration rows show about such scores. float32 for
             float32 scores.
 
         Raises

@@ -152,12 +152,12 @@ class AutoCalibrator(ScoreCalibrator):
     verbose : int, default=0
         Above 0, print a line for each round of strengths.
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
-        Probabilities are taken to logits by their log, clipped at that of `clip_`.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
+        Logits of probabilities are their logarithms, clipped at the logarithm of `clip_`.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------

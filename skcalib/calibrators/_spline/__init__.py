@@ -1,4 +1,4 @@
-"""`SplineCalibrator`: the spline of a binary problem, and the problem of each rank."""
+"""`SplineCalibrator`: the spline of a binary problem, and a binary problem for each rank."""
 
 from skcalib.calibrators._spline.calibrator import SplineCalibrator
 

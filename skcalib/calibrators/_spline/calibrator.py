@@ -1,4 +1,4 @@
-"""Spline calibration: scores plus the slope of a spline through their cumulative residual."""
+"""Spline calibration: add to each score the slope of a spline fitted to the cumulative residual."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from skcalib.calibrators._spline.ranks import (
     ranks_of_true,
 )
 
-# Matrices of this many rows and columns are made and solved.
+# Matrices of this many rows and columns are solved.
 MOST_KNOTS = 10_000
 
-# Numbers of knots that "auto" chooses from: those of each are among those of the next.
+# Numbers of knots that "auto" chooses from; the knots of each are a subset of those of the next.
 AUTO_KNOTS = (4, 7, 13)
 
-# No answer of "auto" is below: the smallest probability whose logarithm other fits take.
+# Smallest probability that "auto" gives: the lower limit of `clip_` in other calibrators.
 SMALLEST = 1e-12
 
-# Distinct scores kept by all maps together: with their values, 32 MiB.
+# Largest number of distinct scores of all maps together; with their values, 32 MiB.
 MAX_THRESHOLDS = 1 << 21
 
 
 def spread_rest(P: Float64Array, top: NDArray[np.intp], score: FloatArray) -> None:
     """Set the top entries of rows to `score`, 1/K or more; the others share the rest, in place.
 
-    They do so in proportion, but none gets more than `score`: what one would have beyond it is
-    shared among those below.
+    They share it in proportion, but none gets more than `score`: the excess is shared among the
+    smaller ones.
     """
     row = np.arange(P.shape[0])
     score = np.maximum(score, 1 / P.shape[1])
@@ -57,7 +57,7 @@ def spread_rest(P: Float64Array, top: NDArray[np.intp], score: FloatArray) -> No
     P[alone] = 1.0
     P[alone, top[alone]] = 0.0
     others[alone] = P.shape[1] - 1
-    P /= others[:, None]  # first: the rest over others too small would overflow
+    P /= others[:, None]  # before the product: `rest / others` could overflow
     P *= (1.0 - score)[:, None]
     P[row, top] = 0.0
     left = np.flatnonzero(row_max(P) > score)
@@ -78,81 +78,81 @@ def spread_rest(P: Float64Array, top: NDArray[np.intp], score: FloatArray) -> No
 
 
 def _smallest(scores: Scores, rows: slice) -> float:
-    """Return the smallest probability of a block above 0."""
+    """Return the smallest positive probability of a block."""
     P = scores.proba(rows)
     least = P.min()
     return float(least if least > 0 else P.min(initial=1.0, where=P > 0))
 
 
 class SplineCalibrator(ColumnwiseCalibrator):
-    r"""Recalibrate by the slope of a smooth fit to the cumulative distribution of hits.
+    r"""Calibrate by the slope of a spline fitted to the cumulative distribution of hits.
 
-    For a binary problem sorted by score, :math:`u` the fraction of the weight up to a score,
-    :math:`s(u)` that score and :math:`a(u)` the share of hits of the rows that have it,
+    For a binary problem sorted by score, let :math:`u` be the fraction of the weight up to a score,
+    :math:`s(u)` that score and :math:`a(u)` the share of hits of the rows with this score:
 
     .. math:: d(u) = \int_0^u (a - s), \qquad
               f = \operatorname*{arg\,min}_{\text{cubic spline}} \int_0^1 (f - d)^2, \qquad
               \gamma(s) = s + \lambda f'(u(s)) .
 
-    :math:`f'` is averaged over the stretch of :math:`u` that a score takes up, which makes
-    :math:`\gamma` a function of the score and a weight the same as repeated rows. Between
+    :math:`f'` is averaged over the interval of :math:`u` that a score covers, so that
+    :math:`\gamma` is a function of the score and a weight is the same as repeated rows. Between
     calibration scores :math:`\gamma` is interpolated linearly, outside them it is constant,
-    and it is clipped to [0, 1]. Of a row there are K such problems, by the rank of its
-    probabilities or by class, or one, of the largest probability.
+    and it is clipped to [0, 1]. There are K such problems, one for each rank of the probabilities
+    or for each class, or a single one for the largest probability.
 
     Parameters
     ----------
     n_knots : "auto" or int, default="auto"
-        Number of evenly spaced knots on [0, 1]. A number, from 4 to 10,000, is taken for every
-        map, and :math:`\lambda = 1`: what the paper does, with 6 (or 13 or 14). "auto" chooses 4,
-        7 or 13 and :math:`\lambda` in [0, 1] for each map by generalised cross-validation, no
-        change among the choices, and bounds the answers: see Notes.
+        Number of evenly spaced knots on [0, 1]. A number, from 4 to 10,000, is used for every
+        map with :math:`\lambda = 1`, as in the paper, which uses 6 (or 13 or 14). "auto" chooses 4,
+        7 or 13 knots and :math:`\lambda` in [0, 1] for each map by generalised cross-validation,
+        or no change, and bounds the probabilities: see Notes.
     mode : {"rank", "classwise", "top"}, default="rank"
-        "rank": a map for each rank, of the largest probability of each row, the next one and so
-        on, with the event that this class is the true one. "classwise": a map for each class.
-        Either way rows are divided by their sum, rows of zeros made uniform, and with two classes
-        there is one map, for the second. "top": one map, for the largest probability
-        of each row (the lowest column on ties) and whether that class is the true one; the
-        other classes share the rest in proportion, and the predicted class stays.
+        "rank": a map for each rank: for the largest probability of each row, for the next one
+        and so on, with the event that its class is the true one. "classwise": a map for each
+        class. In both, rows are divided by their sum, rows of zeros become uniform, and with two
+        classes there is one map, for the second. "top": one map, for the largest probability
+        of each row (the lowest column on ties) and whether its class is the true one; the other
+        classes share the rest in proportion, and the predicted class does not change.
     runout : {"natural", "parabolic", "cubic"}, default="natural"
-        End condition on the second derivatives M at the knots, the same mirrored at the other
+        End condition on the second derivatives M at the knots, and its mirror image at the other
         end: :math:`M_0 = 0`, :math:`M_0 = M_1` or :math:`M_0 = 2 M_1 - M_2`.
     target : {"residual", "cumulative"}, default="residual"
         Fit :math:`d` as above, or fit :math:`h(u) = \int_0^u a` and set
         :math:`\gamma(s) = s + \lambda (f'(u(s)) - s)`.
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are. "auto" decides once, in ``fit``, and only where it is
-        certain: rows that sum to 1 within 0.001 are probabilities, others logits; where some
-        rows are the one and some the other, or all sum to 100, it raises an error.
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed where they cannot be told from `y`.
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
     knots_ : ndarray of shape (n_knots,)
-        Knots; 13 of them with ``n_knots="auto"``, which the smaller numbers are some of.
+        Knots; 13 with ``n_knots="auto"``, which include the knots of the smaller numbers.
     knot_values_ : ndarray of shape (m, n_knots)
         The spline f at these knots, a row for each of the m maps: K for ``mode="classwise"``, or
-        1 for two classes or ``mode="top"``; at most K for ``mode="rank"``, the last of them that
-        of all ranks that are left.
+        1 for two classes or ``mode="top"``; at most K for ``mode="rank"``, where the last row is
+        for all remaining ranks.
     n_knots_ : ndarray of int of shape (m,)
-        Number of knots of each map, 0 where it changes nothing.
+        Number of knots of each map; 0 if the map changes nothing.
     kept_ : ndarray of shape (m,)
         :math:`\lambda` of each map, in [0, 1]; 1 if `n_knots` is a number.
     least_proba_ : float
-        With ``n_knots="auto"`` no map goes below; else 0.
+        Smallest value of a map with ``n_knots="auto"``; else 0.
     rare_proba_ : float
-        With ``n_knots="auto"``, 1 / (n + 1): no map takes a larger score below it, and none lowers
-        a smaller one; else 0.
+        With ``n_knots="auto"``, 1 / (n + 1): no map lowers a larger score below it, or a smaller
+        score at all; else 0.
     X_thresholds_ : list of m ndarray
-        Distinct calibration scores of each map, ascending; evenly many of them where all maps
+        Distinct calibration scores of each map, ascending; an even selection of them if all maps
         together would keep more than 2,097,152.
     y_thresholds_ : list of m ndarray
-        What the map makes of them, before it is clipped.
+        Values of the map at these scores, before clipping.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 
@@ -165,33 +165,33 @@ class SplineCalibrator(ColumnwiseCalibrator):
     The paper recalibrates one score at a time (the top one, the r-th one, one class) and fits
     the spline at the n points of the cumulative curve; here the curve is fitted as a whole.
     The maps need not increase: the predicted class may change, but not with ``mode="top"``. There
-    the top score is what its map says, or 1/K where that is less, and none of the other classes
-    gets more: what one would have beyond it is shared among those below.
+    the top score gets the value of its map, at least 1/K, and no other class gets more: an excess
+    is shared among the smaller ones.
 
     Ranks: classes of equal probability in a row share their ranks. In ``fit`` a true class among
     them counts for each of these ranks with an equal part of its weight; ``predict_proba`` gives
-    them the mean of what their ranks get. With ``n_knots="auto"`` a rank has a map of its own up to
-    the first rank with fewer than 4 hits, and up to the 32nd. All ranks after it have one map, of
-    the sum of their probabilities and whether the true class is among them; they share its value in
-    proportion to their probabilities. The first rank always has a map of its own.
+    them the mean of the values of their ranks. With ``n_knots="auto"`` the ranks
+    before the first one with fewer than 4 hits, at most 32, have maps of their own; the first rank
+    always has one. All later ranks have one map, for the sum of their probabilities and whether the
+    true class is among them; they share its value in proportion to their probabilities.
 
-    "auto": let n be the sum of the weights (so that 2 is two copies), :math:`e = a - s` of
-    each row and :math:`\delta` the change of its score by the spline of m knots,
-    :math:`\lambda = 1`. A row's own outcome has a part in its :math:`\delta`, of m - 1 in all
-    rows together, so :math:`h = (m - 1) / n` of it on average, and the change that is left
-    without it is :math:`\delta^- = (\delta - h e) / (1 - h)`. The m and :math:`\lambda` taken
-    are those of the least :math:`\sum_i w_i (e_i - \lambda \delta_i^-)^2`, if that is less than
-    without change, :math:`\lambda = \sum w e \delta^- / \sum w (\delta^-)^2` clipped to [0, 1].
-    With :math:`\lambda = 1` this is generalised cross-validation [2]_; that a predictor be drawn
-    towards a simple one as cross-validation says is from [3]_. A number of knots
-    with h of one half or more is left out: nothing is changed where the weights sum to 6 or less,
-    such as to 1. Neither the order of rows nor that of equal scores matters, and there is nothing
+    "auto": let n be the sum of the weights (so that 2 is two copies), :math:`e = a - s` for each
+    row and :math:`\delta` the change of its score by the spline of m knots with
+    :math:`\lambda = 1`. The leverages of the rows, the part of :math:`\delta` that is due to the
+    row's own outcome, sum to m - 1; their mean is :math:`h = (m - 1) / n`. Without this part the
+    change is :math:`\delta^- = (\delta - h e) / (1 - h)`. The chosen m and :math:`\lambda`
+    minimise :math:`\sum_i w_i (e_i - \lambda \delta_i^-)^2`, where
+    :math:`\lambda = \sum w e \delta^- / \sum w (\delta^-)^2` clipped to [0, 1]; if no sum is less
+    than without change, nothing is changed. With :math:`\lambda = 1` this is generalised
+    cross-validation [2]_; shrinking a predictor towards a simple one by cross-validation is from
+    [3]_. Numbers of knots with h of one half or more are not tried: nothing is changed if the
+    weights sum to 6 or less. The order of rows and of equal scores does not matter, and nothing is
     random.
 
-    Bounds of "auto": of n rows no map can say that a probability is below 1 / (n + 1). A score s
-    becomes no less than the smaller of s and 1 / (n + 1), nor less than half of the smallest
-    probability above 0 in ``fit`` (that itself from :math:`10^{-12}` to 1 / (2 n)); and no more
-    than 1 less the same of 1 - s. No answer is exactly 0.
+    Bounds of "auto": n rows cannot show that a probability is below 1 / (n + 1). A score s becomes
+    no less than the smaller of s and 1 / (n + 1), and no less than half of the smallest
+    probability above 0 in ``fit`` (this half clipped to [:math:`10^{-12}`, 1 / (2 n)]); the upper
+    bound is 1 minus that of 1 - s. No probability is exactly 0.
 
     References
     ----------
@@ -322,7 +322,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
         check_numbers(self, "knot_values_", (n_maps, n_knots))
         check_curves(self, n_maps, low=-LARGEST, high=LARGEST)
         automatic = self.n_knots == "auto"
-        if automatic or hasattr(self, "kept_"):  # files of 0.1 have none of these
+        if automatic or hasattr(self, "kept_"):  # early files of version 0.1 have none of these
             check_number(self, "least_proba_", low=0.0, high=0.5 * automatic)
             check_number(self, "rare_proba_", low=0.0, high=1.0 * automatic)
             check_numbers(self, "kept_", (n_maps,), low=0.0, high=1.0)
@@ -357,14 +357,14 @@ class SplineCalibrator(ColumnwiseCalibrator):
         return float(self.least_proba_) if self.n_knots == "auto" else 0.0
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
-        # In order of the score each look-up starts where the last one ended.
+        # Sorted, so that each look-up starts where the last one ended.
         order = np.argsort(column)
         y = np.empty(column.size)
         y[order] = np.interp(column[order], self.X_thresholds_[j], self.y_thresholds_[j])
         return self._within_reach(y, column)
 
     def _within_reach(self, y: Float64Array, score: FloatArray) -> Float64Array:
-        """Clip to [0, 1] and, of "auto", to what the calibration rows can speak of."""
+        """Clip to [0, 1] and, for "auto", to the bounds given in the notes."""
         if self.n_knots != "auto":
             return np.clip(y, 0.0, 1.0, out=y)
         near_0 = np.maximum(np.minimum(score, self.rare_proba_), self.least_proba_)

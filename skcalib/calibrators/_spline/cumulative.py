@@ -1,7 +1,7 @@
-r"""The slope of a cubic spline through the cumulative residual of a binary problem.
+r"""The slope of a cubic spline fitted to the cumulative residual of a binary problem.
 
 Sort a binary problem by score and let the fractile :math:`u \in [0, 1]` run over its cumulative
-weight. With :math:`s(u)` the score there and :math:`a(u)` the share of hits of its tie group, the
+weight. With :math:`s(u)` the score at u and :math:`a(u)` the share of hits of its tie group, the
 cumulative residual is :math:`d(u) = \int_0^u (a - s)`. A cubic spline :math:`f` is fitted to
 :math:`d` by least squares over :math:`[0, 1]`; the calibrated score is :math:`s + f'`.
 
@@ -11,7 +11,7 @@ The right-hand side of the normal equations needs no values of :math:`d`: by par
           \Psi_j(u) = \int_u^1 \varphi_j .
 
 Between two knots :math:`\Psi_j` is a polynomial of degree 4 and :math:`a - s` is constant along a
-row: five sums over the rows there serve every j, and every coarser spline.
+row: five sums over the rows between the knots are enough for every j and every coarser spline.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scipy.interpolate import PPoly
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.one_vs_rest import TIE, SortedProblem
 
-# Second derivatives at the first three knots of which the run-out makes this combination zero.
+# Coefficients of the second derivatives at the first three knots; the run-out sets this sum to 0.
 RUNOUT = {
     "natural": (1.0, 0.0, 0.0),
     "parabolic": (1.0, -1.0, 0.0),
@@ -35,7 +35,7 @@ RUNOUT = {
 
 
 def cardinal_splines(n_knots: int, runout: str) -> PPoly:
-    """Cubic splines on even knots of [0, 1], the j-th being 1 at knot j and 0 at the others.
+    """Return cubic splines on even knots of [0, 1]; the j-th is 1 at knot j and 0 at the others.
 
     Returned as one piecewise polynomial with values of shape ``(n_knots,)``.
     """
@@ -63,8 +63,8 @@ def cardinal_splines(n_knots: int, runout: str) -> PPoly:
 class Basis(NamedTuple):
     r"""Cardinal splines, :math:`\Psi`, and candidates: numbers of knots with their solutions.
 
-    A solution ``(n_knots, n_knots)`` makes of the right-hand side the values at the knots of the
-    least-squares spline on the candidate's knots, which are some of these.
+    A solution ``(n_knots, n_knots)`` maps the right-hand side to the values, at all knots, of the
+    least-squares spline on the candidate's knots.
     """
 
     value: PPoly
@@ -73,9 +73,9 @@ class Basis(NamedTuple):
 
 
 def spline_basis(candidates: tuple[int, ...], runout: str) -> Basis:
-    """Make what depends on the knots alone; the last candidate has the knots of all others."""
+    """Return what depends only on the knots; the last candidate has the knots of all others."""
     value = cardinal_splines(candidates[-1], runout)
-    # Products of cubics: four Gauss points in each interval are exact.
+    # Four Gauss points in each interval are exact for products of cubics.
     point, weight = np.polynomial.legendre.leggauss(4)
     width = np.diff(value.x)[:, None]
     at = value((value.x[:-1, None] + width * (point + 1) / 2).ravel())
@@ -91,7 +91,7 @@ def spline_basis(candidates: tuple[int, ...], runout: str) -> Basis:
 
 
 class Pieces(NamedTuple):
-    """The stretches of [0, 1] that rows take up, cut at the knots."""
+    """The intervals of [0, 1] that rows cover, cut at the knots."""
 
     weight: Float64Array  # (n + 1,), cumulative
     row: NDArray[np.intp]  # (n_pieces,)
@@ -103,7 +103,7 @@ class Pieces(NamedTuple):
 
 
 def cut(knots: Float64Array, cumulative_weight: Float64Array) -> Pieces:
-    """Cut; rows of weight 1 share the pieces for all problems."""
+    """Return the pieces; with weights of 1 they are the same for all problems."""
     u = cumulative_weight / cumulative_weight[-1]
     at = np.searchsorted(u, knots[1:-1])
     u = np.insert(u, at, knots[1:-1])
@@ -111,8 +111,8 @@ def cut(knots: Float64Array, cumulative_weight: Float64Array) -> Pieces:
     below = np.repeat(np.arange(knots.size - 1), np.diff(ends))
     row = np.arange(below.size) - below
     left, right = u[:-1] - knots.take(below), u[1:] - knots.take(below)
-    # The mean of t^p between l and r is the sum of l^a r^(p - a) over p + 1: a quotient of
-    # differences would lose its digits where a piece is narrow.
+    # The mean of t^p between l and r is the sum of l^a r^(p - a) divided by p + 1. A quotient of
+    # differences would lose digits in narrow pieces.
     power = np.ones((5, row.size))
     lowest = np.ones(row.size)
     for p in range(1, 5):
@@ -124,9 +124,9 @@ def cut(knots: Float64Array, cumulative_weight: Float64Array) -> Pieces:
 
 
 class SplineMap(NamedTuple):
-    """A fitted map: distinct scores and what they become, by which part of which spline.
+    """A fitted map: distinct scores and their new values, the spline and its lambda.
 
-    No knots: no change.
+    Without knots the map changes nothing.
     """
 
     n_knots: int
@@ -142,7 +142,7 @@ def fit_spline(
     """Fit one binary problem and tabulate its map at up to `n_thresholds` distinct scores."""
     score = problem.values.astype(np.float64, copy=False)
     rises = score[1:] - score[:-1] > TIE
-    # Where each group of tied scores begins, and the end.
+    # The first row of each group of tied scores, and the end.
     bounds = np.flatnonzero(np.concatenate([[True], rises, [True]]))
     start, end = bounds[:-1], bounds[1:]
     distinct = score.take(start)
@@ -150,7 +150,7 @@ def fit_spline(
     hits = np.bincount(group_of, problem.positive_weights, start.size).astype(np.float64)
     group = np.diff(pieces.weight.take(bounds))
     share = np.zeros(start.size)
-    # A group lighter than the rounding of the total has no stretch of its own to fill.
+    # A group lighter than the rounding error of the total covers no interval.
     event = np.flatnonzero((hits > 0) & (group > 0))
     share[event] = hits[event] / group[event]
     drift = np.repeat(share, end - start) if start.size < score.size else share
@@ -181,12 +181,12 @@ def fit_spline(
 
 
 def _moments(basis: Basis, pieces: Pieces, drift: Float64Array) -> Float64Array:
-    r"""Return the integrals of :math:`\Psi_j` times what is constant along each row."""
+    r"""Return the integrals of :math:`\Psi_j` times the drift, which is constant along each row."""
     sums = np.empty((5, pieces.ends.size - 1))
     for i, (first, end) in enumerate(itertools.pairwise(pieces.ends)):
         rows = slice(pieces.row[first], pieces.row[end - 1] + 1)
         mass = drift[rows] * pieces.width[first:end]
-        # A product of matrices would wait for the threads of the linear algebra.
+        # A matrix product would wait for the threads of BLAS.
         np.einsum("pn,n->p", pieces.power[:, first:end], mass, out=sums[:, i])
     return np.einsum("pij,pi->j", basis.beyond.c, sums[::-1])
 
@@ -198,7 +198,7 @@ def mean_slope(
     start: NDArray[np.intp],
     end: NDArray[np.intp],
 ) -> Float64Array:
-    """Mean of the spline's slope over the stretches from a row to the one before another."""
+    """Mean slope of the spline over the rows from `start` up to, not including, `end`."""
     begin = pieces.first.take(start)
     count = pieces.first.take(end) - begin
     at: slice | NDArray[np.intp] = slice(None)
@@ -213,14 +213,14 @@ def mean_slope(
     slope += line.take(below)
     if start.size == slope.size:
         return slope
-    # A stretch of no width has a slope as well.
+    # An interval of zero width has a slope as well.
     width = pieces.width[at] + np.finfo(np.float64).tiny
     slope *= width
     return np.add.reduceat(slope, begin) / np.add.reduceat(width, begin)
 
 
 def _dot(a: Float64Array, b: Float64Array) -> float:
-    """Return ``a @ b``, which would wait for the threads of the linear algebra."""
+    """Return the dot product; ``a @ b`` would wait for the threads of BLAS."""
     return float(np.einsum("n,n->", a, b))
 
 
@@ -231,16 +231,16 @@ def choose(
     hits: Float64Array,
     group: Float64Array,
 ) -> tuple[int | None, float]:
-    """Return which change of the scores to make and how much of it; None if there is to be none.
+    """Return the index of the best change and its lambda, or None if no change is better.
 
-    By generalised cross-validation, as the notes of `SplineCalibrator` say.
+    This is the generalised cross-validation of the notes of `SplineCalibrator`.
     """
     n = float(group.sum())
     none = _dot(hits, 1 - 2 * score) + _dot(group, score**2)
     best: tuple[int | None, float] = (None, 0.0)
     least = none
     for which, (n_knots, change) in enumerate(zip(knots, changes, strict=True)):
-        own = (n_knots - 1) / n  # what a row's own outcome has in its answer, on average
+        own = (n_knots - 1) / n  # mean leverage of a row
         if own >= 0.5:
             continue
         gain = _dot(hits - group * score, change) - own * none

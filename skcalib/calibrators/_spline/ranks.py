@@ -1,4 +1,4 @@
-"""A binary problem for each rank of the probabilities of a row; answers put back."""
+"""A binary problem for each rank of the probabilities of a row, and the way back."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem
 from skcalib._scores.scores import Scores
 
-# Ranks after these are mapped together.
+# Later ranks share one map.
 MOST_RANKS = 32
 
-# Scores of some ranks wait to be sorted.
+# Memory for the scores of several ranks that are sorted one after the other.
 RANK_BLOCK_BYTES = 1 << 23
 
 
 def ranked(P: Float64Array, n_maps: int) -> Float64Array:
     """Return the largest probability of each row, the next one, and so on: ``(n, n_maps)``.
 
-    The last column is the sum of all that are left.
+    The last column is the sum of all remaining ones.
     """
     rest = P.shape[1] - n_maps + 1
     S = np.partition(P, rest, axis=1)
@@ -55,8 +55,8 @@ def hits_of_ranks(
 
 
 def ranks_apart(hits: Float64Array, fewest: float) -> int:
-    """Return how many of the K ranks get a map of their own, 1 to K - 1: up to `fewest` hits."""
-    # Parts such as thirds add up to a little less than their sum.
+    """Return the number of ranks, 1 to K - 1, before the first one with less than `fewest` hits."""
+    # By rounding, parts such as thirds may add up to a little less than 1.
     few = np.flatnonzero(hits < fewest * (1 - 1e-9))
     apart = hits.size if few.size == 0 else int(few[0])
     return max(1, min(apart, MOST_RANKS, hits.size - 1))
@@ -69,10 +69,10 @@ def rank_problems(
     w: Float64Array,
     n_maps: int,
 ) -> Iterator[SortedProblem]:
-    """Yield the problem of each rank, the last one that of all ranks left.
+    """Yield the problem of each rank; the last one is that of all remaining ranks.
 
-    The true class of a row has the ranks from `first` to before `end`, an equal part of each. Rows
-    are put in order once for several ranks, as many as a bounded memory takes.
+    The true class of a row counts equally for the ranks from `first` up to, not including, `end`.
+    Rows are sorted once for as many ranks as fit a memory limit.
     """
     n, n_classes = scores.shape
     weights = None if is_unit(w) else w
@@ -116,8 +116,8 @@ def map_ranks(
 ) -> Float64Array:
     """Return ``map_rank(r, r-th largest)`` in place of the probabilities of rows, not normalised.
 
-    The last map is of the sum of all that are left, which share its value in proportion to their
-    probabilities, `least` at the least. Equal probabilities of a row get the same value.
+    The last map is for the sum of all remaining ranks, which share its value in proportion to their
+    probabilities, each at least `least`. Equal probabilities of a row get the same value.
     """
     rest = P.shape[1] - n_maps + 1
     place = np.argpartition(P, rest, axis=1)
@@ -133,7 +133,7 @@ def map_ranks(
     Q = share_ties(S, Q)
     U = np.maximum(T, least) if rest > 1 else np.ones_like(T)
     U *= (last / row_sums(U))[:, None]
-    # The last rank that has a map of its own may be tied with some of the others.
+    # The last rank with a map of its own may be tied with some of the others.
     row = np.flatnonzero(T.max(axis=1) == S[:, -1])
     if row.size:
         value = S[row, -1:]
