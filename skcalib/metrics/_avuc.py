@@ -1,4 +1,4 @@
-"""Accuracy versus uncertainty: is a model certain where it is right and uncertain where not."""
+"""Accuracy versus uncertainty: whether a model is certain when right and uncertain when wrong."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def avuc_loss(
     threshold : float, default=0.5
         :math:`\kappa`, in nats: 0 is a hard decision and log K uniform probabilities.
     pos_label : label, default=None
-        The event whose probability is measured. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
@@ -82,8 +82,8 @@ def avuc_loss(
 
     Notes
     -----
-    Not a calibration error: a calibrated model that is often wrong has a large one. It says
-    whether uncertainty can be used to tell right answers from wrong ones.
+    This is not a calibration error: a calibrated model that is often wrong has a large loss. It
+    measures how well uncertainty separates right predictions from wrong ones.
 
     References
     ----------
@@ -148,12 +148,12 @@ def soft_avuc_loss(
         T > 0; the threshold becomes sharp as it tends to 0. With T = 1 and
         :math:`\kappa = 1/2`, t is the normalised entropy itself.
     pos_label : label, default=None
-        The event whose probability is measured. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The binary problem behind a multiclass one."""
+"""Reduction of a multiclass problem to a binary one."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def binary_view(
     pos_label: Any = None,
     labels: ArrayLike | None = None,
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
-    r"""Score and hit of the binary problem behind top-r, within-top-r or a class.
+    r"""Return the scores and outcomes of a binary problem: top-r, within-top-r or one class.
 
     .. math:: (s_i, t_i) = \big(P_{i(r)}, [y_i = (r)]\big), \quad
               \big(\textstyle\sum_{q \le r} P_{i(q)}, [y_i \in \{(1), \dots, (r)\}]\big), \quad
               \big(P_{ik}, [y_i = k]\big)
 
-    where (q) is the class of the q-th largest probability of row i. The pair goes into any
-    calibrator of this package, ``calibrator.fit(score, hit)``, and into any binary metric.
+    where (q) is the class of the q-th largest probability of row i. The pair is valid input of any
+    calibrator of this package, ``calibrator.fit(score, hit)``, and of any binary metric.
 
     Parameters
     ----------
@@ -41,15 +41,15 @@ def binary_view(
         order; a frame whose columns are named by the labels is read by name. One column is the
         probability of one event, `pos_label`, and is measured as that.
     mode : {"top", "within_top", "classwise"}, default="top"
-        Which problem.
+        Which binary problem.
     r : int in [1, K], or a label, default=None
         The rank for "top" and "within_top" (None: 1); the label of the class for "classwise"
         (None: the second of two classes).
     pos_label : label, default=None
-        The event that is viewed, whatever `mode`. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
+        The event, whatever `mode` is. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------

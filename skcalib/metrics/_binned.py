@@ -1,7 +1,7 @@
-r"""The general calibration error: the core of which every binned metric is a preset.
+r"""The general calibration error; every binned metric is a preset of it.
 
-A reduction turns the predictions into m binary problems, one bin table serves all of them, and
-one norm closes it:
+The predictions are reduced to m binary problems, which are binned into one table. The error is a
+norm of its gaps:
 
 .. math:: \Big(\sum_j c_j \sum_b \mu_{jb}\, |\mathrm{acc}_{jb} - \mathrm{conf}_{jb}|^q\Big)^{1/q}
 """
@@ -31,7 +31,7 @@ Average = Literal["macro"] | None
 
 
 def check_bins(n_bins: int, strategy: str, closed: str, quantile_method: str) -> Bins:
-    """Check the keywords that say how to bin."""
+    """Check the keywords for the bins."""
     check_count("n_bins", n_bins, 1)
     check_option("strategy", strategy, ("uniform", "quantile"))
     check_option("closed", closed, ("right", "left"))
@@ -84,7 +84,7 @@ def bin_predictions(
 def close_norm(
     table: BinTable, norm: Norm, *, class_weight: str = "uniform", bin_weight: str = "count"
 ) -> tuple[float, Float64Array]:
-    """Close a bin table by a norm: the error of all problems together and of each, ``(m,)``."""
+    """Return the norm of a bin table's gaps: of all problems together, and of each, ``(m,)``."""
     gap = np.abs(table.gap)
     kept = table.weight.sum(axis=1)
     if norm == "max":
@@ -156,7 +156,7 @@ def general_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""General calibration error (GCE), the family of which every binned error is a member.
+    r"""General calibration error (GCE), the family of all binned errors.
 
     The predictions are reduced to m binary problems with scores s and outcomes t (see
     `max_prob` and `class_conditional`), each problem is cut into B bins, and
@@ -182,8 +182,8 @@ def general_calibration_error(
         Whether each class is a problem of its own (with `max_prob`, the rows predicted as that
         class) or all rows (without `max_prob`, all n K entries) are one problem.
     threshold : float in [0, 1), default=None
-        Keep scores above it, strictly; None keeps all, 0 drops exact zeros. It is rounded to the
-        precision of the scores: one that is written 0.05 is not above 0.05 in float32 either.
+        Only scores strictly above it are kept; None keeps all, 0 drops exact zeros. It is rounded
+        to the precision of the scores, so that a float32 score of 0.05 is not above 0.05.
     class_weight : {"uniform", "count"}, default="uniform"
         :math:`c_j`: 1/m for each problem, empty ones included, or its share of the kept weight.
     bin_weight : {"count", "uniform"}, default="count"
@@ -204,13 +204,13 @@ def general_calibration_error(
         between equal parts (Kumar et al. 2019); "rank" gives rank i to bin floor(B i / n)
         and splits ties by row order (Roelofs et al. 2022), the one option that does so.
     pos_label : label, default=None
-        The event whose probability is measured. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `max_prob`
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `max_prob`
         and `class_conditional` say; they have no effect on a single event.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
@@ -229,14 +229,14 @@ def general_calibration_error(
     a choice, or its formula and its program differ:
 
     * A threshold of 0.0 drops probabilities of exactly 0, so that members 8 and 24 are
-      `static_calibration_error` and `adaptive_calibration_error` only where there are none.
+      `static_calibration_error` and `adaptive_calibration_error` only if there are none.
     * Section 4.4 prints the l2 norm as :math:`\sqrt{\sum_b (\mathrm{acc}_b -
       \mathrm{conf}_b)^2}`, without weights: it grows with the number of bins and may pass 1. Here
       squares are weighted, as absolute gaps are. The printed one is :math:`\sqrt{B}` times that
-      of ``norm="l2", bin_weight="uniform"`` (:math:`\sqrt{K B}` times with K classes apart).
-    * Section 4.1 says that with the maximum probability, or a threshold, classes weigh by how
-      often the model is sure of them: that is ``class_weight="count"``. The default is 1/K for
-      each, a class that is never predicted included, as in the formula of SCE.
+      of ``norm="l2", bin_weight="uniform"`` (:math:`\sqrt{K B}` times with K separate classes).
+    * Section 4.1 weights classes, with the maximum probability or a threshold, by how often the
+      model is sure of them: that is ``class_weight="count"``. The default is 1/K for each class,
+      also for one that is never predicted, as in the formula of SCE.
 
     Edges of uniform bins are rounded to the precision of the scores, so that k/B lies in the bin
     that ends there (with ``closed="left"``, begins there) in float64, float32 and float16.

@@ -1,4 +1,4 @@
-"""Confidence interval of any metric, by the bootstrap."""
+"""Bootstrap confidence intervals of any metric."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from skcalib._validation.predictions import Predictions
 from skcalib.metrics._one_line import shown
 from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, random_chunks
 
-# Parts that the jackknife leaves out one by one: every row where there are no more. With 200 the
-# acceleration is known to 0.003, a hundredth of a standard error at the ends of the interval.
+# Number of groups that the jackknife leaves out one by one; fewer rows are groups of one. With 200
+# the acceleration is known to 0.003, a hundredth of a standard error at the ends of the interval.
 JACKKNIFE_GROUPS = 200
 
 
@@ -43,7 +43,8 @@ def draw_counts(
 ) -> Iterator[Predictions]:
     """Yield bootstrap resamples: how often each row was drawn, times its weight.
 
-    ``row (n,)``, from 0, numbers what is drawn where several predictions are of one row.
+    ``row (n,)`` numbers the rows from 0 if there are several predictions for a row; they are drawn
+    together.
     """
     P, code, w, classes, event = predictions
     random = np.random.default_rng(seed)
@@ -55,7 +56,7 @@ def draw_counts(
         if whole:
             yield predictions._replace(w=w * count)
         else:
-            # Two rows of weight 0.7 are not one of 1.4 to a metric that asks how many rows it has.
+            # Copies, because a metric that counts rows treats two of weight 0.7 unlike one of 1.4.
             rows = np.repeat(np.arange(n), count)
             yield Predictions(pick_rows(P, rows), code[rows], w[rows], classes, event)
 
@@ -63,7 +64,7 @@ def draw_counts(
 def leave_out(
     predictions: Predictions, group: NDArray[np.intp], start: int, stop: int
 ) -> Iterator[Predictions]:
-    """Yield the predictions without the rows of group g, for g from `start` to `stop`."""
+    """Yield the predictions without the rows of group g, for each g from `start` to `stop`."""
     for g in range(start, stop):
         yield predictions._replace(w=np.where(group == g, 0.0, predictions.w))
 
@@ -71,13 +72,13 @@ def leave_out(
 def bca_levels(
     estimate: Any, values: Float64Array, jackknife: Float64Array, level: float
 ) -> tuple[float, float]:
-    """Probabilities whose quantiles of the resampled `values` are the ends of a BCa interval.
+    """Levels at which the quantiles of the resampled `values` are the ends of a BCa interval.
 
     With z the normal quantile, z0 that of the share of values below the estimate and a the
     acceleration, a level alpha becomes Phi(z0 + (z0 + z) / (1 - a (z0 + z))), z = z(alpha).
     """
     below = np.mean(values < estimate) / 2 + np.mean(values <= estimate) / 2
-    # Half a resample from either end, where the share is 0 or 1 and z0 would be infinite.
+    # At least half a resample away from 0 and 1, for which z0 would be infinite.
     z0 = ndtri(np.clip(below, 0.5 / values.size, 1 - 0.5 / values.size))
     away = jackknife.mean() - jackknife
     spread = float((away**2).sum())
@@ -118,7 +119,7 @@ def bootstrap_interval(
     ----------
     metric : callable
         ``metric(y_true, y_proba, ...)``: any metric of this package or of scikit-learn, your
-        own, or one with keywords fixed by `functools.partial`. It is given `labels` if it takes
+        own, or one with keywords fixed by `functools.partial`. It gets `labels` if it takes
         them, and ``sample_weight`` if it takes that, else repeated rows.
     y_true : array-like of shape (n,)
         Labels.
@@ -129,16 +130,16 @@ def bootstrap_interval(
     n_resamples : int, default=1000
         Number of resamples B.
     confidence_level : float in (0, 1), default=0.95
-        Share of intervals that hold the true value, in the long run.
+        Share of intervals that contain the true value, in the long run.
     method : {"percentile", "bca"}, default="percentile"
         Quantiles of the resampled values as they are, or bias-corrected and accelerated.
     pos_label : label, default=None
-        The event whose probability is measured, given to `metric` as well if it takes it. Of one
-        column, None means 1 or True of labels {0, 1}, {-1, 1} or booleans; others need it.
+        The event whose probability is measured; also passed to `metric` if it takes it. With one
+        column, None means 1 or True for labels {0, 1}, {-1, 1} or booleans; others need it.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; rows are drawn, each with its weight.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     random_state : int, RandomState instance or None, default=None
         Seed of the draws; the same for any `n_jobs`.
     n_jobs : int, default=None
@@ -149,8 +150,8 @@ def bootstrap_interval(
     Returns
     -------
     interval : BootstrapInterval
-        Named tuple ``(estimate, low, high, standard_error)``: the metric on the data as they
-        are, the ends of the interval, and the standard deviation of the resampled values. Each
+        Named tuple ``(estimate, low, high, standard_error)``: the metric on the data themselves,
+        the ends of the interval, and the standard deviation of the resampled values. Each
         is a float, or an array where the metric returns one (``average=None``).
 
     Raises
@@ -167,12 +168,11 @@ def bootstrap_interval(
 
     Notes
     -----
-    A calibration error is biased upwards, and its resamples are so once more. Where the error
-    is clearly larger than its bias (the ``mean`` of `calibration_test`), the intervals cover
-    nearly as they should; where it is not, above all for class-wise errors, they may lie above
-    the estimate and above the true value. There, use `calibration_test`, or reflect the interval
-    about the estimate, ``2 * estimate - high`` to ``2 * estimate - low``, which takes the bias
-    off once.
+    A calibration error is biased upwards, and resampling adds the same bias again. If the error
+    is clearly larger than its bias (the ``mean`` of `calibration_test`), the coverage of the
+    intervals is nearly as stated; if not, mostly for class-wise errors, they may lie above the
+    estimate and above the true value. Then use `calibration_test`, or reflect the interval about
+    the estimate, ``2 * estimate - high`` to ``2 * estimate - low``, which subtracts the bias once.
 
     The acceleration of "bca" comes from a jackknife that leaves out each row in turn, or each
     of 200 random groups of rows where there are more.

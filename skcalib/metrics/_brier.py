@@ -24,8 +24,8 @@ def top_label_brier_score(
     .. math:: \frac{1}{\sum_i w_i} \sum_i w_i
               \big(\max_k P_{ik} - [\arg\max_k P_{ik} = y_i]\big)^2
 
-    A proper score of the confidence: unlike a calibration error it also rewards telling right
-    answers from wrong ones.
+    This is a proper score of the confidence: unlike a calibration error it also rewards
+    separating right predictions from wrong ones.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ def top_label_brier_score(
         order; a frame whose columns are named by the labels is read by name. One column is the
         probability of one event, `pos_label`, and is measured as that.
     pos_label : label, default=None
-        The event whose probability is measured. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------

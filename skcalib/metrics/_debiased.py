@@ -1,4 +1,4 @@
-"""Debiased error: a binned error less the part that chance alone would put there."""
+"""Debiased error: a binned error minus the part that is due to chance alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skcalib.metrics._modes import Mode, check_mode, mean_of_classes, row_count
 def debiased_error(table: BinTable, rows_per_weight: float) -> Float64Array:
     """Debiased l2 error of each problem of a bin table, ``(m,)``."""
     acc, rows = table.accuracy, table.weight * rows_per_weight
-    # What is known of the variance in a bin of fewer than two rows is nothing: it adds nothing.
+    # The variance in a bin with fewer than two rows cannot be estimated: such bins add 0.
     counted = rows >= 2
     noise = np.divide(acc * (1 - acc), rows - 1, out=np.zeros_like(acc), where=counted)
     share = table.weight / table.weight.sum(axis=1, keepdims=True)
@@ -48,15 +48,15 @@ def debiased_calibration_error(
 ) -> float | Float64Array:
     r"""Debiased l2 calibration error.
 
-    For a binary problem whose bin b holds the weight :math:`W_b` of W and :math:`n_b` rows,
+    For a binary problem whose bin b has the weight :math:`W_b` out of W and :math:`n_b` rows,
 
     .. math:: E^2 = \sum_b \frac{W_b}{W} \Big[ (\mathrm{acc}_b - \mathrm{conf}_b)^2
               - \frac{\mathrm{acc}_b (1 - \mathrm{acc}_b)}{n_b - 1} \Big], \qquad
               E = \sqrt{\max(E^2, 0)}
 
-    The second term is the expected square of the accuracy's own error, so that :math:`E^2` is
-    right on average where the plain binned error is too large. Bins of fewer than two rows add 0
-    and keep their weight.
+    The second term is the expected squared sampling error of the accuracy, so that :math:`E^2` is
+    unbiased, whereas the plain binned error is too large on average. Bins of fewer than two rows
+    add 0 and keep their weight.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def debiased_calibration_error(
     mode : {"top", "classwise"}, default="top"
         The top label and whether it is true, or each class against the rest.
     average : {"macro", None}, default="macro"
-        For "classwise": the root of the mean over classes of :math:`\max(E_k^2, 0)`, or None for
+        For "classwise": the root of the mean over classes of :math:`\max(E_k^2, 0)`; None returns
         the error of each.
     n_bins : int, default=15
         Number of bins.
@@ -80,19 +80,19 @@ def debiased_calibration_error(
     quantile_method : {"edges", "rank", "split"}, default="split"
         How quantile bins are cut; see `general_calibration_error`.
     pos_label : label, default=None
-        The event whose probability is measured. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence. If all are
         whole numbers, :math:`n_b` is the weight of the bin; if not, the weights are first scaled
         to sum to the effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
     error : float, or ndarray of shape (K,) if ``average=None``
-        In [0, 1]; 0 is best, and not rare on small samples of a calibrated model.
+        In [0, 1]; 0 is best, and frequent on small samples of a calibrated model.
 
     Raises
     ------
@@ -101,12 +101,12 @@ def debiased_calibration_error(
 
     See Also
     --------
-    root_mean_squared_calibration_error : The same without the correction.
+    root_mean_squared_calibration_error : The error without the correction.
 
     Notes
     -----
-    Never above the plain l2 error with the same bins. Clipping at 0, and each class before the
-    mean, leaves a small bias upwards.
+    It is never above the plain l2 error with the same bins. Clipping at 0, for each class before
+    the mean, leaves a small bias upwards.
 
     References
     ----------
@@ -126,7 +126,7 @@ def debiased_calibration_error(
     check_mode(mode, average)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     classwise = mode == "classwise"
-    if average is None:  # each class, whether or not one of them is the event
+    if average is None:  # the error of each class, even if `pos_label` names an event
         predictions = predictions._replace(event=None)
     table, _ = bin_predictions(
         predictions, bins, max_prob=not classwise, class_conditional=classwise, threshold=None

@@ -1,4 +1,4 @@
-"""Predictions of an estimator with a column for each class, also for those that it never saw."""
+"""Predictions of an estimator with a column for each class, also for classes it never saw."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from skcalib._validation.scores import as_matrix, naming_errors_of, two_columns
 from skcalib._validation.weights import check_weight
 
 
-class Answers(NamedTuple):
-    """What a metric is given: labels, probabilities, and the labels of their columns."""
+class MetricInput(NamedTuple):
+    """Arguments of a metric: labels, probabilities, and the labels of their columns."""
 
     y_true: Any
     y_proba: Any
@@ -22,29 +22,29 @@ class Answers(NamedTuple):
 
 
 def with_every_class(
-    answers: Answers, labels: ArrayLike | None, sample_weight: ArrayLike | None
-) -> Answers:
+    given: MetricInput, labels: ArrayLike | None, sample_weight: ArrayLike | None
+) -> MetricInput:
     """Return a column for each class of the estimator, of `labels` and of the rows, in order.
 
     A class that the estimator never saw has probability 0, so that its rows count as misses. One
-    column for two classes is written as two. Answers that need no change come back as they are.
+    column for two classes is written as two. Predictions that need no change are returned as given.
     """
-    with naming_errors_of("y_true", answers.y_true, "pass one label for each row"):
-        y = np.asarray(answers.y_true)
-    known = np.asarray(answers.classes)
-    as_given = answers if labels is None else answers._replace(classes=labels)
-    if y.ndim == 0 or y.size != y.shape[0]:  # several labels for each row: the metric reads them
+    with naming_errors_of("y_true", given.y_true, "pass one label for each row"):
+        y = np.asarray(given.y_true)
+    known = np.asarray(given.classes)
+    as_given = given if labels is None else given._replace(classes=labels)
+    if y.ndim == 0 or y.size != y.shape[0]:  # several labels for each row: left to the metric
         return as_given
-    P = answers.y_proba
+    P = given.y_proba
     if known.size == 2 and (np.ndim(P) == 1 or np.shape(P)[1] == 1):
         P = two_columns(as_matrix(P, "predict_proba"), "proba")
     is_whole = np.shape(P)[1:] == known.shape and np.array_equal(known, np.unique(known))
     if labels is None and known.size > 1 and is_whole and _has_all(known, y):
-        return answers._replace(y_proba=P)
-    y, known = check_labels(answers.y_true, "y_true"), check_labels(known, "classes_")
+        return given._replace(y_proba=P)
+    y, known = check_labels(given.y_true, "y_true"), check_labels(known, "classes_")
     asked = known[:0] if labels is None else check_labels(labels, "labels")
     if len({_are_numbers(each) for each in (y, known, asked)}) > 1:
-        return as_given  # strings are never equal to numbers: the metric says which label is wrong
+        return as_given  # strings are never equal to numbers: the metric reports the wrong label
     P = as_matrix(P, "predict_proba")
     if P.shape[1] != known.size:
         raise ValueError(
@@ -57,11 +57,11 @@ def with_every_class(
     y = np.where(np.isin(y, classes), y, classes[0])
     if classes.size == 1:
         classes = _and_another(classes)
-    return Answers(y, align_columns(P, known, classes, 0.0), classes)
+    return MetricInput(y, align_columns(P, known, classes, 0.0), classes)
 
 
 def _has_all(known: NDArray[Any], y: NDArray[Any]) -> bool:
-    """Whether every label is a known one."""
+    """Whether every label is known."""
     if known.dtype.kind in "iub" and y.dtype.kind in "iub":  # by a table, which is faster
         return bool(np.isin(y, known).all())
     try:

@@ -1,4 +1,4 @@
-"""The classical chi-square test of calibration, on the bin table."""
+"""The Hosmer-Lemeshow chi-square test of calibration, on a bin table."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from skcalib.metrics._binned import (
 )
 from skcalib.metrics._one_line import shown
 
-# The smallest p-value that is told from 0 in all its digits.
+# The smallest p-value that a float represents with all its digits.
 SMALLEST = 1e-300
-# Sums of the same weights in another order differ by rounding: no gap at all.
+# Gaps below this are rounding errors, of sums of the same weights in another order.
 ROUNDING = 1e-12
 
 
@@ -44,7 +44,7 @@ def chi_square(table: BinTable) -> float:
     """Sum over bins of the squared gap, in units of its binomial variance."""
     conf, gap = table.confidence, table.gap
     variance = conf * (1 - conf)
-    # Where every score of a bin is 0 or 1, a gap is impossible, not merely unlikely.
+    # If every score of a bin is 0, or every score is 1, a gap is impossible, not merely unlikely.
     certain = np.where(np.abs(gap) > ROUNDING, np.inf, 0.0)
     terms = np.divide(table.weight * gap**2, variance, out=certain, where=variance > 0)
     return float(terms.sum())
@@ -79,9 +79,9 @@ def hosmer_lemeshow_test(
         order; a frame whose columns are named by the labels is read by name. One column is the
         probability of one event, `pos_label`, and is measured as that.
     pos_label : label, default=None
-        The event whose probability is tested. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of two columns, None means the second; of
-        more, the top label.
+        The event whose probability is tested. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With two columns, None means the second;
+        with more, the top label.
     fitted : bool, default=False
         Whether the probabilities were fitted on these very rows, by a logistic regression: two
         degrees of freedom fewer.
@@ -96,15 +96,15 @@ def hosmer_lemeshow_test(
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; they count rows, so that doubling them doubles the statistic.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
     test : HosmerLemeshowTest
-        Named tuple ``(statistic, pvalue, degrees_of_freedom)``. There are as many degrees of
-        freedom as bins with rows, or two fewer if `fitted`. The statistic is infinite where
-        something of probability 0 happened throughout a bin of such scores. Printed, a p-value
-        too small for a float is ``pvalue<1e-300``.
+        Named tuple ``(statistic, pvalue, degrees_of_freedom)``. The degrees of freedom are the
+        number of bins with rows, or two fewer if `fitted`. The statistic is infinite if an
+        outcome of probability 0 occurs in a bin whose scores are all 0 or all 1. A p-value too
+        small for a float is printed as ``pvalue<1e-300``.
 
     Raises
     ------
@@ -118,8 +118,8 @@ def hosmer_lemeshow_test(
 
     Notes
     -----
-    The chi-square distribution holds where each bin expects some five events and as many
-    non-events. Scores that vary within a bin make the test a little conservative.
+    The chi-square distribution is a good approximation if about five events and five non-events
+    are expected in each bin. Scores that vary within a bin make the test slightly conservative.
 
     References
     ----------

@@ -1,4 +1,4 @@
-r"""Kernel density error: calibration curve and density of the scores by the same kernel."""
+r"""Kernel density error: calibration curve and density of the scores with the same kernel."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def triweight_transform(frequency: Float64Array) -> Float64Array:
 def kde_error(
     score: Float64Array, hit: NDArray[np.bool_], w: Float64Array, norm: MeanNorm
 ) -> float:
-    """Distance of the smoothed calibration curve from the diagonal, under the smoothed density."""
+    """Return the norm of calibration curve minus diagonal, weighted by the smoothed density."""
     share = w / w.sum()
     width = kernel_width(score, w)
     if width == 0.0:
         return abs(float((share * (hit - score)).sum()))
     nodes = np.linspace(0.0, 1.0, CELLS + 1)
-    # A kernel of fewer cells than that is not well drawn by the grid's cosines.
+    # The cosines of the grid do not resolve a kernel of fewer cells.
     transform = triweight_transform(max(width, 16.0 / CELLS) * np.pi * CELLS * nodes)
     density, hits = (
         smoothed_density(cosine_coefficients(share_to_grid(score, mass, CELLS)), transform)
         for mass in (share, share * hit)
     )
-    # Rounding leaves a trace where no score is near.
+    # Rounding leaves small values far from all scores.
     density = np.maximum(density, 0.0)
     surplus = np.clip(hits, 0.0, density) - nodes * density
     if norm == "l1":
@@ -91,7 +91,7 @@ def kde_calibration_error(
     :math:`u = (x - s)/h`, on :math:`|u| \le 1`, reflected at 0 and 1 so that no mass is lost. Its
     half-width is that of the normal reference rule, :math:`h = 3.15\, \hat\sigma\, n^{-1/5}`,
     with :math:`\hat\sigma` the standard deviation of the scores (divisor W), and at least
-    1/1024. Equal scores leave the limit :math:`|\mathrm{acc} - s|`.
+    1/1024. If all scores are equal, the error is the limit :math:`|\mathrm{acc} - s|`.
 
     Parameters
     ----------
@@ -104,19 +104,19 @@ def kde_calibration_error(
     mode : {"top", "classwise"}, default="top"
         The top label and whether it is true, or each class against the rest.
     average : {"macro", None}, default="macro"
-        For "classwise": the mean over classes, of the q-th powers and below one root, or None
-        for the error of each.
+        For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
+        the error of each.
     norm : {"l1", "l2"} or float in [1, 10], default="l1"
         q.
     pos_label : label, default=None
-        The event whose probability is measured. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence. If all are
         whole numbers, n is their sum; if not, the effective number of rows,
         :math:`(\sum_i w_i)^2 / \sum_i w_i^2`.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
@@ -130,9 +130,9 @@ def kde_calibration_error(
 
     Notes
     -----
-    Tends to the true error as n grows where the scores have a density. Scores that pile up at 0
-    and 1 have none: one width for all then blurs the ends, and even a perfect predictor keeps
-    an error of the order of h. `smooth_calibration_error` does not mind.
+    It tends to the true error as n grows if the scores have a density. Scores that accumulate at 0
+    and 1 have none: a single width then blurs the ends, and even a perfect predictor keeps an
+    error of the order of h. `smooth_calibration_error` does not have this problem.
 
     References
     ----------

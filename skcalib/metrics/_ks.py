@@ -1,7 +1,7 @@
-r"""Kolmogorov-Smirnov calibration error: the largest gap of two cumulative curves, no bins.
+r"""Kolmogorov-Smirnov calibration error: the largest gap between two cumulative curves.
 
-Between two positives the cumulative score only grows and the cumulative hits stand still, so the
-gap is largest just before or just at the score of a positive: n/K places for a class of K.
+Between two positives the cumulative score increases and the cumulative hits are constant, so the
+gap is largest just before or at the score of a positive: about n/K places for one of K classes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Mode = Literal["top", "within_top", "classwise"]
 
 
 def ks_error(problem: SortedProblem) -> float:
-    """Largest gap, at the ends of tie groups, of cumulative score and cumulative hits."""
+    """Largest gap between cumulative score and cumulative hits at the ends of tie groups."""
     values, weights = problem.values, problem.weights
     score = values if weights is None else weights * values
     cumulative = np.concatenate([[0.0], np.cumsum(score, dtype=np.float64)])
@@ -91,19 +91,19 @@ def ks_calibration_error(
     r : int in [1, K], default=1
         Rank for "top" and "within_top".
     average : {"macro", None}, default="macro"
-        For "classwise": the mean over classes, or None for the error of each.
+        For "classwise": the mean over classes; None returns the error of each.
     pos_label : label, default=None
-        The event whose probability is measured. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
     error : float, or ndarray of shape (K,) if ``average=None``
-        In [0, 1]; 0 is best. At least the gap of mean score and share of hits.
+        In [0, 1]; 0 is best. At least the gap between mean score and share of hits.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Label-binned error: each score, not the mean of its bin, against the accuracy of the bin."""
+"""Label-binned error: each score is compared with the accuracy of its bin."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from skcalib.metrics._modes import Mode, check_mode, error_by_mode
 def label_binned_error(
     score: Float64Array, hit: NDArray[np.bool_], w: Float64Array, bins: Bins, norm: Norm
 ) -> float:
-    """Distance of each score from the accuracy of its bin, closed by a norm."""
+    """Return the norm of the distances between each score and the accuracy of its bin."""
     table = flat_table(score, hit, w, bins)
     if bins.method == "rank":
         index, row, w = _rank_pieces(score, w, bins.n_bins)
@@ -47,7 +47,7 @@ def label_binned_error(
 def _rank_pieces(
     score: Float64Array, w: Float64Array, n_bins: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], Float64Array]:
-    """Bin, row and weight of each piece of a row: a heavy row may lie across bins."""
+    """Return bin, row and weight of each part of a row: a heavy row may belong to several bins."""
     order = stable_order(score)
     ends = np.cumsum(w[order])
     cuts = rank_cuts(np.arange(1, n_bins), n_bins, ends[-1], is_whole(w))
@@ -80,8 +80,8 @@ def label_binned_calibration_error(
     .. math:: \mathrm{ECE}_{\mathrm{lb},q} =
               \Big(\frac{1}{W} \sum_i w_i |\mathrm{acc}_{b(i)} - s_i|^q\Big)^{1/q}
 
-    where the binned error has the bin's mean score in the place of :math:`s_i`: by Jensen's
-    inequality it is the smaller of the two with the same bins.
+    The binned error has the bin's mean score instead of :math:`s_i`; with the same bins it is the
+    smaller one, by Jensen's inequality.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ def label_binned_calibration_error(
     mode : {"top", "classwise"}, default="top"
         The top label and whether it is true, or each class against the rest.
     average : {"macro", None}, default="macro"
-        For "classwise": the mean over classes, of the q-th powers and below one root, or None
-        for the error of each.
+        For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
+        the error of each.
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="quantile"
@@ -107,12 +107,12 @@ def label_binned_calibration_error(
     quantile_method : {"edges", "rank", "split"}, default="edges"
         How quantile bins are cut; see `general_calibration_error`.
     pos_label : label, default=None
-        The event whose probability is measured. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
@@ -130,8 +130,8 @@ def label_binned_calibration_error(
 
     Notes
     -----
-    A calibrated model keeps an error of the spread of scores within a bin: it tends to 0 only as
-    bins narrow. In return it is smooth in the scores as long as they stay in their bins.
+    The error of a calibrated model is the spread of the scores within bins: it tends to 0 only as
+    bins become narrow. In return it is smooth in the scores as long as they stay in their bins.
 
     References
     ----------

@@ -1,8 +1,8 @@
 r"""Calibration at a single score: exponentially decaying means of the hits on either side.
 
-Between two scores a decaying sum only shrinks, and numerator and denominator shrink alike: their
-ratio stands still. So the mean at a query is the mean at the nearest score on that side, however
-far away, and is never 0/0.
+Between two scores numerator and denominator decay by the same factor, so that their ratio is
+constant. The mean at a query is therefore the mean at the nearest score on that side, at any
+distance, and is never 0/0.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from skcalib._validation.keywords import check_between
 from skcalib._validation.predictions import check_predictions
 from skcalib._validation.scores import naming_errors_of
 
-# The distance over which a row's weight shrinks by the factor `decay`.
+# The distance over which the weight of a row is multiplied by `decay`.
 UNIT = 0.01
-# Scores are summed in stretches over which weights grow by no more than exp of this.
+# Scores are summed in parts over which weights grow by at most exp of this.
 LOG_GROWTH = 500.0
 
 
@@ -68,15 +68,15 @@ def local_calibration(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> Float64Array:
-    r"""Calibrated accuracy at given scores: what a score of g has been worth so far.
+    r"""Calibrated accuracy at given scores: the observed frequency near each of them.
 
     On each side of g, the share of hits with weights that decay with the distance,
 
     .. math:: a_{\le}(g) = \frac{\sum_{s_i \le g} w_i t_i\, d^{|g - s_i| / 0.01}}
                                 {\sum_{s_i \le g} w_i\, d^{|g - s_i| / 0.01}},
 
-    likewise :math:`a_{\ge}(g)`, and the answer is the mean of the two; where one side has no
-    rows, the other one alone. Rows exactly at g count on both sides. The local calibration error
+    likewise :math:`a_{\ge}(g)`. The result is the mean of the two, or one of them if the other side
+    has no rows. Rows exactly at g count on both sides. The local calibration error
     is ``abs(local_calibration(y, P, at=g) - g)``.
 
     Parameters
@@ -88,16 +88,16 @@ def local_calibration(
         order; a frame whose columns are named by the labels is read by name. One column is the
         probability of one event, `pos_label`, and is measured as that.
     at : array-like of numbers in [0, 1], default=None
-        Scores g to ask about, in any order and shape; None: the 101 points 0, 0.01, ..., 1.
+        Scores g, in any order and shape; None means the 101 points 0, 0.01, ..., 1.
     decay : float in (0, 1), default=0.9
-        d: what the weight of a row is multiplied by for each 0.01 of distance.
+        d: the factor of the weight of a row for each 0.01 of distance.
     pos_label : label, default=None
-        The event whose probability is the score. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means the top label.
+        The event whose probability is the score. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
@@ -111,12 +111,12 @@ def local_calibration(
 
     Notes
     -----
-    Two passes over the sorted scores, O(n log n), serve any number of queries. Every query is
-    answered exactly. The paper answers from a grid of 101 points with straight lines between
-    them: ``np.interp(g, np.linspace(0, 1, 101), local_calibration(y, P))``.
+    Two passes over the sorted scores, O(n log n), are enough for any number of queries. Every query
+    is exact. The paper interpolates linearly on a grid of 101 points:
+    ``np.interp(g, np.linspace(0, 1, 101), local_calibration(y, P))``.
 
-    Near the ends of the scores the longer side pulls: the answers are a little high near 0
-    and a little low near 1.
+    Near the ends of the scores one side is longer than the other: values are a little too high
+    near 0 and a little too low near 1.
 
     References
     ----------

@@ -48,20 +48,20 @@ def maximum_mean_calibration_error(
     mode : {"top", "classwise"}, default="top"
         The top label and whether it is true, or each class against the rest.
     average : {"macro", None}, default="macro"
-        For "classwise": the mean over classes, or None for the error of each.
+        For "classwise": the mean over classes; None returns the error of each.
     pos_label : label, default=None
-        The event whose probability is measured. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
     error : float, or ndarray of shape (K,) if ``average=None``
-        In [0, 1]; 0 is best. Not in units of probability, save that residuals at one score give
-        their absolute mean.
+        In [0, 1]; 0 is best. Not in units of probability, except if all scores are equal: then it
+        is the absolute mean residual.
 
     Raises
     ------
@@ -70,8 +70,8 @@ def maximum_mean_calibration_error(
 
     Notes
     -----
-    The double sum is found exactly by one sort and cumulative sums: no n x n matrix. Of a
-    calibrated model it falls as one over the root of n.
+    The double sum is computed exactly by one sort and cumulative sums, without an n x n matrix. For
+    a calibrated model the error decreases as one over the root of n.
 
     References
     ----------

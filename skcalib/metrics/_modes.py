@@ -1,8 +1,8 @@
-r"""One error for the top label or for every class: the binary problems of a mode, and their mean.
+r"""Errors by mode: of the top label, or of each class and their mean.
 
 .. math:: \Big(\frac{1}{K} \sum_k e_k^q\Big)^{1/q}
 
-is the class-wise error under an exponent q: one root, at the very end.
+is the class-wise error with exponent q: the root is taken once, of the mean.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BinaryError = Callable[[Float64Array, NDArray[np.bool_], Float64Array], float]
 
 
 def check_mode(mode: str, average: str | None) -> None:
-    """Check the keywords that say which problems are measured and how they are closed."""
+    """Check the keywords for which errors are measured and how they are averaged."""
     check_option("mode", mode, ("top", "classwise"))
     check_option("average", average, ("macro", None))
     if average is None and mode != "classwise":
@@ -36,7 +36,7 @@ def check_mode(mode: str, average: str | None) -> None:
 def mean_of_classes(
     each: Float64Array, average: str | None, norm: Norm = "l1"
 ) -> float | Float64Array:
-    """Close the errors of the problems ``(m,)``; None leaves them apart."""
+    """Average the errors of m problems, ``(m,)``; None returns all of them."""
     if average is None:
         return each
     if norm == "max":
@@ -50,7 +50,7 @@ def error_by_mode(
 ) -> float | Float64Array:
     """Measure ``error(score, hit, w)`` of one event, of the top label, or of each class.
 
-    ``average=None`` asks for each class, whether or not one of them is the event.
+    ``average=None`` returns the error of each class, even if `pos_label` names an event.
     """
     P, code, w, _, event = predictions
     if mode == "top" or (event is not None and average is not None):
@@ -65,10 +65,10 @@ def error_by_mode(
 
 
 def row_count(w: Float64Array) -> float:
-    r"""Number of rows that the weights stand for.
+    r"""Number of rows that the weights represent.
 
-    Whole weights count copies, and their sum is the number. Others say how much a row matters;
-    then it is the effective number :math:`(\sum_i w_i)^2 / \sum_i w_i^2`, whatever their scale.
+    Whole weights count copies: the number is their sum. For other weights it is the effective
+    number :math:`(\sum_i w_i)^2 / \sum_i w_i^2`, whatever their scale.
     """
     total = float(w.sum())
     return total if is_whole(w) else total * total / float((w * w).sum())

@@ -1,4 +1,4 @@
-"""Results of tests and intervals in one short line: what ``print`` and a notebook show."""
+"""Results of tests and intervals in one short line, for ``print`` and notebooks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-# Entries shown of either end of an array with more than twice as many.
+# Entries shown at each end of an array that has more than twice as many.
 SHOWN = 3
 
 

@@ -1,4 +1,4 @@
-"""The numbers behind every binned error and every reliability diagram, as a frame."""
+"""The bins of binned errors and reliability diagrams, as a frame."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reliability_table(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> pd.DataFrame:
-    r"""Confidence and accuracy of every bin: the table that a binned error sums up.
+    r"""Confidence and accuracy of every bin, as a frame.
 
     .. math:: \mathrm{gap}_b = \mathrm{acc}_b - \mathrm{conf}_b
             = \frac{\sum_{i \in b} w_i t_i - \sum_{i \in b} w_i s_i}{\sum_{i \in b} w_i}
@@ -55,17 +55,17 @@ def reliability_table(
     max_prob, class_conditional, threshold, pos_label
         Which scores are binned; see `general_calibration_error`.
     n_bins, strategy, closed, quantile_method
-        How; see `general_calibration_error`.
+        How they are binned; see `general_calibration_error`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
     table : pandas.DataFrame
         A row for each bin of each problem, empty bins included. Columns: ``class`` (the label;
-        "top label" or "all" where classes are not kept apart), ``bin`` (from 0), ``left`` and
+        "top label" or "all" if classes are not separate), ``bin`` (from 0), ``left`` and
         ``right`` (edges), ``count`` (rows), ``weight``, ``confidence`` (mean score),
         ``accuracy`` (share of hits), ``gap`` (accuracy - confidence); the last three are NaN in
         an empty bin.
@@ -77,7 +77,7 @@ def reliability_table(
 
     See Also
     --------
-    general_calibration_error : The same table, closed by a norm.
+    general_calibration_error : A norm of the gaps of this table.
 
     References
     ----------
@@ -94,7 +94,7 @@ def reliability_table(
     >>> table[["left", "right", "count", "confidence", "accuracy"]].round(3).iloc[1].tolist()
     [0.5, 1.0, 3.0, 0.767, 0.667]
     """
-    import pandas as pd  # late: only those who ask for a frame pay for pandas
+    import pandas as pd  # imported late, because pandas takes long to import
 
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_threshold(threshold)

@@ -1,8 +1,8 @@
 """Calibration errors as scorers for `cross_validate`, `GridSearchCV` and the like.
 
-A scorer is minus the error of ``predict_proba``. The labels of the columns are the estimator's
-classes; a class of the scored rows that the estimator never saw is a column of zeros. So a fold
-that lacks a class, in its training rows or in its test rows, still scores.
+A scorer returns minus the error of ``predict_proba``. The labels of the columns are the estimator's
+classes; a class of the scored rows that the estimator never saw is a column of zeros. A fold in
+which a class is missing, from its training rows or its test rows, can therefore be scored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from skcalib.metrics._classwise import (
     thresholded_adaptive_calibration_error,
 )
 from skcalib.metrics._debiased import debiased_calibration_error
-from skcalib.metrics._every_class import Answers, with_every_class
+from skcalib.metrics._every_class import MetricInput, with_every_class
 from skcalib.metrics._kde import kde_calibration_error
 from skcalib.metrics._ks import ks_calibration_error
 from skcalib.metrics._label_binned import label_binned_calibration_error
@@ -39,7 +39,7 @@ from skcalib.metrics._top_label import (
     root_mean_squared_calibration_error,
 )
 
-# A row a metric.
+# One row for each metric.
 _METRICS: dict[str, Callable[..., Any]] = {
     f"neg_{metric.__name__}": metric
     for metric in (
@@ -66,7 +66,7 @@ _METRICS: dict[str, Callable[..., Any]] = {
 
 
 class CalibrationScorer(_BaseScorer):
-    """Minus a calibration error of ``estimator.predict_proba(X)``; made by a function below.
+    """Minus a calibration error of ``estimator.predict_proba(X)``; see `make_calibration_scorer`.
 
     Calling it with ``(estimator, X, y, sample_weight=None)`` returns a float, 0 at best.
     """
@@ -99,14 +99,14 @@ class CalibrationScorer(_BaseScorer):
         keywords = {**self._kwargs, **keywords}
         takes_labels = "labels" in signature(self._score_func).parameters
         if takes_labels or classes is not None:
-            given = Answers(y_true, y_proba, estimator.classes_)
+            given = MetricInput(y_true, y_proba, estimator.classes_)
             whole = with_every_class(given, keywords.get("labels"), keywords.get("sample_weight"))
             y_true, y_proba, classes = whole
             if takes_labels or "labels" in keywords:
                 keywords["labels"] = classes
             made_two = _has_two_columns(y_proba) and not _has_two_columns(given.y_proba)
             if made_two and not is_own(self._score_func):
-                y_proba = y_proba[:, 1]  # as scikit-learn's own scorers give a binary metric
+                y_proba = y_proba[:, 1]  # as scikit-learn's own scorers pass it to a binary metric
         return self._sign * float(self._score_func(y_true, y_proba, **keywords))
 
     def __repr__(self) -> str:
@@ -120,10 +120,10 @@ def _has_two_columns(P: Any) -> bool:
 
 
 class _Scorers(dict[str, CalibrationScorer]):
-    """Scorers by name, a fresh one each time: metadata requests set on one stay on it.
+    """Scorers by name, a new one each time, so that metadata requests set on one affect no other.
 
-    It is a dict because scikit-learn takes no other mapping as `scoring`. With an ``__iter__`` of
-    its own, ``dict(self)`` and ``{**self}`` read it by ``__getitem__``.
+    It is a dict because scikit-learn accepts no other mapping as `scoring`. Because it defines
+    ``__iter__``, ``dict(self)`` and ``{**self}`` read it by ``__getitem__``.
     """
 
     def __getitem__(self, name: str) -> CalibrationScorer:
@@ -133,7 +133,7 @@ class _Scorers(dict[str, CalibrationScorer]):
         return iter(_METRICS)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a scorer, or `default` where there is none of this name."""
+        """Return the scorer of this name, or `default` if there is none."""
         return self[name] if name in _METRICS else default
 
     def items(self) -> Any:
@@ -187,7 +187,7 @@ def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
     Raises
     ------
     ValueError
-        If the name is known to neither library.
+        If neither library has a scorer of this name.
 
     Examples
     --------
@@ -207,13 +207,13 @@ def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_calibration_scorer(metric: Callable[..., Any], **keywords: Any) -> CalibrationScorer:
-    """Make a scorer of a calibration error.
+    """Make a scorer from a calibration error.
 
     Parameters
     ----------
     metric : callable
         ``metric(y_true, y_proba, ...) -> float``, 0 at best: any of `skcalib.metrics`, or your
-        own. If it takes `labels`, it is given the labels of the columns: the estimator's classes.
+        own. If it takes `labels`, it gets the labels of the columns: the estimator's classes.
     **keywords : object
         Passed on to `metric`, such as ``n_bins=10``. `labels` adds classes that each fold is
         measured with, in any order.

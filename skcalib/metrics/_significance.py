@@ -1,4 +1,4 @@
-"""Test of "these probabilities are calibrated", by labels drawn from the probabilities."""
+"""Test of "these probabilities are calibrated", with labels drawn from the probabilities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skcalib._validation.predictions import Predictions
 from skcalib.metrics._one_line import shown
 from skcalib.metrics._resampling import as_result, evaluate_chunks, prepare, random_chunks
 
-# Sets of labels drawn in one pass over the probabilities.
+# Number of label sets drawn in one pass over the probabilities.
 DRAWN = 8
 
 
@@ -39,15 +39,15 @@ class CalibrationTest(NamedTuple):
 
 
 def labels_at(predictions: Predictions, at: Float64Array) -> NDArray[np.intp]:
-    """Columns of the classes on which numbers of [0, 1] fall, ``(m, n)`` as ``at (m, n)``.
+    """Return the columns of the classes drawn by uniform numbers ``at (m, n)``: ``(m, n)``.
 
-    The probabilities of a row lie end to end on [0, 1], in the order of the columns.
+    The probabilities of a row divide [0, 1] in the order of the columns.
     """
     code = np.empty(at.shape, dtype=np.intp)
 
     def place(rows: slice) -> None:
         cumulative = np.cumsum(predictions.P[rows].T, axis=0, dtype=np.float64)
-        # A class of probability 0 has both edges at one place: no number falls between them.
+        # Both edges of a class of probability 0 are equal: no number falls between them.
         edges = cumulative[:-1] / cumulative[-1]
         for i, each in enumerate(at[:, rows]):
             code[i, rows] = (edges <= each).sum(axis=0)
@@ -82,7 +82,7 @@ def calibration_test(
 ) -> CalibrationTest:
     r"""P-value of "these probabilities are calibrated", for any metric.
 
-    If they are, labels drawn from the probabilities themselves are as good as the true ones.
+    If they are, labels drawn from the probabilities are as likely as the true ones.
     The metric :math:`\theta` is evaluated on B such sets of labels, and
 
     .. math:: p = \frac{1 + \#\{b : \theta(y^{(b)}, P) \ge \theta(y, P)\}}{1 + B}, \qquad
@@ -93,8 +93,8 @@ def calibration_test(
     metric : callable
         ``metric(y_true, y_proba, ...)``, large where calibration is bad: any metric of this
         package or of scikit-learn, your own, or one with keywords fixed by
-        `functools.partial`. It is given `labels` if it takes them, and ``sample_weight`` if it
-        takes that, else repeated rows.
+        `functools.partial`. It gets `labels` if it takes them, and ``sample_weight`` if it takes
+        that, else repeated rows.
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
@@ -104,12 +104,12 @@ def calibration_test(
     n_resamples : int, default=1000
         Number of sets of labels B; the smallest p-value is 1 / (1 + B).
     pos_label : label, default=None
-        The event whose probability is measured, given to `metric` as well if it takes it. Of one
-        column, None means 1 or True of labels {0, 1}, {-1, 1} or booleans; others need it.
+        The event whose probability is measured; also passed to `metric` if it takes it. With one
+        column, None means 1 or True for labels {0, 1}, {-1, 1} or booleans; others need it.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; a row of weight 2 keeps its weight but has one label.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     random_state : int, RandomState instance or None, default=None
         Seed of the draws; the same for any `n_jobs`.
     n_jobs : int, default=None
@@ -122,10 +122,10 @@ def calibration_test(
     test : CalibrationTest
         Named tuple ``(statistic, pvalue, mean, standard_error, null_distribution)``: the metric
         on the true labels, its p-value, mean and standard deviation over the drawn labels, and
-        the B values themselves. The mean is the bias: what a perfectly calibrated model with
-        these probabilities shows on average. Arrays where the metric returns one
-        (``average=None``). Printed, it shows the number of the B values in their place, and a
-        p-value that no draw reached as an inequality: ``pvalue<0.001`` if B is 1000.
+        the B values themselves. The mean is the bias: the metric that a perfectly calibrated
+        model with these probabilities has on average. Each is an array if the metric returns one
+        (``average=None``). It is printed with B instead of the B values; a p-value that no draw
+        reached is an inequality: ``pvalue<0.001`` if B is 1000.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def calibration_test(
     metric. The hypothesis is that every probability is right, row by row, which is stronger than
     calibration of, say, the top label.
 
-    Where the probabilities were fitted on these very rows, the p-value is too large.
+    If the probabilities were fitted on the same rows, the p-value is too large.
 
     References
     ----------

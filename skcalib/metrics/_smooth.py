@@ -1,4 +1,4 @@
-r"""Smooth calibration error: the residual, smoothed just as widely as what remains of it."""
+r"""Smooth calibration error: the size of the residual, smoothed with a width equal to that size."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from skcalib.metrics._smoothing import (
     smoothed_density,
 )
 
-# The first grid finds the neighbourhood of the error, the second the error: to 1e-7 down to errors
-# of 0.001, as its cells of 1.5e-5 are far below the width that goes with them.
+# The first grid brackets the error, the second computes it: to 1e-7 for errors down to 0.001, since
+# its cells of 1.5e-5 are far smaller than the width, which equals the error.
 COARSE, FINE = 1 << 12, 1 << 16
-# A wide density has no fine cosines: from this width on the integral of its absolute value is as
-# exact, to 1e-7, on fewer nodes. (The masses stay shared among all: that is what needs them.)
+# A wide density has no high frequencies: from this width on, fewer nodes give the integral of its
+# absolute value to 1e-7. Sharing the masses among nodes still needs all of them.
 WIDE, FEWER = 0.02, 1 << 14
 ROUNDING = 1e-12
 
 
 def smooth_error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
-    """Fixed point of the smoothed residual's size as a function of the width."""
+    """Return the width that equals the size of the residual smoothed with it."""
     residual = w / w.sum() * (hit - score)
     least = abs(float(residual.sum()))
     # A residual of one sign cannot cancel: its size is the same at every width.
@@ -39,20 +39,20 @@ def smooth_error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -
     size = smoothed_size(share_to_grid(score, residual, COARSE))
     width = fixed_point(size, least, size(0.0))
     size = smoothed_size(share_to_grid(score, residual, FINE), FEWER if width > WIDE else FINE)
-    # Size falls as width grows: the error lies between a width and its size.
+    # Size decreases with width, so the error lies between any width and its size.
     return fixed_point(size, width, size(width))
 
 
 def smoothed_size(nodes: Float64Array, cells: int | None = None) -> Callable[[float], float]:
-    """Size of masses at the nodes of a grid as a function of the width they are smoothed to.
+    """Return the size of masses at grid nodes as a function of the smoothing width.
 
-    It is integrated over `cells` cells, those of the grid if None.
+    It is integrated over `cells` cells; None means those of the grid.
     """
     finest = nodes.size - 1
     kept = np.arange((finest if cells is None else cells) + 1)
     coefficients = cosine_coefficients(nodes)[kept]
-    # A random walk on the grid: the Gaussian at all but the narrowest widths, and at those too
-    # it is positive and spreads the more the wider it is.
+    # A random walk on the grid. It is close to the Gaussian except at the narrowest widths, and
+    # there, too, it is positive and spreads more the larger the width.
     rate = finest**2 * (np.cos(np.pi * kept / finest) - 1.0)
 
     def size(width: float) -> float:
@@ -62,7 +62,7 @@ def smoothed_size(nodes: Float64Array, cells: int | None = None) -> Callable[[fl
 
 
 def fixed_point(size: Callable[[float], float], one: float, other: float) -> float:
-    """Return the width that equals its size, which falls from one end to the other."""
+    """Return the width between `one` and `other` that equals its size, a decreasing function."""
     low, high = max(min(one, other) - ROUNDING, 0.0), max(one, other) + ROUNDING
     return float(brentq(lambda width: size(width) - width, low, high, xtol=1e-10))
 
@@ -77,7 +77,7 @@ def smooth_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Smooth calibration error (smECE): no bins, and a width that chooses itself.
+    r"""Smooth calibration error (smECE): no bins, and a smoothing width set by the data.
 
     For a binary problem with scores s, outcomes t and weights w of sum W, let
 
@@ -85,7 +85,7 @@ def smooth_calibration_error(
               \Big| \frac{1}{W} \sum_i w_i (t_i - s_i) K_\sigma(x, s_i) \Big| \, dx
 
     with :math:`K_\sigma` the Gaussian kernel of standard deviation :math:`\sigma`, reflected at
-    0 and 1 as often as it takes, so that it integrates to 1 over [0, 1]. The size e falls with
+    0 and 1 as often as needed, so that it integrates to 1 over [0, 1]. The size e decreases with
     the width, and the error is its fixed point :math:`e(\sigma^*) = \sigma^*`.
 
     Parameters
@@ -99,20 +99,20 @@ def smooth_calibration_error(
     mode : {"top", "classwise"}, default="top"
         The top label and whether it is true, or each class against the rest.
     average : {"macro", None}, default="macro"
-        For "classwise": the mean over classes, or None for the error of each.
+        For "classwise": the mean over classes; None returns the error of each.
     pos_label : label, default=None
-        The event whose probability is measured. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
     error : float, or ndarray of shape (K,) if ``average=None``
-        In [0, 1]; 0 is best. At least the gap of mean score and share of hits, and equal to it
-        where all residuals have one sign.
+        In [0, 1]; 0 is best. At least the gap between mean score and share of hits, and equal to
+        it if all residuals have the same sign.
 
     Raises
     ------
@@ -122,8 +122,8 @@ def smooth_calibration_error(
     Notes
     -----
     A consistent measure: within constant factors of the (square root of the) distance to the
-    nearest calibrated predictor, and continuous in the scores, which no binned error is. Found
-    to within 1e-6 by cosine transforms, in a time that hardly depends on n.
+    nearest calibrated predictor, and continuous in the scores, which no binned error is. It is
+    computed to 1e-6 by cosine transforms, in a time that hardly depends on n.
 
     References
     ----------

@@ -1,6 +1,6 @@
-r"""Masses on [0, 1] smoothed by a kernel that is reflected at both ends, so that none is lost.
+r"""Masses on [0, 1], smoothed by a kernel that is reflected at both ends so that no mass is lost.
 
-Cosines are what reflection leaves of the Fourier basis: with :math:`a_k = \sum_i m_i \cos(\pi k
+With reflection the Fourier basis reduces to cosines. With :math:`a_k = \sum_i m_i \cos(\pi k
 s_i)` and the kernel's transform :math:`\hat K`, the density of the smoothed masses is
 
 .. math:: g(x) = a_0 + 2 \sum_{k \ge 1} \hat K(\pi k)\, a_k \cos(\pi k x).
@@ -18,10 +18,10 @@ from skcalib._arrays.types import Float64Array
 
 
 def share_to_grid(score: Float64Array, mass: Float64Array, cells: int) -> Float64Array:
-    r"""Mass at each of ``cells + 1`` nodes; the total and the centre of the masses stay.
+    r"""Return the mass at each of ``cells + 1`` nodes, with the same total and centre.
 
-    A point becomes as wide as a cell at most: a density of width h moves by a share of
-    :math:`1 / (8 h^2 \mathrm{cells}^2)` or less.
+    A point is spread over at most one cell: the relative change of a density of width h is at most
+    :math:`1 / (8 h^2 \mathrm{cells}^2)`.
     """
     place = score * cells
     cell = np.minimum(place.astype(np.intp), cells - 1)
@@ -32,7 +32,7 @@ def share_to_grid(score: Float64Array, mass: Float64Array, cells: int) -> Float6
 
 def cosine_coefficients(nodes: Float64Array) -> Float64Array:
     """Coefficients :math:`a_k` of masses at the nodes, one for each node."""
-    # The transform halves the ends, being that of an even periodic sequence.
+    # The transform halves the ends, because it is that of an even periodic sequence.
     doubled = nodes.copy()
     doubled[0] *= 2.0
     doubled[-1] *= 2.0
@@ -40,7 +40,7 @@ def cosine_coefficients(nodes: Float64Array) -> Float64Array:
 
 
 def smoothed_density(coefficients: Float64Array, transform: Float64Array) -> Float64Array:
-    """Density at the nodes; the transform is that of the kernel at the frequencies pi k."""
+    """Density at the nodes; `transform` is the kernel's at the frequencies pi k."""
     return np.asarray(dct(coefficients * transform, type=1))
 
 

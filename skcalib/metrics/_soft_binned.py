@@ -1,4 +1,4 @@
-"""Soft-binned error: every score belongs to every bin, most to the nearest."""
+"""Soft-binned error: every score belongs to every bin, with most weight in the nearest."""
 
 from __future__ import annotations
 
@@ -61,19 +61,19 @@ def soft_binned_calibration_error(
     mode : {"top", "classwise"}, default="top"
         The top label and whether it is true, or each class against the rest.
     average : {"macro", None}, default="macro"
-        For "classwise": the mean over classes, of the q-th powers and below one root, or None
-        for the error of each.
+        For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
+        the error of each.
     n_bins : int, default=15
         Number of bins B.
     norm : {"l1", "l2"} or float in [1, 10], default="l2"
         q.
     pos_label : label, default=None
-        The event whose probability is measured. Of one column, None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode` says.
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y_true`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
@@ -87,9 +87,9 @@ def soft_binned_calibration_error(
 
     Notes
     -----
-    Smooth in the scores, and so a training objective (`skcalib.losses`) and one for a temperature.
-    The bin form of a calibrated model tends to 0 as n grows; the label form keeps the spread of
-    the scores within a soft bin.
+    It is smooth in the scores, so that it can be an objective of training (`skcalib.losses`) and of
+    temperature scaling. For a calibrated model the bin form tends to 0 as n grows; the label form
+    tends to the spread of the scores within soft bins.
 
     References
     ----------

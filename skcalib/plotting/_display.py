@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.responses import choose_response, class_scores
-from skcalib.metrics._every_class import Answers, with_every_class
+from skcalib.metrics._every_class import MetricInput, with_every_class
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,7 +88,7 @@ class PredictionDisplay:
         classes = np.asarray(estimator.classes_)
         proba = class_scores(estimator, X, response, classes)
         weight = keywords.get("sample_weight")
-        y, proba, classes = with_every_class(Answers(y, proba, classes), None, weight)
+        y, proba, classes = with_every_class(MetricInput(y, proba, classes), None, weight)
         return cls.from_predictions(y, proba, labels=classes, **keywords)
 
 
