@@ -1,11 +1,11 @@
-"""Losses to train a classifier with, proper scores and calibration errors made smooth.
+"""Losses to train a classifier: proper scores and smooth calibration errors.
 
 Each is ``loss(logits, y, *, sample_weight=None, ..., return_gradient=False)``. NumPy logits give
 a float, or a float and its gradient with respect to the logits; PyTorch logits give a
 differentiable 0-d tensor on their device. Both come from one formula.
 
-NaN and +inf in NumPy logits are refused. Tensors are not searched for them, for which the device
-would have to wait once more: their loss is NaN, and so are the gradients of their rows.
+NaN and +inf in NumPy logits raise an error. Tensors are not searched for them, because that would
+synchronise the device once more: their loss is NaN, and so are the gradients of their rows.
 
 A calibration error alone does not teach a model to be right: add a multiple of it to a proper
 loss, as in ``nll_loss + beta * soft_binned_loss``.

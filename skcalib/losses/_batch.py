@@ -22,7 +22,7 @@ Mode = Literal["top", "classwise"]
 
 
 class Batch:
-    """Checked logits, seen as probabilities, as NumPy arrays or as tensors.
+    """Checked logits and their probabilities, as NumPy arrays or as tensors.
 
     Attributes
     ----------
@@ -82,25 +82,25 @@ class Batch:
         return self.number(self.xp.sum(self.share * cost))
 
     def number(self, value: Any) -> Any:
-        """Return a value as a float or, of tensors, as a 0-d tensor."""
+        """Return a value as a float or, for tensors, as a 0-d tensor."""
         return float(value) if self.xp is np else value
 
     def by_log_of_top(self, by_confidence: Float64Array) -> Float64Array:
-        """Turn derivatives in the confidences, ``(n,)``, into ones in the log-probabilities."""
+        """Turn derivatives in confidences, ``(n,)``, into derivatives in log-probabilities."""
         by_log_P = np.zeros(self.P.shape)
         rows = np.arange(self.P.shape[0])
         by_log_P[rows, self.predicted] = by_confidence * self.P[rows, self.predicted]
         return by_log_P
 
     def by_log_of_all(self, by_entropy: Float64Array) -> Float64Array:
-        """Turn derivatives in the entropies, ``(n,)``, into ones in the log-probabilities."""
+        """Turn derivatives in entropies, ``(n,)``, into derivatives in log-probabilities."""
         return -by_entropy[:, None] * self.P * (self.log_P + 1.0)
 
     def gradient(self, by_log_P: Float64Array) -> NDArray[np.floating]:
-        """Turn derivatives in the log-probabilities into ones in the logits as they came."""
+        """Turn derivatives in the log-probabilities into derivatives in the logits as given."""
         by_log_P = np.where(self.impossible, 0.0, by_log_P)
         G = by_log_P - self.P * by_log_P.sum(axis=1)[:, None]
-        G = G[:, 1:] if self._shape[1:] in ((), (1,)) else G  # one column f stood for (0, f)
+        G = G[:, 1:] if self._shape[1:] in ((), (1,)) else G  # one column f means (0, f)
         return G.reshape(self._shape).astype(self._dtype, copy=False)
 
 
@@ -178,7 +178,7 @@ def _open_tensors(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, An
 
 
 def _is_tensor(x: Any) -> bool:
-    torch = sys.modules.get("torch")  # there is no tensor before its library is imported
+    torch = sys.modules.get("torch")  # tensors exist only after their library is imported
     return torch is not None and isinstance(x, torch.Tensor)
 
 

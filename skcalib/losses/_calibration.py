@@ -1,4 +1,4 @@
-"""Calibration errors made smooth, as losses."""
+"""Smooth calibration errors as losses."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def soft_binned_loss(
     loss : float, or 0-d torch.Tensor
         In [0, 1]; 0 is best.
     gradient : ndarray, in the shape and the floating type of `logits`
-        Derivative in each logit, if ``return_gradient=True``, of the piece that holds there: the
-        predicted class and the signs under "l1" are taken as constant. It is 0 where the loss is.
+        Derivative in each logit, if ``return_gradient=True``; the predicted class and the signs
+        under "l1" are taken as constant. It is 0 if the loss is 0.
 
     Raises
     ------
@@ -88,9 +88,9 @@ def soft_binned_loss(
 
     Notes
     -----
-    A batch should hold some hundred rows: with few, the gap of a bin is mostly chance. A model
-    that has memorised its rows has no gap left on them: take the loss on held-out rows
-    (interleaved training).
+    A batch should have some hundred rows: with few, the gap of a bin is mostly chance. A model
+    that has memorised its rows has no gap on them: compute the loss on held-out rows (interleaved
+    training).
 
     References
     ----------
@@ -161,7 +161,7 @@ def avuc_loss(
         :math:`\kappa`, in nats: at least 0.
     stop_gradient : bool, default=False
         True takes c and 1 - c as constants in the gradient (AvUC-GS); the value is the same.
-        Without it the loss rewards more confidence in answers that are wrong and certain.
+        Without it the loss rewards more confidence in predictions that are wrong and certain.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     return_gradient : bool, default=False
@@ -172,8 +172,8 @@ def avuc_loss(
     loss : float, or 0-d torch.Tensor
         In [0, 27.7], where the logarithm is clipped; 0 is best.
     gradient : ndarray, in the shape and the floating type of `logits`
-        Derivative in each logit, if ``return_gradient=True``, of the piece that holds there: the
-        predicted class and the side of the threshold are taken as constant.
+        Derivative in each logit, if ``return_gradient=True``; the predicted class and the side of
+        the threshold are taken as constant.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def avuc_loss(
 
     See Also
     --------
-    soft_avuc_loss : A soft threshold in place of the hard one, and no factor c to be misled by.
+    soft_avuc_loss : A soft threshold instead of the hard one, and no factor c.
 
     References
     ----------
@@ -265,7 +265,7 @@ def soft_avuc_loss(
 
     Notes
     -----
-    The normalised entropy is kept 1e-12 (of single-precision tensors: 1.2e-7) away from 0 and 1,
+    The normalised entropy is kept 1e-12 (single-precision tensors: 1.2e-7) away from 0 and 1,
     so that one-hot and uniform rows have finite gradients.
 
     References
@@ -323,7 +323,7 @@ def mmce_loss(
         In [0, 1]; 0 is best.
     gradient : ndarray, in the shape and the floating type of `logits`
         Derivative in each logit, if ``return_gradient=True``; the predicted class is taken as
-        constant, and equal confidences do not move apart. It is 0 where the loss is.
+        constant, and equal confidences stay equal. It is 0 if the loss is 0.
 
     Raises
     ------
@@ -332,7 +332,7 @@ def mmce_loss(
 
     Notes
     -----
-    Costs a sort of the batch: no matrix of all pairs is made.
+    The cost is that of a sort of the batch; there is no matrix of all pairs.
 
     References
     ----------

@@ -32,7 +32,7 @@ def nll_loss(
     Returns
     -------
     loss : float, or 0-d torch.Tensor
-        At least 0; 0 is best. A true class whose logit is -inf costs 27.6 and has no slope.
+        At least 0; 0 is best. A true class whose logit is -inf costs 27.6 and has gradient 0.
     gradient : ndarray, in the shape and the floating type of `logits`
         Derivative in each logit, if ``return_gradient=True``.
 
@@ -114,13 +114,13 @@ def focal_loss(
     sample_weight: ArrayLike | None = None,
     return_gradient: bool = False,
 ) -> Loss:
-    r"""Focal loss: the negative log-likelihood, less of it where a row is already right.
+    r"""Focal loss: the negative log-likelihood with less weight for rows predicted well.
 
     .. math:: -\frac{1}{W} \sum_i w_i (1 - P_{i y_i})^\gamma \log P_{i y_i},
               \qquad P = \mathrm{softmax}(Z)
 
-    Not a proper score for :math:`\gamma > 0`: it favours probabilities less certain than the
-    truth, which counters the over-confidence of an over-fitted network.
+    It is not a proper score for :math:`\gamma > 0`: it favours probabilities less certain than the
+    true ones, which counteracts the over-confidence of an over-fitted network.
 
     Parameters
     ----------
