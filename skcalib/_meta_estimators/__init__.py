@@ -1,1 +1,1 @@
-"""Calibrators joined to scikit-learn classifiers."""
+"""Meta-estimators that combine calibrators with scikit-learn classifiers."""

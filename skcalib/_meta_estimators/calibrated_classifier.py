@@ -1,4 +1,4 @@
-"""A classifier and its calibrator, fitted together on scores of rows not seen."""
+"""A classifier and a calibrator fitted to its scores of rows that it has not seen."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from skcalib.calibrators._names import calibrators_by_name
 
 
 def _resolve(calibrator: Any) -> Any:
-    """Return the calibrator that None or a name stands for; any other as it is."""
+    """Return the calibrator that None or a name means; any other is returned unchanged."""
     if calibrator is None:
         return TemperatureScaling()
     if not isinstance(calibrator, str):
@@ -61,7 +61,7 @@ def _resolve(calibrator: Any) -> Any:
 
 
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""A classifier whose probabilities are mended by a calibrator.
+    r"""Calibrate a classifier's probabilities by cross-validation.
 
     .. math:: Q(x) = g(z(x)), \qquad
               \bar Q(x) = \frac{1}{F} \sum_{f=1}^{F} g_f(z_f(x)) \text{ for an ensemble}
@@ -73,15 +73,15 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator : estimator
         A classifier, or a pipeline that ends with one. ``FrozenEstimator(fitted)`` is not fitted
-        again: the calibrator is fitted on all rows given to ``fit``, which should be others than
+        again: the calibrator is fitted on all rows given to ``fit``, which should not be rows that
         the classifier was fitted on. Any other is cloned and fitted in cross-validation.
     calibrator : estimator or str, default=None
         A calibrator of this package or any classifier, which then is fitted on scores as
-        features; or the name of one at its defaults, as in `compare_calibrators`: "auto",
-        "temperature", "isotonic", ...; None means :class:`TemperatureScaling`. To set or search
-        its parameters (``calibrator__objective``), pass the calibrator: None and a name have none.
-        A calibrator of this package, also within a pipeline or a search, is told what it gets if
-        its `input` is "auto", and the classes if its `classes` is None.
+        features; or the name of a calibrator with its defaults, as in `compare_calibrators`:
+        "auto", "temperature", "isotonic", ...; None means :class:`TemperatureScaling`. To set or
+        search its parameters (``calibrator__objective``), pass a calibrator instead of a name. In
+        a calibrator of this package, also within a pipeline or a search, `input` is set if it is
+        "auto", and `classes` if it is None.
     cv : int, splitter, iterable of (train, test) or None, default=None
         Folds; None means 5 stratified ones. They may overlap or leave rows out. Not used with a
         frozen estimator.
@@ -90,9 +90,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         refitted on all rows. True: an estimator and a calibrator for each fold, and the mean of
         their probabilities. Not used with a frozen estimator.
     response_method : str, default="auto"
-        "decision_function", "predict_proba", "predict_log_proba" or "auto": what to ask
-        the estimator; "auto" is `decision_function` if there is one, else
-        `predict_proba`. All but `predict_proba` are taken as logits.
+        Method of the estimator that gives the scores: "decision_function", "predict_proba",
+        "predict_log_proba" or "auto", which is `decision_function` if there is one, else
+        `predict_proba`. All but `predict_proba` give logits.
     n_jobs : int, default=None
         Folds fitted at the same time, as in joblib.
     verbose : int, default=0
@@ -109,7 +109,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     pairs_ : list of (estimator, calibrator)
         The fitted pairs, one for each fold, if `ensemble`.
     response_method_ : str
-        The method that is asked.
+        The method that gives the scores.
 
     See Also
     --------
@@ -118,11 +118,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Notes
     -----
     A class that is missing from the training rows of a fold has a logit of -inf or a probability
-    of 0 there. Rows of such a class in the test fold are left out of the calibrator's fit: they
-    say nothing of an estimator that knows the class.
+    of 0 there. Rows of such a class in the test fold are left out of the calibrator's fit, because
+    the scores of an estimator that knows the class would be different.
 
-    A calibrator that is not of this package gets logits of -inf as the logarithm of a
-    probability of 1e-12, and gives a probability of 0 to a class that it did not see.
+    For a calibrator that is not of this package, logits of -inf are replaced by the logarithm of
+    1e-12, and a class that it did not see gets probability 0.
 
     References
     ----------
@@ -170,7 +170,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.verbose = verbose
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of the estimator and the calibrator too.
+        """Set parameters of this object, the estimator and the calibrator.
 
         Parameters
         ----------
@@ -185,8 +185,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If there is no such parameter. A calibrator that is None or given by its name has
-            no parameters of its own.
+            If there is no such parameter. A calibrator that is None or a name has no parameters.
         """
         calibrator = params.get("calibrator", self.calibrator)
         nested = [name for name in params if name.startswith("calibrator__")]
@@ -205,11 +204,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix or whatever the estimator takes, of length n
-            Data, given to the estimator as it is.
+            Data, passed to the estimator unchanged.
         y : array-like of shape (n,)
             Labels.
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights, for the estimator and the calibrator where they take them.
+            Non-negative weights, for the estimator and the calibrator if they take them.
         **params : dict
             `groups` goes to the splitter and everything else to the estimator's ``fit``; with
             metadata routing, each goes where it is requested.
@@ -223,7 +222,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         ------
         ValueError
             If the scores are not finite logits or probabilities with one column for each class,
-            or do not go with the labels.
+            or do not match the labels.
         """
         if isinstance(self.cv, str) and self.cv == "prefit":
             raise ValueError(
@@ -291,7 +290,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
         folds = self._each_fold(score_out_of_fold, data, splits)
         rows = np.concatenate([fold.rows for fold in folds])
-        # In the order of the rows, so that the folds' order means nothing to any calibrator.
+        # In the order of the rows, so that the order of the folds does not matter.
         order = np.argsort(rows, kind="stable")
         scores = np.concatenate([fold.scores for fold in folds])[order]
         estimator = clone(self.estimator).fit(data.X, data.labels, **data.fit_params)
@@ -322,7 +321,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _route(
         self, w: NDArray[np.float64] | None, params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what goes to the estimator's ``fit`` and to the splitter's ``split``."""
+        """Return the parameters of the estimator's ``fit`` and of the splitter's ``split``."""
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=w, **params)
             fit_params, split_params = routed.estimator.fit, routed.splitter.split
@@ -362,7 +361,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the estimator's scores hold NaN or infinity.
+            If the estimator's scores contain NaN or infinity.
         """
         check_is_fitted(self)
         first, *others = self._pairs()
@@ -406,7 +405,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self._pairs()[0][0].feature_names_in_
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return what is passed on: to the estimator's ``fit`` and the splitter's ``split``.
+        """Return the routing: to the estimator's ``fit`` and the splitter's ``split``.
 
         The `sample_weight` requested by this object is that of the calibrator.
 

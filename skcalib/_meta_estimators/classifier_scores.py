@@ -1,4 +1,4 @@
-"""A classifier as the transformer that gives its scores."""
+"""A classifier as a transformer that returns its scores."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from skcalib._scores.responses import RESPONSES, choose_response, class_scores
 class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     r"""Transform data into the scores that a classifier gives each class.
 
-    Put before a calibrator it makes a pipeline that is a classifier, and a pipeline with a
-    `memory` asks the classifier once, however many calibrators are fitted after it.
+    A pipeline of this and a calibrator is a classifier. With a `memory`, the pipeline computes the
+    scores once for any number of calibrators.
 
     .. math:: x \mapsto z(x) \in \mathbb{R}^K \quad\text{or}\quad x \mapsto p(x)
 
     Parameters
     ----------
     estimator : estimator
-        A classifier. ``FrozenEstimator(fitted)`` is used as it is, and needs no ``fit`` here; any
+        A classifier. ``FrozenEstimator(fitted)`` is used unchanged and needs no ``fit``; any
         other is cloned and fitted.
     response_method : str, default="auto"
-        "decision_function", "predict_proba", "predict_log_proba" or "auto": what to ask
-        the classifier; "auto" is `decision_function` if there is one, else
+        Method of the classifier that gives the scores: "decision_function", "predict_proba",
+        "predict_log_proba" or "auto", which is `decision_function` if there is one, else
         `predict_proba`.
 
     Attributes
@@ -42,9 +42,9 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     estimator_ : estimator
         The fitted classifier.
     classes_ : ndarray of shape (K,)
-        Sorted labels: the columns.
+        Sorted labels of the columns.
     response_method_ : str
-        The method that is asked.
+        The method that gives the scores.
 
     See Also
     --------
@@ -52,11 +52,11 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    A binary `decision_function` is written as the two logits (0, f), so that it cannot be taken
-    for a probability. A calibrator that follows should be fitted on other rows than the
-    classifier was: freeze a fitted classifier, or use :class:`CalibratedClassifier`.
+    A binary `decision_function` is returned as the two logits (0, f), so that it cannot be mistaken
+    for a probability. The calibrator should be fitted on other rows than the classifier: freeze
+    a fitted classifier, or use :class:`CalibratedClassifier`.
 
-    A stored calibrator and a stored classifier are joined by
+    A stored calibrator and a stored classifier are combined by
     ``make_pipeline(ClassifierScores(FrozenEstimator(classifier)), load_json(path))``, which
     predicts without a ``fit``. Pass the `response_method` that the calibrator was fitted with.
 
@@ -91,9 +91,9 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         X : array-like, sparse matrix or whatever the classifier takes, of length n
             Data.
         y : array-like of shape (n,), default=None
-            Labels; a frozen classifier needs none.
+            Labels; not needed by a frozen classifier.
         **params : dict
-            Passed to the classifier's ``fit``; with metadata routing, as it requests.
+            Passed to the classifier's ``fit``; with metadata routing, those that it requests.
 
         Returns
         -------
@@ -103,7 +103,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the classifier has no such response.
+            If the classifier does not have this response method.
         """
         self._validate_params()
         if get_config()["enable_metadata_routing"]:
@@ -116,7 +116,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _is_ready(self) -> bool:
-        """Whether the classifier is frozen and fitted, so that there is nothing to fit."""
+        """Whether the classifier is frozen and fitted, so that no ``fit`` is needed."""
         estimator = vars(self).get("estimator")
         if not isinstance(estimator, FrozenEstimator):
             return False
@@ -166,7 +166,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the scores hold NaN or infinity, or there is not one for each class.
+            If the scores contain NaN or infinity, or there is not one for each class.
         """
         check_is_fitted(self)
         return class_scores(self.estimator_, X, self.response_method_, self.classes_)
@@ -180,7 +180,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Not used: the interface of transformers asks for it.
+            Not used; part of the interface of transformers.
 
         Returns
         -------
@@ -190,7 +190,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         return np.array([str(label) for label in self.classes_], dtype=object)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return what is passed on: everything to the classifier's ``fit``.
+        """Return the routing: everything to the classifier's ``fit``.
 
         Returns
         -------

@@ -31,7 +31,7 @@ class TrainingData(NamedTuple):
 
 
 class ScoredRows(NamedTuple):
-    """A fitted estimator, and its scores of the rows that it may be calibrated on."""
+    """A fitted estimator and its scores of the rows for the calibrator."""
 
     estimator: Any
     rows: NDArray[np.intp]
@@ -40,7 +40,7 @@ class ScoredRows(NamedTuple):
 
 
 def score_rows(estimator: Any, data: TrainingData, response_method: str) -> ScoredRows:
-    """Score all rows by an estimator that is fitted already."""
+    """Score all rows with an estimator that is already fitted."""
     response = choose_response(estimator, response_method)
     scores = class_scores(estimator, data.X, response, data.classes)
     return ScoredRows(estimator, np.arange(data.labels.size), scores, response)
@@ -51,8 +51,8 @@ def score_fold(
 ) -> ScoredRows:
     """Fit on the training rows and score the test rows.
 
-    A row whose class is unknown to the fitted estimator is left out: it says nothing of an
-    estimator that does know the class.
+    A row whose class is unknown to the fitted estimator is left out: the scores of an estimator
+    that knows the class would be different.
     """
     X_train, y_train = _safe_split(estimator, data.X, data.labels, train)
     X_test, _ = _safe_split(estimator, data.X, data.labels, test, train)
@@ -66,12 +66,12 @@ def score_fold(
 
 
 def score_out_of_fold(*args: Any) -> ScoredRows:
-    """Score a fold and let its estimator go, so that no worker sends it back."""
+    """Score a fold and drop its estimator, so that workers do not send it back."""
     return score_fold(*args)._replace(estimator=None)
 
 
 def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> Any:
-    """Fit a clone of the calibrator, told what its scores and classes are."""
+    """Fit a clone of the calibrator whose input and classes are set."""
     if not scored.rows.size:
         raise ValueError(
             "No row is left to fit the calibrator on: no test fold has a class that its training "
@@ -85,9 +85,9 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
 
 
 def with_input_and_classes(calibrator: Any, kind: Kind, classes: NDArray[Any]) -> Any:
-    """Clone a calibrator; what is left open in it or in its parts is set: input and classes."""
+    """Clone a calibrator and set `input` and `classes`, in its parts too, if they are open."""
     told = clone(calibrator)
-    # A clone shares what is frozen with the original: that is not ours to set.
+    # A clone shares frozen parts with the original: these must not be changed.
     shared = {id(part) for part in parts_of(calibrator)}
     for part in parts_of(told):
         if isinstance(part, ScoreCalibrator) and id(part) not in shared:
@@ -103,7 +103,7 @@ def parts_of(estimator: Any) -> list[Any]:
 
 
 def readable_scores(calibrator: Any, scores: FloatArray, kind: Kind) -> FloatArray:
-    """Make logits of -inf finite for a calibrator that may not know them."""
+    """Make logits of -inf finite for a calibrator of another package."""
     if isinstance(calibrator, ScoreCalibrator) or kind == "proba" or scores.min() > -np.inf:
         return scores
     return Scores(scores, kind).logits(slice(None)).astype(scores.dtype, copy=False)
