@@ -1,1 +1,1 @@
-"""Every calibrator by every metric, on rows that it has not seen."""
+"""Comparison of calibrators by metrics, on rows that they have not seen."""

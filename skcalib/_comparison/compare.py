@@ -1,4 +1,4 @@
-"""Every calibrator by every metric on rows that it was not fitted on, as a frame."""
+"""Compare calibrators by metrics, on rows that they were not fitted on, as a frame."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ METRICS = (
     "static_calibration_error",
     "ks_calibration_error",
 )
-# Parameters or features in the square of K: with more classes than these, run only when named.
+# Calibrators with K squared parameters or features run with more classes only if named.
 HEAVY = ("auto", "dirichlet", "matrix")
 HEAVY_CLASSES = 100
 
 
 class Row(NamedTuple):
-    """What is found of one calibrator; ``values (folds, metrics)``."""
+    """Results of one calibrator; ``values (folds, metrics)``."""
 
     values: NDArray[np.float64]
     gains: list[PairedGain]
@@ -56,14 +56,14 @@ class Row(NamedTuple):
 
 
 class Baseline(NamedTuple):
-    """What the identity gives: its predicted columns, and each metric with its parts."""
+    """Results of the identity: its predicted columns, and each metric with its parts."""
 
     predicted: NDArray[np.intp]
     measured: list[Measured]
 
 
 class Task(NamedTuple):
-    """What is the same for every calibrator; ``row`` numbers the measured rows from 0."""
+    """Data and metrics, the same for every calibrator; ``row`` numbers measured rows from 0."""
 
     data: HeldOutRows
     measures: list[Measure]
@@ -72,7 +72,7 @@ class Task(NamedTuple):
     level: float
 
     def run(self, calibrator: Any, baseline: Baseline | None) -> tuple[Row, Baseline]:
-        """Fit, predict and measure one calibrator; without a baseline, it is its own."""
+        """Fit, predict and measure one calibrator; without a baseline it is its own baseline."""
         with recorded_warnings() as caught:
             fit = predict_held_out(calibrator, self.data)
         pooled = fit.pooled()
@@ -92,10 +92,10 @@ class Task(NamedTuple):
         return row, own
 
     def try_run(self, calibrator: Any, baseline: Baseline) -> Row:
-        """Run, or return a row that says why not."""
+        """Run, or return a row with the error."""
         try:
             return self.run(calibrator, baseline)[0]
-        except Exception as error:  # whatever a calibrator raises is its row's, not the table's
+        except Exception as error:  # an error of one calibrator must not end the comparison
             return self.failed(f"{type(error).__name__}: {_line(error)}")
 
     def failed(self, why: str) -> Row:
@@ -109,9 +109,9 @@ class Task(NamedTuple):
 def recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
     """Keep warnings for the row; in the main thread only.
 
-    Python keeps one list of filters for all threads: to swap it in one of several would lose the
-    warnings of the others. A process of joblib works in its main thread; in a thread of joblib
-    warnings are shown as they come.
+    Python has one list of filters for all threads: replacing it in one of several threads would
+    lose the warnings of the others. Processes of joblib work in their main thread; in threads of
+    joblib warnings are shown at once.
     """
     if threading.current_thread() is not threading.main_thread():
         yield []
@@ -143,7 +143,7 @@ def compare_calibrators(
     confidence_level: float = 0.95,
     random_state: Any = None,
 ) -> pd.DataFrame:
-    r"""Compare calibrators on rows that they were not fitted on, the identity among them.
+    r"""Compare calibrators, including no calibration, on rows that they were not fitted on.
 
     Every calibrator is fitted on the training rows of each fold and measured on its test rows.
     The gain of calibrator g over the identity is, for a metric :math:`\theta` and the
@@ -151,8 +151,8 @@ def compare_calibrators(
 
     .. math:: \theta(y, Q_{\text{identity}}) - \theta(y, Q_g)
 
-    with an interval that tells a gain from chance. If no interval lies above 0, no calibration
-    is needed as far as these rows can say.
+    with a confidence interval. If no interval lies above 0, these rows do not show that
+    calibration is needed.
 
     Parameters
     ----------
@@ -162,39 +162,39 @@ def compare_calibrators(
     y : array-like of shape (n,)
         Labels.
     calibrators : dict, list or None, default=None
-        A list, or a dict that names each, of calibrators or names such as "temperature". Any
-        classifier may be one: it is fitted on scores as features. The identity is
-        added if it is not there. None means every calibrator of this package at its defaults;
-        those with K squared parameters are then left out if K > 100, with a row that says so.
+        A list of calibrators or of names such as "temperature", or a dict that names each. Any
+        classifier is allowed: it is fitted on scores as features. The identity is always
+        included. None means every calibrator of this package with its defaults; those with K
+        squared parameters are then left out if K > 100, and their rows give this reason.
     metrics : list, dict or None, default=None
         Names such as "log_loss", "brier_score", "error_rate", "ks_calibration_error" or a
-        scorer of scikit-learn; functions ``metric(y_true, y_proba, ...)``, best where small, which
-        are given `labels` and `sample_weight` if they take them; or scorers. A dict names
+        scorer of scikit-learn; functions ``metric(y_true, y_proba, ...)``, smaller is better,
+        which get `labels` and `sample_weight` if they take them; or scorers. A dict names
         them. None means log loss, Brier score, ECE, SCE and the KS error.
     cv : int, splitter or iterable of (train, test), default=5
         Folds; an integer means stratified ones. Not used with `test`.
     test : tuple (X, y) or (X, y, sample_weight), default=None
-        Rows to measure on; then all of `X` is fitted on, once.
+        Rows to measure on; calibrators are then fitted once, on all of `X`.
     n_jobs : int, default=None
         Calibrators tried at the same time, as in joblib.
     verbose : int, default=0
-        1 shows a bar if tqdm is installed, else a line on stderr for each calibrator; 2 shows
-        the lines in any case.
+        1 shows a bar if tqdm is installed, else a line on stderr for each calibrator; 2 always
+        shows the lines.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights, for fits and metrics.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are; decided once, for all folds.
     classes : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed where they cannot be told from `y`.
+        Labels of the columns, in their order; needed if they cannot be inferred from `y`.
     pos_label : label, default=None
-        The event whose probability calibration errors measure. Of one column, which is the
+        The event whose probability calibration errors measure. With one column, which is the
         probability or the logit of that event, None means 1 or True of labels {0, 1}, {-1, 1}
-        or booleans; others need it. Of more columns, None means what each metric says.
+        or booleans; others need it. With more columns, None means the default of each metric.
     n_resamples : int, default=None
-        Resamples behind the interval of a metric that is not a mean over rows; None means 200,
-        or fewer, at least 20, where n K is large. 0 means no such intervals.
+        Resamples for the interval of a metric that is not a mean over rows; None means 200, or
+        fewer, at least 20, if n K is large. 0 means no such intervals.
     confidence_level : float in (0, 1), default=0.95
-        Of the intervals of one metric, all calibrators together.
+        Level of the intervals of one metric, for all calibrators together.
     random_state : int, RandomState instance or None, default=None
         Seed of the resamples.
 
@@ -204,10 +204,10 @@ def compare_calibrators(
         A row for each calibrator, the identity first. For each metric the columns
         ``(metric, "mean")`` and ``"std"`` over the folds (NaN for a single one), ``"rank"`` (1 is
         best, ties share the lower), ``"gain"`` over the identity and its interval, ``"low"`` and
-        ``"high"``: positive where the calibrator is better. Then "fit seconds" (mean over folds),
-        "argmax changed" (share of rows whose predicted class is another than the identity's),
-        "warning" (the first one raised) and "error" (why a calibrator has no numbers), empty
-        strings where there is none.
+        ``"high"``: positive if the calibrator is better. Then "fit seconds" (mean over folds),
+        "argmax changed" (share of rows whose predicted class differs from the identity's),
+        "warning" (the first one raised) and "error" (why a calibrator has no numbers), which are
+        empty strings if there is none.
 
     Raises
     ------
@@ -219,20 +219,20 @@ def compare_calibrators(
     See Also
     --------
     metric_rank_correlation : How far the metrics agree.
-    skcalib.plotting.ComparisonDisplay : The table as a picture.
+    skcalib.plotting.ComparisonDisplay : A plot of the table.
 
     Notes
     -----
-    Gains are paired: both predictions are of the same rows. For a mean over rows (log loss,
-    Brier score, error rate) the interval is the mean difference and t times its standard error.
+    Gains are paired: both predictions are for the same rows. For a mean over rows (log loss,
+    Brier score, error rate) the interval is the mean difference plus or minus t standard errors.
     For other metrics rows are drawn with replacement, the same for all calibrators, and the
-    bootstrap's estimate of the bias is taken off: errors are biased upwards, that of a well
-    calibrated model the most. The level is Sidak's for as many calibrators as have numbers, so
-    that the best may be picked after looking.
+    bootstrap estimate of the bias is subtracted: errors are biased upwards, most for a well
+    calibrated model. Levels have Sidak's correction for the number of calibrators with results,
+    so that the best may be chosen after looking.
 
-    The intervals cover the chance in the measured rows, given the fitted calibrators; they do
-    not cover that another sample would have given other calibrators. Metrics are not corrected
-    for one another: decide which one counts before looking.
+    The intervals cover the sampling of the measured rows, given the fitted calibrators, not the
+    sampling of the rows that they are fitted on. There is no correction for several metrics:
+    choose the metric before looking.
 
     References
     ----------
@@ -291,7 +291,7 @@ def compare_calibrators(
 
 
 def _choose(calibrators: Any, n_classes: int) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return calibrators by name, the identity first, and why others are left out."""
+    """Return calibrators by name, the identity first, and the reasons to leave others out."""
     known = calibrators_by_name()
     left_out = {}
     if calibrators is None:
@@ -366,7 +366,7 @@ def _told(runs: Iterable[Row], names: list[str]) -> Iterator[Row]:
 
 
 def _frame(rows: dict[str, Row], measures: list[Measure]) -> pd.DataFrame:
-    import pandas as pd  # late: only those who ask for a frame pay for pandas
+    import pandas as pd  # imported late, because pandas takes long to import
 
     found = list(rows.values())
     columns: dict[tuple[str, str], Any] = {}

@@ -1,4 +1,4 @@
-"""What the frame of a comparison says: its metrics, its verdict, how metrics agree."""
+"""Evaluation of a comparison: its metrics, the best calibrator, the agreement of metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def metric_names(frame: pd.DataFrame) -> list[str]:
 
 
 def metric_rank_correlation(frame: pd.DataFrame) -> pd.DataFrame:
-    r"""How far the metrics of a comparison agree on the order of the calibrators.
+    r"""Rank correlation between the metrics of a comparison, over the calibrators.
 
     Spearman's rank correlation of each pair of metrics, with :math:`r_c` and :math:`r'_c` the
     ranks of calibrator c by the two and m the number of calibrators,
@@ -23,7 +23,7 @@ def metric_rank_correlation(frame: pd.DataFrame) -> pd.DataFrame:
     .. math:: \rho = 1 - \frac{6 \sum_c (r_c - r'_c)^2}{m (m^2 - 1)}
 
     without ties, and Pearson's correlation of the ranks with them. Metrics that disagree measure
-    different things: choose by the one that your use needs.
+    different things: choose the one that your application needs.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def metric_rank_correlation(frame: pd.DataFrame) -> pd.DataFrame:
 
     Notes
     -----
-    Section 5.3 of the paper prints :math:`|r_c - r'_c|` in place of the square. That gives no -1
-    for inverse rankings, as its text wants: 0 for three calibrators in inverse order.
+    Section 5.3 of the paper prints :math:`|r_c - r'_c|` instead of the square. That does not give
+    -1 for inverse rankings, as its text says, but 0 for three calibrators in inverse order.
 
     References
     ----------
@@ -73,10 +73,10 @@ def metric_rank_correlation(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def verdict(frame: pd.DataFrame, metric: str | None = None) -> tuple[str, str]:
-    """Return the calibrator to use by a metric, the first one if None, and why in a sentence.
+    """Return the best calibrator by a metric, the first one if None, and the reason in a sentence.
 
-    It is the best of those whose gain is more than chance, or the identity if none is; of equals,
-    the one that changes the fewest predicted classes.
+    It is the best of those whose gain has an interval above 0, or the identity if there is none. Of
+    equally good ones it is the one that changes the fewest predicted classes.
     """
     import pandas as pd  # late: only those who have a frame pay for pandas
 
@@ -95,7 +95,7 @@ def verdict(frame: pd.DataFrame, metric: str | None = None) -> tuple[str, str]:
     sure = ranked[ranked["low"] > 0]
     name = str((ranked if sure.empty else sure).index[0])
     before, after = table["mean"][identity], table["mean"][name]
-    # Plus 0: a difference of -0.0 would be written with its sign.
+    # Adding 0 turns -0.0 into 0.0, which is written without a sign.
     gain, low, high = (table[part][name] + 0.0 for part in ("gain", "low", "high"))
     change = f"{metric} goes from {before:.4g} to {after:.4g}"
     if math.isnan(low):

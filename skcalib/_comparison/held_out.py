@@ -1,4 +1,4 @@
-"""Probabilities of a calibrator for rows that it was not fitted on."""
+"""Predictions of a calibrator for rows that it was not fitted on."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from skcalib._validation.weights import check_lengths, check_weight, drop_zero_w
 
 
 class HeldOutRows(NamedTuple):
-    """Scores and labels behind the door, and which rows are fitted on and which measured.
+    """Checked scores and labels, and which rows are fitted on and which are measured.
 
     ``scores (n, K)``; ``code (n,)`` columns of the true classes; ``w (n,)`` weights, all above 0,
     None if none were given; ``splits``, pairs of row numbers (fitted on, measured); ``event``,
@@ -70,9 +70,9 @@ class HeldOutFit(NamedTuple):
 
 
 class ScoresAsGiven(ClassifierMixin, BaseEstimator):
-    """A fitted classifier whose answer is its input: scores ``(n, K)`` of a given kind.
+    """A fitted classifier that returns its input: scores ``(n, K)`` of a given kind.
 
-    It lets whatever asks a classifier for its scores have those that are there already.
+    With it, code that computes the scores of a classifier can take scores that exist already.
     """
 
     def __init__(self, classes: NDArray[Any], kind: Kind) -> None:
@@ -117,7 +117,7 @@ def open_rows(
     classes: ArrayLike | None,
     pos_label: Any = None,
 ) -> HeldOutRows:
-    """Check everything once; rows of weight 0 are left out before the folds are made."""
+    """Check all arguments once; rows of weight 0 are dropped before the folds are made."""
     data = read_rows(
         X, y, sample_weight, test=test, input=input, classes=classes, pos_label=pos_label
     )
@@ -136,7 +136,7 @@ def read_rows(
     classes: ArrayLike | None,
     pos_label: Any = None,
 ) -> HeldOutRows:
-    """Check rows, without folds: the one split is that of the test rows, if there are any."""
+    """Check rows without folds; the only split is that of the test rows, if there are any."""
     check_option("input", input, ("auto", "logits", "proba"))
     S, survey, labels, w, known = _open(X, y, sample_weight, classes, input, "X", "y")
     kind = resolve_kind(S, survey, input)
@@ -181,7 +181,7 @@ class _Opened(NamedTuple):
     survey: Survey
     labels: NDArray[Any]
     w: NDArray[np.float64]
-    classes: ArrayLike | None  # sorted, as the columns of S; None where nothing says them
+    classes: ArrayLike | None  # sorted, as the columns of S; None if unknown
 
 
 def _open(
@@ -196,7 +196,7 @@ def _open(
     labels = check_labels(y, y_name)
     named, known = name_columns(X, labels, classes, name=X_name, sort=True)
     S = as_matrix(named, X_name)
-    if known is classes is not None:  # not read by name: `classes` say the order of the columns
+    if known is classes is not None:  # not read by name: `classes` gives the order of the columns
         given = check_classes(classes, max(S.shape[1], 2), "classes")
         order = np.argsort(given)
         if S.shape[1] > 1 and (order != np.arange(order.size)).any():
@@ -211,7 +211,7 @@ def _folds(
     cv: Any, S: FloatArray, labels: NDArray[Any]
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     with warnings.catch_warnings():
-        # A class with fewer rows than folds is missing from some: every calibrator knows that.
+        # A class with fewer rows than folds is missing from some; every calibrator allows this.
         warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
         with naming_errors_of(
             "cv", None, "pass a number of folds, a splitter or (train, test) rows"
@@ -238,7 +238,7 @@ def fit_calibrator(calibrator: Any, data: HeldOutRows, rows: Any = slice(None)) 
     scores = FrozenEstimator(ScoresAsGiven(data.classes, data.kind))
     response = "decision_function" if data.kind == "logits" else "predict_proba"
     joined = CalibratedClassifier(scores, calibrator, response_method=response)
-    with config_context(enable_metadata_routing=False):  # weights go to whatever takes them
+    with config_context(enable_metadata_routing=False):  # only if it takes weights
         return joined.fit(
             data.scores[rows],
             data.classes[data.code[rows]],
@@ -247,7 +247,7 @@ def fit_calibrator(calibrator: Any, data: HeldOutRows, rows: Any = slice(None)) 
 
 
 def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
-    """Fit on the one part of each split and predict the other."""
+    """Fit on the first part of each split and predict the second."""
     folds, seconds = [], []
     for train, test in data.splits:
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What a comparison measures, and by how much one set of predictions is better."""
+"""The metrics of a comparison, and intervals of the gain of one set of predictions over another."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from skcalib.metrics._bootstrap import draw_counts
 from skcalib.metrics._resampling import Evaluation, evaluate_chunks
 from skcalib.metrics._scorers import CalibrationScorer
 
-# Entries of P that the resamples of one metric and calibrator may read, and how many resamples
-# there are at least and at most.
+# Entries of P that the resamples of one metric and calibrator may read, and the smallest and largest
+# number of resamples.
 RESAMPLED_ENTRIES = 100_000_000
 FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
 
@@ -68,7 +68,7 @@ def row_error_rate(predictions: Predictions) -> Float64Array:
     return _of_rows(predictions, lambda P, code: P.argmax(axis=1) != code)
 
 
-# Proper scores and the like that are means over rows: their intervals need no resampling.
+# Losses that are means over rows: their intervals need no resampling.
 ROW_LOSSES: dict[str, Callable[[Predictions], Float64Array]] = {
     "log_loss": row_log_loss,
     "brier_score": row_brier_score,
@@ -79,7 +79,7 @@ ROW_LOSSES: dict[str, Callable[[Predictions], Float64Array]] = {
 class Measure(NamedTuple):
     """A metric of a comparison: the mean of ``rows(predictions)``, or ``evaluate(predictions)``.
 
-    ``sign`` is 1 where small is good, -1 where large is.
+    ``sign`` is 1 if smaller is better, -1 if larger is better.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Scored:
 
 
 def _with_labels(scorer: Any, labels: NDArray[Any]) -> Any:
-    """Return a scorer that tells its metric the columns: rows of a fold may lack a class."""
+    """Return a scorer that passes the classes to its metric: rows of a fold may lack one."""
     asks_for_proba = "predict_proba" in getattr(scorer, "_response_method", ())
     if not asks_for_proba or "labels" not in signature(scorer._score_func).parameters:
         return scorer
@@ -148,7 +148,7 @@ def _as_measure(metric: Any, name: str | None) -> Measure:
         if f"neg_{bare}" in SCORERS:
             metric = SCORERS[f"neg_{bare}"]
         elif metric in get_scorer_names():
-            # What scikit-learn negates is a loss, and is shown as one.
+            # A negated metric of scikit-learn is shown as the loss that it is.
             sign = 1 if metric.startswith("neg_") else -1
             return Measure(
                 name, sign, None, Evaluation(Scored(get_scorer(metric), -sign), {}, False)
@@ -177,13 +177,13 @@ def _name(metric: Any) -> str:
 
 
 def affordable_resamples(n: int, n_classes: int) -> int:
-    """Return how many resamples of a metric take seconds, not minutes."""
+    """Return the number of resamples of a metric that take seconds, not minutes."""
     affordable = RESAMPLED_ENTRIES // (n * n_classes)
     return min(max(affordable, FEWEST_RESAMPLES), MOST_RESAMPLES)
 
 
 class Measured(NamedTuple):
-    """What an interval is made of: a metric, and its part in each row or in each resample."""
+    """Data for an interval: a metric, and its value for each row or for each resample."""
 
     value: float
     parts: Float64Array
@@ -195,7 +195,7 @@ def measure_resampled(
     row: NDArray[np.intp],
     chunks: list[tuple[np.random.SeedSequence, int]],
 ) -> Measured:
-    """Return the losses of all rows, or the metric in resamples that the seeds fix.
+    """Return the losses of all rows, or the metric in resamples given by the seeds.
 
     ``row (n,)`` says which row of the data each prediction is for: where folds overlap, a row
     is drawn with all its predictions.
@@ -210,7 +210,7 @@ def measure_resampled(
 
 
 class PairedGain(NamedTuple):
-    """By how much a metric is better after than before, and the ends of an interval."""
+    """Gain of a metric, and the ends of its interval."""
 
     gain: float
     low: float
@@ -227,13 +227,13 @@ def paired_gain(
 ) -> PairedGain:
     r"""Interval of a gain, from measures of the same rows and the same resamples.
 
-    Of a mean of row losses, with d the difference of a row's losses:
+    For a mean of row losses, with d the difference of a row's losses:
 
     .. math:: g = \frac{\sum_i w_i d_i}{\sum_i w_i}, \qquad
               s^2 = \frac{n}{n - 1} \frac{\sum_i w_i^2 (d_i - g)^2}{(\sum_i w_i)^2}
 
-    and of any other metric, with :math:`d_b` the difference in resample b and d that of the
-    data: :math:`g = 2 d - \bar d_b`, which takes the bootstrap's estimate of the bias off, and s
+    and for any other metric, with :math:`d_b` the difference in resample b and d that of the
+    data: :math:`g = 2 d - \bar d_b`, which subtracts the bootstrap estimate of the bias, and s
     the standard deviation of the :math:`d_b`. The interval is :math:`g \mp t s`.
     """
     parts = before.parts - after.parts
