@@ -1,4 +1,4 @@
-"""The error of every class, and the reliability of those that one wants to see."""
+"""Calibration errors of all classes, and reliability curves of chosen ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["both", "bars", "curves"]
 
-# As many names as stand beside one another at half a column.
+# Largest number of class names that fit beside one another at half a column.
 NAMED_BARS = 12
 COLUMNS = 3
 
@@ -48,12 +48,12 @@ class ClasswiseDisplay(PredictionDisplay):
 
     .. math:: e_k = \sum_b \frac{W_{kb}}{W} |\mathrm{acc}_{kb} - \mathrm{conf}_{kb}| ,
 
-    whose mean is the static calibration error (SCE). The grey line is what each would be on
-    average if the model were calibrated: where a bar does not rise above it, the error is what so
-    few rows show in any case. Below, the reliability curves of the worst classes, or of those
-    that are asked for; their bars in the first picture are darker.
+    whose mean is the static calibration error (SCE). The grey line is the mean of each error if the
+    model were calibrated: an error below it may be due to the small number of rows alone. Below
+    the bars are the reliability curves of the worst classes, or of the chosen ones, whose bars are
+    darker.
 
-    Make it with `from_estimator` or `from_predictions`.
+    Create it with `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ class ClasswiseDisplay(PredictionDisplay):
     errors : ndarray of shape (K,)
         Error of each class.
     expected : ndarray of shape (K,)
-        Mean error of each class if the model were calibrated; at most so much where the scores
-        of a bin are not equal.
+        Mean error of each class if the model were calibrated; an upper bound if the scores of a
+        bin are not equal.
     name : str, default=None
         Name of the model in the legend.
 
@@ -83,7 +83,7 @@ class ClasswiseDisplay(PredictionDisplay):
     lines_ : list of matplotlib Line2D
         The curves.
     axes_ : list of matplotlib Axes
-        The axes: of the bars first, then of the curves.
+        The axes of the bars first, then those of the curves.
     ax_ : matplotlib Axes
         The first of them.
     figure_ : matplotlib Figure
@@ -147,7 +147,7 @@ class ClasswiseDisplay(PredictionDisplay):
         order: ArrayLike | None = None,
         ref_line: bool = True,
     ) -> Self:
-        """Draw labels and probabilities.
+        """Plot labels and probabilities.
 
         Parameters
         ----------
@@ -164,12 +164,12 @@ class ClasswiseDisplay(PredictionDisplay):
         confidence_level : float in (0, 1), default=0.95
             Level of the intervals on the curves.
         pos_label : label, default=None
-            The one event that is shown. Of one column, None means 1 or True of labels {0, 1},
-            {-1, 1} or booleans; others need it. Of more columns, None means every class.
+            The event that is shown. With one column, None means 1 or True for labels {0, 1},
+            {-1, 1} or booleans; others need it. With more columns, None means every class.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
         labels : array-like of shape (K,), default=None
-            Labels of the columns, in their order; needed where they cannot be told from
+            Labels of the columns, in their order; needed if they cannot be inferred from
             `y_true`.
         ax, name, kind, n_curves, classes, order, ref_line
             See `plot`.
@@ -231,19 +231,19 @@ class ClasswiseDisplay(PredictionDisplay):
         order: ArrayLike | None = None,
         ref_line: bool = True,
     ) -> Self:
-        """Draw bars and curves.
+        """Plot bars and curves.
 
         Parameters
         ----------
         ax : matplotlib Axes or sequence of them, default=None
             Axes to draw on, such as the ``axes_`` of another display: one for the bars, then one
-            for each curve. None makes a figure.
+            for each curve. None creates a figure.
         name : str, default=None
             Name in the legend; None takes that of the display.
         kind : {"both", "bars", "curves"}, default="both"
             What to draw.
         n_curves : int, default=6
-            Number of classes with a curve, at most K; of the worst ones.
+            Number of classes with a curve, at most K, the worst first.
         classes : array-like of labels, default=None
             The classes whose curves are drawn, instead of the worst.
         order : array-like of shape (K,), default=None
@@ -260,7 +260,8 @@ class ClasswiseDisplay(PredictionDisplay):
         Raises
         ------
         ValueError
-            If there are no such classes or not as many axes, or if the axes show other classes.
+            If there are no such classes, the number of axes is wrong, or the axes show other
+            classes.
         ImportError
             If matplotlib is missing.
         """
@@ -292,7 +293,7 @@ class ClasswiseDisplay(PredictionDisplay):
             for panel, k in zip(panels, shown[:n_panels], strict=True)
         ]
         for i, panel in enumerate(panels):
-            # In a grid of its own the outer panels are labelled; a user's axes all are, once.
+            # In a new grid only the outer panels get labels; given axes all get them, once.
             alone = ax is not None and count_models(panel) == 1
             if alone or (ax is None and i % COLUMNS == 0):
                 panel.set_ylabel("Frequency", fontsize="small")
@@ -370,7 +371,7 @@ class ClasswiseDisplay(PredictionDisplay):
         )
         drawn: list[Any] = list(ax.patches)
         highest = max(float(patch.get_data().values.max()) for patch in drawn)
-        # Room for the legend: an entry takes about a sixth of a small height.
+        # Room for the legend: an entry takes about a sixth of the height of a small axes.
         room = 1.05 + 0.16 * (count_models(ax) + ref_line)
         ax.set_ylim(0, room * max(highest, 1e-6))
         ax.yaxis.set_major_formatter(PercentFormatter(1))

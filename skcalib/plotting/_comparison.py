@@ -1,4 +1,4 @@
-"""A comparison as a picture: every calibrator by every metric, beside the identity."""
+"""A plot of a comparison: every calibrator by every metric, with the identity."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skcalib.plotting._display import COLORS, check_axes, check_matplotlib
 if TYPE_CHECKING:
     import pandas as pd
 
-# What the marker of a calibrator says of its gain over the identity.
+# Markers by the interval of a calibrator's gain over the identity.
 MARKS: dict[str, dict[str, Any]] = {
     "better": {"marker": "o", "color": COLORS[0], "label": "better than the identity"},
     "unclear": {"marker": "D", "color": "0.45", "label": "no more than chance"},
@@ -22,14 +22,14 @@ MARKS: dict[str, dict[str, Any]] = {
 
 
 class ComparisonDisplay:
-    """What `skcalib.compare_calibrators` found, as a panel for each metric.
+    """Plot of the result of `skcalib.compare_calibrators`, with a panel for each metric.
 
-    Calibrators stand below one another, the best by the first metric on top. A mark is the mean
-    over the folds, its line one standard deviation to either side; the dotted line is the identity.
-    Shape and colour of a mark say whether the interval of the gain over the identity lies above 0,
-    holds 0, or lies below.
+    Calibrators are ordered from top to bottom by the first metric, the best on top. A mark is the
+    mean over the folds, its line one standard deviation on either side; the dotted line is the
+    identity. Shape and colour of a mark show whether the interval of the gain over the identity
+    lies above 0, contains 0, or lies below 0.
 
-    Make one with `from_frame`.
+    Create it with `from_frame`.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class ComparisonDisplay:
     def from_frame(
         cls, frame: pd.DataFrame, *, metrics: Sequence[str] | None = None, ax: Any = None
     ) -> Self:
-        """Draw a comparison.
+        """Plot a comparison.
 
         Parameters
         ----------
@@ -103,14 +103,14 @@ class ComparisonDisplay:
         return cls(frame).plot(metrics=metrics, ax=ax)
 
     def plot(self, *, metrics: Sequence[str] | None = None, ax: Any = None) -> Self:
-        """Draw a panel for each metric.
+        """Plot a panel for each metric.
 
         Parameters
         ----------
         metrics : list of str, default=None
             Metrics of the frame; None means all.
         ax : sequence of Axes, default=None
-            As many as there are metrics; None makes a figure.
+            One for each metric; None creates a figure.
 
         Returns
         -------
@@ -156,7 +156,7 @@ class ComparisonDisplay:
         return self
 
     def _draw(self, ax: Any, name: str) -> dict[str, str]:
-        """Draw the panel of a metric and return what its marks say."""
+        """Draw the panel of a metric and return the verdicts of its marks."""
         from matplotlib.ticker import MaxNLocator
 
         marks = {}
@@ -185,7 +185,7 @@ class ComparisonDisplay:
         ax.set_ylim(len(self.frame) - 0.5, -0.5)
         ax.grid(axis="y", color="0.9", zorder=0)
         ax.set_axisbelow(True)
-        # Few and short labels: panels are narrow, and those of neighbours would touch.
+        # Few, short labels: panels are narrow, and labels of neighbours would touch.
         ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
         ax.set_title(_in_lines(name), fontsize="medium")
         ax.spines[["top", "right"]].set_visible(False)
@@ -197,7 +197,7 @@ def _drawn(std: float) -> float | None:
 
 
 def _in_lines(name: str) -> str:
-    """Write a metric's name in words, in lines that fit above a panel."""
+    """Return a metric's name in words, in lines that fit above a panel."""
     lines = [""]
     for word in name.replace("_", " ").split():
         if lines[-1] and len(lines[-1]) + len(word) > 16:

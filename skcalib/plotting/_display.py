@@ -1,7 +1,7 @@
-"""What the displays share: the way in from an estimator, and the look.
+"""Base class of displays, and their style.
 
-Colours are those of Okabe and Ito, which colour-blind eyes tell apart; markers and dashes differ
-as well, so that a print in grey does too.
+Colours are those of Okabe and Ito, which colour-blind readers can distinguish; markers and dashes
+differ as well, for prints in grey.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1)), ":")
 
-# Artists that stand for a model carry this mark: the next model on the axes counts them.
+# Mark on the artists of a model; counting them gives the number of models on the axes.
 MODEL = "skcalib-model"
 REFERENCE = "skcalib-reference"
 HISTOGRAM = "skcalib-histogram"
 
-# Shares of an axes' height: the histogram, and it with the gap above it.
+# Shares of an axes' height: the histogram, and the histogram with the gap above it.
 HISTOGRAM_HEIGHT, HISTOGRAM_ROOM = 0.2, 0.26
 
 
 def check_matplotlib(caller: str) -> None:
-    """Say how to install matplotlib where it is missing."""
+    """Raise ImportError with the way to install matplotlib if it is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -45,21 +45,21 @@ def check_matplotlib(caller: str) -> None:
 
 
 class PredictionDisplay:
-    """A display of labels and probabilities: from an estimator it is one of its predictions."""
+    """Base class of displays of labels and probabilities."""
 
     @classmethod
     def from_predictions(cls, *args: Any, **keywords: Any) -> Self:
-        """Draw labels and probabilities."""
+        """Plot labels and probabilities."""
         raise NotImplementedError
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **keywords: Any) -> Self:
-        """Draw a fitted classifier's probabilities of `X` against the labels `y`.
+        """Plot a fitted classifier's probabilities for `X`, given the labels `y`.
 
         Parameters
         ----------
         estimator : classifier
-            Fitted, with ``predict_proba``; a pipeline that ends with one will do.
+            Fitted, with ``predict_proba``; also a pipeline that ends with a classifier.
         X : array-like or whatever the estimator takes, of length n
             Data that the estimator was not fitted on.
         y : array-like of shape (n,)
@@ -93,7 +93,7 @@ class PredictionDisplay:
 
 
 def new_axes(width: float, height: float) -> Axes:
-    """Make an axes in a figure of its own."""
+    """Create an axes in a new figure."""
     import matplotlib.pyplot as plt
 
     _, ax = plt.subplots(figsize=(width, height), layout="constrained")
@@ -101,7 +101,7 @@ def new_axes(width: float, height: float) -> Axes:
 
 
 def check_axes(axes: Any, wanted: int, what: str) -> list[Axes]:
-    """Return the axes that a user gave, as a list, if there are as many as `wanted`."""
+    """Return the given axes as a list; raise ValueError unless there are `wanted` of them."""
     found = list(np.ravel(np.asarray(axes, dtype=object)))
     if len(found) != wanted:
         raise ValueError(
@@ -111,7 +111,7 @@ def check_axes(axes: Any, wanted: int, what: str) -> list[Axes]:
 
 
 def count_models(ax: Axes) -> int:
-    """Return the number of models that an axes shows already."""
+    """Return the number of models that an axes shows."""
     return sum(artist.get_gid() == MODEL for artist in ax.get_children())
 
 
@@ -126,7 +126,7 @@ def model_style(ax: Axes) -> dict[str, Any]:
 
 
 def merge_style(default: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Override a default line style by what the user gave, short names such as ``c`` included."""
+    """Override a default line style by the given one, short names such as ``c`` included."""
     from matplotlib.cbook import normalize_kwargs
     from matplotlib.lines import Line2D
 
@@ -134,18 +134,18 @@ def merge_style(default: dict[str, Any], given: dict[str, Any]) -> dict[str, Any
 
 
 def draw_diagonal(ax: Axes, label: str) -> None:
-    """Draw the line y = x, once on an axes."""
+    """Draw the line y = x, only once on an axes."""
     if not any(line.get_gid() == REFERENCE for line in ax.lines):
         ax.plot([0, 1], [0, 1], ":", color="0.35", lw=1.2, label=label, gid=REFERENCE, zorder=1.5)
 
 
 def label_of(name: str | None, number: str) -> str:
-    """Return the text of a model in the legend."""
+    """Return the label of a model in the legend."""
     return f"{name} ({number})" if name else number
 
 
 def percent(error: float) -> str:
-    """Write an error in per cent: the smaller, the more decimals."""
+    """Return an error in per cent, with more decimals if it is small."""
     if error == 0:
         return "0%"
     decimals = 1 if error >= 0.01 else 2 if error >= 0.001 else 3
@@ -153,7 +153,7 @@ def percent(error: float) -> str:
 
 
 def free_corner(height: float) -> Corner:
-    """Return the corner that curves leave free which lie so much above y = x on average."""
+    """Return the legend corner opposite to curves of this mean height above y = x."""
     return "lower right" if height > 0 else "upper left"
 
 
@@ -175,7 +175,7 @@ def draw_legend(ax: Axes, corner: Corner) -> None:
 
 
 def unit_square(ax: Axes) -> None:
-    """Give both axes the range of probabilities."""
+    """Set the limits of both axes to [0, 1]."""
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     ax.set_xticks(np.linspace(0, 1, 6))
     ax.set_yticks(np.linspace(0, 1, 6))
@@ -184,8 +184,7 @@ def unit_square(ax: Axes) -> None:
 def histogram_axes(ax: Axes) -> Axes:
     """Return the strip below the unit square of an axes, made on first use.
 
-    It lies within the axes' own rectangle, so that it goes wherever a user or a layout puts the
-    axes.
+    It lies within the rectangle of the axes, so that it moves with them.
     """
     from matplotlib.ticker import PercentFormatter
 

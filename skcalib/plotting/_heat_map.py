@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
-# A matrix of at most so many classes has its numbers written in, of so many all its labels.
+# Largest numbers of classes for which a matrix shows its numbers, and all its labels.
 WRITTEN, LABELLED = 6, 10
 
 
 def draw_matrix(ax: Axes, W: NDArray[np.float64], classes: NDArray[Any]) -> AxesImage:
-    """Draw ``W (K, K)``; the colours span its largest entry off the diagonal either side of 0."""
+    """Draw ``W (K, K)``; colours span plus and minus its largest entry off the diagonal."""
     K = classes.size
     span = float(np.abs(W[~np.eye(K, dtype=bool)]).max()) or 1.0
-    # Lightness grows from one end of this map to the other: in grey a sign is still a sign.
+    # The lightness of this map is monotone, so that signs are visible in grey, too.
     image = ax.imshow(W, cmap="cividis", vmin=-span, vmax=span)
     beyond = {(False, False): "neither", (True, False): "min", (False, True): "max"}
     extend = beyond.get((bool(W.min() < -span), bool(W.max() > span)), "both")

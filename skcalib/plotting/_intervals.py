@@ -1,4 +1,4 @@
-r"""What a bin of n rows can say: an interval about what it shows, a band of what it should show.
+r"""Intervals of the accuracy of a bin of n rows, and its range if the model is calibrated.
 
 A share of hits a in n rows with confidence level :math:`1 - \alpha`, z the normal quantile of
 :math:`1 - \alpha / 2`, has Wilson's interval
@@ -6,13 +6,13 @@ A share of hits a in n rows with confidence level :math:`1 - \alpha`, z the norm
 .. math:: \frac{1}{1 + z^2/n} \Big( a + \frac{z^2}{2n}
           \pm z \sqrt{\frac{a (1 - a)}{n} + \frac{z^2}{4 n^2}} \Big) .
 
-Of a calibrated model whose n scores have the mean p, the number of hits is binomial(n, p) if the
-scores are equal, and a little less scattered if they are not. Its quantiles make the band, and its
-mean deviation, with :math:`m = \lfloor n p \rfloor + 1` (De Moivre),
+For a calibrated model whose n scores have mean p, the number of hits is binomial(n, p) if the
+scores are equal, and has a slightly smaller variance if they are not. Its quantiles are the band.
+Its mean deviation, with :math:`m = \lfloor n p \rfloor + 1` (De Moivre),
 
 .. math:: \frac{1}{n} E |X - n p| = \frac{2 m (1 - p)}{n} P(X = m) ,
 
-is what calibration errors do not fall below in so many rows.
+is the mean gap that n rows of a calibrated model show by chance.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def wilson_interval(
     centre = share + z * z / (2 * rows)
     half = z * np.sqrt(share * (1 - share) / rows + (z / (2 * rows)) ** 2)
     scale = 1 + z * z / rows
-    # Rounding may leave the end at a share of 0 or 1 just short of it.
+    # At a share of 0 or 1 rounding may move the end of the interval off it.
     low, high = (centre - half) / scale, (centre + half) / scale
     return np.where(share == 0, 0.0 * rows, low), np.where(share == 1, 1.0 + 0.0 * rows, high)
 
@@ -57,5 +57,5 @@ def expected_deviation(confidence: Float64Array, n: Float64Array) -> Float64Arra
 
 
 def _copies(n: Float64Array) -> Float64Array:
-    """Return a whole number of rows, at least one: weights may stand for a part of one."""
+    """Return a whole number of rows, at least one: sums of weights may be fractions."""
     return np.maximum(np.round(n), 1.0)

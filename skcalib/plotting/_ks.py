@@ -1,4 +1,4 @@
-r"""The KS graphs: cumulative score and accuracy, and their slopes, without bins."""
+r"""KS graphs: cumulative score and accuracy, and their slopes, without bins."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 View = Literal["cumulative_percentile", "cumulative_score", "percentile", "score"]
 VIEWS: tuple[View, ...] = ("cumulative_percentile", "cumulative_score", "percentile", "score")
 
-# The mark of a legend above the panels.
+# Mark on a legend above the panels.
 LEGEND = "skcalib-legend"
 
 
 class KSDisplay(PredictionDisplay):
-    r"""KS graphs: score and accuracy, cumulative and not, with the KS error where it occurs.
+    r"""KS graphs: score and accuracy, cumulative and not, and the place of the KS error.
 
     With the rows in order of their score :math:`s_1 \le s_2 \le \dots`, outcomes t and weights w
     of sum W, the cumulative score and the cumulative accuracy are
@@ -46,11 +46,11 @@ class KSDisplay(PredictionDisplay):
               h(\sigma) = \frac{1}{W} \sum_{s_i \le \sigma} w_i t_i,
               \qquad \mathrm{KS} = \max_\sigma |g(\sigma) - h(\sigma)| .
 
-    Of a calibrated model the two lie on each other. The four views: both against the percentile
-    of the score; both against the cumulative score, which makes g the diagonal; the score and the
-    accuracy themselves, the slopes of the first, against percentile; and against score.
+    For a calibrated model the two curves coincide. The four views are: both against the percentile
+    of the score; both against the cumulative score, so that g is the diagonal; the score and the
+    accuracy themselves, the slopes of the first view, against percentile; and against score.
 
-    Make it with `from_estimator` or `from_predictions`.
+    Create it with `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
@@ -62,18 +62,18 @@ class KSDisplay(PredictionDisplay):
     error : float
         The KS error.
     axis_names : (str, str)
-        What score and accuracy are called.
+        Names of score and accuracy.
     name : str, default=None
         Name of the model in the legend.
 
     Attributes
     ----------
     place : int
-        Where, among the distinct scores, the KS error occurs.
+        Index of the distinct score at which the KS error occurs.
     score_lines_, accuracy_lines_ : list of matplotlib Line2D
         The two curves of each view.
     ks_marks_ : list of matplotlib Line2D
-        The distance in a cumulative view; in the others the place where it occurs.
+        The distance in a cumulative view; in the others the place of the KS error.
     axes_ : list of matplotlib Axes
         The axes of each view.
     ax_ : matplotlib Axes
@@ -83,7 +83,7 @@ class KSDisplay(PredictionDisplay):
 
     See Also
     --------
-    skcalib.metrics.ks_calibration_error : The number without the picture.
+    skcalib.metrics.ks_calibration_error : The KS error as a number.
     skcalib.SplineCalibrator : The spline as a calibrator.
 
     References
@@ -140,7 +140,7 @@ class KSDisplay(PredictionDisplay):
         views: View | Sequence[View] = VIEWS,
         **kwargs: Any,
     ) -> Self:
-        """Draw labels and probabilities.
+        """Plot labels and probabilities.
 
         Parameters
         ----------
@@ -156,15 +156,15 @@ class KSDisplay(PredictionDisplay):
         r : int in [1, K], default=1
             Rank.
         pos_label : label, default=None
-            The event whose probability is shown. Of one column, None means 1 or True of labels
-            {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode`
+            The event whose probability is shown. With one column, None means 1 or True for labels
+            {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode`
             says.
         n_knots : int, default=6
             Knots of the spline whose slope is the accuracy, at least 4.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
         labels : array-like of shape (K,), default=None
-            Labels of the columns, in their order; needed where they cannot be told from
+            Labels of the columns, in their order; needed if they cannot be inferred from
             `y_true`.
         ax, name, views, **kwargs
             See `plot`.
@@ -219,12 +219,13 @@ class KSDisplay(PredictionDisplay):
         views: View | Sequence[View] = VIEWS,
         **kwargs: Any,
     ) -> Self:
-        """Draw the views.
+        """Plot the views.
 
         Parameters
         ----------
         ax : matplotlib Axes or sequence of them, default=None
-            One axes for each view, such as the ``axes_`` of another display; None makes a figure.
+            One axes for each view, such as the ``axes_`` of another display; None creates a
+            figure.
         name : str, default=None
             Name in the legend; None takes that of the display.
         views : str or sequence of str
@@ -240,7 +241,7 @@ class KSDisplay(PredictionDisplay):
         Raises
         ------
         ValueError
-            If there is no such view, or not an axes for each.
+            If there is no such view, or the number of axes is not that of the views.
         ImportError
             If matplotlib is missing.
         """
@@ -310,7 +311,7 @@ def _legend_above(figure: Any) -> list[Any]:
 
 
 def _draw_legend_above(ax: Axes) -> None:
-    """Put the legend of all panels above them; a narrow panel has no room for it."""
+    """Put the legend of all panels above them, because a narrow panel has no room for it."""
     figure: Any = ax.figure
     for legend in _legend_above(figure):
         legend.remove()

@@ -1,4 +1,4 @@
-"""The reliability diagram: what scores promise against what comes true, bin by bin."""
+"""The reliability diagram: confidence against accuracy, bin by bin."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def event_view(
     sample_weight: ArrayLike | None,
     labels: ArrayLike | None,
 ) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.float64], tuple[str, str]]:
-    """Return score, hit and weight of the event that is shown, and what its axes are called."""
+    """Return score, hit and weight of the shown event, and the names of the axes."""
     check_option("mode", mode, ("top", "within_top"))
     predictions: Any = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     view = binary_view(y_true, predictions, mode=mode, r=r)
@@ -79,10 +79,10 @@ class ReliabilityDisplay(PredictionDisplay):
               \mathrm{acc}_b = \frac{1}{W_b} \sum_{i \in b} w_i t_i .
 
     A curve below the diagonal is over-confident. Bars are Wilson's intervals of each accuracy; the
-    shaded band is where the accuracies of a calibrated model with as many rows would lie. The
-    strip below shows how many rows have which score.
+    shaded band is the range of the accuracies of a calibrated model with the same number of rows.
+    The histogram below shows the distribution of the scores.
 
-    Make it with `from_estimator` or `from_predictions`.
+    Create it with `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
@@ -96,14 +96,14 @@ class ReliabilityDisplay(PredictionDisplay):
     confidence_level : float
         Level of intervals and band, for the legend.
     axis_names : (str, str)
-        What the axes are called.
+        Names of the axes.
     name : str, default=None
         Name of the model in the legend.
 
     Attributes
     ----------
     line_ : matplotlib Line2D
-        The curve: one point for each bin that has rows.
+        The curve: one point for each bin with rows.
     interval_ : matplotlib LineCollection or None
         The intervals.
     band_ : matplotlib PolyCollection or None
@@ -117,16 +117,16 @@ class ReliabilityDisplay(PredictionDisplay):
 
     See Also
     --------
-    skcalib.metrics.reliability_table : The numbers without the picture.
+    skcalib.metrics.reliability_table : The numbers as a frame.
     KSDisplay : The same comparison without bins.
 
     Notes
     -----
-    Interval and band hold for each bin by itself, not for all at once: of 20 bins of a
-    calibrated model, one is expected outside a band of 95 %. The band is made of the quantiles of
-    a binomial distribution, without resampling; it is exact where the scores of a bin are equal,
-    else a little too wide. Weights that are whole numbers count copies of rows; for others the
-    number of rows is the effective one, the square of their sum over the sum of their squares.
+    The confidence level is that of each bin by itself, not of all together: of 20 bins of a
+    calibrated model, one is expected outside a band of 95 %. The band consists of quantiles of a
+    binomial distribution, without resampling; it is exact if the scores of a bin are equal, else
+    slightly too wide. Weights that are whole numbers count copies of rows; for others the number
+    of rows is the effective one, the square of their sum over the sum of their squares.
 
     References
     ----------
@@ -192,7 +192,7 @@ class ReliabilityDisplay(PredictionDisplay):
         histogram: bool = True,
         **kwargs: Any,
     ) -> Self:
-        """Draw labels and probabilities.
+        """Plot labels and probabilities.
 
         Parameters
         ----------
@@ -208,8 +208,8 @@ class ReliabilityDisplay(PredictionDisplay):
         r : int in [1, K], default=1
             Rank.
         pos_label : label, default=None
-            The event whose probability is shown. Of one column, None means 1 or True of labels
-            {0, 1}, {-1, 1} or booleans; others need it. Of more columns, None means what `mode`
+            The event whose probability is shown. With one column, None means 1 or True for labels
+            {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode`
             says.
         n_bins : int, default=15
             Number of bins.
@@ -220,7 +220,7 @@ class ReliabilityDisplay(PredictionDisplay):
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
         labels : array-like of shape (K,), default=None
-            Labels of the columns, in their order; needed where they cannot be told from
+            Labels of the columns, in their order; needed if they cannot be inferred from
             `y_true`.
         ax, name, ref_line, interval, band, histogram, **kwargs
             See `plot`.
@@ -284,12 +284,12 @@ class ReliabilityDisplay(PredictionDisplay):
         histogram: bool = True,
         **kwargs: Any,
     ) -> Self:
-        """Draw the diagram.
+        """Plot the diagram.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on, such as the ``ax_`` of another display; None makes a figure.
+            Axes to draw on, such as the ``ax_`` of another display; None creates a figure.
         name : str, default=None
             Name in the legend; None takes that of the display.
         ref_line : bool, default=True
