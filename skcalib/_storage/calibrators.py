@@ -1,8 +1,8 @@
-"""A calibrator as plain JSON values and back, whoever wrote them.
+"""Convert calibrators to plain JSON values and back, also from untrusted documents.
 
-Names in a document are looked up among the classes of this package; nothing is imported or called
-by them. A calibrator made of a document is checked by its own ``_check_fitted`` and then tried:
-what no fit can have made is refused.
+Names in a document are looked up among the classes of this package; they import and call nothing.
+A calibrator made from a document is checked by its own ``_check_fitted`` and then tried: a document
+that no fit can give is refused.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from skcalib._storage.values import from_plain, to_plain
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._fitted import check_common
 
-# Set by scikit-learn's set_fit_request and its like: how metadata is routed, not what was fitted.
+# Set by scikit-learn's set_fit_request and similar methods: metadata routing, not fitted values.
 NOT_FITTED = {"_metadata_request"}
 PROBE_ROWS = 64
 
 
 @dataclass(frozen=True)
 class NotStored:
-    """Stands where a file cannot hold what was given: a function of one's own, a generator."""
+    """Placeholder for a parameter that a file cannot store, such as a function or a generator."""
 
     what: str
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
-        """Refuse to stand in for a function."""
+        """Raise an error: the function was not stored."""
         raise ValueError(
             f"{self.what} was not stored with the calibrator: set the parameter again before "
             "fitting it anew."
@@ -53,7 +53,7 @@ def _known_calibrators() -> dict[str, type[ScoreCalibrator]]:
 
 
 def _records(cls: type) -> dict[str, Any]:
-    """Return the NamedTuples and dataclasses that the modules of a calibrator's classes know."""
+    """Return the NamedTuples and dataclasses in the modules of a calibrator's classes."""
     found: dict[str, Any] = {}
     for base in cls.__mro__:
         if base.__module__.startswith("skcalib."):
@@ -117,7 +117,7 @@ def calibrator_to_plain(estimator: Any) -> dict[str, Any]:
 
 
 def calibrator_from_plain(body: dict[str, Any]) -> ScoreCalibrator:
-    """Make the calibrator that was written, or raise ValueError."""
+    """Return the stored calibrator, or raise ValueError."""
     if set(body) != {"calibrator", "parameters", "fitted"}:
         raise ValueError(
             "A stored calibrator has 'calibrator', 'parameters' and 'fitted'; got "
@@ -165,7 +165,7 @@ def calibrator_from_plain(body: dict[str, Any]) -> ScoreCalibrator:
 
 
 def _may_be_missing(cls: type[ScoreCalibrator], parameter: str) -> bool:
-    """Whether a parameter may be a function or a random generator, which no file holds."""
+    """Whether a parameter may be a function or a random generator, which cannot be stored."""
     constraints = cls._parameter_constraints.get(parameter, [])
     return callable in constraints or "random_state" in constraints
 
@@ -173,7 +173,7 @@ def _may_be_missing(cls: type[ScoreCalibrator], parameter: str) -> bool:
 def _restore(
     cls: type[ScoreCalibrator], parameters: dict[str, Any], fitted: dict[str, Any]
 ) -> ScoreCalibrator:
-    """Make the calibrator and have it checked as nothing else has."""
+    """Create the calibrator and check it."""
     known = set(cls().get_params(deep=False))
     if not set(parameters) <= known:
         unknown = sorted(set(parameters) - known)[0]
@@ -190,7 +190,7 @@ def _restore(
     try:
         calibrator._check_fitted()
         answers = _gives_probabilities(calibrator)
-    except Exception as error:  # of whatever type: attributes may be missing or of another kind
+    except Exception as error:  # of any type: attributes may be missing or of another kind
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"The stored {cls.__name__} is refused: {reason}") from error
     if not answers:
@@ -201,7 +201,7 @@ def _restore(
 
 
 def _gives_probabilities(calibrator: ScoreCalibrator) -> bool:
-    """Whether scores of all sorts are answered by probability vectors."""
+    """Whether predictions for scores of several kinds are probability vectors."""
     n_classes = calibrator.classes_.size
     Z = np.random.default_rng(0).normal(size=(PROBE_ROWS, n_classes))
     Z *= np.geomspace(1e-3, 1e6, PROBE_ROWS)[:, None]

@@ -22,7 +22,7 @@ MAX_BYTES = 1 << 28
 
 
 def to_dict(estimator: ScoreCalibrator) -> dict[str, Any]:
-    """Write a fitted calibrator as a dict of JSON values.
+    """Convert a fitted calibrator to a dict of JSON values.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ def to_dict(estimator: ScoreCalibrator) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If it is no calibrator of this package, is not fitted, or holds what a document cannot.
+        If it is not a fitted calibrator of this package, or has values that cannot be stored.
 
     See Also
     --------
-    from_dict : The way back.
+    from_dict : The inverse.
 
     Examples
     --------
@@ -54,13 +54,13 @@ def to_dict(estimator: ScoreCalibrator) -> dict[str, Any]:
         document = {"format": FORMAT, "version": VERSION, **calibrator_to_plain(estimator)}
     except RecursionError:
         raise ValueError("The calibrator's parameters hold themselves: nothing to store.") from None
-    # What could not be read again is not written.
+    # Check that the document can be read.
     from_dict(document)
     return document
 
 
 def from_dict(document: dict[str, Any]) -> ScoreCalibrator:
-    """Make a fitted calibrator of what `to_dict` wrote; its predictions are equal bit by bit.
+    """Create a fitted calibrator from a dict of `to_dict`, with bit-for-bit equal predictions.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ def from_dict(document: dict[str, Any]) -> ScoreCalibrator:
     Raises
     ------
     ValueError
-        If the document is not one of `to_dict`, was written by a newer version of the format, or
-        holds what no fit can have made.
+        If the document is not one of `to_dict`, has a newer version of the format, or has values
+        that no fit can give.
 
     Examples
     --------
@@ -105,16 +105,16 @@ def from_dict(document: dict[str, Any]) -> ScoreCalibrator:
 
 
 def save_json(estimator: ScoreCalibrator, path: str | os.PathLike[str]) -> None:
-    """Write a fitted calibrator to a JSON file, a line for each parameter and fitted attribute.
+    """Save a fitted calibrator as a JSON file, a line for each parameter and fitted attribute.
 
     The file appears complete or not at all: it is written beside `path`, then moved there.
 
     Parameters
     ----------
     estimator : calibrator
-        A fitted calibrator of this package, so also ``CalibratedClassifier(...).calibrator_``.
+        A fitted calibrator of this package, such as ``CalibratedClassifier(...).calibrator_``.
     path : str or path-like
-        A file that is there is replaced.
+        An existing file is replaced.
 
     Raises
     ------
@@ -144,15 +144,15 @@ def save_json(estimator: ScoreCalibrator, path: str | os.PathLike[str]) -> None:
 
 
 def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> ScoreCalibrator:
-    """Read a fitted calibrator from a file of `save_json`; its predictions are equal bit by bit.
+    """Load a fitted calibrator from a file of `save_json`, with bit-for-bit equal predictions.
 
     Parameters
     ----------
     path : str or path-like
         May come from anywhere: nothing in the file is executed.
     max_bytes : int, default=268435456
-        No more is read of a larger file, which is refused. Reading takes about four times the
-        memory of the file.
+        A larger file raises an error, and not more than this is read. Reading takes about four
+        times the memory of the file.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Sc
 
 
 def _layout(document: dict[str, Any]) -> str:
-    """Write JSON with a line for each parameter and attribute."""
+    """Return JSON with a line for each parameter and attribute."""
     lines = []
     for key, value in document.items():
         if isinstance(value, dict) and value:

@@ -1,8 +1,8 @@
-"""Values as plain JSON values and back, bit by bit.
+"""Convert values to plain JSON values and back, without loss.
 
-None, booleans, whole numbers, finite floats, strings and lists stand for themselves; a float is
-written by the shortest decimals that give it back. Anything else is an object that says what it
-is::
+None, booleans, whole numbers, finite floats, strings and lists are stored as such; a float is
+written with the fewest decimals that give the same float. Anything else is an object that names its
+type::
 
     {"float": "inf"}, "-inf" or "nan"
     {"tuple": [...]}
@@ -10,7 +10,7 @@ is::
     {"dtype": "float64", "scalar": 0.5}
     {"dtype": "float64", "shape": [2, 2], "array": [1.0, 0.0, 0.0, "-inf"]}    row by row
 
-Nothing is executed in reading, and nothing is made that is larger than what was read.
+Reading executes nothing, and creates nothing larger than its input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-# Types of entries by the kind of the array; float entries may be whole in JSON.
+# Types of entries by the kind of the array; floats may be whole numbers in JSON.
 ENTRY_TYPES: dict[str, tuple[type, ...]] = {
     "b": (bool,),
     "i": (int,),
@@ -45,15 +45,15 @@ DTYPES = {
     "object": np.dtype(object),
 }
 MAX_AXES = 8
-# An array of strings gives each as many characters as the longest has.
+# In an array of strings each takes as many characters as the longest.
 MAX_CHARACTERS = 1 << 24
 
-# What is asked about values that are not listed above: (value, where it stands) -> value.
+# Conversion of values that are not listed above: (value, its place) -> value.
 Other = Callable[[Any, str], Any]
 
 
 def to_plain(value: Any, where: str, other: Other) -> Any:
-    """Write a value as JSON values; `other` writes what is not known here."""
+    """Convert a value to JSON values; `other` converts those of unknown type."""
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) is float:
@@ -74,7 +74,7 @@ def to_plain(value: Any, where: str, other: Other) -> Any:
 
 
 def from_plain(value: Any, where: str, other: Other) -> Any:
-    """Read what `to_plain` wrote; `other` reads objects that are not known here."""
+    """Convert a result of `to_plain` back; `other` converts objects of unknown type."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) is list:
