@@ -1,4 +1,4 @@
-"""The promises that every calibrator and metric keeps, to be run on your own."""
+"""Checks of the properties that every calibrator and metric has, to run on your own."""
 
 from skcalib.testing._calibrators import check_calibrator
 from skcalib.testing._metrics import check_calibration_metric

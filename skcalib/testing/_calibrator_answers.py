@@ -1,4 +1,4 @@
-"""What a calibrator promises about itself and about its answers."""
+"""Checks of a calibrator as an estimator, and of its predictions."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ def check_metadata(calibrator: Any) -> None:
         require_close(model.predict_proba(S), expected, f"{name}, in a pipeline", atol=1e-12)
 
 
-# ------------------------------------------------------------------ what comes out
+# ------------------------------------------------------------------ predictions
 
 
 def check_probabilities(calibrator: Any) -> None:
-    """Rows are probability vectors in the type of the scores, also far from the fit's."""
+    """Rows are probability vectors in the type of the scores, also far from those of the fit."""
     for sample in samples(calibrator):
         S, code, name = sample
         other = make_sample(name.split()[0], S.shape[1], seed=1).S
@@ -172,11 +172,11 @@ def check_missing_class(calibrator: Any) -> None:
                 require_close(told_by_labels, proba, f"{how}, without `classes`", atol=1e-12)
 
 
-# ------------------------------------------------------------------ same question, same answer
+# ------------------------------------------------------------------ equal data, equal predictions
 
 
 def check_row_order(calibrator: Any) -> None:
-    """The order of the rows means nothing, in fit and in prediction."""
+    """The order of the rows does not matter, in fit and in prediction."""
     for S, code, name in samples(calibrator):
         order = np.random.default_rng(3).permutation(code.size)
         fitted = clone(calibrator).fit(S, code)
@@ -187,7 +187,7 @@ def check_row_order(calibrator: Any) -> None:
 
 
 def check_class_order(calibrator: Any) -> None:
-    """Naming the classes otherwise moves the columns and nothing else."""
+    """Renaming the classes permutes the columns and changes nothing else."""
     for S, code, name in samples(calibrator, (4,)):
         order = np.array([2, 0, 3, 1])
         moved = fit_proba(calibrator, S[:, order], np.argsort(order)[code], S[:, order])
@@ -232,7 +232,7 @@ def check_float32(calibrator: Any) -> None:
 
 
 def check_refit(calibrator: Any) -> None:
-    """A second fit is as a first one: nothing of the last fit stays behind."""
+    """A second fit equals a first one: nothing is left of the fit before."""
     for S, code, name in samples(calibrator, (4,)):
         first = make_sample(name.split()[0], 2, seed=5)
         used = clone(calibrator).fit(pd.DataFrame(first.S, columns=["a", "b"]), NAMES[first.code])

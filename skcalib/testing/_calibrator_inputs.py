@@ -1,4 +1,4 @@
-"""What a calibrator promises about what it is given, good and bad."""
+"""Checks of a calibrator with valid and invalid input."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from skcalib.testing._promises import (
 
 
 def check_inputs_unchanged(calibrator: Any) -> None:
-    """What is passed in is not written to, nor is the calibrator by a prediction."""
+    """Arguments are not changed, and a prediction does not change the calibrator."""
     for S, code, name in samples(calibrator):
         w = np.linspace(0.0, 2.0, code.size)
         passed = (S, code, w)
         before = [array.copy() for array in passed]
         fitted = clone(calibrator).fit(S, code, sample_weight=w)
         state = joblib.hash(vars(fitted))
-        np.asarray(fitted.predict_proba(S))[:] = -1.0  # the caller's own to write to
+        np.asarray(fitted.predict_proba(S))[:] = -1.0  # arrays that can be written to
         fitted.predict(S)
         for what, array, kept in zip(("X", "y", "sample_weight"), passed, before, strict=True):
             require(np.array_equal(array, kept), f"{name}: {what} is changed")
             array.flags.writeable = False
         require(joblib.hash(vars(fitted)) == state, f"{name}: predictions change the calibrator")
-        again = fit_proba(calibrator, S, code, S, sample_weight=w)  # of arrays that are read-only
+        again = fit_proba(calibrator, S, code, S, sample_weight=w)  # read-only arrays
         require_close(again, fitted.predict_proba(S), f"{name}, read-only arrays", atol=1e-12)
 
 
 def check_memory_layout(calibrator: Any) -> None:
-    """Lists, frames and arrays of any layout are the same scores."""
+    """Lists, frames and arrays of any layout give the same result."""
     for S, code, name in samples(calibrator):
         expected = fit_proba(calibrator, S, code, S)
         frame = pd.DataFrame(S, columns=list(NAMES[: S.shape[1]]), index=np.arange(code.size)[::-1])
@@ -118,7 +118,7 @@ def check_bad_fit(calibrator: Any) -> None:
 
 
 def check_bad_question(calibrator: Any) -> None:
-    """A bad question ends in a ValueError of one line."""
+    """A prediction of bad scores ends in a ValueError of one line."""
     for S, code, name in samples(calibrator, (4,)):
         kind = name.split()[0]
         fitted = clone(calibrator).fit(S, code)

@@ -1,4 +1,4 @@
-"""The promises of a calibrator, in the order in which they are tried."""
+"""The checks of a calibrator, in their order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import skcalib.testing._calibrator_answers as answers
 import skcalib.testing._calibrator_inputs as inputs
 from skcalib.testing._promises import Check, run_checks
 
-# What others rest on comes first, so that the promise that is named is the one that is broken.
+# Basic checks come first, so that the reported promise is the one that is broken.
 CALIBRATOR_CHECKS: tuple[Check, ...] = (
     answers.check_parameters,
     answers.check_unfitted,
@@ -42,15 +42,15 @@ def check_calibrator(
 ) -> None:
     """Check that a calibrator keeps the promises of this package.
 
-    They are tried on logits and on probabilities of two and of four classes; if the parameter
-    `input` says which of both it takes, on these only.
+    The checks use logits and probabilities of two and of four classes, or only one of these if the
+    parameter `input` is not "auto".
 
     Parameters
     ----------
     calibrator : estimator
         An instance; clones of it are fitted.
     expected_failed_checks : dict of str to str, default=None
-        Names of checks that are left out, and why.
+        Names of checks that are left out, and the reasons.
 
     Raises
     ------
@@ -61,8 +61,8 @@ def check_calibrator(
 
     See Also
     --------
-    check_calibration_metric : The same for a metric.
-    sklearn.utils.estimator_checks.check_estimator : What scikit-learn asks of any estimator.
+    check_calibration_metric : Checks of a metric.
+    sklearn.utils.estimator_checks.check_estimator : The checks of scikit-learn for any estimator.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the checks of a calibrator have in common: samples, fits and simplexes."""
+"""Functions that the checks of calibrators share: samples, fits and probability vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from skcalib.testing._promises import Sample, make_sample, require
 
-# What an iterative fit may owe to the order of its sums, and float32 to its rounding.
+# Tolerances: of an iterative fit for the order of its sums, and of float32 for its rounding.
 REFIT = 1e-7
 SINGLE = 2e-6
 
@@ -33,7 +33,7 @@ def fit_proba(calibrator: Any, S: Any, y: Any, T: Any, **weight: Any) -> NDArray
 
 
 def edge_rows(sample: Sample) -> NDArray[np.float64]:
-    """Rows at the edge: certain ones, and ones far from any that a fit has seen."""
+    """Extreme rows: certain ones, and rows far from those of the fit."""
     n_classes = sample.S.shape[1]
     unit = np.eye(n_classes)
     if sample.name.startswith("proba"):

@@ -1,4 +1,4 @@
-"""The promises of a calibration metric."""
+"""The checks of a calibration metric."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from skcalib.testing._promises import (
 
 Metric = Callable[..., Any]
 KEYWORDS = ("sample_weight", "labels")
-# What a sum may owe to its order, on errors of at most about 1.
+# Tolerance for the order of sums, for errors of at most about 1.
 ROUNDING = 1e-9
-# float32 probabilities lie within 6e-8 of those of float64, which binned errors may feel at an
-# edge: the same float32 numbers, widened, are what is compared.
+# float32 probabilities lie within 6e-8 of those of float64, which can change the bin of a row: the
+# comparison is with the float32 numbers converted to float64.
 SINGLE = 1e-9
 
 
@@ -43,7 +43,7 @@ def check_calibration_metric(
         ``metric(y_true, y_proba, *, sample_weight=None, labels=None) -> float``, less being
         better; other keywords can be set by `functools.partial`.
     expected_failed_checks : dict of str to str, default=None
-        Names of checks that are left out, and why.
+        Names of checks that are left out, and the reasons.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def check_calibration_metric(
 
     See Also
     --------
-    check_calibrator : The same for a calibrator.
+    check_calibrator : Checks of a calibrator.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def _samples(sizes: tuple[int, ...] = (2, 4), n: int = 120) -> Iterator[Sample]:
 
 
 def _without_ties(n_classes: int, n: int = 120) -> Sample:
-    # The rows in between those that were copied.
+    # The rows between those that were copied.
     S, code, name = make_sample("proba", n_classes, n=3 * n)
     keep = np.arange(3 * n) % 3 != 0
     return Sample(S[keep][:n], code[keep][:n], f"{name}, all different")
@@ -91,7 +91,7 @@ def _takes(metric: Metric, keyword: str) -> bool:
 
 
 def _value(metric: Metric, y: Any, P: Any, labels: Any = None, **keywords: Any) -> float:
-    """Call the metric; a keyword that it does not take is left out: its own check says so."""
+    """Call the metric without keywords that it does not take: a check of its own reports these."""
     given = {"labels": labels, **keywords}
     given = {k: v for k, v in given.items() if v is not None and _takes(metric, k)}
     value = metric(y, P, **given)
@@ -127,7 +127,7 @@ def check_perfect_is_zero(metric: Metric) -> None:
 
 
 def check_label_names(metric: Metric) -> None:
-    """The names of the labels mean nothing."""
+    """The names of the labels do not matter."""
     for S, code, name in _samples():
         expected = _value(metric, code, S)
         kinds = [NAMES, NAMES.astype(object), np.array([-7, -1, 3, 8]), np.arange(1, 5)]
@@ -139,7 +139,7 @@ def check_label_names(metric: Metric) -> None:
 
 
 def check_class_order(metric: Metric) -> None:
-    """Naming the classes otherwise moves columns and nothing else."""
+    """Renaming the classes permutes columns and changes nothing else."""
     for n_classes in (2, 4):
         S, code, name = _without_ties(n_classes)
         order = np.roll(np.arange(n_classes), 1)
@@ -148,7 +148,7 @@ def check_class_order(metric: Metric) -> None:
 
 
 def check_missing_class(metric: Metric) -> None:
-    """With `labels`, in any order, a class may be missing; a weight of 0 is as good as that."""
+    """With `labels`, in any order, a class may be missing, or have rows of weight 0 only."""
     for S, code, name in _samples((4,)):
         labels = NAMES[:4]
         some = code != 2
@@ -203,7 +203,7 @@ def check_weights_are_copies(metric: Metric) -> None:
 
 
 def check_weights_count(metric: Metric) -> None:
-    """Another weighting is another value."""
+    """Other weights give another value."""
     if not _takes(metric, "sample_weight"):
         return
     S, code, name = _without_ties(4)
@@ -213,7 +213,7 @@ def check_weights_count(metric: Metric) -> None:
 
 
 def check_row_order(metric: Metric) -> None:
-    """The order of rows that all differ means nothing."""
+    """The order of rows that all differ does not matter."""
     for n_classes in (2, 4):
         S, code, name = _without_ties(n_classes)
         order = np.random.default_rng(3).permutation(code.size)
@@ -223,7 +223,7 @@ def check_row_order(metric: Metric) -> None:
 
 
 def check_order_of_ties(metric: Metric) -> None:
-    """The order of rows with equal probabilities means nothing."""
+    """The order of rows with equal probabilities does not matter."""
     for S, code, name in _samples():
         order = np.random.default_rng(3).permutation(code.size)
         require_close(
@@ -240,7 +240,7 @@ def check_float32(metric: Metric) -> None:
 
 
 def check_inputs_unchanged(metric: Metric) -> None:
-    """What is passed in is not written to, and the same call gives the same value."""
+    """Arguments are not changed, and the same call gives the same value."""
     for S, code, name in _samples():
         w = np.linspace(0.5, 2.0, code.size)
         passed = (code, S, w)
@@ -250,12 +250,12 @@ def check_inputs_unchanged(metric: Metric) -> None:
                                      strict=True):  # fmt: skip
             require(np.array_equal(array, kept), f"{name}: {what} is changed")
             array.flags.writeable = False
-        again = _value(metric, code, S, sample_weight=w)  # of arrays that are read-only
+        again = _value(metric, code, S, sample_weight=w)  # read-only arrays
         require_close(again, value, f"{name}, called again", atol=0.0)
 
 
 def check_memory_layout(metric: Metric) -> None:
-    """Lists, frames and arrays of any layout are the same probabilities."""
+    """Lists, frames and arrays of any layout give the same value."""
     for S, code, name in _samples():
         expected = _value(metric, code, S)
         index = np.arange(code.size)[::-1] + 3
@@ -283,7 +283,7 @@ def _spoilt(P: NDArray[Any], at: Any, value: Any) -> NDArray[Any]:
 
 
 def check_bad_inputs(metric: Metric) -> None:
-    """What cannot be measured ends in a ValueError of one line."""
+    """Invalid arguments end in a ValueError of one line."""
     S, code, _ = _without_ties(4)
     w = np.ones(code.size)
     bad: dict[str, tuple[Any, Any, dict[str, Any]]] = {
@@ -307,7 +307,7 @@ def check_bad_inputs(metric: Metric) -> None:
             require_refusal(partial(metric, y, P, **keywords), what)
 
 
-# What others rest on comes first, so that the promise that is named is the one that is broken.
+# Basic checks come first, so that the reported promise is the one that is broken.
 METRIC_CHECKS: tuple[Check, ...] = (
     check_inputs_unchanged,
     check_keywords,

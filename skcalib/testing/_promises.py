@@ -1,7 +1,7 @@
-"""What both suites share: data to try, and how a broken promise is told.
+"""Functions that both suites share: samples, and errors for broken promises.
 
-A check is a function whose docstring says the promise in one line and which raises AssertionError
-with how it is broken. ``assert`` is not used: it is gone under ``python -O``.
+A check is a function whose docstring states the promise in one line and which raises AssertionError
+that says how it is broken. ``assert`` is not used, because ``python -O`` removes it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Sample(NamedTuple):
 def make_sample(
     kind: str, n_classes: int, n: int = 240, seed: int = 0, scale: float = 2.5
 ) -> Sample:
-    """Scores of an over-confident model and labels drawn from what it should have said.
+    """Return scores of an over-confident model and labels drawn from the true probabilities.
 
-    A third of the rows has the scores of another row: ties.
+    A third of the rows has the scores of another row, so that there are ties.
     """
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(n, n_classes)) * 1.5 + np.linspace(0, 0.5, n_classes)
@@ -58,7 +58,7 @@ def require_close(found: ArrayLike, expected: ArrayLike, how: str, atol: float) 
 
 
 def require_refusal(call: Callable[[], Any], what: str, lines: int | None = 1) -> None:
-    """Raise AssertionError unless the call ends in a ValueError of so many lines (None: any)."""
+    """Raise AssertionError unless the call ends in a ValueError of `lines` lines (None: any)."""
     try:
         call()
     except ValueError as error:
@@ -68,16 +68,16 @@ def require_refusal(call: Callable[[], Any], what: str, lines: int | None = 1) -
         )
     except Exception as error:
         raise AssertionError(
-            f"{what} raised {type(error).__name__} instead of a ValueError that says the mend"
+            f"{what} raised {type(error).__name__} instead of a ValueError that says what to do"
         ) from error
     else:
-        raise AssertionError(f"{what} was taken without an error")
+        raise AssertionError(f"{what} raised no error")
 
 
 def run_checks(
     subject: Any, name: str, checks: Sequence[Check], expected: Mapping[str, str] | None
 ) -> None:
-    """Run all checks but those expected to fail; name the first promise that is broken."""
+    """Run all checks except those expected to fail; report the first broken promise."""
     left_out = dict(expected or {})
     unknown = sorted(set(left_out) - {check.__name__ for check in checks})
     if unknown:

@@ -260,7 +260,7 @@ BROKEN_METRICS = {
     per_class: ": a ndarray, not a float",
     second_class_only: "check_class_order .*: differs by",
     labels_as_columns: "check_label_names .*: raised ValueError",
-    unchecked: "check_bad_inputs .*: NaN in y_proba was taken without an error",
+    unchecked: "check_bad_inputs .*: NaN in y_proba raised no error",
     in_place: "check_inputs_unchanged .*: y_proba is changed",
     plain: "check_keywords .*: it does not take sample_weight",
     partial(label_binned_calibration_error, quantile_method="rank"): "check_order_of_ties",
