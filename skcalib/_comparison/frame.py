@@ -61,7 +61,7 @@ def metric_rank_correlation(frame: pd.DataFrame) -> pd.DataFrame:
     >>> metric_rank_correlation(frame).shape
     (2, 2)
     """
-    import pandas as pd  # late: only those who have a frame pay for pandas
+    import pandas as pd  # imported late, because pandas takes long to import
 
     if not isinstance(frame.columns, pd.MultiIndex) or not metric_names(frame):
         raise ValueError("frame must be what compare_calibrators returns.")
@@ -78,7 +78,7 @@ def verdict(frame: pd.DataFrame, metric: str | None = None) -> tuple[str, str]:
     It is the best of those whose gain has an interval above 0, or the identity if there is none. Of
     equally good ones it is the one that changes the fewest predicted classes.
     """
-    import pandas as pd  # late: only those who have a frame pay for pandas
+    import pandas as pd  # imported late, because pandas takes long to import
 
     metric = metric_names(frame)[0] if metric is None else metric
     parts = ("mean", "rank", "gain", "low", "high")

@@ -23,8 +23,8 @@ from skcalib.metrics._bootstrap import draw_counts
 from skcalib.metrics._resampling import Evaluation, evaluate_chunks
 from skcalib.metrics._scorers import CalibrationScorer
 
-# Entries of P that the resamples of one metric and calibrator may read, and the smallest and largest
-# number of resamples.
+# Entries of P that the resamples of one metric and calibrator may read, and the limits of their
+# number.
 RESAMPLED_ENTRIES = 100_000_000
 FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
 
