@@ -1,4 +1,4 @@
-"""Calibration of classifiers: measure it, mend it, choose honestly."""
+"""Calibration of classifiers: measure, improve, compare on held-out data."""
 
 from skcalib._comparison.compare import compare_calibrators
 from skcalib._comparison.frame import metric_rank_correlation

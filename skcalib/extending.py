@@ -1,7 +1,7 @@
-"""What calibrators and metrics of your own stand on.
+"""Base classes and checks for calibrators and metrics of your own.
 
-`ScoreCalibrator` and `ColumnwiseCalibrator` check what goes in and call your ``_fit`` and ``_map``;
-`Scores` is what they hand over; `check_predictions` does the same for a metric.
+`ScoreCalibrator` and `ColumnwiseCalibrator` check their input and pass it, as `Scores`, to your
+``_fit`` and ``_map``; `check_predictions` checks the input of a metric.
 """
 
 from skcalib._scores.scores import Scores
