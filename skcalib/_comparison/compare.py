@@ -355,10 +355,10 @@ def _progress(runs: Iterable[Row], names: list[str], verbose: int) -> Iterable[R
             pass
         else:
             return tqdm(runs, total=len(names), desc="calibrators")
-    return _told(runs, names)
+    return _print_each(runs, names)
 
 
-def _told(runs: Iterable[Row], names: list[str]) -> Iterator[Row]:
+def _print_each(runs: Iterable[Row], names: list[str]) -> Iterator[Row]:
     for i, (name, row) in enumerate(zip(names, runs, strict=True), 1):
         what = row.error or f"fitted in {row.fit_seconds:.2f} s"
         print(f"{i}/{len(names)} {name}: {what}", file=sys.stderr, flush=True)  # noqa: T201

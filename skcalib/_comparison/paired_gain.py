@@ -105,9 +105,9 @@ class Scored:
     def __call__(
         self, y_true: NDArray[Any], y_proba: NDArray[Any], *, labels: Any, sample_weight: Any
     ) -> float:
-        answers = ScoresAsGiven(labels, "proba")
+        classifier = ScoresAsGiven(labels, "proba")
         scorer = _with_labels(self.scorer, labels)
-        return self.sign * float(scorer(answers, y_proba, y_true, sample_weight=sample_weight))
+        return self.sign * float(scorer(classifier, y_proba, y_true, sample_weight=sample_weight))
 
 
 def _with_labels(scorer: Any, labels: NDArray[Any]) -> Any:
@@ -115,9 +115,9 @@ def _with_labels(scorer: Any, labels: NDArray[Any]) -> Any:
     asks_for_proba = "predict_proba" in getattr(scorer, "_response_method", ())
     if not asks_for_proba or "labels" not in signature(scorer._score_func).parameters:
         return scorer
-    told = copy(scorer)
-    told._kwargs = {"labels": labels, **scorer._kwargs}
-    return told
+    labelled = copy(scorer)
+    labelled._kwargs = {"labels": labels, **scorer._kwargs}
+    return labelled
 
 
 def as_measures(metrics: Any) -> list[Measure]:

@@ -294,8 +294,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         order = np.argsort(rows, kind="stable")
         scores = np.concatenate([fold.scores for fold in folds])[order]
         estimator = clone(self.estimator).fit(data.X, data.labels, **data.fit_params)
-        answers = {fold.response for fold in folds}
-        response = one_response(answers | {choose_response(estimator, self.response_method)})
+        responses = {fold.response for fold in folds}
+        response = one_response(responses | {choose_response(estimator, self.response_method)})
         scored = ScoredRows(estimator, rows[order], scores, response)
         return {
             "estimator_": estimator,

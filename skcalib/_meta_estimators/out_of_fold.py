@@ -78,24 +78,24 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
             "rows have; pass a cv that mixes the classes, such as StratifiedKFold."
         )
     kind = response_kind(scored.response)
-    told = with_input_and_classes(calibrator, kind, data.classes)
-    keyword = None if data.w is None else weight_keyword(told)
+    own = with_input_and_classes(calibrator, kind, data.classes)
+    keyword = None if data.w is None else weight_keyword(own)
     weight = {} if data.w is None or keyword is None else {keyword: data.w[scored.rows]}
-    return told.fit(readable_scores(told, scored.scores, kind), data.labels[scored.rows], **weight)
+    return own.fit(readable_scores(own, scored.scores, kind), data.labels[scored.rows], **weight)
 
 
 def with_input_and_classes(calibrator: Any, kind: Kind, classes: NDArray[Any]) -> Any:
     """Clone a calibrator and set `input` and `classes`, in its parts too, if they are open."""
-    told = clone(calibrator)
+    own = clone(calibrator)
     # A clone shares frozen parts with the original: these must not be changed.
     shared = {id(part) for part in parts_of(calibrator)}
-    for part in parts_of(told):
+    for part in parts_of(own):
         if isinstance(part, ScoreCalibrator) and id(part) not in shared:
             if part.input == "auto":
                 part.set_params(input=kind)
             if part.classes is None:
                 part.set_params(classes=classes)
-    return told
+    return own
 
 
 def parts_of(estimator: Any) -> list[Any]:

@@ -76,13 +76,13 @@ def calibrator_to_plain(estimator: Any) -> dict[str, Any]:
     """Write the class, the parameters and the fitted attributes of a calibrator."""
     cls = type(estimator)
     if _known_calibrators().get(cls.__name__) is not cls:
-        mend = (
+        advice = (
             "store its calibrator_ (or the calibrators of its pairs_)"
             if hasattr(estimator, "calibrator")
             else "keep others with skops.io"
         )
         raise ValueError(
-            f"Only calibrators of skcalib are stored as JSON, not {cls.__name__}: {mend}."
+            f"Only calibrators of skcalib are stored as JSON, not {cls.__name__}: {advice}."
         )
     check_is_fitted(estimator)
     parameters = estimator.get_params(deep=False)
@@ -189,11 +189,11 @@ def _restore(
     check_common(calibrator)
     try:
         calibrator._check_fitted()
-        answers = _gives_probabilities(calibrator)
+        is_valid = _gives_probabilities(calibrator)
     except Exception as error:  # of any type: attributes may be missing or of another kind
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"The stored {cls.__name__} is refused: {reason}") from error
-    if not answers:
+    if not is_valid:
         raise ValueError(
             f"{cls.__name__}: the fitted attributes do not give probabilities: fit it again."
         )

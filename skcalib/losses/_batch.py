@@ -172,7 +172,7 @@ def _open_tensors(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, An
             )
         if not bool(xp.all((w >= 0) & (w < np.inf))) or not bool(xp.any(w > 0)):
             raise ValueError(
-                "sample_weight must be finite and non-negative, and not all zero; mend the weights."
+                "sample_weight must be finite and non-negative, and not all zero; fix the weights."
             )
     return xp, Z, code, w, xp.arange(n_classes, **place)
 

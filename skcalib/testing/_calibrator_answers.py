@@ -158,8 +158,8 @@ def check_missing_class(calibrator: Any) -> None:
         for missing in (0, 2, 3):
             how = f"{name}, without the class of column {missing}"
             some = code != missing
-            told = clone(calibrator).set_params(classes=names)
-            fitted = told.fit(S[some], names[code[some]])
+            named = clone(calibrator).set_params(classes=names)
+            fitted = named.fit(S[some], names[code[some]])
             proba = fitted.predict_proba(S)
             require_simplex(proba, S.shape, how)
             require(np.array_equal(fitted.classes_, names), f"{how}: classes_ are others")

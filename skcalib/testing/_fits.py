@@ -17,8 +17,8 @@ SINGLE = 2e-6
 
 
 def kinds_of(calibrator: Any) -> tuple[str, ...]:
-    told = calibrator.get_params(deep=False).get("input", "auto")
-    return (told,) if told in ("logits", "proba") else ("logits", "proba")
+    kind = calibrator.get_params(deep=False).get("input", "auto")
+    return (kind,) if kind in ("logits", "proba") else ("logits", "proba")
 
 
 def samples(calibrator: Any, sizes: tuple[int, ...] = (2, 4), seed: int = 0) -> Iterator[Sample]:
