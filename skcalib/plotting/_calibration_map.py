@@ -301,7 +301,7 @@ class CalibrationMapDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on, such as the ``ax_`` of another display; None makes a figure.
+            Axes to draw on, such as the ``ax_`` of another display; None creates a figure.
         name : str, default=None
             Name in the legend; None takes that of the display.
         ref_line : bool, default=True
@@ -377,7 +377,7 @@ class CalibrationMapDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------

@@ -183,7 +183,7 @@ class AutoCalibrator(ScoreCalibrator):
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
-        What the scores were.
+        What the columns of `X` were in ``fit``.
     n_features_in_ : int
         Number of columns of `X`.
 
