@@ -8,8 +8,7 @@ that no fit can give is refused.
 from __future__ import annotations
 
 import re
-import sys
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -52,26 +51,6 @@ def _known_calibrators() -> dict[str, type[ScoreCalibrator]]:
     }
 
 
-def _records(cls: type) -> dict[str, Any]:
-    """Return the NamedTuples and dataclasses in the modules of a calibrator's classes."""
-    found: dict[str, Any] = {}
-    for base in cls.__mro__:
-        if base.__module__.startswith("skcalib."):
-            for thing in vars(sys.modules[base.__module__]).values():
-                if isinstance(thing, type) and _field_names(thing) is not None:
-                    found.setdefault(thing.__name__, thing)
-    return found
-
-
-def _field_names(cls: Any) -> tuple[str, ...] | None:
-    """Return the fields of a NamedTuple or a dataclass of this package, None of others."""
-    if not cls.__module__.startswith("skcalib."):
-        return None
-    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return tuple(cls._fields)
-    return tuple(field.name for field in fields(cls)) if is_dataclass(cls) else None
-
-
 def calibrator_to_plain(estimator: Any) -> dict[str, Any]:
     """Write the class, the parameters and the fitted attributes of a calibrator."""
     cls = type(estimator)
@@ -89,10 +68,6 @@ def calibrator_to_plain(estimator: Any) -> dict[str, Any]:
     fitted = {k: v for k, v in vars(estimator).items() if k not in {*parameters, *NOT_FITTED}}
 
     def other(value: Any, where: str) -> Any:
-        names = _field_names(type(value))
-        if names is not None and _records(cls).get(type(value).__name__) is type(value):
-            record = {k: to_plain(getattr(value, k), f"{where}.{k}", other) for k in names}
-            return {"record": type(value).__name__, "fields": record}
         if isinstance(value, ScoreCalibrator):
             return calibrator_to_plain(value)
         name = getattr(value, "__name__", "")
@@ -133,8 +108,6 @@ def calibrator_from_plain(body: dict[str, Any]) -> ScoreCalibrator:
 
     def other(value: dict[str, Any], where: str) -> Any:
         keys = set(value)
-        if keys == {"record", "fields"}:
-            return _record_from_plain(value, where)
         if "calibrator" in keys:
             return calibrator_from_plain(value)
         if keys == {"metric"} and value["metric"] in list(skcalib.metrics.__all__):
@@ -144,17 +117,6 @@ def calibrator_from_plain(body: dict[str, Any]) -> ScoreCalibrator:
         if named and _may_be_missing(cls, parameter):
             return NotStored(value["not_stored"])
         raise ValueError(f"{where} is not written as this skcalib stores values.")
-
-    def _record_from_plain(value: dict[str, Any], where: str) -> Any:
-        known, given = _records(cls), value["fields"]
-        record = known.get(value["record"]) if isinstance(value["record"], str) else None
-        if (
-            record is None
-            or type(given) is not dict
-            or set(given) != set(_field_names(record) or ())
-        ):
-            raise ValueError(f"{where} is a record that {name} does not have.")
-        return record(**{k: from_plain(v, f"{where}.{k}", other) for k, v in given.items()})
 
     values = {}
     for part in ("parameters", "fitted"):
