@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,8 @@ from skcalib._validation.event import class_column, read_event
 from skcalib._validation.labels import check_labels, encode_labels, name_columns
 from skcalib._validation.scores import as_columns, as_matrix, check_values, first_flaw
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
+
+Metric = TypeVar("Metric", bound=Callable[..., Any])
 
 
 class Predictions(NamedTuple):
@@ -34,6 +37,12 @@ class Predictions(NamedTuple):
         """Return the probability of the event ``(n,)``, and whether it happened."""
         assert self.event is not None
         return self.P[:, self.event], self.code == self.event
+
+
+def takes_predictions(metric: Metric) -> Metric:
+    """Mark a metric that passes its arguments to `check_predictions`: it takes checked ones."""
+    metric.takes_predictions = True  # type: ignore[attr-defined]
+    return metric
 
 
 def check_predictions(

@@ -14,7 +14,7 @@ from skcalib._differentiable.avuc import avuc, entropy, soft_avuc
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_as_classes, top_label
 from skcalib._validation.keywords import check_between
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.predictions import check_predictions, takes_predictions
 
 
 def entropies(P: FloatArray) -> NDArray[np.float64]:
@@ -29,6 +29,7 @@ def entropies(P: FloatArray) -> NDArray[np.float64]:
     return h
 
 
+@takes_predictions
 def avuc_loss(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -114,6 +115,7 @@ def avuc_loss(
     )
 
 
+@takes_predictions
 def soft_avuc_loss(
     y_true: ArrayLike,
     y_proba: ArrayLike,

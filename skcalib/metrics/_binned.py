@@ -21,7 +21,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_between, check_count, check_flags, check_option
 from skcalib._validation.norm import Norm, check_norm, exponent
-from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
 
 Strategy = Literal["uniform", "quantile"]
 Closed = Literal["right", "left"]
@@ -137,6 +137,7 @@ def binned_error(
     return each if average is None else total
 
 
+@takes_predictions
 def general_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

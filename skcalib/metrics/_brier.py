@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._scores.top_label import event_or_top
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.predictions import check_predictions, takes_predictions
 
 
+@takes_predictions
 def top_label_brier_score(
     y_true: ArrayLike,
     y_proba: ArrayLike,

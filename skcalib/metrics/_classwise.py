@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._validation.keywords import check_option
 from skcalib._validation.norm import Norm, check_norm
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._binned import (
     Average,
     Closed,
@@ -25,6 +25,7 @@ from skcalib.metrics._binned import (
 )
 
 
+@takes_predictions
 def static_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -120,6 +121,7 @@ def static_calibration_error(
     )
 
 
+@takes_predictions
 def adaptive_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -222,6 +224,7 @@ def adaptive_calibration_error(
     )
 
 
+@takes_predictions
 def thresholded_adaptive_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -10,7 +10,7 @@ from scipy.special import chdtrc
 
 from skcalib._binning.bins import BinTable
 from skcalib._validation.keywords import check_flags
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._binned import (
     Closed,
     QuantileMethod,
@@ -50,6 +50,7 @@ def chi_square(table: BinTable) -> float:
     return float(terms.sum())
 
 
+@takes_predictions
 def hosmer_lemeshow_test(
     y_true: ArrayLike,
     y_proba: ArrayLike,

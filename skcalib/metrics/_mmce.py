@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.mmce import kernel_mean_error
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode
 
@@ -18,6 +18,7 @@ def _error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> floa
     return float(kernel_mean_error(score, hit, w))
 
 
+@takes_predictions
 def maximum_mean_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -122,11 +122,11 @@ def _values(evaluate: Evaluation, draw: Draw, chunk: tuple[Any, ...]) -> list[ND
 
 
 def is_own(metric: Callable[..., Any]) -> bool:
-    """Whether a metric is of this package, and so takes checked predictions."""
+    """Whether a metric takes checked predictions, as those of this package do."""
     while isinstance(metric, partial):
         metric = metric.func
-    module = getattr(metric, "__module__", None) or ""
-    return module.startswith("skcalib.metrics.")
+    # functools.wraps copies the mark to a function that may do something else.
+    return hasattr(metric, "takes_predictions") and not hasattr(metric, "__wrapped__")
 
 
 def _accepted(metric: Callable[..., Any]) -> set[str]:

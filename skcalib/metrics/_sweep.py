@@ -16,7 +16,7 @@ from skcalib._binning.tables import flat_table
 from skcalib._scores.one_vs_rest import is_whole, stable_order
 from skcalib._validation.keywords import check_option
 from skcalib._validation.norm import MeanNorm, check_norm
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._binned import Average, Closed, Strategy, close_norm
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode, row_count
 
@@ -138,6 +138,7 @@ def sweep_error(
     return close_norm(rank_table(rows.score, rate, rows.weight, bins), norm)[0]
 
 
+@takes_predictions
 def sweep_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

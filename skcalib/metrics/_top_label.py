@@ -7,9 +7,11 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from skcalib._validation.norm import Norm
+from skcalib._validation.predictions import takes_predictions
 from skcalib.metrics._binned import Closed, QuantileMethod, Strategy, binned_error, check_bins
 
 
+@takes_predictions
 def expected_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -86,6 +88,7 @@ def expected_calibration_error(
     return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))
 
 
+@takes_predictions
 def maximum_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -161,6 +164,7 @@ def maximum_calibration_error(
     return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))
 
 
+@takes_predictions
 def root_mean_squared_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

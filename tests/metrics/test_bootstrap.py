@@ -1,5 +1,6 @@
 """Bootstrap intervals: counts as weights are rebuilt arrays, and the ends are SciPy's."""
 
+import functools
 import inspect
 from functools import partial
 
@@ -10,7 +11,7 @@ from scipy import stats
 from sklearn.metrics import log_loss
 
 from skcalib import metrics
-from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
 from skcalib.metrics import bootstrap_interval, ks_calibration_error, top_label_brier_score
 from skcalib.metrics._bootstrap import bca_levels, draw_counts, leave_out
 from skcalib.metrics._resampling import Evaluation, random_chunks
@@ -51,13 +52,25 @@ def test_counts_as_weights_equal_rebuilt_arrays(name, kind):
 def test_metrics_of_the_package_never_see_a_row_of_weight_0():
     """Behind the door, weight 0 is absence."""
 
+    @takes_predictions
     def rows(y_true, y_proba):
         return y_proba.code.size
 
-    rows.__module__ = "skcalib.metrics.rows"
     predictions = check_predictions([0, 1, 1], [0.2, 0.7, 0.4])
     evaluate = Evaluation(partial(rows), {}, column=True)
     assert evaluate(predictions._replace(w=np.array([2.0, 0.0, 1.0]))) == 2
+
+
+def test_a_metric_wrapped_by_a_user_gets_arrays():
+    """functools.wraps makes it look like the metric of the package that it calls."""
+
+    @functools.wraps(metrics.expected_calibration_error)
+    def rounded(y_true, y_proba, **keywords):
+        return metrics.expected_calibration_error(y_true, np.round(y_proba, 1), **keywords)
+
+    y, p = [0, 1, 1, 0], [0.22, 0.71, 0.44, 0.19]
+    result = bootstrap_interval(rounded, y, p, n_resamples=5, random_state=0)
+    assert result.estimate == metrics.expected_calibration_error(y, [0.2, 0.7, 0.4, 0.2])
 
 
 @pytest.mark.parametrize("name", ERRORS)
