@@ -358,8 +358,6 @@ def hostile_labels(code: Array, n_classes: int) -> dict[str, Callable[[], Hostil
             "longdouble": lambda: code.astype(np.longdouble),
             "negative": lambda: code - 99,
             "huge": lambda: code.astype(np.uint64) + np.uint64(2**63),
-            "fractions": lambda: [Fraction(int(k)) for k in code],
-            "decimals": lambda: [Decimal(int(k)) for k in code],
             "a column": lambda: code[:, None],
             "a frame of one column": lambda: pd.DataFrame({"y": code}),
         }.items()
@@ -391,6 +389,8 @@ def hostile_labels(code: Array, n_classes: int) -> dict[str, Callable[[], Hostil
         "continuous": lambda: code + 0.5,
         "continuous in one row": lambda: spoilt(code, 2, 0.25, float),
         "beyond 64 bits": lambda: [int(k) + 10**30 for k in code],
+        "fractions": lambda: [Fraction(int(k)) for k in code],
+        "decimals": lambda: [Decimal(int(k)) for k in code],
         "lists of labels": lambda: [[k] * (1 + i % 2) for i, k in enumerate(code.tolist())],
         "tuples as objects": lambda: pd.Series([(k,) for k in code.tolist()]),
         "dicts": lambda: [{k: k} for k in code.tolist()],

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +11,9 @@ from sklearn.utils import column_or_1d
 from skcalib._validation.keywords import shown
 from skcalib._validation.named_columns import column_names, match_names, take_columns
 from skcalib._validation.scores import naming_errors_of
+
+# What may be a label among objects; a Decimal or a Fraction is refused by its name.
+NUMBERS = (int, float, np.integer, np.floating)
 
 
 def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[Any]:
@@ -68,14 +70,11 @@ def _check_whole(array: NDArray[Any], name: str) -> None:
         )
     parts = np.flatnonzero(array != np.floor(array))
     if parts.size:
-        _refuse_part(array[parts[0]], int(parts[0]), name)
-
-
-def _refuse_part(value: Any, row: int, name: str) -> NoReturn:
-    raise ValueError(
-        f"Unknown label type: continuous. {name} has {float(value):.6g} at row {row}; labels are "
-        "integers, booleans or strings, not numbers to regress on."
-    )
+        row = int(parts[0])
+        raise ValueError(
+            f"Unknown label type: continuous. {name} has {float(array[row]):.6g} at row {row}; "
+            "labels are integers, booleans or strings, not numbers to regress on."
+        )
 
 
 def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
@@ -89,11 +88,7 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
         )
     values = array.tolist()
     kinds = [
-        "string"
-        if isinstance(v, str)
-        else "number"
-        if isinstance(v, numbers.Number) and not isinstance(v, complex)
-        else "other"
+        "string" if isinstance(v, str) else "number" if isinstance(v, NUMBERS) else "other"
         for v in values
     ]
     if "other" in kinds:
@@ -111,14 +106,6 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
     if not kinds or kinds[0] == "string":
         return array
     plain = np.array(values)
-    if plain.dtype.kind != "O":
-        return plain
-    # Fractions, decimals, and whole numbers beyond 64 bits.
-    whole = [int(v) for v in values]
-    for row, (value, rounded) in enumerate(zip(values, whole, strict=True)):
-        if value != rounded:
-            _refuse_part(value, row, name)
-    plain = np.array(whole)
     if plain.dtype.kind == "O":
         raise ValueError(f"{name} has whole numbers beyond 64 bits; pass them as strings.")
     return plain
