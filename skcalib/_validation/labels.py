@@ -68,6 +68,14 @@ def _check_whole(array: NDArray[Any], name: str) -> None:
         raise ValueError(
             f"{name} contains {what} (first at row {lost[0]}); drop rows without a label."
         )
+    # Beyond this, neighbouring integers are the same floating-point number.
+    large = np.flatnonzero(np.abs(array) > 2.0 ** (np.finfo(array.dtype).nmant + 1))
+    if large.size:
+        row = int(large[0])
+        raise ValueError(
+            f"{name} has {array[row]:.17g} at row {row}, too large for {array.dtype} to tell "
+            "it from its neighbours; pass labels of one integer type, or strings."
+        )
     parts = np.flatnonzero(array != np.floor(array))
     if parts.size:
         row = int(parts[0])

@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from skcalib import IdentityCalibrator
+from skcalib._validation.labels import check_labels
 from skcalib.metrics import expected_calibration_error
 
 P = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.2, 0.5, 0.3]])
@@ -263,3 +264,22 @@ def test_of_several_entries_that_are_no_number_the_first_is_named():
 def test_of_labels_of_two_types_the_first_of_the_second_type_is_named():
     with pytest.raises(ValueError, match=r"mixes \w+s and strings .first at row 2"):
         IdentityCalibrator(input="logits").fit(np.zeros((4, 3)), [0, 1, "a", "b"])
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [2**63, 1, 2**63 + 1],  # NumPy makes float64 of them, in which the large ones are equal
+        np.array([2**63, 1, 2**63 + 1], dtype=object),
+        np.array([2.0**60, 1.0, 2.0]),
+        np.array([2.0**25, 1.0, 2.0], dtype=np.float32),
+    ],
+)
+def test_labels_that_floating_point_cannot_tell_apart_are_refused(y):
+    with pytest.raises(ValueError, match=r"y has [\d.e+]+ at row 0, too large for float\d\d"):
+        check_labels(y)
+
+
+@pytest.mark.parametrize("y", [[2.0**53, 1.0], np.array([2**63, 1], dtype=np.uint64)])
+def test_large_labels_that_are_exact_are_kept(y):
+    assert check_labels(y).tolist() == [y[0], 1]
