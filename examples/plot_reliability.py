@@ -4,7 +4,7 @@ Is it calibrated? Three pictures
 
 Naive Bayes counts the same evidence again and again: on digits it is nearly always certain, and
 too often wrong. The reliability diagram shows it bin by bin, the KS graphs without bins, and the
-class-wise display says for which digits. Temperature scaling on held-out rows mends most of it.
+class-wise display says for which digits. Temperature scaling on held-out rows corrects most of it.
 """
 
 from sklearn.datasets import load_digits

@@ -3,7 +3,7 @@ Training with a calibration error in the loss
 =============================================
 
 A network that is trained until it remembers its rows is sure of answers that it should doubt.
-Temperature scaling mends that afterwards; :mod:`skcalib.losses` lets the training itself care.
+Temperature scaling corrects that afterwards; :mod:`skcalib.losses` lets the training itself care.
 This is Table 2 of Karandikar et al. (2021, "Soft Calibration Objectives for Neural Networks",
 NeurIPS) in small: a network with one hidden layer, in plain NumPy, on the digits of scikit-learn
 with a fifth of all labels drawn at random, over-fitted.

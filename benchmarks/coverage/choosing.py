@@ -1,4 +1,4 @@
-"""How much of a miscalibration each calibrator mends, by rows and classes.
+"""How much of a miscalibration each calibrator corrects, by rows and classes.
 
 ``python -m benchmarks.coverage.choosing`` fills the tables of docs/choosing.md in some minutes of
 one core.
@@ -6,7 +6,7 @@ one core.
 Labels are drawn from known probabilities t, so that the expected Brier score of an answer q is
 that of t plus the squared distance |q - t|^2: no label noise is left in the measure. A cell is the
 mean distance of a calibrator's answers, for new rows, as a percentage of that of the scores as they
-came: 0 mends all, 100 nothing, more than 100 does harm.
+came: 0 corrects all, 100 nothing, more than 100 does harm.
 """
 
 from __future__ import annotations

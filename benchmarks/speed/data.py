@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# A scale that logits are too large by, so that there is something to mend.
+# A scale that logits are too large by, so that there is something to correct.
 TEMPERATURE = 1.5
 
 

@@ -75,7 +75,7 @@ def hostile_input(fuzz: dict[str, Any]) -> list[str]:
     ]
     if "mended" in fuzz:
         mended = fuzz["mended"] if isinstance(fuzz["mended"], int) else len(fuzz["mended"])
-        lines += [f"Faults found by such calls and mended so far: {number(mended)}.", ""]
+        lines += [f"Faults found by such calls and corrected so far: {number(mended)}.", ""]
     again = f"python -m benchmarks.trust.fuzz --calls {fuzz['calls']} --seed {fuzz['seed']}"
     return [*lines, f"Again: `{again}`.", ""]
 
@@ -92,11 +92,13 @@ def generated_inputs(properties: dict[str, Any]) -> list[str]:
         "",
         "What holds for every calibrator and every metric, on generated inputs: ties, exact 0 and",
         "1, impossible classes, huge and tiny scales, weights of 0, labels of any kind. Such",
-        "inputs have found eleven faults, since mended. Two are left, of logits that differ by",
-        "1e-12. Beside logits of -inf in the same column a gradient of 1e-9 does not tell where a",
-        "diagonal that nothing holds (`penalty='odir'`) should end: fits of weighted rows and of",
-        "repeated rows answer .003 apart (`--examples 60`). And Platt scaling depends by 2e-5 on",
-        "the order of the rows, since log-odds are known to 1e-16 (`--examples 100`).",
+        "inputs have found thirteen faults, since corrected. Two are left, of logits that differ by",
+        "1e-12. Beside logits of -inf in the same column a gradient of 1e-9 does not tell where W",
+        "should end without a penalty that holds it: fits of weighted rows and of repeated rows",
+        "are .003 apart (`penalty='odir'`, `--examples 60`), fits of the same rows in two orders",
+        ".39 apart (`MatrixScaling(penalty=None)`, left out of the count). And Platt scaling",
+        "depends by 2e-5 on the order of the rows, since log-odds are known to 1e-16",
+        "(`--examples 100`).",
         "",
         *table(["counted", "number"], counts),
         "",
