@@ -8,6 +8,7 @@ import os
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
+import pytest  # noqa: E402
 from hypothesis import HealthCheck, Phase, settings  # noqa: E402
 
 # The same inputs in every run of the suite, or as many as the variable says, as
@@ -21,3 +22,12 @@ COMMON = {
 settings.register_profile("suite", max_examples=EXAMPLES, derandomize=True, database=None, **COMMON)
 settings.register_profile("many", max_examples=300, print_blob=True, **COMMON)
 settings.load_profile("suite")
+
+
+@pytest.fixture
+def closed_figures():
+    """Draw without a screen; close what a test has opened."""
+    plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
+    plt.switch_backend("Agg")
+    yield
+    plt.close("all")

@@ -203,8 +203,8 @@ def test_a_comparison_measures_the_event_of_one_column():
         row(P, NAMES)
 
 
+@pytest.mark.usefixtures("closed_figures")
 def test_displays_show_the_event_of_one_column():
-    pytest.importorskip("matplotlib")
     from skcalib.plotting import ClasswiseDisplay, KSDisplay, ReliabilityDisplay
 
     shown = ReliabilityDisplay.from_predictions(NAMES, P, pos_label="case")

@@ -4,9 +4,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def closed_figures():
-    """Draw by Agg; close what a test has opened."""
-    plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
-    plt.switch_backend("Agg")
-    yield
-    plt.close("all")
+def every_figure_closed(closed_figures):
+    """For all tests of this folder."""

@@ -164,8 +164,8 @@ def test_a_comparison_reads_labels_in_any_order_and_frames_by_name():
     np.testing.assert_allclose(losses(named, test=(P, Y), classes=GIVEN), tested, rtol=1e-12)
 
 
+@pytest.mark.usefixtures("closed_figures")
 def test_displays_read_labels_in_any_order_and_frames_by_name():
-    pytest.importorskip("matplotlib")
     frame = pd.DataFrame(P, columns=GIVEN)
     expected = expected_calibration_error(CODE, P)
     each = static_calibration_error(Y, SORTED, average=None)
