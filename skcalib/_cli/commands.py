@@ -93,7 +93,7 @@ def run_compare(args: argparse.Namespace) -> str:
         "",
         in_columns(means_table(frame)),
         "",
-        "gain over the identity [interval], * where it is no chance",
+        "gain over no calibration [interval], * if the interval excludes 0",
         in_columns(gains_table(frame, metric_names(frame)[:1])),
         *troubles(frame),
         "",
