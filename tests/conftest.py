@@ -11,6 +11,8 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, Phase, settings  # noqa: E402
 
+from skcalib._arrays.blocks import row_blocks  # noqa: E402
+
 # The same inputs in every run of the suite, or as many as the variable says, as
 # `benchmarks.trust.properties` does; others, and many more, with --hypothesis-profile=many.
 EXAMPLES = int(os.environ.get("SKCALIB_EXAMPLES", "3"))
@@ -22,6 +24,19 @@ COMMON = {
 settings.register_profile("suite", max_examples=EXAMPLES, derandomize=True, database=None, **COMMON)
 settings.register_profile("many", max_examples=300, print_blob=True, **COMMON)
 settings.load_profile("suite")
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Let passes read blocks of `n_rows` rows."""
+
+    def limit(n_rows):
+        monkeypatch.setattr(
+            "skcalib._arrays.passes.row_blocks",
+            lambda n, n_columns, _bytes: row_blocks(n, n_columns, 8 * n_columns * n_rows),
+        )
+
+    return limit
 
 
 @pytest.fixture

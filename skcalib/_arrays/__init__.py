@@ -1,1 +1,1 @@
-"""Blocks of rows and of columns, threads, operations on each row, types of arrays."""
+"""Sources of numbers, passes over their rows, threads, operations on each row, types."""

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 # Half a mebibyte of float64 leaves room in a 1-2 MiB second-level cache for the two or three
 # temporaries that a kernel makes of its block.
 ROW_BLOCK_BYTES = 1 << 19
+# Matrix products need taller blocks than row sums, and so do threads that make many short calls.
+TALL_BLOCK_BYTES = 4 * ROW_BLOCK_BYTES
 # A block of columns is sorted or searched column by column, so it may exceed the cache. It only
 # bounds the memory: each thread keeps a few blocks.
 COLUMN_BLOCK_BYTES = 1 << 22
@@ -28,19 +30,9 @@ def row_blocks(n_rows: int, n_columns: int, block_bytes: int = ROW_BLOCK_BYTES) 
 
 
 def column_blocks(
-    n_rows: int, n_columns: int, block_bytes: int = COLUMN_BLOCK_BYTES
+    n_rows: int, n_columns: int, block_bytes: int = COLUMN_BLOCK_BYTES, first: int = 0
 ) -> Iterator[slice]:
-    """Yield slices of columns, each of about `block_bytes` of float64 when `n_rows` long."""
+    """Yield slices of columns from `first` on, each of about `block_bytes` when `n_rows` long."""
     step = max(1, block_bytes // (8 * max(1, n_rows)))
-    for start in range(0, n_columns, step):
+    for start in range(first, n_columns, step):
         yield slice(start, min(start + step, n_columns))
-
-
-def light_blocks(n_rows: int, n_columns: int, itemsize: int = 8) -> tuple[Iterator[slice], int]:
-    """Return blocks of rows for a pass that computes little, and how many a thread takes at a time.
-
-    Blocks of float32 are four times as tall, because calls on float32 take half the time.
-    """
-    taller = 4 if itemsize < 8 else 1
-    blocks = row_blocks(n_rows, n_columns, taller * LIGHT_BLOCK_BYTES)
-    return blocks, LIGHT_AT_A_TIME // taller

@@ -99,13 +99,6 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork
     os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
-def each_block(
-    function: Callable[[slice], None], blocks: Iterable[slice], at_a_time: int = AT_A_TIME
-) -> None:
-    """Call ``function(block)`` for each block; the function stores its own result."""
-    deque(map_blocks(function, blocks, at_a_time), maxlen=0)
-
-
 def map_blocks(
     function: Callable[[slice], T], blocks: Iterable[slice], at_a_time: int = AT_A_TIME
 ) -> Iterator[T]:

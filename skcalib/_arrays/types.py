@@ -11,6 +11,8 @@ Kind = Literal["logits", "proba"]
 FloatArray = NDArray[np.floating]
 Float64Array = NDArray[np.float64]
 Intp = NDArray[np.intp]
+# Row numbers: contiguous, or in any order.
+Rows = slice | Intp
 Float = TypeVar("Float", bound=np.floating)
 # One number for all classes, or one for each of two classes.
 Clip = float | NDArray[np.float64]

@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.precision import (
     FLOAT64,
@@ -50,7 +51,7 @@ class Bins:
     bits: int | None = None
     complements: bool = False
 
-    def with_precision_of(self, P: FloatArray) -> Bins:
+    def with_precision_of(self, P: Source) -> Bins:
         """Return the bins with the precision of probabilities ``P (n, K)``."""
         return replace(self, bits=bits_of_probabilities(P), complements=P.shape[1] == 2)
 
@@ -109,6 +110,17 @@ class BinTable:
     def gap(self) -> Float64Array:
         """``accuracy - confidence`` of each bin, 0 where empty."""
         return self._mean(self.hit_sum - self.score_sum)
+
+    def __add__(self, other: BinTable) -> BinTable:
+        """Add a table with the same edges."""
+        return BinTable(
+            self.left,
+            self.right,
+            self.count + other.count,
+            self.weight + other.weight,
+            self.score_sum + other.score_sum,
+            self.hit_sum + other.hit_sum,
+        )
 
     def pooled(self) -> BinTable:
         """Pool all problems into one; they must have the same edges."""

@@ -8,18 +8,24 @@ on until no bits are left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.threads import map_blocks
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES
+from skcalib._arrays.passes import PerRow, Work, merge_rows
+from skcalib._arrays.source import Source, as_source
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.precision import Side
 
-# Returns the values of a block, all >= 0, and their weights, None if all are 1.
-Read = Callable[[slice], tuple[FloatArray, Float64Array | None]]
+# Values of a block, all >= 0, and their weights, None if all are 1.
+Values = tuple[FloatArray, Float64Array | None]
+ValuesOf = Callable[..., Values]
+# Counters take more memory than a block, so a thread takes one block at a time.
+ONE_AT_A_TIME = Work(ROW_BLOCK_BYTES, 1)
 
 # Counters of a pass (they stay in the cache), and how many values are copied instead of read again.
 COUNTERS = 1 << 16
@@ -40,18 +46,16 @@ class Places(NamedTuple):
     under: Float64Array
 
 
-def values_at(
-    read: Read, blocks: Iterable[slice], dtype: np.dtype[Any], place: Float64Array
-) -> Places:
+def values_at(values_of: ValuesOf, source: Source, *per_row: PerRow, place: Float64Array) -> Places:
     """Find the values at places of the cumulative weight in ascending order.
 
     Parameters
     ----------
-    read : callable
-        ``read(rows)`` returns the values and weights of a block.
-    blocks : list of slice
-    dtype : dtype
-        Type of the values: float32 or float64.
+    values_of : callable
+        ``values_of(block, *per_row)`` returns the values and weights of a block.
+    source : Source of float32 or float64
+    *per_row : ndarray, range or None
+        An entry for each row.
     place : ndarray of shape (m,)
         Between 0 and the sum of all weights.
 
@@ -60,8 +64,9 @@ def values_at(
     places : Places
         Arrays of shape (m,); ``under`` belongs to ``below``.
     """
+    dtype = source.dtype
     unsigned = np.dtype(f"u{dtype.itemsize}")
-    several = Several(read, list(blocks))
+    several = Several(values_of, source, per_row, ONE_AT_A_TIME)
     m = place.size
     rest = np.concatenate([place, place])
     under = np.zeros(2 * m)
@@ -89,10 +94,12 @@ def values_at(
 
 
 class Several(NamedTuple):
-    """Values in blocks."""
+    """Values in the blocks of a source: ``values_of(block, *per_row)`` returns those of a block."""
 
-    read: Read
-    blocks: list[slice]
+    values_of: ValuesOf
+    source: Source
+    per_row: tuple[PerRow, ...]
+    work: Work
 
     def weigh(self, known: NDArray[Any], left: int, bits: int) -> tuple[Float64Array, Several]:
         """Sum the weights of values with known leading bits, by the `bits` bits that follow.
@@ -111,39 +118,15 @@ class Several(NamedTuple):
         several : Several
             The values with these leading bits, if they are few; else all values.
         """
-        unsigned = known.dtype.type
-        n_cells = known.size << bits
-        # A table of the first bits excludes most of the values with other leading bits.
+        kernel = partial(
+            weigh_block, values_of=self.values_of, leading=Leading(known, left), bits=bits
+        )
+        total = np.zeros(known.size << bits)
         n_known = 8 * known.itemsize - 1 - left
-        n_first = min(n_known, TABLE_BITS)
-        first = np.zeros(1 << n_first, dtype=bool)
-        first[known >> unsigned(n_known - n_first)] = True
-
-        def of_block(rows: slice) -> tuple[Float64Array, FloatArray, Float64Array | None]:
-            values, weights = self.read(rows)
-            key = values.view(known.dtype) & unsigned((1 << (n_known + left)) - 1)
-            cell = np.zeros(key.size, dtype=np.intp)
-            if n_known:
-                at = np.flatnonzero(first[key >> unsigned(n_known + left - n_first)])
-                begin = key[at] >> unsigned(left)
-                slot = np.minimum(np.searchsorted(known, begin), known.size - 1)
-                kept = known[slot] == begin
-                at, cell = at[kept], slot[kept] << bits
-                values, key, weights = (
-                    values[at],
-                    key[at],
-                    weights if weights is None else weights[at],
-                )
-            key >>= unsigned(left - bits)
-            key &= unsigned((1 << bits) - 1)
-            cell += key.astype(np.intp)
-            weight = np.bincount(cell, weights, minlength=n_cells)
-            return weight.astype(np.float64, copy=False), values, weights
-
-        total = np.zeros(n_cells)
-        few: list[tuple[FloatArray, Float64Array | None]] | None = [] if n_known else None
+        few: list[Values] | None = [] if n_known else None
         size = 0
-        for weight, values, weights in map_blocks(of_block, self.blocks, at_a_time=1):
+        parts = merge_rows(kernel, self.source, *self.per_row, merge=iter, work=self.work)
+        for weight, (values, weights) in parts:
             total += weight
             size += values.size
             if size > GATHERED:
@@ -153,12 +136,62 @@ class Several(NamedTuple):
         return total.reshape(known.size, -1), self if few is None else gathered(few)
 
 
-def gathered(parts: list[tuple[FloatArray, Float64Array | None]]) -> Several:
+class Leading:
+    """Known leading bits, ascending, with a table of the first ones.
+
+    The table excludes most of the values with other leading bits.
+    """
+
+    def __init__(self, known: NDArray[Any], left: int) -> None:
+        self.known = known
+        self.left = left
+        self.n_known = 8 * known.itemsize - 1 - left
+        n_first = min(self.n_known, TABLE_BITS)
+        unsigned = known.dtype.type
+        self._shift = unsigned(self.n_known + left - n_first)
+        self._first = np.zeros(1 << n_first, dtype=bool)
+        self._first[known >> unsigned(self.n_known - n_first)] = True
+
+    def places(self, key: NDArray[Any]) -> tuple[Intp, Intp]:
+        """Return which keys have known leading bits, and the places of these bits in `known`."""
+        at = np.flatnonzero(self._first[key >> self._shift])
+        begin = key[at] >> self.known.dtype.type(self.left)
+        slot = np.minimum(np.searchsorted(self.known, begin), self.known.size - 1)
+        kept = self.known[slot] == begin
+        return at[kept], slot[kept]
+
+
+def weigh_block(
+    block: FloatArray, *per_row: Any, values_of: ValuesOf, leading: Leading, bits: int
+) -> tuple[Float64Array, Values]:
+    """Return the weights by known leading bits and the next `bits` bits, and these values."""
+    values, weights = values_of(block, *per_row)
+    known, left = leading.known, leading.left
+    unsigned = known.dtype.type
+    key = values.view(known.dtype) & unsigned((1 << (leading.n_known + left)) - 1)
+    cell = np.zeros(key.size, dtype=np.intp)
+    if leading.n_known:
+        at, slot = leading.places(key)
+        cell = slot << bits
+        values, key, weights = values[at], key[at], None if weights is None else weights[at]
+    key >>= unsigned(left - bits)
+    key &= unsigned((1 << bits) - 1)
+    cell += key.astype(np.intp)
+    weight = np.bincount(cell, weights, minlength=known.size << bits)
+    return weight.astype(np.float64, copy=False), (values, weights)
+
+
+def gathered(parts: list[Values]) -> Several:
     """Concatenate values and weights of blocks into one block."""
     values = np.concatenate([values for values, _ in parts])
     each = [weights for _, weights in parts if weights is not None]
     weights = np.concatenate(each) if each else None
-    return Several(lambda _: (values, weights), [slice(0, values.size)])
+    return Several(column_values, as_source(values), (weights,), Work(8 * GATHERED, 1))
+
+
+def column_values(block: FloatArray, w: Float64Array | None) -> Values:
+    """Return the values of a single column, and their weights."""
+    return block[:, 0], w
 
 
 class Cells:

@@ -9,17 +9,17 @@ weight r of them in row order:
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from functools import partial
 
-from skcalib._arrays.blocks import row_blocks
-from skcalib._arrays.threads import map_blocks
-from skcalib._arrays.types import Float64Array, FloatArray
+import numpy as np
+
+from skcalib._arrays.passes import map_rows, merge_rows, sum_rows
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins, BinTable, exceeds
-from skcalib._binning.order_statistics import Cells, values_at
+from skcalib._binning.order_statistics import Cells, Places, Values, values_at
 from skcalib._binning.precision import Side
 from skcalib._binning.quantiles import edge_sides, quantile_cuts, quantile_edges, rank_cuts
-from skcalib._binning.tables import columns_table, flat_table, row_block
+from skcalib._binning.tables import columns_table, flat_table
 from skcalib._scores.one_vs_rest import is_unit, is_whole
 from skcalib._scores.scores import Scores
 
@@ -29,7 +29,7 @@ SORTED = 1 << 20
 
 def pooled_table(
     scores: Scores,
-    code: NDArray[np.intp],
+    code: Intp,
     w: Float64Array,
     bins: Bins,
     *,
@@ -46,7 +46,7 @@ def pooled_table(
             return flat_table(none, none > 0, none, bins)
         by_rank = bins.method == "rank"
         return _table_by_rank(entries, bins) if by_rank else table_by_edges(entries, bins)
-    score = np.concatenate([row_block(scores, rows) for rows in row_blocks(n, n_classes)])
+    score = np.concatenate(merge_rows(np.asarray, scores.as_proba()))
     hit = np.zeros((n, n_classes), dtype=bool)
     hit[np.arange(n), code] = True
     # A broadcast 1 needs no memory; other weights are repeated.
@@ -54,31 +54,70 @@ def pooled_table(
     return flat_table(score.ravel(), hit.ravel(), weight, bins, threshold=threshold)
 
 
+def entries_above(score: FloatArray, w: Float64Array | None, threshold: float | None) -> Values:
+    """Return the entries of a block above the threshold, flat, and their weights."""
+    w = None if w is None else np.repeat(w, score.shape[1])
+    score = score.ravel()
+    if threshold is None:
+        return score, w
+    kept = exceeds(score, threshold)
+    return score[kept], None if w is None else w[kept]
+
+
+def count_above(block: FloatArray, threshold: float) -> Intp:
+    """Return the number of entries of each row above the threshold."""
+    return np.count_nonzero(exceeds(block, threshold), axis=1)
+
+
+def sum_cells(
+    block: FloatArray,
+    code: Intp,
+    w: Float64Array | None,
+    threshold: float | None,
+    cells: Cells,
+) -> Float64Array:
+    """Return count, weight, score sum and hit sum ``(4, number of cells)`` of a block."""
+    score, weights = entries_above(block, w, threshold)
+    true = np.take_along_axis(block, code[:, None], axis=1)
+    hits, hit_weights = entries_above(true, w, threshold)
+    cell, hit_cell = cells(score), cells(hits)
+    weighted = (cell, None), (cell, weights), (cell, score if weights is None else weights * score)
+    return np.stack(
+        [
+            np.bincount(place, each, minlength=cells.edges.size + 1).astype(np.float64)
+            for place, each in (*weighted, (hit_cell, hit_weights))
+        ]
+    )
+
+
+def running_ties(
+    block: FloatArray, code: Intp, w: Float64Array, score: Float64Array
+) -> list[Float64Array]:
+    """Return running count, weight and hits ``(3, ties)`` of the entries equal to each score."""
+    entries = block.ravel()
+    running = []
+    for value in score:
+        row, column = np.divmod(np.flatnonzero(entries == value), block.shape[1])
+        each = np.stack([np.ones(row.size), w[row], w[row] * (code[row] == column)])
+        running.append(np.cumsum(each, axis=1))
+    return running
+
+
 class Entries:
     """Entries ``(n, K)`` above a threshold, row by row, read in blocks."""
 
     def __init__(
-        self, scores: Scores, code: NDArray[np.intp], w: Float64Array, threshold: float | None
+        self, scores: Scores, code: Intp, w: Float64Array, threshold: float | None
     ) -> None:
-        self.scores = scores
+        self.source = scores.as_proba()
         self.code = code
         self.w = w
         self.threshold = threshold
-        self.blocks = list(row_blocks(*scores.shape))
-        self._unit = is_unit(w)
-        self._kept = self._count_kept()
-
-    def _count_kept(self) -> NDArray[np.intp]:
-        """Return the number of entries of each row."""
-        n, n_classes = self.scores.shape
-        if self.threshold is None:
-            return np.full(n, n_classes)
-        above = self.threshold
-
-        def count(rows: slice) -> NDArray[np.intp]:
-            return np.count_nonzero(exceeds(row_block(self.scores, rows), above), axis=1)
-
-        return np.concatenate(list(map_blocks(count, self.blocks)))
+        self._weights = None if is_unit(w) else w
+        n, n_classes = self.source.shape
+        self._kept = np.full(n, n_classes)
+        if threshold is not None:
+            map_rows(partial(count_above, threshold=threshold), self.source, out=self._kept)
 
     def count(self) -> int:
         """Return the number of entries."""
@@ -92,68 +131,30 @@ class Entries:
         """Whether the weights count entries."""
         return is_whole(self.w[self._kept > 0])
 
-    def _above(self, score: FloatArray, rows: slice) -> tuple[FloatArray, Float64Array | None]:
-        """Return the scores above the threshold, flat, and their weights."""
-        w = None if self._unit else np.repeat(self.w[rows], score.shape[1])
-        score = score.ravel()
-        if self.threshold is None:
-            return score, w
-        kept = exceeds(score, self.threshold)
-        return score[kept], None if w is None else w[kept]
-
-    def read(self, rows: slice) -> tuple[FloatArray, Float64Array | None]:
-        """Return the scores of a block and their weights, None if all are 1."""
-        return self._above(row_block(self.scores, rows), rows)
+    def values_at(self, cuts: Float64Array) -> Places:
+        """Return the scores at these places of the cumulative weight."""
+        kernel = partial(entries_above, threshold=self.threshold)
+        return values_at(kernel, self.source, self._weights, place=cuts)
 
     def sums(self, edges: Float64Array, side: Side) -> Float64Array:
         """Return count, weight, score sum and hit sum ``(4, edges.size + 1)`` between edges.
 
         An entry's bin is ``numpy.searchsorted(edges, score, side)``.
         """
-        cells = Cells(edges, side, self.scores.dtype)
+        cells = Cells(edges, side, self.source.dtype)
+        kernel = partial(sum_cells, threshold=self.threshold, cells=cells)
+        return np.asarray(sum_rows(kernel, self.source, self.code, self._weights))
 
-        def of_block(rows: slice) -> Float64Array:
-            block = row_block(self.scores, rows)
-            score, w = self._above(block, rows)
-            true = np.take_along_axis(block, self.code[rows, None], axis=1)
-            hits, hit_weights = self._above(true, rows)
-            cell, hit_cell = cells(score), cells(hits)
-            weighted = (cell, None), (cell, w), (cell, score if w is None else w * score)
-            return np.stack(
-                [
-                    np.bincount(place, weights, minlength=edges.size + 1).astype(np.float64)
-                    for place, weights in (*weighted, (hit_cell, hit_weights))
-                ]
-            )
-
-        total = np.zeros((4, edges.size + 1))
-        for part in map_blocks(of_block, self.blocks):
-            total += part
-        return total
-
-    def first_ties(
-        self, score: Float64Array, own: NDArray[np.intp], part: Float64Array
-    ) -> Float64Array:
+    def first_ties(self, score: Float64Array, own: Intp, part: Float64Array) -> Float64Array:
         """Return number and hit sum ``(2, m)`` of the first of equal entries, in row order.
 
         For each of m cuts, these are the entries equal to ``score[own]`` up to a weight of `part`.
         The entry at that weight counts as whole, and its hit in proportion.
         """
-        n_classes = self.scores.shape[1]
-
-        def find(rows: slice) -> list[Float64Array]:
-            entries = row_block(self.scores, rows).ravel()
-            running = []
-            for value in score:
-                row, column = np.divmod(np.flatnonzero(entries == value), n_classes)
-                w = self.w[rows][row]
-                each = np.stack([np.ones(row.size), w, w * (self.code[rows][row] == column)])
-                running.append(np.cumsum(each, axis=1))
-            return running
-
         first = np.zeros((2, own.size))
         seen = np.zeros((score.size, 3))
-        for sums in map_blocks(find, self.blocks):
+        kernel = partial(running_ties, score=score)
+        for sums in merge_rows(kernel, self.source, self.code, self.w, merge=iter):
             for u, running in enumerate(sums):
                 if not running.size:
                     continue
@@ -173,7 +174,7 @@ def _table(left: Float64Array, right: Float64Array, sums: Float64Array) -> BinTa
 
 def table_by_edges(entries: Entries, bins: Bins) -> BinTable:
     cuts = quantile_cuts(bins, entries.total_weight(), entries.is_whole(), entries.count())
-    places = values_at(entries.read, entries.blocks, entries.scores.dtype, cuts)
+    places = entries.values_at(cuts)
     edges = quantile_edges(bins, places.below, places.above)
     _, side = edge_sides(bins)
     return _table(np.append(0.0, edges), np.append(edges, 1.0), entries.sums(edges, side))
@@ -182,7 +183,7 @@ def table_by_edges(entries: Entries, bins: Bins) -> BinTable:
 def _table_by_rank(entries: Entries, bins: Bins) -> BinTable:
     number = np.arange(bins.n_bins + 1)
     cuts = rank_cuts(number, bins.n_bins, entries.total_weight(), entries.is_whole())
-    places = values_at(entries.read, entries.blocks, entries.scores.dtype, cuts)
+    places = entries.values_at(cuts)
     score, own = np.unique(places.below[1:-1], return_inverse=True)
     part = (cuts - places.under)[1:-1]
     running = np.cumsum(entries.sums(score, "right"), axis=1)

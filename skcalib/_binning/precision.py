@@ -20,15 +20,15 @@ when they are checked, and NumPy has no bfloat16. This can be wrong in three cas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.blocks import light_blocks
-from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.passes import LIGHT, merge_rows
+from skcalib._arrays.source import ALL, Source, as_source
 from skcalib._arrays.types import Float64Array, FloatArray
 
 Side = Literal["left", "right"]
@@ -38,50 +38,45 @@ FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = 53, 24, 11, 8
 CACHED_EDGES = 1000
 
 
-def significant_bits(S: FloatArray) -> int:
+def significant_bits(S: FloatArray | Source) -> int:
     """Return the significant bits of scores ``(n,)`` or ``(n, K)``."""
+    S = as_source(S)
     if S.dtype == np.float64:
         return FLOAT32 if _fits(S, FLOAT32) else FLOAT64
     if not _fits(S, FLOAT16):
         return FLOAT32
-    return BFLOAT16 if _fits(S, BFLOAT16) and not _counts(S, 1 << BFLOAT16) else FLOAT16
+    return BFLOAT16 if _fits(S, BFLOAT16) and not _all(are_multiples, S, 1 << BFLOAT16) else FLOAT16
 
 
-def bits_of_probabilities(P: FloatArray) -> int:
+def bits_of_probabilities(P: Source) -> int:
     """Return the significant bits of ``P (n, K)``; one of two columns may be 1 - the other."""
     if P.shape[1] > 2:
         return significant_bits(P)
-    return min(significant_bits(P[:, 0]), significant_bits(P[:, 1]))
+    return min(significant_bits(P.read(ALL, slice(k, k + 1))[:, 0]) for k in (0, 1))
 
 
-def _fits(S: FloatArray, bits: int) -> bool:
+def _fits(S: Source, bits: int) -> bool:
     """Whether numbers have at most `bits` significant bits."""
-    double = S.dtype == np.float64
-    unsigned = np.uint64 if double else np.uint32
-    left_over = (1 << ((FLOAT64 if double else FLOAT32) - bits)) - 1
-    # The first few numbers mostly suffice, in a tenth of the time of one call of NumPy.
-    few = S[:4] if S.ndim == 1 else S[:1, :4].ravel()
-    if any(number & left_over for number in few.view(unsigned).tolist()):
-        return False
-
-    def fit(rows: slice) -> bool:
-        return not np.bitwise_and(S[rows].view(unsigned), left_over).any()
-
-    return all(map_blocks(fit, *_blocks(S)))
+    left_over = (1 << ((FLOAT64 if S.dtype == np.float64 else FLOAT32) - bits)) - 1
+    # The first few numbers mostly suffice, in a tenth of the time of reading all.
+    few = S.read(slice(0, 4 if S.shape[1] == 1 else 1), slice(0, 4))
+    return have_no_bits(few, left_over) and _all(have_no_bits, S, left_over)
 
 
-def _counts(S: FloatArray, total: int) -> bool:
-    """Whether all numbers are multiples of ``1 / total``."""
-
-    def count(rows: slice) -> bool:
-        multiple = S[rows] * S.dtype.type(total)
-        return bool((multiple == np.rint(multiple)).all())
-
-    return all(map_blocks(count, *_blocks(S)))
+def _all(kernel: Callable[..., bool], S: Source, number: int) -> bool:
+    return bool(merge_rows(partial(kernel, number=number), S, merge=all, work=LIGHT))
 
 
-def _blocks(S: FloatArray) -> tuple[Iterator[slice], int]:
-    return light_blocks(S.shape[0], 1 if S.ndim == 1 else S.shape[1], S.itemsize)
+def have_no_bits(block: FloatArray, number: int) -> bool:
+    """Whether no bit of `number` is set in any float of a block."""
+    unsigned = np.uint64 if block.dtype == np.float64 else np.uint32
+    return not np.bitwise_and(block.view(unsigned), unsigned(number)).any()
+
+
+def are_multiples(block: FloatArray, number: int) -> bool:
+    """Whether all floats of a block are multiples of ``1 / number``."""
+    multiple = block * block.dtype.type(number)
+    return bool((multiple == np.rint(multiple)).all())
 
 
 def rounded(x: Float64Array, bits: int) -> Float64Array:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.blocks import light_blocks
-from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.passes import LIGHT, merge_rows
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, exceeds
 from skcalib._binning.precision import FLOAT32, FLOAT64, bits_of_probabilities
 from skcalib._binning.quantiles import quantile_table, table_by_edges
-from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_columns, map_sorted
+from skcalib._scores.one_vs_rest import is_unit, map_columns, sorted_problems
 from skcalib._scores.scores import Scores
 
 
@@ -106,11 +106,23 @@ def columns_table(
             return flat_table(column, code == k, w, bins, threshold=threshold)
 
         return _stack(list(map_columns(by_rank, scores, first)))
+    problems = sorted_problems(scores, code, w, first)
+    return _stack([table_by_edges(problem.above(threshold), bins) for problem in problems])
 
-    def by_edges(_: int, problem: SortedProblem) -> BinTable:
-        return table_by_edges(problem.above(threshold), bins)
 
-    return _stack(list(map_sorted(by_edges, scores, code, w, first)))
+def above_cut(
+    block: FloatArray,
+    rows: range,
+    w: Float64Array | None,
+    cut: np.floating,
+    sums: bool,
+) -> tuple[Float64Array | None, NDArray[np.intp], FloatArray]:
+    """Return column sums if asked for, and flat places and values of the entries above the cut."""
+    total = None
+    if sums:
+        total = block.sum(axis=0, dtype=np.float64) if w is None else w @ block
+    at = np.flatnonzero(block > cut)
+    return total, at + rows.start * block.shape[1], block.ravel()[at]
 
 
 # Entries above the first bin that are binned at a time, which bounds the memory.
@@ -136,15 +148,6 @@ def _columns_uniform(
     cut = np.nextafter(scores.dtype.type(exact), scores.dtype.type(-1))
     unit = is_unit(w)
 
-    def find(rows: slice) -> tuple[Float64Array | None, NDArray[np.intp], FloatArray]:
-        """Return column sums, and flat places and values of the entries above the cut."""
-        block = row_block(scores, rows)
-        total = None
-        if threshold is None and confidence:
-            total = block.sum(axis=0, dtype=np.float64) if unit else w[rows] @ block
-        at = np.flatnonzero(block > cut)
-        return total, at + rows.start * n_classes, block.ravel()[at]
-
     def sift(at: NDArray[np.intp], value: FloatArray) -> BinTable:
         row, column = np.divmod(at, n_classes)
         index = bins.uniform_index(value)
@@ -155,21 +158,25 @@ def _columns_uniform(
         return _from_cells(cell, value, code[row] == column, None if unit else w[row], bins, m)
 
     column_sum = np.full(m, 0.0 if confidence else np.nan)
-    tables: list[BinTable] = []
+    table: BinTable | None = None
     places: list[NDArray[np.intp]] = []
     values: list[FloatArray] = []
     gathered = 0
-    itemsize = scores.dtype.itemsize if scores.kind == "proba" else 8
-    for total, at, value in map_blocks(find, *light_blocks(n, n_classes, itemsize)):
+    kernel = partial(above_cut, cut=cut, sums=threshold is None and confidence)
+    weights = None if unit else w
+    parts = merge_rows(kernel, scores.as_proba(), range(n), weights, merge=iter, work=LIGHT)
+    for total, at, value in parts:
         if total is not None:
             column_sum += total[first:]
         if gathered > GATHERED:
-            tables = [_sum([*tables, sift(np.concatenate(places), np.concatenate(values))])]
+            some = sift(np.concatenate(places), np.concatenate(values))
+            table = some if table is None else table + some
             places, values, gathered = [], [], 0
         places.append(at)
         values.append(value)
         gathered += at.size
-    table = _sum([*tables, sift(np.concatenate(places), np.concatenate(values))])
+    some = sift(np.concatenate(places), np.concatenate(values))
+    table = some if table is None else table + some
     if threshold is None:
         _fill_first_bin(table, scores, code, w, bins, column_sum, first)
     return table
@@ -178,30 +185,8 @@ def _columns_uniform(
 def bits_of_scores(scores: Scores) -> int:
     """Return the significant bits of the probabilities; for logits, those of their type."""
     if scores.kind == "proba":
-        return bits_of_probabilities(scores.array)
+        return bits_of_probabilities(scores.source)
     return FLOAT64 if scores.dtype == np.float64 else FLOAT32
-
-
-def _sum(tables: list[BinTable]) -> BinTable:
-    """Add tables with the same edges."""
-    return BinTable(
-        tables[0].left,
-        tables[0].right,
-        *(
-            sum(getattr(table, part) for table in tables)
-            for part in ("count", "weight", "score_sum", "hit_sum")
-        ),
-    )
-
-
-def row_block(scores: Scores, rows: slice) -> FloatArray:
-    """Return a read-only block of probabilities in the type of the scores.
-
-    The numbers are those of `Scores.proba_columns`, so both ways put an entry into the same bin.
-    """
-    if scores.kind == "proba":
-        return scores.array[rows]
-    return scores.proba(rows).astype(scores.dtype, copy=False)
 
 
 def _fill_first_bin(

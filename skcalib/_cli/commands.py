@@ -207,10 +207,10 @@ def run_measure(args: argparse.Namespace) -> str:
     data = read_rows(
         X, y, None, input=found.input, classes=found.classes, pos_label=event_of(args.pos_label, y)
     )
-    rows = slice(None) if found.test is None else found.test
+    rows = slice(None) if found.test is None else np.flatnonzero(found.test)
     classes, event = data.classes, data.event
     pos_label = None if event is None else classes.tolist()[event]
-    P = fit_calibrator(IdentityCalibrator(), data).predict_proba(data.scores[rows])
+    P = fit_calibrator(IdentityCalibrator(), data).predict_proba(data.scores.read(rows))
     predictions = check_predictions(y[rows], P, None, classes, pos_label)
     n, n_classes = predictions.P.shape
     resamples = affordable_resamples(n, n_classes) if args.resamples is None else args.resamples

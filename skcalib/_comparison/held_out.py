@@ -14,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 
+from skcalib._arrays.source import ALL, Source, as_source, whole
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._validation.event import class_column, read_event
@@ -23,10 +24,10 @@ from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.scores import (
     Survey,
     as_columns,
-    as_matrix,
     check_kind,
     check_values,
     naming_errors_of,
+    read_scores,
     resolve_kind,
 )
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
@@ -40,7 +41,7 @@ class HeldOutRows(NamedTuple):
     the column of the one event that is measured, None for all classes.
     """
 
-    scores: FloatArray
+    scores: Source
     kind: Kind
     code: NDArray[np.intp]
     classes: NDArray[Any]
@@ -65,7 +66,11 @@ class HeldOutFit(NamedTuple):
             return self.folds[0]
         P, code, w, classes, event = zip(*self.folds, strict=True)
         return Predictions(
-            np.concatenate(P), np.concatenate(code), np.concatenate(w), classes[0], event[0]
+            as_source(np.concatenate([whole(part) for part in P])),
+            np.concatenate(code),
+            np.concatenate(w),
+            classes[0],
+            event[0],
         )
 
 
@@ -123,7 +128,7 @@ def open_rows(
     )
     if test is not None:
         return data
-    return data._replace(splits=_folds(cv, data.scores, data.classes[data.code]))
+    return data._replace(splits=_folds(cv, data.classes[data.code]))
 
 
 def read_rows(
@@ -158,7 +163,7 @@ def read_rows(
                 f"test X has scores of {columns_test.shape[1]} classes but X of "
                 f"{columns.shape[1]}: they must be of the same."
             )
-        columns = np.concatenate([columns, columns_test])
+        columns = as_source(np.concatenate([whole(columns), whole(columns_test)]))
         labels = check_labels([*labels.tolist(), *labels_test.tolist()])
         w = np.concatenate([w, w_test])
         weighted = weighted or given is not None
@@ -167,7 +172,7 @@ def read_rows(
         read = read_event(labels, known, pos_label, name="y", argument="classes", X="X")
         known, event = read.classes, read.column
         code = np.where(read.hit, event, 1 - event)
-        columns = columns if event == 1 else columns[:, ::-1]
+        columns = columns if event == 1 else as_source(whole(columns)[:, ::-1])
     else:
         code, known = encode_labels(labels, columns.shape[1], known)
         event = None if pos_label is None else class_column(pos_label, known, "pos_label")
@@ -177,7 +182,7 @@ def read_rows(
 
 
 class _Opened(NamedTuple):
-    S: FloatArray
+    S: Source
     survey: Survey
     labels: NDArray[Any]
     w: NDArray[np.float64]
@@ -195,21 +200,19 @@ def _open(
 ) -> _Opened:
     labels = check_labels(y, y_name)
     named, known = name_columns(X, labels, classes, name=X_name, sort=True)
-    S = as_matrix(named, X_name)
+    S = read_scores(named, X_name)
     if known is classes is not None:  # not read by name: `classes` gives the order of the columns
         given = check_classes(classes, max(S.shape[1], 2), "classes")
         order = np.argsort(given)
         if S.shape[1] > 1 and (order != np.arange(order.size)).any():
-            S = S[:, order]
+            S = as_source(whole(S)[:, order])
         known = given[order]
     survey = check_values(S, X_name, input)
-    check_lengths(labels, S, y_name, X_name)
+    check_lengths(labels, S.shape[0], y_name, X_name)
     return _Opened(S, survey, labels, check_weight(sample_weight, S.shape[0]), known)
 
 
-def _folds(
-    cv: Any, S: FloatArray, labels: NDArray[Any]
-) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def _folds(cv: Any, labels: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     with warnings.catch_warnings():
         # A class with fewer rows than folds is missing from some; every calibrator allows this.
         warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
@@ -227,20 +230,20 @@ def _folds(
         with naming_errors_of(
             "cv", None, "pass a number of folds, a splitter or (train, test) rows"
         ):
-            splits = [(rows[train], rows[test]) for train, test in checked.split(S, labels)]
+            splits = [(rows[train], rows[test]) for train, test in checked.split(rows, labels)]
     if not splits:
         raise ValueError("cv gives no folds; pass a number of folds, a splitter or test rows.")
     return splits
 
 
-def fit_calibrator(calibrator: Any, data: HeldOutRows, rows: Any = slice(None)) -> Any:
+def fit_calibrator(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
     """Fit a clone of a calibrator, or of any classifier, on some of the rows."""
     scores = FrozenEstimator(ScoresAsGiven(data.classes, data.kind))
     response = "decision_function" if data.kind == "logits" else "predict_proba"
     joined = CalibratedClassifier(scores, calibrator, response_method=response)
     with config_context(enable_metadata_routing=False):  # only if it takes weights
         return joined.fit(
-            data.scores[rows],
+            data.scores.read(rows),
             data.classes[data.code[rows]],
             sample_weight=None if data.w is None else data.w[rows],
         )
@@ -253,7 +256,7 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
         start = time.perf_counter()
         fitted = fit_calibrator(calibrator, data, train)
         seconds.append(time.perf_counter() - start)
-        P = fitted.predict_proba(data.scores[test])
+        P = fitted.predict_proba(data.scores.read(test))
         weight = None if data.w is None else data.w[test]
         checked = check_predictions(data.classes[data.code[test]], P, weight, data.classes)
         folds.append(checked._replace(event=data.event))

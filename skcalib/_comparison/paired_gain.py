@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 from sklearn.metrics import get_scorer_names
 
-from skcalib._arrays.blocks import row_blocks
-from skcalib._arrays.threads import each_block
+from skcalib._arrays.passes import map_rows
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._comparison.held_out import ScoresAsGiven
 from skcalib._scores.softmax import LOG_PROBA_MIN
@@ -29,47 +28,29 @@ RESAMPLED_ENTRIES = 100_000_000
 FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
 
 
-def _of_rows(
-    predictions: Predictions, loss: Callable[[FloatArray, NDArray[np.intp]], NDArray[Any]]
-) -> Float64Array:
-    """Return ``loss(P, code)`` of all rows, computed in blocks."""
-    losses = np.empty(predictions.code.size)
-
-    def fill(rows: slice) -> None:
-        losses[rows] = loss(predictions.P[rows], predictions.code[rows])
-
-    each_block(fill, row_blocks(*predictions.P.shape))
-    return losses
-
-
 def _true(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
     """Return the probability of the true class of each row."""
     return np.take_along_axis(P, code[:, None], axis=1)[:, 0].astype(np.float64)
 
 
-def row_log_loss(predictions: Predictions) -> Float64Array:
+def row_log_loss(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
     """Return ``-log P_iy`` of each row; a probability counts as at least 1e-12."""
-    lowest = np.exp(LOG_PROBA_MIN)
-    return _of_rows(predictions, lambda P, code: -np.log(np.maximum(_true(P, code), lowest)))
+    return -np.log(np.maximum(_true(P, code), np.exp(LOG_PROBA_MIN)))
 
 
-def row_brier_score(predictions: Predictions) -> Float64Array:
+def row_brier_score(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
     """Return ``sum_k (P_ik - [k = y_i])^2`` of each row: in [0, 2] for any K."""
-
-    def score(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
-        squares = np.einsum("ik,ik->i", P, P, dtype=np.float64)
-        return np.asarray(squares - 2 * _true(P, code) + 1)
-
-    return _of_rows(predictions, score)
+    squares = np.einsum("ik,ik->i", P, P, dtype=np.float64)
+    return np.asarray(squares - 2 * _true(P, code) + 1)
 
 
-def row_error_rate(predictions: Predictions) -> Float64Array:
+def row_error_rate(P: FloatArray, code: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Return whether the largest probability of each row is that of a wrong class."""
-    return _of_rows(predictions, lambda P, code: P.argmax(axis=1) != code)
+    return P.argmax(axis=1) != code
 
 
 # Losses that are means over rows: their intervals need no resampling.
-ROW_LOSSES: dict[str, Callable[[Predictions], Float64Array]] = {
+ROW_LOSSES: dict[str, Callable[..., NDArray[Any]]] = {
     "log_loss": row_log_loss,
     "brier_score": row_brier_score,
     "error_rate": row_error_rate,
@@ -77,20 +58,27 @@ ROW_LOSSES: dict[str, Callable[[Predictions], Float64Array]] = {
 
 
 class Measure(NamedTuple):
-    """A metric of a comparison: the mean of ``rows(predictions)``, or ``evaluate(predictions)``.
+    """A metric of a comparison: the mean of ``loss(P, code)`` over rows, or ``evaluate(...)``.
 
     ``sign`` is 1 if smaller is better, -1 if larger is better.
     """
 
     name: str
     sign: int
-    rows: Callable[[Predictions], Float64Array] | None
+    loss: Callable[..., NDArray[Any]] | None
     evaluate: Evaluation | None
+
+    def losses(self, predictions: Predictions) -> Float64Array:
+        """Return the loss of each row."""
+        assert self.loss is not None
+        losses = np.empty(predictions.code.size)
+        map_rows(self.loss, predictions.P, predictions.code, out=losses)
+        return losses
 
     def value(self, predictions: Predictions) -> float:
         """Return the metric of checked predictions."""
-        if self.rows is not None:
-            return float(np.average(self.rows(predictions), weights=predictions.w))
+        if self.loss is not None:
+            return float(np.average(self.losses(predictions), weights=predictions.w))
         assert self.evaluate is not None
         return float(self.evaluate(predictions))
 
@@ -200,8 +188,8 @@ def measure_resampled(
     ``row (n,)`` says which row of the data each prediction is for: where folds overlap, a row
     is drawn with all its predictions.
     """
-    if measure.rows is not None:
-        losses = measure.rows(predictions)
+    if measure.loss is not None:
+        losses = measure.losses(predictions)
         return Measured(float(np.average(losses, weights=predictions.w)), losses)
     assert measure.evaluate is not None
     draws = [(predictions, *chunk, row) for chunk in chunks]
@@ -237,7 +225,7 @@ def paired_gain(
     the standard deviation of the :math:`d_b`. The interval is :math:`g \mp t s`.
     """
     parts = before.parts - after.parts
-    if measure.rows is not None:
+    if measure.loss is not None:
         gain = before.value - after.value
         n = int(row.max()) + 1
         away = np.bincount(row, w * (parts - gain))

@@ -199,7 +199,9 @@ class AffineNLL:
         self.share = w / w.sum()
         self.pattern = pattern
         self.threaded = scores.shape[1] <= pattern.most_threaded
-        self._cached = scores.logits(slice(None)) if scores.array.size <= CACHED_ENTRIES else None
+        self._cached = (
+            scores.logits(slice(None)) if np.prod(scores.shape) <= CACHED_ENTRIES else None
+        )
 
     def _block(self, rows: slice, theta: Array) -> tuple[Array, Array]:
         """Return read-only logits and the shares of a block, in the type of `theta`."""
@@ -225,7 +227,7 @@ class AffineNLL:
 
     def max_abs_logit(self, theta: Array) -> float:
         """Return an upper bound on the absolute entries of ``W z + b``; it may be inf."""
-        return self.pattern.gain(theta) * self.scores.reach + float(np.abs(theta[-1]).max())
+        return self.pattern.gain(theta) * self.scores.max_abs_logit + float(np.abs(theta[-1]).max())
 
     def predict(self, Z: Array, theta: Array) -> Array:
         """Return the probabilities of a block of logits."""

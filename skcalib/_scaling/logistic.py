@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -20,7 +22,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._arrays.blocks import column_blocks
-from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.scores import Scores
 
@@ -243,18 +244,24 @@ def map_log_odds(
 
     Classes are in order, from class `first` on; k is chosen so that arrays fit into a core's cache.
     """
-    n, n_classes = scores.shape
+    scores.prepare_columns(log_odds=True)
+    kernel = partial(_map_some, function, scores, code)
+    blocks = column_blocks(*scores.shape, first=first)
+    yield from chain.from_iterable(scores.source.run(kernel, blocks, 1))
 
-    def compute(block: slice) -> list[T]:
-        odds = scores.log_odds_columns(slice(block.start + first, block.stop + first))
-        column = np.arange(block.start, block.stop)[:, None] + first
-        return [
-            function(odds[some], code == column[some])
-            for some in column_blocks(n, odds.shape[0], AT_ONCE_BYTES)
-        ]
 
-    for several in map_blocks(compute, column_blocks(n, n_classes - first), at_a_time=1):
-        yield from several
+def _map_some(
+    function: Callable[[Float64Array, Bools], T],
+    scores: Scores,
+    code: NDArray[np.intp],
+    columns: slice,
+) -> list[T]:
+    odds = scores.log_odds_columns(columns)
+    column = np.arange(columns.start, columns.stop)[:, None]
+    return [
+        function(odds[some], code == column[some])
+        for some in column_blocks(code.size, odds.shape[0], AT_ONCE_BYTES)
+    ]
 
 
 def warn_separated(name: str, separated: list[int], n_maps: int) -> None:

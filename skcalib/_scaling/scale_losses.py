@@ -82,7 +82,7 @@ class ShiftedLogits:
         n, n_classes = scores.shape
         self.scores = scores
         self._cached: Float64Array | None = None
-        if scores.array.size <= CACHED_ENTRIES:
+        if n * n_classes <= CACHED_ENTRIES:
             self._cached = np.empty((n, n_classes), order=block_order(n_classes))
         self._top = np.empty(n)
         self.true = np.empty(n)
@@ -119,7 +119,7 @@ class ShiftedLogits:
         if step < 2:
             return self
         few = copy(self)
-        few.scores = self.scores.thinned(step)
+        few.scores = self.scores.subsample(step)
         few._cached = None if self._cached is None else self._cached[::step].copy(order="K")
         few._top, few._row_sums = self._top[::step], self._row_sums[::step]
         few.true = self.true[::step]

@@ -24,8 +24,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.blocks import light_blocks
-from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.passes import LIGHT, merge_rows
+from skcalib._arrays.source import Computed
 from skcalib._arrays.types import Clip, FloatArray
 from skcalib._scores.scores import Scores
 
@@ -39,22 +39,24 @@ MOST_CLIP = 0.25
 
 def find_clip(scores: Scores, w: NDArray[np.float64]) -> Clip:
     """Return the clip for calibration scores ``(n, K)`` with positive weights."""
-    n, n_classes = scores.shape
-    if scores.kind == "logits" and scores.reach < np.inf:
+    n_classes = scores.shape[1]
+    if scores.kind == "logits" and scores.max_abs_logit < np.inf:
         return LEAST_CLIP
-
-    def of_rows(rows: slice) -> list[tuple[float, bool]]:
-        block = scores.array[rows] if scores.kind == "proba" else scores.proba(rows)
-        if n_classes > 2:
-            return [smallest_above_zero(block)]
-        p, other = block.T.copy()  # contiguous: strided columns are slow to read
-        return [smallest_above_rounding(p, other), smallest_above_rounding(other, p)]
-
-    each = np.array(list(map_blocks(of_rows, *light_blocks(n, n_classes))))
+    # Probabilities of float32 logits are more precise than float32.
+    proba = scores.source if scores.kind == "proba" else Computed(scores.source, scores.proba)
+    each = np.array(merge_rows(smallest_of_block, proba, work=LIGHT))
     smallest, any_zero = each[..., 0].min(axis=0), each[..., 1].max(axis=0) > 0
     most = np.where(any_zero, 0.5 / n_classes, 0.5 / max(n_classes, float(w.sum())))
     clip = np.maximum(np.minimum(smallest / 2, most), LEAST_CLIP)
     return clip if n_classes == 2 else float(clip[0])
+
+
+def smallest_of_block(block: FloatArray) -> list[tuple[float, bool]]:
+    """Return the smallest number above 0 and whether 0 occurs; of each column if there are two."""
+    if block.shape[1] > 2:
+        return [smallest_above_zero(block)]
+    p, other = block.T.copy()  # contiguous: strided columns are slow to read
+    return [smallest_above_rounding(p, other), smallest_above_rounding(other, p)]
 
 
 def smallest_above_zero(block: FloatArray) -> tuple[float, bool]:

@@ -8,6 +8,7 @@ need only the ranks of the positives: one `numpy.searchsorted` of few values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
@@ -15,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import column_blocks
-from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.scores import Scores
 
@@ -142,15 +142,16 @@ def map_columns(
 
     Columns are new arrays, computed block by block, in threads if there are many.
     """
-    n, n_classes = scores.shape
+    blocks = column_blocks(*scores.shape, first=first)
+    scores.prepare_columns()
+    yield from chain.from_iterable(
+        scores.source.run(partial(_map_some, function, scores), blocks, 1)
+    )
 
-    def compute(block: slice) -> list[T]:
-        columns = slice(block.start + first, block.stop + first)
-        made = scores.proba_columns(columns)
-        return [function(k, column) for k, column in enumerate(made, start=columns.start)]
 
-    for several in map_blocks(compute, column_blocks(n, n_classes - first), at_a_time=1):
-        yield from several
+def _map_some(function: Callable[[int, FloatArray], T], scores: Scores, columns: slice) -> list[T]:
+    made = scores.proba_columns(columns)
+    return [function(k, column) for k, column in enumerate(made, start=columns.start)]
 
 
 def sorted_blocks(
@@ -161,30 +162,27 @@ def sorted_blocks(
     Threads only sort. Work on a sorted problem is mostly many short calls, which threads would slow
     down, so the caller's thread does it.
     """
-    n, n_classes = scores.shape
-    members = class_members(code, n_classes)
+    members = class_members(code, scores.shape[1])
     weights = None if is_unit(w) else w
-
-    def sort(block: slice) -> list[SortedProblem]:
-        columns = slice(block.start + first, block.stop + first)
-        made = scores.proba_columns(columns)
-        own = members[columns]
-        if weights is not None:
-            return [sort_problem(*pair, weights) for pair in zip(made, own, strict=True)]
-        positives = [np.sort(column[rows]) for column, rows in zip(made, own, strict=True)]
-        made.sort(axis=1)  # one call, because each call has to acquire the interpreter's lock
-        return [SortedProblem(v, None, hits, None) for v, hits in zip(made, positives, strict=True)]
-
-    return map_blocks(sort, column_blocks(n, n_classes - first, SORTED_BLOCK_BYTES), at_a_time=1)
+    blocks = column_blocks(*scores.shape, SORTED_BLOCK_BYTES, first)
+    scores.prepare_columns()
+    return scores.source.run(partial(_sort_some, scores, members, weights), blocks, 1)
 
 
-def map_sorted(
-    function: Callable[[int, SortedProblem], T],
-    scores: Scores,
-    code: NDArray[np.intp],
-    w: Float64Array,
-    first: int = 0,
-) -> Iterator[T]:
-    """Yield ``function(k, sorted problem of class k against the rest)`` from `first` on."""
-    problems = chain.from_iterable(sorted_blocks(scores, code, w, first))
-    return (function(k, problem) for k, problem in enumerate(problems, start=first))
+def _sort_some(
+    scores: Scores, members: list[NDArray[np.intp]], w: Float64Array | None, columns: slice
+) -> list[SortedProblem]:
+    made = scores.proba_columns(columns)
+    own = members[columns]
+    if w is not None:
+        return [sort_problem(*pair, w) for pair in zip(made, own, strict=True)]
+    positives = [np.sort(column[rows]) for column, rows in zip(made, own, strict=True)]
+    made.sort(axis=1)  # one call, because each call has to acquire the interpreter's lock
+    return [SortedProblem(v, None, hits, None) for v, hits in zip(made, positives, strict=True)]
+
+
+def sorted_problems(
+    scores: Scores, code: NDArray[np.intp], w: Float64Array, first: int = 0
+) -> Iterator[SortedProblem]:
+    """Yield the sorted problem of each class against the rest, from class `first` on."""
+    return chain.from_iterable(sorted_blocks(scores, code, w, first))

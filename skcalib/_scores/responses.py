@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
+from skcalib._arrays.source import as_source
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._validation.scores import as_matrix, check_values, two_columns
 
@@ -59,7 +60,7 @@ def class_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -
             else "pass another response_method, or an estimator with a score for each class"
         )
         raise ValueError(f"{source} has {S.shape[1]} columns but {reason}: {advice}.")
-    check_values(S, source)
+    check_values(as_source(S), source)
     return align_columns(S, known, classes, NEVER[kind])
 
 

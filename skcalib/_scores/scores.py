@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
-from threading import Lock
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import block_order, row_sums, transpose_into
-from skcalib._arrays.threads import each_block, map_blocks
-from skcalib._arrays.types import Clip, FloatArray, Kind
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.source import Computed, Source, as_source, whole
+from skcalib._arrays.types import Clip, Float64Array, FloatArray, Intp, Kind, Rows
 from skcalib._scores.softmax import CLIP, Normaliser, exponentiate, log_sum_exp, softmax_inplace
 
+# Column of each row's largest logit, that logit, and the log-sum-exp of the other logits; of
+# probabilities: column, largest probability, sum of the others.
+TopOdds = tuple[Intp, Float64Array, Float64Array]
 
-class TopOdds(NamedTuple):
-    """Column of each row's largest logit, that logit, and the log-sum-exp of the other logits.
 
-    If the scores are probabilities: column, largest probability, sum of the others.
-    """
+def normaliser_of(block: FloatArray) -> Normaliser:
+    """Return the shifts and the sums of exponentials of a block of logits."""
+    return exponentiate(block.astype(np.float64, order=block_order(block.shape[1])))
 
-    best: NDArray[np.intp]
-    top: NDArray[np.float64]
-    rest: NDArray[np.float64]
+
+def top_odds_of(block: Float64Array, kind: Kind) -> TopOdds:
+    """Return the `TopOdds` of a block of logits or clipped probabilities."""
+    best = block.argmax(axis=1)
+    others = block.copy(order="K")
+    top = np.take_along_axis(block, best[:, None], axis=1)[:, 0]
+    np.put_along_axis(others, best[:, None], 0.0 if kind == "proba" else -np.inf, axis=1)
+    return best, top, row_sums(others) if kind == "proba" else log_sum_exp(others)
 
 
 class Scores:
@@ -33,108 +40,111 @@ class Scores:
 
     Parameters
     ----------
-    array : ndarray of shape (n, K), float32 or float64, K >= 2
+    array : ndarray or Source of shape (n, K), float32 or float64, K >= 2
         Checked scores; not copied as a whole and not modified.
     kind : {"logits", "proba"}
     classes : ndarray of shape (K,), default=None
         Labels of the columns; None means 0..K-1.
-    reach : float, default=inf
+    max_abs_logit : float, default=inf
         Upper bound on the absolute value of the logits; inf if unknown.
-    look : callable, default=None
-        If the scores have not been checked: ``look(rows)`` checks a block and returns the upper
-        bound for it. Call `reach_of` before reading a block of such scores.
     clip : float, or ndarray of shape (2,) for two classes, default=1e-12
         Smaller probabilities are raised to this before their logarithm is taken; a logit of -inf
         counts as this probability.
+    out : ndarray of shape (n, K), default=None
+        Where a map of these scores may write its result.
     """
 
     def __init__(
         self,
-        array: FloatArray,
+        array: FloatArray | Source,
         kind: Kind,
         classes: NDArray[Any] | None = None,
-        reach: float = np.inf,
-        look: Callable[[slice], float] | None = None,
+        max_abs_logit: float = np.inf,
         clip: Clip = CLIP,
+        out: FloatArray | None = None,
     ) -> None:
-        self.array = array
-        self.look = look
+        self.out = out
+        self.source = as_source(array)
         self.kind = kind
-        self.reach = reach
+        self.max_abs_logit = max_abs_logit
         self.set_clip(clip)
-        # Whether `logits` returns finite entries of the array unchanged.
-        self.as_given = kind == "logits"
-        self.classes = np.arange(array.shape[1]) if classes is None else classes
-        # Columns of probabilities and log-odds need row statistics, computed once for all threads.
-        self._once = Lock()
+        self.classes = np.arange(self.shape[1]) if classes is None else classes
+        # Columns of probabilities and log-odds need row statistics, which are computed once.
         self._normaliser: Normaliser | None = None
         self._top_odds: TopOdds | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and of classes."""
-        return self.array.shape[0], self.array.shape[1]
+        return self.source.shape
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> np.dtype[Any]:
         """Type of the scores, and of the probabilities computed from them."""
-        return self.array.dtype
+        return self.source.dtype
 
     def set_clip(self, clip: Clip) -> None:
         """Set the clip."""
         self.clip = clip
         if self.kind == "proba":
-            self.reach = -float(np.log(clip).min())
+            self.max_abs_logit = -float(np.log(clip).min())
 
-    def thinned(self, step: int) -> Scores:
+    def subsample(self, step: int) -> Scores:
         """Return the scores of every `step`-th row."""
-        few = copy(self)
-        few.array = self.array[::step]
-        few._normaliser = few._top_odds = None
-        return few
+        few = take_rows(self.source, np.arange(0, self.shape[0], step))
+        return Scores(few, self.kind, self.classes, self.max_abs_logit, self.clip)
 
-    def reach_of(self, rows: slice) -> float:
-        """Return an upper bound on a block's absolute logits; check the block if unchecked."""
-        if self.look is None:
-            return self.reach
-        bound = self.look(rows)
-        return bound if self.kind == "logits" else self.reach
+    def log_proba(self) -> Scores:
+        """Return the logarithms of the clipped probabilities as logits."""
+        largest = -float(np.log(self.clip).min())
+        logs = Computed(self.source, self._log_proba)
+        return Scores(logs, "logits", self.classes, largest, self.clip)
 
-    def read(self, rows: slice, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Scores of a block of rows, in `out` or in a new array of the fastest memory order."""
-        if out is None:
-            return self.array[rows].astype(np.float64, order=block_order(self.array.shape[1]))
-        out[...] = self.array[rows]
-        return out
+    def as_logits(self) -> Source:
+        """Return the logits as a source."""
+        return Computed(self.source, self.logits)
 
-    def logits(
-        self, rows: slice, out: NDArray[np.float64] | None = None, reach: float | None = None
-    ) -> NDArray[np.float64]:
-        """Logits of a block of rows: a finite float64 array, which may be overwritten.
+    def as_proba(self, dtype: DTypeLike | None = None) -> Source:
+        """Return the probabilities as a source of type `dtype`, by default that of the scores.
 
-        The result is `out` if given, else a new array. `reach` is the bound of the block, if known.
+        The default numbers are those of `proba_columns`: both ways put an entry into the same bin.
         """
+        if self.kind == "proba" and dtype in (None, self.dtype):
+            return self.source
+        return Computed(self.source, self.proba, self.dtype if dtype is None else dtype)
+
+    def read(self, rows: Rows) -> Float64Array:
+        """Scores of a block of rows: a new float64 array of the fastest memory order."""
+        return self.source.read(rows).astype(np.float64, order=block_order(self.shape[1]))
+
+    def logits(self, rows: Rows) -> Float64Array:
+        """Logits of a block of rows: a new finite float64 array, which may be overwritten."""
+        block = self.read(rows)
         if self.kind == "proba":
-            block = self._clipped(rows, out)
+            np.maximum(block, self.clip, out=block)
             return np.log(block, out=block)
-        block = self.read(rows, out)
-        reach = self.reach if reach is None else reach
-        if reach == np.inf and np.isneginf(block.min(initial=0.0)):
+        if self.max_abs_logit == np.inf and np.isneginf(block.min(initial=0.0)):
             floor = log_sum_exp(block)[:, None] + np.log(self.clip)
             np.copyto(block, np.broadcast_to(floor, block.shape), where=np.isneginf(block))
         return block
 
-    def _clipped(self, rows: slice, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Probabilities of a block of rows, clipped from below, in `out` or in a new array."""
-        if out is not None and self.dtype == np.float64:
-            return np.maximum(self.array[rows], self.clip, out=out)
-        block = self.read(rows, out)
-        return np.maximum(block, self.clip, out=block)
+    def finite_logits(self, rows: Rows) -> FloatArray:
+        """Logits of a block of rows, finite, which must not be modified."""
+        if self.kind == "logits" and self.max_abs_logit < np.inf:
+            return self.source.read(rows)
+        return self.logits(rows)
 
-    def proba(self, rows: slice) -> NDArray[np.float64]:
+    def proba(self, rows: Rows) -> Float64Array:
         """Probabilities of a block of rows: a new float64 array, which may be overwritten."""
         block = self.read(rows)
-        return block if self.kind == "proba" else softmax_inplace(block, self.reach)
+        return block if self.kind == "proba" else softmax_inplace(block, self.max_abs_logit)
+
+    def _log_proba(self, rows: Rows) -> Float64Array:
+        if self.kind == "proba":
+            return self.logits(rows)
+        block = self.read(rows)
+        block -= log_sum_exp(block)[:, None]
+        return np.maximum(block, np.log(self.clip), out=block)
 
     def proba_columns(self, columns: slice) -> FloatArray:
         """Probabilities of a block of classes, ``(k, n)``: a new contiguous array in `dtype`."""
@@ -148,7 +158,7 @@ class Scores:
         P /= total
         return P.astype(self.dtype, copy=False)
 
-    def log_odds_columns(self, columns: slice) -> NDArray[np.float64]:
+    def log_odds_columns(self, columns: slice) -> Float64Array:
         """Log-odds ``log p - log(1 - p)`` of classes, ``(k, n)``: a new contiguous array.
 
         Logits are not converted to probabilities, so large logits stay exact. For probabilities,
@@ -187,79 +197,42 @@ class Scores:
         n_columns = len(range(n_classes)[columns])
         out = np.empty((n_columns, n), dtype=dtype)
         for rows in row_blocks(n, n_columns):
-            transpose_into(self.array[rows, columns], out[:, rows])
+            transpose_into(self.source.read(rows, columns), out[:, rows])
         return out
 
+    def prepare_columns(self, log_odds: bool = False) -> None:
+        """Compute what columns need of the rows, before threads read columns."""
+        if log_odds:
+            self._row_odds()
+        elif self.kind == "logits":
+            self._row_normaliser()
+
     def _row_normaliser(self) -> Normaliser:
-        with self._once:
-            if self._normaliser is None:
-                each = list(
-                    map_blocks(
-                        lambda rows: exponentiate(self.read(rows)),
-                        row_blocks(*self.shape),
-                    )
-                )
-                self._normaliser = (
-                    np.concatenate([shift for shift, _ in each]),
-                    np.concatenate([total for _, total in each]),
-                )
+        if self._normaliser is None:
+            n = self.shape[0]
+            found = np.empty(n), np.empty(n)
+            map_rows(normaliser_of, self.source, out=found)
+            self._normaliser = found
         return self._normaliser
 
     def _row_odds(self) -> TopOdds:
-        with self._once:
-            if self._top_odds is None:
-                n = self.shape[0]
-                odds = TopOdds(np.empty(n, dtype=np.intp), np.empty(n), np.empty(n))
-                proba = self.kind == "proba"
-
-                def find(rows: slice) -> None:
-                    Z = self._clipped(rows) if proba else self.logits(rows)
-                    best = Z.argmax(axis=1)
-                    odds.best[rows] = best
-                    odds.top[rows] = np.take_along_axis(Z, best[:, None], axis=1)[:, 0]
-                    np.put_along_axis(Z, best[:, None], 0.0 if proba else -np.inf, axis=1)
-                    odds.rest[rows] = row_sums(Z) if proba else log_sum_exp(Z)
-
-                each_block(find, row_blocks(*self.shape))
-                self._top_odds = odds
+        if self._top_odds is None:
+            n = self.shape[0]
+            found = np.empty(n, dtype=np.intp), np.empty(n), np.empty(n)
+            clipped = self.kind == "proba"
+            source = Computed(self.source, self._clipped) if clipped else self.as_logits()
+            map_rows(partial(top_odds_of, kind=self.kind), source, out=found)
+            self._top_odds = found
         return self._top_odds
 
-    def best(self, rows: slice) -> NDArray[np.intp]:
+    def _clipped(self, rows: Rows) -> Float64Array:
+        block = self.read(rows)
+        return np.maximum(block, self.clip, out=block)
+
+    def best(self, rows: Rows) -> Intp:
         """Column of the largest score of each row of a block; the first column on ties."""
-        return self.array[rows].argmax(axis=1)
+        return self.source.read(rows).argmax(axis=1)
 
-    def map_rows(self, function: Callable[[slice], FloatArray]) -> FloatArray:
-        """Return ``function(rows)`` for all blocks of rows, ``(n, K)``, as type `dtype`."""
-        out = np.empty(self.shape, dtype=self.dtype)
-
-        def fill(rows: slice) -> None:
-            out[rows] = function(rows)
-
-        each_block(fill, row_blocks(*self.shape))
-        return out
-
-
-class LogProba(Scores):
-    """Scores whose logits are the logarithms of their clipped probabilities."""
-
-    def __init__(self, scores: Scores) -> None:
-        super().__init__(
-            scores.array, scores.kind, scores.classes, look=scores.look, clip=scores.clip
-        )
-        self.reach = -float(np.log(self.clip).min())
-        self.as_given = False
-
-    def reach_of(self, rows: slice) -> float:
-        """Return an upper bound on absolute log-probabilities; check the block if unchecked."""
-        super().reach_of(rows)
-        return self.reach
-
-    def logits(
-        self, rows: slice, out: NDArray[np.float64] | None = None, reach: float | None = None
-    ) -> NDArray[np.float64]:
-        """Log-probabilities of a block of rows, in `out` or a new array; may be overwritten."""
-        block = super().logits(rows, out, reach)
-        if self.kind == "logits":
-            block -= log_sum_exp(block)[:, None]
-            np.maximum(block, np.log(self.clip), out=block)
-        return block
+    def whole(self) -> FloatArray:
+        """Return the scores as one array, a copy if they are not one already."""
+        return whole(self.source)

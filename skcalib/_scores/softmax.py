@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.blocks import row_blocks
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
-from skcalib._arrays.threads import each_block
 from skcalib._arrays.types import FloatArray
 
 # The shift subtracted from the logits of each row, and the sum of exponentials after it.
@@ -59,15 +57,9 @@ def softmax_inplace(Z: NDArray[np.float64], max_abs_logit: float = np.inf) -> ND
 
 def normalise_rows(Q: FloatArray) -> FloatArray:
     """Divide each row of non-negative `Q` by its sum, in place; an all-zero row becomes uniform."""
-
-    def normalise(rows: slice) -> None:
-        block = Q[rows]
-        total = row_sums(block.astype(np.float64, copy=False))
-        empty = total <= 0.0
-        if empty.any():
-            block[empty] = 1.0
-            total[empty] = block.shape[1]
-        np.divide(block, total[:, None], out=block, casting="same_kind")
-
-    each_block(normalise, row_blocks(*Q.shape))
-    return Q
+    total = row_sums(Q.astype(np.float64, copy=False))
+    empty = total <= 0.0
+    if empty.any():
+        Q[empty] = 1.0
+        total[empty] = Q.shape[1]
+    return np.divide(Q, total[:, None], out=Q, casting="same_kind")

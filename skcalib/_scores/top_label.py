@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.blocks import LIGHT_AT_A_TIME, light_blocks, row_blocks
+from skcalib._arrays.blocks import LIGHT_AT_A_TIME, ROW_BLOCK_BYTES
+from skcalib._arrays.passes import LIGHT, Work, map_rows
 from skcalib._arrays.rowwise import entries_at
-from skcalib._arrays.threads import each_block
-from skcalib._arrays.types import FloatArray
+from skcalib._arrays.source import Source, as_source
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.predictions import Predictions
 
 # Up to this many columns, a maximum along columns is faster than one along short rows.
 VERY_FEW_COLUMNS = 24
+# They are read one by one, so the block has to stay in the cache.
+BY_COLUMNS = Work(ROW_BLOCK_BYTES, LIGHT_AT_A_TIME)
 
 
-def _largest(block: FloatArray) -> tuple[FloatArray, NDArray[np.integer]]:
+def largest(block: FloatArray) -> tuple[FloatArray, NDArray[np.integer]]:
+    """Return the largest entry of each row of a block and its column, the first one on ties."""
     if block.shape[1] > VERY_FEW_COLUMNS:
         predicted = block.argmax(axis=1)
         entries, at = entries_at(block, predicted)
@@ -26,18 +32,12 @@ def _largest(block: FloatArray) -> tuple[FloatArray, NDArray[np.integer]]:
     return top, len(columns) - ((columns == top).view(np.uint8) * left[:, None]).max(axis=0)
 
 
-def top_label(P: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
+def top_label(P: Source) -> tuple[FloatArray, NDArray[np.intp]]:
     """Return the largest probability of each row and its column, the first one on ties."""
     score = np.empty(P.shape[0], dtype=P.dtype)
     predicted = np.empty(P.shape[0], dtype=np.intp)
-
-    def reduce(rows: slice) -> None:
-        score[rows], predicted[rows] = _largest(P[rows])
-
-    if P.shape[1] > VERY_FEW_COLUMNS:
-        each_block(reduce, *light_blocks(P.shape[0], P.shape[1], P.itemsize))
-    else:  # columns are read one by one, so the block has to stay in the cache
-        each_block(reduce, row_blocks(P.shape[0], P.shape[1]), LIGHT_AT_A_TIME)
+    work = LIGHT if P.shape[1] > VERY_FEW_COLUMNS else BY_COLUMNS
+    map_rows(largest, P, out=(score, predicted), work=work)
     return score, predicted
 
 
@@ -49,12 +49,12 @@ def event_or_top(predictions: Predictions) -> tuple[FloatArray, NDArray[np.bool_
     return score, predicted == predictions.code
 
 
-def event_as_classes(predictions: Predictions) -> tuple[FloatArray, NDArray[np.intp]]:
+def event_as_classes(predictions: Predictions) -> tuple[Source, NDArray[np.intp]]:
     """Return probabilities and codes of all classes, or of the two classes "not event", "event"."""
     if predictions.event is None:
         return predictions.P, predictions.code
     score, hit = predictions.of_event()
-    return np.column_stack([1 - score, score]), hit.astype(np.intp)
+    return as_source(np.column_stack([1 - score, score])), hit.astype(np.intp)
 
 
 def keep_top(P: FloatArray, top: NDArray[np.intp]) -> FloatArray:
@@ -65,27 +65,27 @@ def keep_top(P: FloatArray, top: NDArray[np.intp]) -> FloatArray:
     return P
 
 
-def top_r(P: FloatArray, code: NDArray[np.intp], r: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+def top_r(P: Source, code: NDArray[np.intp], r: int) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return the r-th largest probability of each row and whether that class is the true one.
 
     Equal probabilities are ranked by column, the first one highest.
     """
-    n, n_classes = P.shape
+    n = P.shape[0]
     score = np.empty(n, dtype=P.dtype)
     hit = np.empty(n, dtype=bool)
-
-    def reduce(rows: slice) -> None:
-        block = P[rows]
-        score[rows] = np.partition(block, n_classes - r, axis=1)[:, n_classes - r]
-        hit[rows] = rank_of_true(block, code[rows]) == r
-
-    each_block(reduce, row_blocks(n, n_classes))
+    map_rows(partial(rth_of_block, r=r), P, code, out=(score, hit))
     return score, hit
 
 
-def within_top_r(
-    P: FloatArray, code: NDArray[np.intp], r: int
+def rth_of_block(
+    block: FloatArray, code: NDArray[np.intp], r: int
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return `top_r` of a block."""
+    place = block.shape[1] - r
+    return np.partition(block, place, axis=1)[:, place], rank_of_true(block, code) == r
+
+
+def within_top_r(P: Source, code: NDArray[np.intp], r: int) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return the sum of the r largest probabilities and whether the true class is among them."""
     n, n_classes = P.shape
     score = np.ones(n, dtype=P.dtype)
@@ -93,15 +93,18 @@ def within_top_r(
     if r == n_classes:
         # Sums of whole rows are 1 up to rounding, and rounding must not order the rows.
         return score, hit
-
-    def reduce(rows: slice) -> None:
-        block = P[rows]
-        largest = np.sort(np.partition(block, n_classes - r, axis=1)[:, n_classes - r :], axis=1)
-        score[rows] = np.minimum(largest[:, ::-1].sum(axis=1, dtype=np.float64), 1.0)
-        hit[rows] = rank_of_true(block, code[rows]) <= r
-
-    each_block(reduce, row_blocks(n, n_classes))
+    map_rows(partial(first_r_of_block, r=r), P, code, out=(score, hit))
     return score, hit
+
+
+def first_r_of_block(
+    block: FloatArray, code: NDArray[np.intp], r: int
+) -> tuple[Float64Array, NDArray[np.bool_]]:
+    """Return `within_top_r` of a block."""
+    place = block.shape[1] - r
+    first = np.sort(np.partition(block, place, axis=1)[:, place:], axis=1)
+    score = np.minimum(first[:, ::-1].sum(axis=1, dtype=np.float64), 1.0)
+    return score, rank_of_true(block, code) <= r
 
 
 def rank_of_true(block: FloatArray, code: NDArray[np.intp]) -> NDArray[np.intp]:

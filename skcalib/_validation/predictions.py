@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skcalib._arrays.source import ALL, Source, as_source, whole
 from skcalib._arrays.types import FloatArray
 from skcalib._validation.event import class_column, read_event
 from skcalib._validation.labels import check_labels, encode_labels, name_columns
-from skcalib._validation.scores import as_columns, as_matrix, check_values, first_flaw
+from skcalib._validation.scores import as_columns, check_values, first_flaw, read_scores
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
 
 Metric = TypeVar("Metric", bound=Callable[..., Any])
@@ -23,11 +24,9 @@ class Predictions(NamedTuple):
     ``P (n, K)`` probabilities, ``code (n,)`` column of the true class, ``w (n,)`` float64
     weights, ``classes (K,)`` labels of the columns. ``event`` is the column of the measured event,
     if a single column of probabilities (stored here as two) or ``pos_label`` was given, else None.
-    ``P`` may be a `RowView`, which is read like an array, if rows of weight 0 were dropped from a
-    large array or its rows were renormalised.
     """
 
-    P: FloatArray
+    P: Source
     code: NDArray[np.intp]
     w: NDArray[np.float64]
     classes: NDArray[Any]
@@ -36,7 +35,11 @@ class Predictions(NamedTuple):
     def of_event(self) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return the probability of the event ``(n,)``, and whether it happened."""
         assert self.event is not None
-        return self.P[:, self.event], self.code == self.event
+        return self.column(self.event), self.code == self.event
+
+    def column(self, k: int) -> FloatArray:
+        """Return the probabilities of a class ``(n,)``."""
+        return self.P.read(ALL, slice(k, k + 1))[:, 0]
 
 
 def takes_predictions(metric: Metric) -> Metric:
@@ -63,21 +66,21 @@ def check_predictions(
         return y_proba._replace(event=class_column(pos_label, y_proba.classes, "pos_label"))
     y = check_labels(y_true, "y_true")
     y_proba, labels = name_columns(y_proba, y, labels, name="y_proba", argument="labels")
-    P = as_matrix(y_proba, "y_proba")
+    P = read_scores(y_proba, "y_proba")
     survey = check_values(P, "y_proba", "proba")
     if not survey.is_simplex:
         raise ValueError(
             f"y_proba: {first_flaw(P, survey)}; pass class probabilities (the softmax of "
             "logits, or rows divided by their sum)."
         )
-    check_lengths(y, P, "y_true", "y_proba")
+    check_lengths(y, P.shape[0], "y_true", "y_proba")
     w = check_weight(sample_weight, P.shape[0])
     single = P.shape[1] == 1
     event: int | None
     P = as_columns(P, survey, "proba", name="y_proba")
     if single:
         happened, classes, column = read_event(y, labels, pos_label)
-        P = P if column == 1 else P[:, ::-1]
+        P = P if column == 1 else as_source(whole(P)[:, ::-1])
         code, event = np.where(happened, column, 1 - column), column
     else:
         code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")

@@ -8,18 +8,19 @@ decisions use the survey.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from skcalib._arrays.blocks import light_blocks
-from skcalib._arrays.row_view import clip_and_divide
+from skcalib._arrays.passes import LIGHT, merge_rows
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
-from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.selection import clip_and_divide
+from skcalib._arrays.source import ALL, Source, as_source
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._validation.lazy import refuse_lazy
 
@@ -73,6 +74,11 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
             input_name=name,
         )
     return array[:, None] if array.ndim == 1 else array
+
+
+def read_scores(X: ArrayLike | Source, name: str = "X") -> Source:
+    """Return `X` as a source of float32 or float64; a source is returned as it is."""
+    return X if isinstance(X, Source) else as_source(as_matrix(X, name))
 
 
 @contextmanager
@@ -136,10 +142,17 @@ class Survey(NamedTuple):
 
 
 def survey_block(
-    S: FloatArray, rows: slice, name: str = "X", tolerance: float = SUM_TOLERANCE
+    block: FloatArray,
+    rows: range,
+    name: str = "X",
+    tolerance: float = SUM_TOLERANCE,
+    exact: bool = True,
 ) -> Survey:
-    """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; survey the rest."""
-    block, single = S[rows], S.shape[1] == 1
+    """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; survey the rest.
+
+    Without `exact`, more rows of logits may count as probability vectors than are.
+    """
+    single = block.shape[1] == 1
     if _are_unit(block):
         low, high = 0.0, 1.0
     else:
@@ -171,7 +184,9 @@ def survey_block(
         sums = (float(total.min()), float(total.max()))
         away = max(float(off[is_proba].max(initial=0.0)), outside)
     else:
-        is_proba, away = _find_proba_rows(block, tolerance, most)
+        is_proba, away = _may_be_proba(block, most), 0.0
+        if exact:
+            away = _find_proba_rows(is_proba, block, tolerance, most)
         if low >= 0 and not single:
             total = np.einsum("ij->i", block)
             sums = (float(total.min()), float(total.max()))
@@ -185,16 +200,12 @@ def _largest_entry(single: bool, tolerance: float) -> float:
 
 
 def _find_proba_rows(
-    block: FloatArray, tolerance: float, most: float
-) -> tuple[NDArray[np.bool_], float]:
-    """Return which rows are probability vectors, and their largest error.
-
-    Few rows of logits have both their first and their last entry in [0, 1]; only these are read.
-    """
-    is_proba = _may_be_proba(block, most)
+    is_proba: NDArray[np.bool_], block: FloatArray, tolerance: float, most: float
+) -> float:
+    """Mark in `is_proba` which of its rows are probability vectors; return their largest error."""
     near = block[is_proba].astype(np.float64)
     if not near.size:
-        return is_proba, 0.0
+        return 0.0
     low, high = row_min(near), row_max(near)
     outside = np.maximum(np.maximum(-low, high - 1.0), 0.0)
     inside = (low >= -ENTRY_TOLERANCE) & (high <= most)
@@ -204,22 +215,18 @@ def _find_proba_rows(
         inside &= off <= tolerance
         outside = np.maximum(outside, off)
     is_proba[is_proba] = inside
-    return is_proba, float(outside[inside].max(initial=0.0))
+    return float(outside[inside].max(initial=0.0))
 
 
 def _may_be_proba(S: FloatArray, most: float) -> NDArray[np.bool_]:
-    """Return which rows have both their first and their last entry in [0, `most`]."""
+    """Return which rows have both their first and their last entry in [0, `most`]: few."""
     low, first, last = -ENTRY_TOLERANCE, S[:, 0], S[:, -1]
     return np.asarray((first >= low) & (first <= most) & (last >= low) & (last <= most))
 
 
-def cannot_be_proba(S: FloatArray) -> bool:
-    """Whether two entries of each row show that fewer than half are probability vectors."""
-    return 2 * int(_may_be_proba(S, 1 + ENTRY_TOLERANCE).sum()) < len(S)
-
-
-def merge_surveys(each: list[Survey]) -> Survey:
-    """Merge the surveys of the blocks of an array, in any order."""
+def merge_surveys(surveys: Iterable[Survey]) -> Survey:
+    """Merge the surveys of the blocks of scores, in any order."""
+    each = list(surveys)
     others = [part.other for part in each if part.other is not None]
     return Survey(
         min(part.low for part in each),
@@ -232,22 +239,25 @@ def merge_surveys(each: list[Survey]) -> Survey:
     )
 
 
-def check_values(S: FloatArray, name: str = "X", input: str = "auto") -> Survey:
+def check_values(S: Source, name: str = "X", input: str = "auto") -> Survey:
     """Refuse NaN, +inf, huge logits and rows of only -inf; return the survey of the scores.
 
     With ``input="proba"``, sums may differ more from 1.
     """
-    tolerance = SUM_TOLERANCE_DECLARED if input == "proba" else SUM_TOLERANCE
-    survey = _survey_all(S, name, tolerance)
+    survey = _survey_all(S, name, sum_tolerance(input))
     if input == "auto" and survey.other is not None and survey.in_unit_interval and _is_bfloat16(S):
         survey = _survey_all(S, name, SUM_TOLERANCE_BFLOAT16)
     return survey
 
 
-def _survey_all(S: FloatArray, name: str, tolerance: float) -> Survey:
-    blocks, at_a_time = light_blocks(S.shape[0], S.shape[1], S.itemsize)
-    each = map_blocks(lambda rows: survey_block(S, rows, name, tolerance), blocks, at_a_time)
-    return merge_surveys(list(each))
+def sum_tolerance(input: str) -> float:
+    """Return the largest distance of the sum of a probability vector from 1."""
+    return SUM_TOLERANCE_DECLARED if input == "proba" else SUM_TOLERANCE
+
+
+def _survey_all(S: Source, name: str, tolerance: float) -> Survey:
+    kernel = partial(survey_block, name=name, tolerance=tolerance)
+    return merge_rows(kernel, S, range(S.shape[0]), merge=merge_surveys, work=LIGHT)
 
 
 def _are_unit(block: FloatArray) -> bool:
@@ -265,19 +275,19 @@ def _are_unit(block: FloatArray) -> bool:
 SAMPLED_ROWS = 1000
 
 
-def _has_short_mantissa(S: FloatArray, empty_bits: int) -> bool:
+def _has_short_mantissa(S: Source, empty_bits: int) -> bool:
     """Whether the last bits of float32 values are 0, as after a conversion from a shorter type."""
     if S.dtype != np.float32:
         return False
-    values = np.ascontiguousarray(S[:SAMPLED_ROWS])
+    values = np.ascontiguousarray(S.read(slice(0, SAMPLED_ROWS)))
     return not (values.view(np.uint32) & np.uint32((1 << empty_bits) - 1)).any()
 
 
-def _is_float16(S: FloatArray) -> bool:
+def _is_float16(S: Source) -> bool:
     return _has_short_mantissa(S, 13)
 
 
-def _is_bfloat16(S: FloatArray) -> bool:
+def _is_bfloat16(S: Source) -> bool:
     return _has_short_mantissa(S, 16)
 
 
@@ -289,10 +299,10 @@ def _not_a_number(block: FloatArray, start: int, name: str) -> str:
     )
 
 
-def first_flaw(S: FloatArray, survey: Survey) -> str:
+def first_flaw(S: Source, survey: Survey) -> str:
     """Describe the first row that is not a probability vector."""
     assert survey.other is not None
-    row = S[survey.other]
+    row = S.read(slice(survey.other, survey.other + 1))[0]
     outside = ~((row >= -ENTRY_TOLERANCE) & (row <= 1 + ENTRY_TOLERANCE))
     if outside.any():
         why = f"holds {row[outside][0]:.6g}, outside [0, 1]"
@@ -301,7 +311,7 @@ def first_flaw(S: FloatArray, survey: Survey) -> str:
     return f"row {survey.other} {why}"
 
 
-def resolve_kind(S: FloatArray, survey: Survey, input: str, name: str = "X") -> Kind:
+def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind:
     """Decide whether checked scores are logits or probabilities.
 
     Raises
@@ -356,7 +366,7 @@ def resolve_kind(S: FloatArray, survey: Survey, input: str, name: str = "X") -> 
     return "logits"
 
 
-def check_kind(S: FloatArray, survey: Survey, kind: Kind, certain: bool, name: str = "X") -> None:
+def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str = "X") -> None:
     """Refuse scores of another kind than those seen in fit.
 
     A single row or column of logits may be a probability vector by chance. So a calibrator for
@@ -387,15 +397,15 @@ def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
 
 
 def as_columns(
-    S: FloatArray, survey: Survey, kind: Kind, input: str = "proba", name: str = "X"
-) -> FloatArray:
+    S: Source, survey: Survey, kind: Kind, input: str = "proba", name: str = "X"
+) -> Source:
     """Return a column for each class; clip probabilities to [0, 1] and normalise their rows.
 
     Rows whose sums differ from 1 by rounding are not changed. Larger differences give one warning;
     if the caller declared probabilities (``input="proba"``), only differences above 0.001 do.
     """
     if kind == "logits" or not survey.is_rounded:
-        return two_columns(S, kind)
+        return _two_columns(S, kind)
     rounding = ROUNDING_FLOAT16 if survey.away > ROUNDING and _is_float16(S) else ROUNDING
     if survey.away > (max(rounding, SUM_TOLERANCE) if input == "proba" else rounding):
         what = "values lie outside [0, 1]" if S.shape[1] == 1 else "rows do not sum to 1"
@@ -405,4 +415,8 @@ def as_columns(
             UserWarning,
             stacklevel=3,
         )
-    return two_columns(clip_and_divide(S, S.shape[1] > 1 and survey.away > rounding), kind)
+    return _two_columns(clip_and_divide(S, S.shape[1] > 1 and survey.away > rounding), kind)
+
+
+def _two_columns(S: Source, kind: Kind) -> Source:
+    return S if S.shape[1] > 1 else as_source(two_columns(S.read(ALL), kind))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.row_view import pick_rows
-from skcalib._arrays.types import FloatArray
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.source import Source
 from skcalib._validation.scores import naming_errors_of
 
 # Range of the sum of the weights, so that its square stays within float64.
@@ -57,21 +57,21 @@ def _sum(w: NDArray[np.float64]) -> float:
         return float(w.sum())
 
 
-def check_lengths(y: NDArray[Any], S: FloatArray, y_name: str, S_name: str) -> None:
+def check_lengths(y: NDArray[Any], n_rows: int, y_name: str, S_name: str) -> None:
     """Refuse labels and scores of different lengths."""
-    if y.shape[0] != S.shape[0]:
+    if y.shape[0] != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {S_name} has "
-            f"{S.shape[0]} rows, {y_name} has {y.shape[0]}; they must go together row by row."
+            f"{n_rows} rows, {y_name} has {y.shape[0]}; they must go together row by row."
         )
 
 
 def drop_zero_weight(
-    S: FloatArray, code: NDArray[np.intp], w: NDArray[np.float64]
-) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.float64]]:
+    S: Source, code: NDArray[np.intp], w: NDArray[np.float64]
+) -> tuple[Source, NDArray[np.intp], NDArray[np.float64]]:
     """Drop rows of weight 0, so that later code can assume positive weights."""
     keep = w > 0
     if keep.all():
         return S, code, w
     rows = np.flatnonzero(keep)
-    return pick_rows(S, rows), code[rows], w[rows]
+    return take_rows(S, rows), code[rows], w[rows]

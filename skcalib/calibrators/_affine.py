@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 
+from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scaling.affine import fit_affine
 from skcalib._scaling.affine_softmax import affine_softmax
@@ -93,9 +94,7 @@ class AffineCalibrator(ScoreCalibrator):
         check_numbers(self, "intercept_", (n_classes,))
         check_number(self, "n_iter_", low=0)
 
-    @property
-    def _reads_rows_once(self) -> bool:
-        return True
-
     def _map(self, scores: Scores) -> FloatArray:
-        return affine_softmax(scores, self.coef_, self.intercept_)
+        Z = scores.finite_logits(ALL)
+        bound = scores.max_abs_logit
+        return affine_softmax(Z, self.coef_, self.intercept_, bound, scores.out)

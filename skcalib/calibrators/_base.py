@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,10 +13,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._arrays.blocks import column_blocks
-from skcalib._arrays.rowwise import transpose_into
-from skcalib._arrays.threads import each_block
-from skcalib._arrays.types import Float64Array, FloatArray, Kind
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES
+from skcalib._arrays.passes import Work, map_rows
+from skcalib._arrays.source import Source
+from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
 from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP, normalise_rows
@@ -27,16 +29,16 @@ from skcalib._validation.labels import (
 )
 from skcalib._validation.named_columns import column_names, match_names, take_columns
 from skcalib._validation.scores import (
-    SUM_TOLERANCE_DECLARED,
     Survey,
     as_columns,
-    as_matrix,
-    cannot_be_proba,
     check_kind,
     check_values,
     merge_surveys,
+    read_scores,
     resolve_kind,
+    sum_tolerance,
     survey_block,
+    two_columns,
 )
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
 
@@ -46,7 +48,8 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
 
     A subclass defines ``_fit(scores, code, w)``, which returns its fitted attributes by name and
     sets none (so that a failed or interrupted fit changes nothing), and ``_map(scores)``, which
-    returns probabilities ``(n, K)`` in the type of the scores.
+    returns the probabilities ``(m, K)`` of a block of m rows. Blocks are mapped one by one, in
+    threads.
 
     Parameters
     ----------
@@ -59,6 +62,8 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
 
     # Whether it takes logarithms of probabilities: ``fit`` then finds their lower limit, `clip_`.
     _takes_logs: ClassVar[bool] = False
+    # The blocks that ``_map`` gets.
+    _work: ClassVar[Work] = Work(2 * ROW_BLOCK_BYTES, 4)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "input": [StrOptions({"auto", "logits", "proba"})],
@@ -92,11 +97,6 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
     def _class_specific(self) -> bool:
         """Whether two classes with the same scores may get different probabilities."""
         return True
-
-    @property
-    def _reads_rows_once(self) -> bool:
-        """Whether ``_map`` reads each row once and checks it with `Scores.reach_of`."""
-        return False
 
     @property
     def _monotone(self) -> bool:
@@ -136,10 +136,10 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
             )
         labels = check_labels(y, warn=True)
         X, classes = name_columns(X, labels, self.classes, sort=True)
-        S = as_matrix(X)
+        S = read_scores(X)
         survey = check_values(S, input=self.input)
         kind = resolve_kind(S, survey, self.input)
-        check_lengths(labels, S, "y", "X")
+        check_lengths(labels, S.shape[0], "y", "X")
         w = check_weight(sample_weight, S.shape[0])
         fitted: dict[str, Any] = {"input_": kind}
         # If the user declared logits and all rows sum to 1, such rows are logits in prediction too.
@@ -179,43 +179,37 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         ValueError
             If the scores are of another kind or shape than those seen in ``fit``.
         """
-        S = self._as_seen(X)
-        if self._reads_rows_once and S.shape[1] > 1:
-            Q = self._map_unchecked(S)
-            if Q is not None:
-                return Q
-        return self._map(self._check_scores(S))
+        return self._map_rows(self._as_seen(X), self._map, (self.classes_.size,))
 
-    def _map_unchecked(self, S: FloatArray) -> FloatArray | None:
-        """Map scores and check each block as it is read, so that a file is read only once.
+    def _map_rows(
+        self, S: Source, answer: Callable[[Scores], FloatArray], width: tuple[int, ...]
+    ) -> FloatArray:
+        """Return ``answer(scores)`` of all rows, ``(n, *width)``, in the type of the scores.
 
-        Return None if the scores have to be checked as a whole first.
+        Each block is checked when it is read, so that a file is read once.
         """
         kind: Kind = self.input_
-        if kind == "logits" and self._refuses_simplex and not cannot_be_proba(S):
-            return None
-        each: list[Survey] = []
+        out = np.empty((S.shape[0], *width), dtype=S.dtype)
+        kernel = partial(check_and_map, answer=answer, kind=kind, clip=getattr(self, "clip_", CLIP))
+        rows = range(S.shape[0])
+        survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
+        if kind == "logits" and survey.is_mostly_simplex:  # perhaps: rows were not counted exactly
+            survey = check_values(S, input=kind)
+        check_kind(S, survey, kind, self._refuses_simplex)
+        if kind == "proba" and survey.is_rounded:
+            divided = as_columns(S, survey, kind)
+            kernel = partial(kernel, corrected=True)
+            map_rows(kernel, divided, rows, out, out=out, work=self._work)
+        return out
 
-        def check_block(rows: slice) -> float:
-            each.append(survey_block(S, rows, tolerance=SUM_TOLERANCE_DECLARED))
-            return each[-1].max_abs
-
-        Q = self._map(Scores(S, kind, look=check_block, clip=getattr(self, "clip_", CLIP)))
-        if kind == "proba":
-            survey = merge_surveys(each)
-            check_kind(S, survey, kind, self._refuses_simplex)
-            if survey.is_rounded:
-                return None
-        return Q
-
-    def _as_seen(self, X: ArrayLike) -> FloatArray:
-        """Return `X` as an array, after checking columns and names against those of ``fit``."""
+    def _as_seen(self, X: ArrayLike) -> Source:
+        """Return `X` as a source, after checking columns and names against those of ``fit``."""
         check_is_fitted(self)
         names = column_names(X)
         if names is not None and len(names) == self.classes_.size:
             named = match_names(names, self.classes_, True, "X")
             X = X if named is None else take_columns(X, named.order)
-        S = as_matrix(X)
+        S = read_scores(X)
         if S.shape[1] == 1 < self.n_features_in_ and np.asarray(X).ndim == 1:
             raise ValueError(
                 f"Expected 2D array, got 1D array instead: {type(self).__name__} was fitted on "
@@ -224,14 +218,6 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
             )
         validate_data(self, X if hasattr(X, "columns") else S, reset=False, skip_check_array=True)
         return S
-
-    def _check_scores(self, S: FloatArray) -> Scores:
-        """Validate `S` and return it as `Scores` of the kind seen in ``fit``."""
-        kind: Kind = self.input_
-        survey = check_values(S, input=kind)
-        check_kind(S, survey, kind, self._refuses_simplex)
-        clip = getattr(self, "clip_", CLIP)
-        return Scores(as_columns(S, survey, kind), kind, reach=survey.max_abs, clip=clip)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the label of the largest calibrated probability, the lowest column on ties.
@@ -249,6 +235,28 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         return self.classes_[proba.argmax(axis=1)]
 
 
+def check_and_map(
+    block: FloatArray,
+    rows: range,
+    out: FloatArray,
+    answer: Callable[[Scores], FloatArray],
+    kind: Kind,
+    clip: Clip,
+    corrected: bool = False,
+) -> tuple[FloatArray | float, Survey]:
+    """Return the calibrated probabilities of a block, and its survey.
+
+    Probabilities that have to be refused or corrected first (unless they were `corrected`) are not
+    mapped.
+    """
+    survey = survey_block(block, rows, tolerance=sum_tolerance(kind), exact=kind == "proba")
+    if kind == "proba" and not corrected and (survey.is_rounded or not survey.is_simplex):
+        return np.nan, survey
+    columns = two_columns(block, kind)
+    scores = Scores(columns, kind, max_abs_logit=survey.max_abs, clip=clip, out=out)
+    return answer(scores), survey
+
+
 class ColumnwiseCalibrator(ScoreCalibrator):
     """A calibrator with one map for each class; rows are renormalised, all-zero rows uniform.
 
@@ -256,6 +264,9 @@ class ColumnwiseCalibrator(ScoreCalibrator):
     A subclass defines ``_map_column(j, column)``, which applies map number j to a column of
     probabilities (or of what ``_columns`` returns instead) and returns values in [0, 1].
     """
+
+    # A call per column and block is worth the while for tall blocks.
+    _work = Work(32 * ROW_BLOCK_BYTES, 1)
 
     def _first_column(self, n_classes: int) -> int:
         """Return the first class that has a map of its own."""
@@ -274,22 +285,11 @@ class ColumnwiseCalibrator(ScoreCalibrator):
         """Map the probabilities of a class, ``(n,)``."""
 
     def _map(self, scores: Scores) -> FloatArray:
-        n, n_classes = scores.shape
+        n_classes = scores.shape[1]
         first = self._first_column(n_classes)
-        out = np.empty((n, n_classes), dtype=scores.dtype)
-        blocks = list(column_blocks(n, n_classes - first))
-
-        def map_block(block: slice) -> None:
-            columns = slice(block.start + first, block.stop + first)
-            values = self._columns(scores, columns)
-            for i, column in enumerate(values):
-                values[i] = self._map_column(block.start + i, column)
-            if len(values) == n_classes:  # adding columns is faster than adding short rows
-                normalise_rows(values.T)
-            transpose_into(values, out[:, columns])
-
-        each_block(map_block, blocks, at_a_time=1)
+        values = self._columns(scores, slice(first, n_classes))
+        for j, column in enumerate(values):
+            values[j] = self._map_column(j, column)
         if first:
-            np.subtract(1, out[:, 1], out=out[:, 0])
-            return out
-        return normalise_rows(out) if len(blocks) > 1 else out
+            return np.column_stack([1 - values[0], values[0]])
+        return normalise_rows(values.T)

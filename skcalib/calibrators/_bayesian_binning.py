@@ -27,7 +27,7 @@ from scipy.special import gammaln, logit
 from sklearn.utils._param_validation import Interval
 
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._scores.one_vs_rest import TIE, SortedProblem, is_unit, is_whole, map_sorted
+from skcalib._scores.one_vs_rest import TIE, SortedProblem, is_unit, is_whole, sorted_problems
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.keywords import COUNT_HIGH
@@ -364,11 +364,10 @@ class BayesianBinning(ColumnwiseCalibrator):
         first = self._first_column(scores.shape[1])
         binnings = quantile_binnings(w, self.max_bins, self.prior_strength)
         most = max(2, MAX_THRESHOLDS // (scores.shape[1] - first))
-
-        def fit_one(_: int, problem: SortedProblem) -> StepMap:
-            return merge_steps(average_binnings(problem, binnings), most)
-
-        maps = list(map_sorted(fit_one, scores, code, w, first))
+        maps = [
+            merge_steps(average_binnings(problem, binnings), most)
+            for problem in sorted_problems(scores, code, w, first)
+        ]
         return {
             "X_thresholds_": [step.x for step in maps],
             "y_thresholds_": [step.y for step in maps],

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import FloatArray
-from skcalib._scores.scores import LogProba, Scores
+from skcalib._scores.scores import Scores
 from skcalib.calibrators._matrix import MatrixScaling
 
 
@@ -136,7 +136,7 @@ class DirichletCalibrator(MatrixScaling):
     def _fit(
         self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
     ) -> dict[str, Any]:
-        return super()._fit(LogProba(scores), code, w)
+        return super()._fit(scores.log_proba(), code, w)
 
     def _map(self, scores: Scores) -> FloatArray:
-        return super()._map(LogProba(scores))
+        return super()._map(scores.log_proba())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import row_max, row_sums
-from skcalib._arrays.threads import each_block
+from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scaling.scale_losses import weighted_columns, weighted_sum
 from skcalib._scaling.temperature import fit_temperature
@@ -30,20 +31,19 @@ FACES = [list(face) for size in (1, 2, 3) for face in combinations(range(3), siz
 
 def member_likelihoods(scores: Scores, code: Intp, T: float) -> Float64Array:
     """Return each member's probability of the true class of each row, ``(n, 3)``."""
-    n, n_classes = scores.shape
-    F = np.empty((n, 3))
-    F[:, 2] = 1.0 / n_classes
-
-    def read(rows: slice) -> None:
-        U = scores.logits(rows)
-        U -= row_max(U)[:, None]
-        true = np.take_along_axis(U, code[rows, None], axis=1)[:, 0]
-        F[rows, 1] = np.exp(true) / row_sums(np.exp(U))
-        U /= T
-        F[rows, 0] = np.exp(true / T) / row_sums(np.exp(U, out=U))
-
-    each_block(read, row_blocks(n, n_classes))
+    F = np.empty((scores.shape[0], 3))
+    map_rows(partial(likelihoods_of_block, T=T), scores.as_logits(), code, out=F)
     return F
+
+
+def likelihoods_of_block(Z: Float64Array, code: Intp, T: float) -> Float64Array:
+    """Return `member_likelihoods` of a block of logits."""
+    U = Z - row_max(Z)[:, None]
+    true = np.take_along_axis(U, code[:, None], axis=1)[:, 0]
+    given = np.exp(true) / row_sums(np.exp(U))
+    U /= T
+    tempered = np.exp(true / T) / row_sums(np.exp(U, out=U))
+    return np.column_stack([tempered, given, np.full(code.size, 1.0 / U.shape[1])])
 
 
 def mixture_weights(F: Float64Array, w: Float64Array) -> tuple[Float64Array, int]:
@@ -218,18 +218,14 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
 
     def _map(self, scores: Scores) -> FloatArray:
         tempered, given, uniform = self.weights_
-
-        def mixture_of(rows: slice) -> FloatArray:
-            Z = scores.logits(rows)
-            # A small T would magnify the rounding error of an offset that all columns share.
-            Z -= row_max(Z)[:, None]
-            Q = softmax_inplace(Z / self.temperature_)
-            Q *= tempered
-            if given > 0.0:
-                softmax_inplace(Z)
-                Z *= given
-                Q += Z
-            Q += uniform / Q.shape[1]
-            return keep_top(Q.astype(scores.dtype, copy=False), scores.best(rows))
-
-        return scores.map_rows(mixture_of)
+        Z = scores.logits(ALL)
+        # A small T would magnify the rounding error of an offset that all columns share.
+        Z -= row_max(Z)[:, None]
+        Q = softmax_inplace(Z / self.temperature_)
+        Q *= tempered
+        if given > 0.0:
+            softmax_inplace(Z)
+            Z *= given
+            Q += Z
+        Q += uniform / Q.shape[1]
+        return keep_top(Q.astype(scores.dtype, copy=False), scores.best(ALL))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._arrays.source import ALL
 from skcalib._arrays.types import FloatArray
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ScoreCalibrator
@@ -66,6 +67,4 @@ class IdentityCalibrator(ScoreCalibrator):
         return {}
 
     def _map(self, scores: Scores) -> FloatArray:
-        if scores.kind == "proba":
-            return scores.map_rows(lambda rows: scores.array[rows])
-        return scores.map_rows(scores.proba)
+        return scores.as_proba().read(ALL)

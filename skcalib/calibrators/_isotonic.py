@@ -11,7 +11,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils._param_validation import StrOptions
 
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
+from skcalib._scores.one_vs_rest import SortedProblem, sorted_problems
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._fitted import check_curves
@@ -202,7 +202,7 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
             )
         thresholds = block_centres if self.centered else block_ends
         first = self._first_column(scores.shape[1])
-        maps = list(map_sorted(lambda _, problem: thresholds(problem), scores, code, w, first))
+        maps = [thresholds(problem) for problem in sorted_problems(scores, code, w, first)]
         return {"X_thresholds_": [x for x, _ in maps], "y_thresholds_": [y for _, y in maps]}
 
     def _check_fitted(self) -> None:

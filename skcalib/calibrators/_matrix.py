@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES
+from skcalib._arrays.passes import Work
 from skcalib.calibrators._affine import AffineCalibrator
 
 
@@ -114,6 +116,7 @@ class MatrixScaling(AffineCalibrator):
     """
 
     _full = True
+    _work = Work(2 * ROW_BLOCK_BYTES, 4, products=True)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **AffineCalibrator._parameter_constraints,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,7 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
+from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import row_sums
+from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._differentiable.soft_binning import Kind, soft_binned_error
 from skcalib._scaling.affine_softmax import affine_softmax
@@ -101,7 +104,15 @@ def _apart(new: Float64Array, old: Float64Array, least: float) -> list[float]:
 
 def scaled_softmax(scores: Scores, T: float) -> FloatArray:
     """Return softmax(z / T), in the type of the scores."""
-    return affine_softmax(scores, 1.0 / T)
+    out = np.empty(scores.shape, dtype=scores.dtype)
+    kernel = partial(softmax_of_block, T=T, max_abs_logit=scores.max_abs_logit)
+    map_rows(kernel, scores.as_logits(), out=out)
+    return out
+
+
+def softmax_of_block(Z: Float64Array, T: float, max_abs_logit: float) -> FloatArray:
+    """Return softmax(z / T) of a block of logits."""
+    return affine_softmax(Z, 1.0 / T, max_abs_logit=max_abs_logit)
 
 
 def soft_binned_height(
@@ -331,9 +342,6 @@ class TemperatureScaling(ScoreCalibrator):
     def _check_fitted(self) -> None:
         check_number(self, "temperature_", low=1 / LARGEST)
 
-    @property
-    def _reads_rows_once(self) -> bool:
-        return True
-
     def _map(self, scores: Scores) -> FloatArray:
-        return scaled_softmax(scores, self.temperature_)
+        Z = scores.finite_logits(ALL)
+        return affine_softmax(Z, 1.0 / self.temperature_, None, scores.max_abs_logit, scores.out)

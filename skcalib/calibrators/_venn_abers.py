@@ -26,7 +26,6 @@ from sklearn import config_context
 from sklearn.isotonic import isotonic_regression
 
 from skcalib._arrays.blocks import column_blocks
-from skcalib._arrays.threads import each_block
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import SortedProblem, sorted_blocks
 from skcalib._scores.scores import Scores
@@ -374,17 +373,14 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         ValueError
             If the scores are of another kind or shape than those seen in ``fit``.
         """
-        scores = self._check_scores(self._as_seen(X))
+        return self._map_rows(self._as_seen(X), self._intervals, (self.classes_.size, 2))
+
+    def _intervals(self, scores: Scores) -> FloatArray:
         n, n_classes = scores.shape
         first = self._first_column(n_classes)
         out = np.empty((n, n_classes, 2), dtype=scores.dtype)
-
-        def fill(block: slice) -> None:
-            columns = slice(block.start + first, block.stop + first)
-            for j, column in enumerate(scores.proba_columns(columns), start=block.start):
-                out[:, j + first, 0], out[:, j + first, 1] = self._bounds(j, column)
-
-        each_block(fill, column_blocks(n, n_classes - first), at_a_time=1)
+        for j, column in enumerate(scores.proba_columns(slice(first, n_classes))):
+            out[:, j + first, 0], out[:, j + first, 1] = self._bounds(j, column)
         if first:
             np.subtract(1, out[:, 1, ::-1], out=out[:, 0])
         return out

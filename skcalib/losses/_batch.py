@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._arrays.source import as_source
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.keywords import check_between, shown
@@ -118,10 +119,10 @@ def _refuse_other_order(logits: Any) -> None:
 def _open_arrays(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any, Any]:
     _refuse_other_order(logits)
     Z = as_matrix(logits, "logits")
-    check_values(Z, "logits", "logits")
+    check_values(as_source(Z), "logits", "logits")
     Z = two_columns(Z, "logits")
     codes = check_labels(y, "y")
-    check_lengths(codes, Z, "y", "logits")
+    check_lengths(codes, Z.shape[0], "y", "logits")
     if codes.dtype.kind not in "iufb":
         raise ValueError(_not_codes(codes[0], 0, Z.shape[1]))
     wrong = np.flatnonzero((codes < 0) | (codes >= Z.shape[1]))

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.blocks import row_blocks
-from skcalib._arrays.threads import each_block
-from skcalib._arrays.types import FloatArray
+from skcalib._arrays.passes import map_rows
+from skcalib._arrays.source import Source
 from skcalib._differentiable.avuc import avuc, entropy, soft_avuc
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_as_classes, top_label
@@ -17,15 +16,10 @@ from skcalib._validation.keywords import check_between
 from skcalib._validation.predictions import check_predictions, takes_predictions
 
 
-def entropies(P: FloatArray) -> NDArray[np.float64]:
+def entropies(P: Source) -> NDArray[np.float64]:
     """Entropy of each row in nats."""
-    scores = Scores(P, "proba")
     h = np.empty(P.shape[0])
-
-    def fill(rows: slice) -> None:
-        h[rows] = entropy(scores.proba(rows))
-
-    each_block(fill, row_blocks(*P.shape))
+    map_rows(entropy, Scores(P, "proba").as_proba(np.float64), out=h)
     return h
 
 

@@ -86,4 +86,4 @@ def binary_view(
     if r is None and P.shape[1] > 2:
         raise ValueError(f"mode='classwise' needs r=, the label of a class: {classes.tolist()}.")
     k = 1 if r is None else class_column(r, classes, "r")
-    return P[:, k].copy(), code == k
+    return predictions.column(k).copy(), code == k

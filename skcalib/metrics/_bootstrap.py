@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from skcalib._arrays.row_view import pick_rows
+from skcalib._arrays.selection import take_rows
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.one_vs_rest import is_whole
 from skcalib._validation.keywords import check_between, check_count, check_option, check_seed
@@ -58,7 +58,7 @@ def draw_counts(
         else:
             # Copies, because a metric that counts rows treats two of weight 0.7 unlike one of 1.4.
             rows = np.repeat(np.arange(n), count)
-            yield Predictions(pick_rows(P, rows), code[rows], w[rows], classes, event)
+            yield Predictions(take_rows(P, rows), code[rows], w[rows], classes, event)
 
 
 def leave_out(

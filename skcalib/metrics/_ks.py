@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import FloatArray
-from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
+from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem, sorted_problems
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label, top_r, within_top_r
 from skcalib._validation.keywords import check_count, check_option
@@ -135,6 +135,5 @@ def ks_calibration_error(
     if mode != "classwise" or (event is not None and average is not None):
         score, hit = reduce_top(predictions, mode, r)
         return ks_error(sort_problem(score, hit, None if is_unit(w) else w))
-    errors = map_sorted(lambda _, problem: ks_error(problem), Scores(P, "proba"), code, w)
-    each = np.array(list(errors))
+    each = np.array([ks_error(p) for p in sorted_problems(Scores(P, "proba"), code, w)])
     return each if average is None else float(each.mean())

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
+from skcalib._arrays.source import whole
 from skcalib._scores.one_vs_rest import is_whole
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions, check_predictions
@@ -46,7 +47,8 @@ class Evaluation:
         keywords = dict(self.keywords)
         if "labels" in self.accepted:
             keywords["labels"] = classes
-        y_true, y_proba = classes[code], P[:, event] if self.column else np.asarray(P)
+        y_true = classes[code]
+        y_proba = predictions.of_event()[0] if self.column else whole(P)
         if event is not None and "pos_label" in self.accepted:
             keywords["pos_label"] = classes.tolist()[event]
         if "sample_weight" in self.accepted:

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.blocks import row_blocks
-from skcalib._arrays.threads import each_block
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.passes import map_rows
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_count
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._one_line import shown
@@ -44,16 +43,16 @@ def labels_at(predictions: Predictions, at: Float64Array) -> NDArray[np.intp]:
     The probabilities of a row divide [0, 1] in the order of the columns.
     """
     code = np.empty(at.shape, dtype=np.intp)
-
-    def place(rows: slice) -> None:
-        cumulative = np.cumsum(predictions.P[rows].T, axis=0, dtype=np.float64)
-        # Both edges of a class of probability 0 are equal: no number falls between them.
-        edges = cumulative[:-1] / cumulative[-1]
-        for i, each in enumerate(at[:, rows]):
-            code[i, rows] = (edges <= each).sum(axis=0)
-
-    each_block(place, row_blocks(*predictions.P.shape))
+    map_rows(place_in_rows, predictions.P, at.T, out=code.T)
     return code
+
+
+def place_in_rows(block: FloatArray, at: Float64Array) -> NDArray[np.intp]:
+    """Return the columns ``(rows, m)`` in which numbers ``at (rows, m)`` fall."""
+    cumulative = np.cumsum(block.T, axis=0, dtype=np.float64)
+    # Both edges of a class of probability 0 are equal: no number falls between them.
+    edges = cumulative[:-1] / cumulative[-1]
+    return np.stack([(edges <= each).sum(axis=0) for each in at.T], axis=1)
 
 
 def draw_labels(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skcalib._arrays.source import as_source
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
 from skcalib._scores.top_label import top_label
@@ -30,7 +31,7 @@ from skcalib.plotting._display import (
     unit_square,
 )
 from skcalib.plotting._heat_map import draw_matrix
-from skcalib.plotting._score_pairs import ScorePairs, read_scores, score_pairs
+from skcalib.plotting._score_pairs import ScorePairs, read_proba, score_pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -235,7 +236,7 @@ class CalibrationMapDisplay:
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         given = {"proba_before": proba_before, "proba_after": proba_after}
-        before, after = (read_scores(P, "proba", argument)[0] for argument, P in given.items())
+        before, after = (read_proba(P, "proba", argument)[0] for argument, P in given.items())
         if before.shape != after.shape:
             raise ValueError(
                 f"proba_before has shape {before.shape}, proba_after {after.shape}: pass the same "
@@ -253,7 +254,7 @@ class CalibrationMapDisplay:
     @classmethod
     def _from_pairs(cls, pairs: ScorePairs, pos_label: Any, name: str | None) -> Self:
         P, Q, classes, calibrator, binary_map = pairs
-        top, predicted = top_label(P)
+        top, predicted = top_label(as_source(P))
         flipped = float((Q.argmax(axis=1) != predicted).mean())
         if pos_label is None and classes.size > 2:
             event = "top label"

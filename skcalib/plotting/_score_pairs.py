@@ -10,10 +10,17 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from skcalib._arrays.source import ALL, Source
 from skcalib._arrays.types import Float64Array, FloatArray, Kind
 from skcalib._scores.responses import class_scores, response_kind
 from skcalib._scores.scores import Scores
-from skcalib._validation.scores import as_columns, as_matrix, check_values, resolve_kind
+from skcalib._validation.scores import (
+    as_columns,
+    as_matrix,
+    check_values,
+    read_scores,
+    resolve_kind,
+)
 
 # Probabilities of the grid stay this far from 0 and 1, where a logit would be infinite.
 MARGIN = 1e-9
@@ -49,7 +56,7 @@ def score_pairs(estimator: Any, X: Any) -> ScorePairs:
         calibrator = pairs[0][1] if len(pairs) == 1 else None
         n_columns = classes.size
     else:
-        before, kind, n_columns = read_scores(X, getattr(estimator, "input_", "auto"), "X")
+        before, kind, n_columns = read_proba(X, getattr(estimator, "input_", "auto"), "X")
         calibrator = estimator
     if classes.size != 2 or calibrator is None:
         return ScorePairs(before, after, classes, calibrator, None)
@@ -60,16 +67,16 @@ def score_pairs(estimator: Any, X: Any) -> ScorePairs:
     return ScorePairs(before, after, classes, calibrator, binary_map)
 
 
-def read_scores(X: Any, input: str, name: str) -> tuple[FloatArray, Kind, int]:
+def read_proba(X: Any, input: str, name: str) -> tuple[FloatArray, Kind, int]:
     """Check scores: their probabilities ``(n, K)``, their kind and their number of columns."""
-    S = as_matrix(X, name)
+    S = read_scores(X, name)
     survey = check_values(S, name, input)
     kind = resolve_kind(S, survey, input, name)
     return _proba(as_columns(S, survey, kind, input, name), kind), kind, S.shape[1]
 
 
-def _proba(S: FloatArray, kind: Kind) -> FloatArray:
-    return Scores(S, kind).proba(slice(None)).astype(S.dtype, copy=False)
+def _proba(S: FloatArray | Source, kind: Kind) -> FloatArray:
+    return Scores(S, kind).proba(ALL).astype(S.dtype, copy=False)
 
 
 def _rows(p: Float64Array, kind: Kind, n_columns: int, calibrator: Any) -> Any:

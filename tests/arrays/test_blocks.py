@@ -27,10 +27,9 @@ from skcalib import (
     VennAbersCalibrator,
     metrics,
 )
-from skcalib._arrays import blocks as block_module
 from skcalib._arrays.blocks import column_blocks, row_blocks
 from skcalib._arrays.rowwise import transpose_into
-from skcalib._arrays.threads import each_block, map_blocks, one_blas_thread, thread_count
+from skcalib._arrays.threads import map_blocks, one_blas_thread, thread_count
 
 
 def test_blocks_cover_every_row_and_every_column_once():
@@ -217,7 +216,7 @@ def test_an_error_in_a_thread_is_raised_and_its_first_block_wins():
             raise ValueError(f"block {block.start}")
 
     with joblib.parallel_config(n_jobs=3), pytest.raises(ValueError, match="block 5"):
-        each_block(fail, (slice(i, i + 1) for i in range(40)), at_a_time=2)
+        list(map_blocks(fail, (slice(i, i + 1) for i in range(40)), at_a_time=2))
 
 
 CALIBRATORS = [
@@ -245,26 +244,11 @@ CALIBRATORS = [
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
+def many_jobs(monkeypatch, small_blocks):
     """Blocks of a few rows or one column, so that small arrays make long loops."""
-    shrink = {"row_blocks": 1 << 12, "column_blocks": 1}
-    for name in ("_scores.scores", "_scores.top_label", "_scores.one_vs_rest", "_binning.tables",
-                 "_scaling.logistic", "_scaling.scale_losses", "calibrators._base",
-                 "calibrators._spline.calibrator", "calibrators._spline.ranks",
-                 "metrics._avuc"):  # fmt: skip
-        module = f"skcalib.{name}"
-        for function, size in shrink.items():
-            original = getattr(block_module, function)
-
-            def shrunk(n_rows, n_columns, block_bytes=size, original=original):
-                return original(n_rows, n_columns, block_bytes)
-
-            monkeypatch.setattr(f"{module}.{function}", shrunk, raising=False)
-        monkeypatch.setattr(
-            f"{module}.light_blocks",
-            lambda n, K, _=8: (row_blocks(n, K, 1 << 12), 3),
-            raising=False,
-        )
+    small_blocks(5)
+    monkeypatch.setattr("skcalib._arrays.blocks.column_blocks.__defaults__", (1, 0))
+    monkeypatch.setattr("skcalib._scores.one_vs_rest.SORTED_BLOCK_BYTES", 1)
 
 
 def sample(dtype):
@@ -276,7 +260,7 @@ def sample(dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
-def test_the_number_of_threads_changes_no_bit_of_a_calibrator(calibrator, dtype, small_blocks):
+def test_the_number_of_threads_changes_no_bit_of_a_calibrator(calibrator, dtype, many_jobs):
     Z, code = sample(dtype)
     found = []
     for n_jobs in (1, 2, 5):
@@ -299,7 +283,7 @@ METRICS = {
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_the_number_of_threads_changes_no_bit_of_a_metric(name, small_blocks):
+def test_the_number_of_threads_changes_no_bit_of_a_metric(name, many_jobs):
     Z, code = sample(np.float64)
     P = np.exp(Z)
     P /= P.sum(axis=1, keepdims=True)

@@ -117,12 +117,10 @@ def pool_threads():
 
 
 @pytest.fixture
-def many_blocks(monkeypatch):
+def many_blocks(monkeypatch, small_blocks):
     """Make loops of small arrays use the pool of threads, as those of large ones do."""
     monkeypatch.setattr(skcalib._arrays.threads, "thread_count", lambda: 3)
-    monkeypatch.setattr(
-        skcalib._arrays.blocks.row_blocks, "__defaults__", (8 * 300,)
-    )  # a few rows in each block
+    small_blocks(20)
 
 
 @pytest.mark.parametrize("calibrator", DEFAULTS, ids=str)

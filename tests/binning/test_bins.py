@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from edges import even_bin, ways_to_write
 
-from skcalib._arrays.blocks import row_blocks
 from skcalib._binning.bins import Bins
 from skcalib._binning.pooled import pooled_table
 from skcalib._binning.quantiles import opening_positions
@@ -99,16 +98,16 @@ def test_one_column_is_binned_as_the_definition_says(method, weighted, threshold
 @pytest.mark.parametrize("threshold", [None, 0.01])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 10])
-def test_the_blocks_of_a_table_do_not_show(n_classes, weighted, threshold, monkeypatch):
+def test_the_blocks_of_a_table_do_not_show(
+    n_classes, weighted, threshold, monkeypatch, small_blocks
+):
     """Entries summed a few at a time, in threads, give the table of all at once."""
     P, code, w = coarse(200, n_classes, seed=n_classes)
     w = w if weighted else np.ones(200)
     scores, bins, first = Scores(P, "proba"), Bins(7), int(n_classes == 2)
     whole = columns_table(scores, code, w, bins, threshold=threshold, first=first)
     monkeypatch.setattr("skcalib._binning.tables.GATHERED", 5)
-    monkeypatch.setattr(
-        "skcalib._binning.tables.light_blocks", lambda n, K, _: (row_blocks(n, K, 8 * K * 3), 2)
-    )
+    small_blocks(3)
     monkeypatch.setattr("skcalib._arrays.threads.thread_count", lambda: 3)
     parts = columns_table(scores, code, w, bins, threshold=threshold, first=first)
     np.testing.assert_array_equal(parts.count, whole.count)

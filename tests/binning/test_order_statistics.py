@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from skcalib._arrays.blocks import row_blocks
-from skcalib._binning.order_statistics import Cells, values_at
+from skcalib._arrays.passes import Work
+from skcalib._arrays.source import as_source
+from skcalib._binning.order_statistics import Cells, column_values, values_at
 
 
 def values_of(kind, dtype, n=400):
@@ -35,12 +36,10 @@ def test_values_are_those_of_a_sort(kind, dtype, weighted, limits, monkeypatch):
     rng = np.random.default_rng(1)
     w = rng.integers(1, 4, values.size).astype(float) if weighted else np.ones(values.size)
     place = np.array([0, 1, 2, 57, 57.5, 200, w.sum() - 1, w.sum()])
-    found = values_at(
-        lambda rows: (values[rows], w[rows] if weighted else None),
-        row_blocks(values.size, 1, 8 * 30),
-        values.dtype,
-        place,
+    monkeypatch.setattr(
+        "skcalib._binning.order_statistics.ONE_AT_A_TIME", Work(block_bytes=8 * 30, at_a_time=1)
     )
+    found = values_at(column_values, as_source(values), w if weighted else None, place=place)
     one_each = np.repeat(np.sort(values), w[np.argsort(values, kind="stable")].astype(int))
     below = one_each[np.maximum(np.ceil(place).astype(int) - 1, 0)]
     above = one_each[np.minimum(place.astype(int), one_each.size - 1)]
@@ -50,7 +49,7 @@ def test_values_are_those_of_a_sort(kind, dtype, weighted, limits, monkeypatch):
 
 
 def test_no_place_has_no_value():
-    found = values_at(lambda rows: (np.ones(3), None), [slice(0, 3)], np.dtype(float), np.zeros(0))
+    found = values_at(column_values, as_source(np.ones(3)), None, place=np.zeros(0))
     assert [part.size for part in found] == [0, 0, 0]
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from skcalib._arrays.blocks import row_blocks
 from skcalib._binning.bins import Bins
 from skcalib._binning.pooled import pooled_table
 from skcalib._binning.tables import flat_table
@@ -13,12 +12,10 @@ N, K = 70, 5
 
 
 @pytest.fixture
-def counted(monkeypatch):
+def counted(monkeypatch, small_blocks):
     """Count where a copy would be small too, in blocks of seven rows."""
     monkeypatch.setattr("skcalib._binning.pooled.SORTED", 0)
-    monkeypatch.setattr(
-        "skcalib._binning.pooled.row_blocks", lambda n, n_columns: row_blocks(n, n_columns, 56 * K)
-    )
+    small_blocks(7)
 
 
 def probabilities(kind, dtype=np.float64):
@@ -70,7 +67,7 @@ def test_fractional_weights_cut_a_counted_table_where_the_mass_is(counted, metho
 def test_logits_are_counted_as_the_probabilities_that_they_are(counted):
     rng = np.random.default_rng(3)
     scores = Scores(rng.normal(size=(N, K)).astype(np.float32), "logits")
-    P = scores.map_rows(scores.proba)
+    P = scores.proba(slice(0, N)).astype(np.float32)
     code, w = rng.integers(K, size=N), np.ones(N)
     found = pooled_table(scores, code, w, Bins(6, "edges"))
     assert_same(found, pooled_table(Scores(P, "proba"), code, w, Bins(6, "edges")))

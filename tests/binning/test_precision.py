@@ -8,6 +8,7 @@ import pytest
 from edges import bin_of, even_bin, ways_to_write
 
 from skcalib import HistogramBinning, metrics
+from skcalib._arrays.source import as_source
 from skcalib._binning.bins import Bins
 from skcalib._binning.precision import (
     BFLOAT16,
@@ -121,7 +122,7 @@ def test_complements_lie_where_the_fractions_do(dtype, closed):
         for computed in (dtype(1) - p, 1 - as_checked(p)):
             P = np.column_stack([as_checked(computed), as_checked(p)])
             for both in (P, P[:, ::-1]):
-                bins = Bins(n_bins, closed=closed).with_precision_of(both)
+                bins = Bins(n_bins, closed=closed).with_precision_of(as_source(both))
                 own, other = (bins.uniform_index(both[:, k]).tolist() for k in (0, 1))
                 assert sorted([own, other]) == sorted([expected, expected[::-1]])
 

@@ -236,11 +236,11 @@ def test_neither_scores_nor_weights_are_written_to(calibrator):
     calibrator.fit(P, y, w).predict_proba(P)
 
 
-def test_blocks_are_not_seen(calibrator, monkeypatch):
+def test_blocks_are_not_seen(calibrator, monkeypatch, small_blocks):
     P, y, w = problem(n_classes=5)
     whole = clone(calibrator).fit(P, y, w).predict_proba(P)
-    monkeypatch.setattr("skcalib._arrays.blocks.row_blocks.__defaults__", (400,))
-    monkeypatch.setattr("skcalib._arrays.blocks.column_blocks.__defaults__", (1300,))
+    small_blocks(10)
+    monkeypatch.setattr("skcalib._arrays.blocks.column_blocks.__defaults__", (1300, 0))
     pieces = clone(calibrator).fit(P, y, w).predict_proba(P)
     np.testing.assert_allclose(pieces, whole, rtol=0, atol=1e-12)
 

@@ -69,7 +69,7 @@ class HouseWitness(IdentityCalibrator):
     """A calibrator of the package that keeps what it is fitted on."""
 
     def _fit(self, scores, code, w):
-        return {"scores_": scores.array.copy(), "code_": code, "w_": w}
+        return {"scores_": scores.source.array.copy(), "code_": code, "w_": w}
 
 
 class Columns(ClassifierMixin, BaseEstimator):

@@ -7,7 +7,6 @@ from scipy import stats
 from sklearn.metrics import log_loss
 
 from skcalib import metrics
-from skcalib._arrays.blocks import row_blocks
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import calibration_test, ks_calibration_error, static_calibration_error
 from skcalib.metrics._significance import draw_labels, labels_at
@@ -43,7 +42,7 @@ def test_rows_that_sum_to_nearly_1_are_divided_by_their_sum():
     assert labels_at(predictions, at)[:, 0].tolist() == [0, 0, 1, 1, 2, 2]
 
 
-def test_labels_do_not_depend_on_how_many_are_drawn_at_a_time(monkeypatch):
+def test_labels_do_not_depend_on_how_many_are_drawn_at_a_time(monkeypatch, small_blocks):
     """The blocks of rows and the sets drawn in a pass do not show."""
     _, P = ref.predictions(4, 300, seed=0)
     predictions = check_predictions(np.zeros(300), P, None, range(4))
@@ -57,9 +56,7 @@ def test_labels_do_not_depend_on_how_many_are_drawn_at_a_time(monkeypatch):
     expected = [(edges <= random.random((300, 1))).sum(axis=1).tolist() for _ in range(20)]
     assert drawn().tolist() == expected
     monkeypatch.setattr("skcalib.metrics._significance.DRAWN", 3)
-    monkeypatch.setattr(
-        "skcalib.metrics._significance.row_blocks", lambda n, K: row_blocks(n, K, 8 * K * 7)
-    )
+    small_blocks(7)
     assert drawn().tolist() == expected
 
 

@@ -312,14 +312,14 @@ def test_a_temperature_of_tiny_logits_beside_minus_infinity_is_a_number(objectiv
 
 
 @pytest.mark.parametrize("pattern", [Diagonal(), Full()])
-def test_the_reach_of_an_affine_map_is_the_least_that_none_exceeds(pattern):
+def test_the_bound_of_an_affine_map_is_the_least_that_none_exceeds(pattern):
     rng = np.random.default_rng(0)
     theta = pattern.identity(6) + rng.normal(size=pattern.identity(6).shape)
     theta[-1] = 0.5
     W = theta[:-1].T if theta.shape[0] > 2 else np.diag(theta[0])
     Z = 3.0 * np.sign(W)
     Z[Z == 0.0] = 1.0
-    nll = AffineNLL(Scores(Z, "logits", reach=3.0), np.arange(6), np.ones(6), pattern)
+    nll = AffineNLL(Scores(Z, "logits", max_abs_logit=3.0), np.arange(6), np.ones(6), pattern)
     assert nll.max_abs_logit(theta) == pytest.approx(
         np.abs(pattern.apply(Z, theta)).max(), rel=1e-12
     )
@@ -441,12 +441,12 @@ def test_a_row_of_a_product_does_not_depend_on_its_neighbours(K, factor):
     """Terms of 1e12 that cancel would show another order of summation in the fourth digit."""
     rng = np.random.default_rng(K)
     Z, W = np.log(rng.dirichlet(np.ones(K), size=70)), factor * rng.normal(size=(K, K))
-    batch = times_transposed(Z, W)
+    batch = times_transposed(Z, W, np.empty_like(Z))
     np.testing.assert_allclose(batch, Z @ W.T, rtol=0, atol=1e-13 * factor * K)
     atol = 1e-12 if factor == 1.0 else 0.0
     for i in (0, 1, 31, 32, 68, 69):
         np.testing.assert_allclose(
-            times_transposed(Z[i : i + 1], W)[0], batch[i], rtol=0, atol=atol
+            times_transposed(Z[i : i + 1], W, np.empty((1, K)))[0], batch[i], rtol=0, atol=atol
         )
 
 

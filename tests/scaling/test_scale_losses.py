@@ -107,7 +107,7 @@ def test_thinned_rows_are_evenly_spaced(n, expected):
     few = ShiftedLogits(Scores(Z, "logits"), code, w).subsample(5)
     step = n // 5 if n >= 10 else 1
     assert few.true.size == expected
-    np.testing.assert_array_equal(few.scores.array, Z[::step])
+    np.testing.assert_array_equal(few.scores.source.array, Z[::step])
     np.testing.assert_allclose(few.share, w[::step] / w[::step].sum())
 
 

@@ -24,7 +24,7 @@ from skcalib import (
     to_dict,
 )
 from skcalib._scores.clip import LEAST_CLIP, find_clip
-from skcalib._scores.scores import LogProba, Scores
+from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP
 
 TAKE_LOGS = [
@@ -279,14 +279,14 @@ def test_a_pass_for_the_clip_makes_nothing_of_the_size_of_the_scores():
     assert peak < P.nbytes / 2
 
 
-@pytest.mark.parametrize("read", [lambda scores: scores, LogProba])
+@pytest.mark.parametrize("read", [lambda scores: scores, Scores.log_proba])
 @pytest.mark.parametrize("kind", ["logits", "proba"])
 def test_every_other_row_is_read_as_all_are(kind, read):
     P = votes()[0]
     with np.errstate(divide="ignore"):
         scores = read(Scores(np.log(P) + 5 if kind == "logits" else P, kind, clip=0.01))
     whole = scores.logits(slice(None))
-    assert_allclose(scores.thinned(2).logits(slice(None)), whole[::2], rtol=1e-15)
+    assert_allclose(scores.subsample(2).logits(slice(None)), whole[::2], rtol=1e-15)
 
 
 # ------------------------------------------------------------------ files

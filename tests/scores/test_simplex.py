@@ -5,6 +5,7 @@ import pytest
 from scipy.special import logsumexp, softmax
 
 from skcalib._arrays.rowwise import FEW_COLUMNS, row_max, row_sums
+from skcalib._arrays.source import as_source
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import exponentiate, normalise_rows, softmax_inplace
 from skcalib._scores.top_label import top_label
@@ -41,7 +42,7 @@ def test_a_row_is_the_same_in_any_company(K):
 def test_the_top_label_is_the_lowest_of_equals(K, dtype):
     # Halves, so that most rows have several largest entries.
     P = (np.random.default_rng(K).integers(3, size=(400, K)) / 2).astype(dtype)
-    score, predicted = top_label(P)
+    score, predicted = top_label(as_source(P))
     np.testing.assert_array_equal(predicted, [list(row).index(max(row)) for row in P])
     np.testing.assert_array_equal(score, [max(row) for row in P])
     assert score.dtype == dtype

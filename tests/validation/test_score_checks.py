@@ -227,7 +227,7 @@ def test_prediction_refuses_a_batch_of_which_half_are_of_the_other_kind():
 def test_large_arrays_are_divided_block_by_block(monkeypatch):
     expected = expected_calibration_error(Y, P)
     vector = VectorScaling().fit(P, Y).predict_proba(P)
-    monkeypatch.setattr("skcalib._arrays.row_view.COPIED_BYTES", 0)
+    monkeypatch.setattr("skcalib._arrays.selection.COPIED_BYTES", 0)
     assert expected_calibration_error(Y, P * 1.0005) == pytest.approx(expected, rel=1e-12)
     with pytest.warns(UserWarning, match="rows do not sum to 1"):
         fitted = VectorScaling().fit(P * 1.0005, Y)

@@ -7,17 +7,19 @@ terms for ``order_preserving=True``.
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.blocks import row_blocks
-from skcalib._arrays.threads import map_blocks, one_blas_thread
+from skcalib._arrays.passes import sum_rows
+from skcalib._arrays.source import ALL
+from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scaling.root import rising_root
 from skcalib._scaling.scale_losses import ShiftedLogits, nll_of_scale
@@ -66,9 +68,13 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
 def fit_smoothing(scores: Scores, code: Intp, w: Float64Array) -> Smoothing:
     """Return the scale, the sum of weights and the mean log-scores of a calibration set."""
     beta, n = fit_scale(scores, code, w), float(w.sum())
-    blocks = row_blocks(*scores.shape)
-    sums = map_blocks(lambda rows: w[rows] @ np.log(smooth(scores.logits(rows), beta, n)), blocks)
-    return Smoothing(beta, n, np.sum(list(sums), axis=0) / n)
+    kernel = partial(sum_logs, beta=beta, n=n)
+    return Smoothing(beta, n, sum_rows(kernel, scores.as_logits(), w) / n)
+
+
+def sum_logs(Z: Float64Array, w: Float64Array, beta: float, n: float) -> Float64Array:
+    """Return the weighted sum of the log-scores of a block of logits."""
+    return w @ np.log(smooth(Z, beta, n))
 
 
 def prior_strengths(n_classes: int) -> dict[str, float]:
@@ -294,13 +300,9 @@ class AutoCalibrator(ScoreCalibrator):
         smoothing = Smoothing(1.0 / self.temperature_, self._weight, self._centre)
         layout = self._layout()
         terms = layout.unpack(self._theta)
-
-        def softmax_of(rows: slice) -> NDArray[Any]:
-            f = make_features(scores.logits(rows), smoothing, layout.names)
-            P = softmax_inplace(logits(f, terms, smoothing.square_scale)).astype(scores.dtype)
-            return keep_top(P, scores.best(rows)) if _is_shared(self) else P
-
-        return scores.map_rows(softmax_of)
+        f = make_features(scores.logits(ALL), smoothing, layout.names)
+        P = softmax_inplace(logits(f, terms, smoothing.square_scale)).astype(scores.dtype)
+        return keep_top(P, scores.best(ALL)) if _is_shared(self) else P
 
     def _check_fitted(self) -> None:
         n_classes = self.classes_.size
@@ -358,21 +360,22 @@ def _changes(
     scores: Scores, w: Float64Array, smoothing: Smoothing, layout: Layout, theta: Float64Array
 ) -> tuple[Float64Array, float]:
     """Return the mean change of each class's probability, and the share of M and L in eta - a."""
-    terms = layout.unpack(theta)
-
-    def of_block(rows: slice) -> tuple[Float64Array, Float64Array]:
-        f = make_features(scores.logits(rows), smoothing, layout.names)
-        eta = logits(f, terms, smoothing.square_scale)
-        across: Any = np.zeros_like(eta) if f.cross is None else f.cross @ terms.cross
-        within = eta - f.a - across
-        squares = [w[rows] @ _variance(part, f.q) for part in (across, within)]
-        return w[rows] @ (softmax_inplace(eta) - f.q), np.array(squares)
-
-    parts = list(map_blocks(of_block, row_blocks(*scores.shape)))
-    shift = np.sum([part for part, _ in parts], axis=0) / smoothing.n
-    across, within = np.sum([part for _, part in parts], axis=0)
+    kernel = partial(sum_changes, smoothing=smoothing, layout=layout, theta=theta)
+    shift, across, within = sum_rows(kernel, scores.as_logits(), w)
     across, within = max(across, 0.0), max(within, 0.0)
-    return shift, float(across / (across + within)) if across > 0.0 else 0.0
+    return shift / smoothing.n, float(across / (across + within)) if across > 0.0 else 0.0
+
+
+def sum_changes(
+    Z: Float64Array, w: Float64Array, smoothing: Smoothing, layout: Layout, theta: Float64Array
+) -> tuple[Float64Array, float, float]:
+    """Return the sums of `_changes` over a block: by class, and squares across and within."""
+    f, terms = make_features(Z, smoothing, layout.names), layout.unpack(theta)
+    eta = logits(f, terms, smoothing.square_scale)
+    across: Any = np.zeros_like(eta) if f.cross is None else f.cross @ terms.cross
+    within = eta - f.a - across
+    squares = [float(w @ _variance(part, f.q)) for part in (across, within)]
+    return w @ (softmax_inplace(eta) - f.q), *squares
 
 
 def _variance(D: Float64Array, q: Float64Array) -> Float64Array:

@@ -67,18 +67,17 @@ class Features(NamedTuple):
 
 
 def smooth(Z: Float64Array, beta: float, n: float) -> Float64Array:
-    """Overwrite logits ``(n, K)`` by q: softmax with scale `beta`, mixed with 1/K."""
-    Z *= beta
-    softmax_inplace(Z)
-    Z *= n / (n + 1.0)
-    Z += 1.0 / (Z.shape[1] * (n + 1.0))
-    return Z
+    """Return q of logits ``(n, K)``: softmax with scale `beta`, mixed with 1/K."""
+    q = softmax_inplace(beta * Z)
+    q *= n / (n + 1.0)
+    q += 1.0 / (Z.shape[1] * (n + 1.0))
+    return q
 
 
 def make_features(
     Z: Float64Array, smoothing: Smoothing, groups: tuple[str, ...], dtype: DTypeLike = np.float64
 ) -> Features:
-    """Return the features of a block of logits ``(n, K)``, which is overwritten."""
+    """Return the features of a block of logits ``(n, K)``."""
     n_classes = Z.shape[1]
     q = smooth(Z, smoothing.beta, smoothing.n)
     a = np.log(q)

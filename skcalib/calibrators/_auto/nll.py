@@ -13,13 +13,15 @@ of :math:`\eta_{ik}` by the parameters,
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.blocks import ROW_BLOCK_BYTES, row_blocks
-from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.passes import Work, merge_rows
+from skcalib._arrays.threads import AT_A_TIME, map_blocks
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
@@ -69,7 +71,7 @@ class FeatureNLL:
         exact: bool,
         dtype: DTypeLike = np.float64,
     ) -> None:
-        n, n_classes = scores.shape
+        n_classes = scores.shape[1]
         self.code = code
         self.w = w
         self.smoothing = smoothing
@@ -78,11 +80,10 @@ class FeatureNLL:
         self.dtype = np.dtype(dtype)
         # Blocks are at least as large as the gradient that each of them returns.
         block_bytes = max(ROW_BLOCK_BYTES, 8 * n_classes * n_classes)
-        self._rows = list(row_blocks(n, n_classes, block_bytes))
-        made = map_blocks(
-            lambda rows: make_features(scores.logits(rows), smoothing, layout.names, dtype),
-            self._rows,
-        )
+        work, source = Work(block_bytes, AT_A_TIME), scores.as_logits()
+        self._rows = list(work.blocks(source))
+        kernel = partial(make_features, smoothing=smoothing, groups=layout.names, dtype=dtype)
+        made = merge_rows(kernel, source, work=work)
         self._features = dict(zip([rows.start for rows in self._rows], made, strict=True))
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:

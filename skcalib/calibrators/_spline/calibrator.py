@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.passes import map_rows, merge_rows
 from skcalib._arrays.rowwise import row_max, row_sums
-from skcalib._arrays.threads import each_block, map_blocks
-from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
+from skcalib._arrays.source import ALL
+from skcalib._arrays.types import Float64Array, FloatArray, Kind
+from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem, sorted_problems
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import normalise_rows
 from skcalib._scores.top_label import keep_top
@@ -77,11 +77,19 @@ def spread_rest(P: Float64Array, top: NDArray[np.intp], score: FloatArray) -> No
         left = left[(block > most).any(axis=1)]
 
 
-def _smallest(scores: Scores, rows: slice) -> float:
+def smallest_positive(P: Float64Array) -> float:
     """Return the smallest positive probability of a block."""
-    P = scores.proba(rows)
     least = P.min()
     return float(least if least > 0 else P.min(initial=1.0, where=P > 0))
+
+
+def top_of_block(
+    block: FloatArray, kind: Kind, max_abs_logit: float
+) -> tuple[Float64Array, NDArray[np.intp]]:
+    """Return the probability of the largest score of each row, and its column."""
+    scores = Scores(block, kind, max_abs_logit=max_abs_logit)
+    best = scores.best(ALL)
+    return np.take_along_axis(scores.proba(ALL), best[:, None], axis=1)[:, 0], best
 
 
 class SplineCalibrator(ColumnwiseCalibrator):
@@ -257,18 +265,14 @@ class SplineCalibrator(ColumnwiseCalibrator):
         total = float(w.sum())
         bounds = {"least_proba_": 0.0, "rare_proba_": 0.0}
         if self.n_knots == "auto":
-            smallest = min(map_blocks(partial(_smallest, scores), row_blocks(n, n_classes)))
+            smallest = merge_rows(smallest_positive, scores.as_proba(np.float64), merge=min)
             bounds["least_proba_"] = max(min(smallest / 2, 0.5 / total), SMALLEST)
             bounds["rare_proba_"] = 1 / (total + 1)
         if self.mode == "top":
             n_maps, problems = 1, self._top_problem(scores, code, w)
         elif self.mode == "rank" and n_classes > 2:
             start, end = np.empty((2, n), dtype=np.intp)
-
-            def find(rows: slice) -> None:
-                start[rows], end[rows] = ranks_of_true(scores.proba(rows), code[rows])
-
-            each_block(find, row_blocks(n, n_classes))
+            map_rows(ranks_of_true, scores.as_proba(np.float64), code, out=(start, end))
             n_maps = n_classes
             if self.n_knots == "auto":
                 hits = hits_of_ranks(start, end, w, n_classes)
@@ -277,7 +281,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
         else:
             first = self._first_column(n_classes)
             n_maps = n_classes - first
-            problems = map_sorted(lambda _, problem: problem, scores, code, w, first)
+            problems = sorted_problems(scores, code, w, first)
 
         def fit_one(problem: SortedProblem) -> SplineMap:
             pieces = cut(knots, problem.cumulative_weight()) if shared is None else shared
@@ -296,16 +300,10 @@ class SplineCalibrator(ColumnwiseCalibrator):
     def _top_problem(
         self, scores: Scores, code: NDArray[np.intp], w: Float64Array
     ) -> Iterator[SortedProblem]:
-        n, n_classes = scores.shape
-        score, hit = np.empty(n), np.empty(n, dtype=bool)
-
-        def reduce(rows: slice) -> None:
-            best = scores.best(rows)
-            score[rows] = np.take_along_axis(scores.proba(rows), best[:, None], axis=1)[:, 0]
-            hit[rows] = best == code[rows]
-
-        each_block(reduce, row_blocks(n, n_classes))
-        yield sort_problem(score, hit, None if is_unit(w) else w)
+        score, best = np.empty(code.size), np.empty(code.size, dtype=np.intp)
+        kernel = partial(top_of_block, kind=scores.kind, max_abs_logit=scores.max_abs_logit)
+        map_rows(kernel, scores.source, out=(score, best))
+        yield sort_problem(score, best == code, None if is_unit(w) else w)
 
     def _check_fitted(self) -> None:
         n_classes = self.classes_.size
@@ -336,22 +334,18 @@ class SplineCalibrator(ColumnwiseCalibrator):
     def _map(self, scores: Scores) -> FloatArray:
         if self.mode == "classwise" or (self.mode == "rank" and scores.shape[1] == 2):
             return super()._map(scores)
-        return scores.map_rows(
-            partial(self._map_top if self.mode == "top" else self._map_rank, scores)
+        if self.mode == "top":
+            return self._map_top(scores)
+        return normalise_rows(
+            map_ranks(scores.proba(ALL), len(self.X_thresholds_), self._least(), self._map_column)
         )
 
-    def _map_top(self, scores: Scores, rows: slice) -> FloatArray:
-        P, best = scores.proba(rows), scores.best(rows)
+    def _map_top(self, scores: Scores) -> FloatArray:
+        P, best = scores.proba(ALL), scores.best(ALL)
         score = np.take_along_axis(P, best[:, None], axis=1)[:, 0]
         np.maximum(P, self._least(), out=P)
         spread_rest(P, best, self._map_column(0, score))
         return keep_top(P.astype(scores.dtype, copy=False), best)
-
-    def _map_rank(self, scores: Scores, rows: slice) -> FloatArray:
-        n_maps = len(self.X_thresholds_)
-        return normalise_rows(
-            map_ranks(scores.proba(rows), n_maps, self._least(), self._map_column)
-        )
 
     def _least(self) -> float:
         return float(self.least_proba_) if self.n_knots == "auto" else 0.0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.blocks import column_blocks, row_blocks
+from skcalib._arrays.blocks import column_blocks
+from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import row_sums
-from skcalib._arrays.threads import each_block
+from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem
 from skcalib._scores.scores import Scores
@@ -21,16 +23,16 @@ MOST_RANKS = 32
 RANK_BLOCK_BYTES = 1 << 23
 
 
-def ranked(P: Float64Array, n_maps: int) -> Float64Array:
+def ranked(P: Float64Array, n_maps: int, columns: slice = ALL) -> Float64Array:
     """Return the largest probability of each row, the next one, and so on: ``(n, n_maps)``.
 
-    The last column is the sum of all remaining ones.
+    The last column is the sum of all remaining ones. Only some `columns` may be returned.
     """
     rest = P.shape[1] - n_maps + 1
     S = np.partition(P, rest, axis=1)
     own = S[:, rest:]
     own.sort(axis=1)
-    return np.column_stack([own[:, ::-1], np.minimum(S[:, :rest].sum(axis=1), 1.0)])
+    return np.column_stack([own[:, ::-1], np.minimum(S[:, :rest].sum(axis=1), 1.0)])[:, columns]
 
 
 def ranks_of_true(
@@ -79,11 +81,8 @@ def rank_problems(
     tied = bool((end - first > 1).any())
     for several in column_blocks(n, n_maps, RANK_BLOCK_BYTES):
         S = np.empty((several.stop - several.start, n))
-
-        def fill(rows: slice, S: Float64Array = S, several: slice = several) -> None:
-            S[:, rows] = ranked(scores.proba(rows), n_maps)[:, several].T
-
-        each_block(fill, row_blocks(n, n_classes))
+        kernel = partial(ranked, n_maps=n_maps, columns=several)
+        map_rows(kernel, scores.as_proba(np.float64), out=S.T)
         for j, score in enumerate(S, start=several.start):
             last = j + 1 if j < n_maps - 1 else n_classes
             hit = np.flatnonzero((first < last) & (end > j))

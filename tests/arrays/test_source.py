@@ -1,7 +1,5 @@
 """Rows chosen and values clipped when they are read: the same numbers as of a copy."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,30 +7,11 @@ from discovery import CALIBRATORS, ERRORS
 from sklearn.base import clone
 
 from skcalib import IdentityCalibrator, PlattScaling, compare_calibrators, metrics
-from skcalib._arrays.row_view import RowView, clip_and_divide, pick_rows
+from skcalib._arrays.selection import Selection, clip_and_divide, take_rows
+from skcalib._arrays.source import ArraySource, as_source, whole
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import bootstrap_interval, calibration_test
 
-INDICES = [
-    slice(None),
-    slice(2, 7),
-    slice(2, 2),
-    slice(None, None, 3),
-    slice(None, None, -1),
-    3,
-    -1,
-    np.array([4, 0, 4]),
-    np.arange(12) % 3 == 0,
-    (slice(2, 7), slice(1, 3)),
-    (slice(None), slice(1, 3)),
-    (slice(None), 1),
-    (slice(None), np.array([0, 2])),
-    (np.array([1, 5]), np.array([0, 2])),
-    (2, 1),
-    ...,
-    (slice(None), None),
-    None,
-]
 ROWS = {
     "all": None,
     "without a gap": np.arange(3, 15),
@@ -44,65 +23,48 @@ ROWS = {
 @pytest.fixture
 def all_views(monkeypatch):
     """Make views where copies are small too."""
-    monkeypatch.setattr("skcalib._arrays.row_view.COPIED_BYTES", 0)
+    monkeypatch.setattr("skcalib._arrays.selection.COPIED_BYTES", 0)
 
 
-def made(rows, clipped):
-    array = np.random.default_rng(0).normal(0.5, 0.5, size=(12 if rows is None else 20, 4))
-    copy = array if rows is None else array[rows]
-    return RowView(array, rows, clipped), np.clip(copy, 0, 1) if clipped else copy
+BLOCKS = [slice(None), slice(2, 7), slice(2, 2), np.array([4, 0, 4])]
 
 
 @pytest.mark.parametrize("clipped", [False, True])
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
-def test_a_part_is_that_of_a_copy(rows, clipped):
-    view, copy = made(rows, clipped)
-    for index in INDICES:
-        np.testing.assert_array_equal(view[index], copy[index], strict=True)
+def test_a_block_of_a_selection_is_that_of_a_copy(rows, clipped):
+    array = np.random.default_rng(0).normal(0.5, 0.5, size=(12 if rows is None else 20, 4))
+    selection = Selection(as_source(array), rows, clipped)
+    copy = array if rows is None else array[rows]
+    copy = np.clip(copy, 0, 1) if clipped else copy
+    assert selection.shape == copy.shape
+    for block in BLOCKS:
+        for columns in (slice(None), slice(1, 3)):
+            found = selection.read(block, columns)
+            np.testing.assert_array_equal(found, copy[block, columns], strict=True)
 
 
-@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
-def test_a_view_does_what_an_array_does(rows):
-    view, copy = made(rows, clipped=True)
-    for name in ("shape", "dtype", "ndim", "size", "itemsize", "nbytes"):
-        assert getattr(view, name) == getattr(copy, name)
-    assert len(view) == len(copy)
-    for function in (
-        np.asarray,
-        np.log1p,
-        lambda A: A.max(axis=1),
-        lambda A: A.T,
-        lambda A: A.astype(np.float32),
-        lambda A: 1 - A,
-        lambda A: A * A,
-        lambda A: A[A > 0.5],
-        lambda A: np.ones(len(A)) @ A,
-        lambda A: np.take_along_axis(A, np.zeros((len(A), 1), dtype=int), axis=1),
-        lambda A: np.einsum("ij->i", A),
-    ):
-        np.testing.assert_array_equal(function(view), function(copy))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(view)), copy)
+def test_rows_are_divided_by_their_sums_after_clipping():
+    P = np.array([[0.5, 0.5, -0.1], [1.0, 1.0, 2.0], [0.2, 0.2, 0.4]])
+    divided = clip_and_divide(as_source(P), True)
+    expected = [[0.5, 0.5, 0.0], [0.25, 0.25, 0.5], [0.25, 0.25, 0.5]]
+    np.testing.assert_allclose(whole(divided), expected, rtol=1e-15)
+    np.testing.assert_array_equal(
+        whole(take_rows(divided, np.array([2, 0]))), whole(divided)[[2, 0]]
+    )
 
 
-def test_a_view_is_read_only_and_has_no_attributes_but_an_array_s():
-    view, _ = made(None, clipped=False)
-    with pytest.raises(TypeError, match="assignment"):
-        view[0] = 1.0
-    assert not hasattr(view, "iloc")
-
-
-def test_a_small_copy_is_an_array_and_a_large_one_a_view_of_the_array_itself():
-    small, large = np.zeros((10, 4)), np.zeros((200_000, 4))
-    rows = np.arange(9)
-    assert type(pick_rows(small, rows)) is type(clip_and_divide(small, False)) is np.ndarray
-    assert type(pick_rows(large, rows)) is np.ndarray
-    picked = pick_rows(clip_and_divide(large, False), np.arange(1, 200_000))
-    again = pick_rows(picked, np.arange(1, 199_999))
-    assert type(again) is RowView
-    assert again.array is large
+def test_a_small_selection_is_a_copy_and_a_large_one_reads_the_array_itself():
+    small, large = as_source(np.zeros((10, 4))), as_source(np.zeros((200_000, 4)))
+    assert isinstance(take_rows(small, np.arange(9)), ArraySource)
+    assert isinstance(clip_and_divide(small, False), ArraySource)
+    assert isinstance(take_rows(large, np.arange(9)), ArraySource)
+    picked = take_rows(clip_and_divide(large, False), np.arange(1, 200_000))
+    again = take_rows(picked, np.arange(1, 199_999))
+    assert again.source is large
     assert again.clipped
     assert again.rows[0] == 2
-    assert np.shares_memory(pick_rows(large, np.arange(1, 200_000))[5:9], large)
+    contiguous = take_rows(large, np.arange(1, 200_000))
+    assert np.shares_memory(contiguous.read(slice(5, 9)), large.array)
 
 
 def sample():
@@ -119,7 +81,7 @@ def sample():
 @pytest.mark.parametrize("metric", ERRORS, ids=lambda metric: metric.__name__)
 def test_an_error_is_that_of_copies(all_views, metric):
     code, P, w = sample()
-    assert type(check_predictions(code, P, w, range(4)).P) is RowView
+    assert isinstance(check_predictions(code, P, w, range(4)).P, Selection)
     kept = w > 0
     expected = metric(code[kept], np.clip(P, 0, 1)[kept], sample_weight=w[kept], labels=range(4))
     assert metric(code, P, sample_weight=w, labels=range(4)) == expected

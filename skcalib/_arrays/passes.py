@@ -1,0 +1,158 @@
+"""Passes over the rows of a source: sum, merge, map.
+
+A kernel is a function of a block, of the block's part of each array with one entry per row, and of
+nothing else; `functools.partial` fixes its parameters. A kernel of a module, unlike a closure, can
+be sent to another process. ``range(n)`` as an array per row gives a kernel its row numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.blocks import (
+    LIGHT_AT_A_TIME,
+    LIGHT_BLOCK_BYTES,
+    ROW_BLOCK_BYTES,
+    TALL_BLOCK_BYTES,
+    row_blocks,
+)
+from skcalib._arrays.rowwise import FEW_COLUMNS, block_order, transpose_into
+from skcalib._arrays.source import ArraySource, Computed, Source
+from skcalib._arrays.threads import AT_A_TIME, one_blas_thread
+
+Kernel = Callable[..., Any]
+# An entry for each row; None stands for weights that are all 1.
+PerRow = NDArray[Any] | range | None
+# Up to this many entries, computed numbers are cached (16 MiB); else each pass computes them again.
+CACHED_ENTRIES = 1 << 21
+
+
+class Work(NamedTuple):
+    """Size of the blocks of a pass, and how many a thread takes at a time.
+
+    Blocks of float32 may be `taller`, because calls on float32 take half the time. For `products`
+    of matrices, BLAS is limited to one thread, so that blocks can be computed in threads.
+    """
+
+    block_bytes: int
+    at_a_time: int
+    taller: int = 1
+    products: bool = False
+
+    def blocks(self, source: Source) -> Iterator[slice]:
+        """Return the blocks of rows of a source."""
+        return row_blocks(*source.shape, self._taller(source) * self.block_bytes)
+
+    def run(self, task: Callable[[slice], Any], source: Source) -> Iterator[Any]:
+        """Yield the task's results for the blocks of a source, in order."""
+        with one_blas_thread() if self.products else nullcontext():
+            at_a_time = self.at_a_time // self._taller(source)
+            yield from source.run(task, self.blocks(source), at_a_time)
+
+    def _taller(self, source: Source) -> int:
+        float32 = source.dtype.itemsize < 8 and not isinstance(source, Computed)
+        return self.taller if float32 else 1
+
+
+# Passes that compute exponentials or more, little, and matrix products.
+ROWS = Work(ROW_BLOCK_BYTES, AT_A_TIME)
+LIGHT = Work(LIGHT_BLOCK_BYTES, LIGHT_AT_A_TIME, taller=4)
+PRODUCTS = Work(TALL_BLOCK_BYTES, 1, products=True)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A kernel, and what it reads for a block of rows."""
+
+    kernel: Kernel
+    source: Source
+    per_row: tuple[PerRow, ...]
+
+    def __call__(self, rows: slice) -> Any:
+        """Return what the kernel computes for a block."""
+        parts = (None if each is None else each[rows] for each in self.per_row)
+        return self.kernel(self.source.read(rows), *parts)
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A task whose arrays are written to `out`.
+
+    Where a task runs in another process, that process calls ``task(rows)``, and this one ``keep``.
+    """
+
+    task: Task
+    out: tuple[NDArray[Any], ...]
+
+    def __call__(self, rows: slice) -> Any:
+        """Keep what the task computes for a block; return what is left."""
+        return self.keep(rows, self.task(rows))
+
+    def keep(self, rows: slice, made: Any) -> Any:
+        """Write arrays to the rows of `out`; return the value after them, if there is one."""
+        made = made if isinstance(made, tuple) else (made,)
+        for whole, part in zip(self.out, made, strict=False):
+            if np.ndim(part) == 2 and part.shape[1] > FEW_COLUMNS and part.flags.f_contiguous:
+                transpose_into(part.T, whole[rows])
+            elif getattr(part, "base", None) is not whole:  # the kernel may have written there
+                whole[rows] = part
+        return made[-1] if len(made) > len(self.out) else None
+
+
+def sum_rows(kernel: Kernel, source: Source, *per_row: PerRow, work: Work = ROWS) -> Any:
+    """Return the sum of what `kernel` returns for each block: a number, an array or a tuple."""
+    parts = work.run(Task(kernel, source, per_row), source)
+    total = next(parts)
+    for part in parts:
+        total = _add(total, part)
+    return total
+
+
+def _add(total: Any, part: Any) -> Any:
+    if isinstance(total, tuple):
+        sums = [_add(*each) for each in zip(total, part, strict=True)]
+        return type(total)(*sums) if hasattr(total, "_fields") else tuple(sums)
+    return total + part
+
+
+def merge_rows(
+    kernel: Kernel,
+    source: Source,
+    *per_row: PerRow,
+    merge: Callable[[Iterable[Any]], Any] = list,
+    work: Work = ROWS,
+) -> Any:
+    """Return ``merge(results)``, with the kernel's results of all blocks in order."""
+    return merge(work.run(Task(kernel, source, per_row), source))
+
+
+def map_rows(
+    kernel: Kernel,
+    source: Source,
+    *per_row: PerRow,
+    out: NDArray[Any] | tuple[NDArray[Any], ...],
+    work: Work = ROWS,
+) -> list[Any]:
+    """Write what `kernel` returns for each block to its rows of `out`.
+
+    `out` is an array with a row for each row of the source, or a tuple of them, and the kernel
+    returns as many arrays. If it returns one more value, a list of these is returned.
+    """
+    out = out if isinstance(out, tuple) else (out,)
+    return list(work.run(Filling(Task(kernel, source, per_row), out), source))
+
+
+def cached(source: Source, limit: int = CACHED_ENTRIES) -> Source:
+    """Return computed numbers as an array, in the fastest memory order, if they are few."""
+    n, n_columns = source.shape
+    if n * n_columns > limit:
+        return source
+    out = np.empty((n, n_columns), dtype=source.dtype, order=block_order(n_columns))
+    map_rows(np.asarray, source, out=out)
+    return ArraySource(out)

@@ -1,0 +1,94 @@
+"""Rows of a source, selected, clipped and divided by their sums when they are read.
+
+To drop rows of weight 0, or to correct the rounding of a softmax, would need a copy as large as the
+array.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skcalib._arrays.blocks import COLUMN_BLOCK_BYTES
+from skcalib._arrays.passes import map_rows
+from skcalib._arrays.rowwise import row_sums
+from skcalib._arrays.source import ALL, ArraySource, Derived, Source
+from skcalib._arrays.types import Float64Array, FloatArray, Intp, Rows
+
+# Selections up to this size, that of a few blocks, are copied: a copy is faster to read.
+COPIED_BYTES = COLUMN_BLOCK_BYTES
+
+
+class Selection(Derived):
+    """Rows of a source, selected, clipped and divided when they are read.
+
+    Parameters
+    ----------
+    source : Source of shape (N, K)
+    rows : ndarray of shape (n,), default=None
+        Row numbers, in any order, repeats allowed; None for all rows.
+    clipped : bool, default=False
+        Whether numbers are clipped to [0, 1].
+    divisor : ndarray of shape (n,), default=None
+        Divisor of each row, applied after clipping; it bounds a row from above.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        rows: Intp | None = None,
+        clipped: bool = False,
+        divisor: Float64Array | None = None,
+    ) -> None:
+        n_rows = source.shape[0] if rows is None else rows.size
+        super().__init__(source, n_rows, source.dtype)
+        self.rows = rows
+        self.clipped = clipped
+        self.divisor = divisor
+
+    def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
+        """Return a block."""
+        block = self.source.read(self._places(rows), columns)
+        if self.clipped:
+            block = np.clip(block, 0, 1 if self.divisor is None else None)
+        if self.divisor is not None:
+            block = (block / self.divisor[rows][:, None]).astype(self.dtype)
+        return block
+
+    def _places(self, rows: Rows) -> Rows:
+        """Return the numbers of rows in the source, as a slice if they are contiguous."""
+        if self.rows is None:
+            return rows
+        places = self.rows[rows]
+        if isinstance(rows, slice) and places.size and (np.diff(places) == 1).all():
+            return slice(int(places[0]), int(places[-1]) + 1)
+        return places
+
+
+def take_rows(source: Source, rows: Intp) -> Source:
+    """Return rows of a source: a copy if they are few, else a selection."""
+    if isinstance(source, Selection):
+        chosen = rows if source.rows is None else source.rows[rows]
+        divisor = None if source.divisor is None else source.divisor[rows]
+        return _copy_small(Selection(source.source, chosen, source.clipped, divisor))
+    return _copy_small(Selection(source, rows))
+
+
+def clip_and_divide(source: Source, divide: bool) -> Source:
+    """Clip to [0, 1] or, with `divide`, clip at 0 and divide rows by their sums."""
+    divisor = None
+    if divide:
+        divisor = np.empty(source.shape[0])
+        map_rows(sum_of_clipped, source, out=divisor)
+    return _copy_small(Selection(source, clipped=True, divisor=divisor))
+
+
+def sum_of_clipped(block: FloatArray) -> Float64Array:
+    """Return the row sums of a block after clipping at 0."""
+    return row_sums(np.maximum(block, 0).astype(np.float64))
+
+
+def _copy_small(selection: Selection) -> Source:
+    n, n_columns = selection.shape
+    if n * n_columns * selection.dtype.itemsize > COPIED_BYTES:
+        return selection
+    return ArraySource(selection.read(ALL))
