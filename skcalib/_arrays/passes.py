@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import parallel_config
 from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import (
@@ -37,13 +38,15 @@ class Work(NamedTuple):
     """Size of the blocks of a pass, and how many a thread takes at a time.
 
     Blocks of float32 may be `taller`, because calls on float32 take half the time. For `products`
-    of matrices, BLAS is limited to one thread, so that blocks can be computed in threads.
+    of matrices, BLAS is limited to one thread, so that blocks can be computed in threads; if they
+    are so large that BLAS should use its threads, blocks are computed `one_by_one`.
     """
 
     block_bytes: int
     at_a_time: int
     taller: int = 1
     products: bool = False
+    one_by_one: bool = False
 
     def blocks(self, source: Source) -> Iterator[slice]:
         """Return the blocks of rows of a source."""
@@ -51,7 +54,8 @@ class Work(NamedTuple):
 
     def run(self, task: Callable[[slice], Any], source: Source) -> Iterator[Any]:
         """Yield the task's results for the blocks of a source, in order."""
-        with one_blas_thread() if self.products else nullcontext():
+        sequential = parallel_config(n_jobs=1) if self.one_by_one else nullcontext()
+        with one_blas_thread() if self.products else nullcontext(), sequential:
             at_a_time = self.at_a_time // self._taller(source)
             yield from source.run(task, self.blocks(source), at_a_time)
 
@@ -64,6 +68,7 @@ class Work(NamedTuple):
 ROWS = Work(ROW_BLOCK_BYTES, AT_A_TIME)
 LIGHT = Work(LIGHT_BLOCK_BYTES, LIGHT_AT_A_TIME, taller=4)
 PRODUCTS = Work(TALL_BLOCK_BYTES, 1, products=True)
+ONE_BY_ONE = Work(TALL_BLOCK_BYTES, 1, one_by_one=True)
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,28 @@ in blocks, without an array of the size of the scores.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES, row_blocks
+from skcalib._arrays.blocks import TALL_BLOCK_BYTES, row_blocks
+from skcalib._arrays.passes import (
+    CACHED_ENTRIES,
+    ONE_BY_ONE,
+    PRODUCTS,
+    PerRow,
+    cached,
+    merge_rows,
+    sum_rows,
+)
 from skcalib._arrays.rowwise import entries_at, row_max
-from skcalib._arrays.threads import map_blocks
-from skcalib._arrays.types import Intp
-from skcalib._scaling.scale_losses import CACHED_ENTRIES, weighted_columns, weighted_sum
+from skcalib._arrays.source import ArraySource, Computed
+from skcalib._arrays.types import Intp, Rows
+from skcalib._scaling.scale_losses import weighted_columns, weighted_sum
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import exponentiate
 
@@ -34,8 +45,6 @@ Pieces = Iterable[tuple[slice, Array]]
 # In the pairwise approximation, a row contributes only classes with a probability above this share
 # of 1 - max q (at most 34 classes).
 SHARE_OF_DOUBT = 0.03
-# Matrix products need taller blocks than row sums, and so do threads that make many short calls.
-TALL_BLOCK_BYTES = 4 * ROW_BLOCK_BYTES
 
 
 def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
@@ -181,6 +190,125 @@ class Full:
         blocks[:, k, :, k] += own.swapaxes(0, 1)
 
 
+def probabilities(Z: Array, theta: Array, pattern: Pattern) -> Array:
+    """Return softmax(W z + b) of a block of logits."""
+    Q = pattern.apply(Z, theta)
+    _, total = exponentiate(Q)
+    Q /= total[:, None]
+    return Q
+
+
+def exact_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern, every: int) -> Array:
+    """Return the Hessian of one row in `every` of a block, ``(p, p)``."""
+    Z, share = Z[::every], every * share[::every]
+    H = np.zeros((theta.size, theta.size))
+    pattern.add_hessian(H, Z, probabilities(Z, theta, pattern), share)
+    return H
+
+
+def pairwise_hessian(
+    Z: Array, share: Array, theta: Array, pattern: Pattern
+) -> tuple[Array, coo_array]:
+    """Return `hessian_of_pairs` at `theta`."""
+    return hessian_of_pairs(Z, probabilities(Z, theta, pattern), share)
+
+
+def factors_of_block(Z: Array, share: Array, theta: Array, pattern: Pattern) -> tuple[Array, Array]:
+    """Return the two factors of `AffineNLL.factors` of a block."""
+    Z, share = Z.astype(theta.dtype, copy=False), share.astype(theta.dtype, copy=False)
+    Q = probabilities(Z, theta, pattern)
+    F = np.ones((Z.shape[0], Z.shape[1] + 1), dtype=theta.dtype)
+    F[:, :-1] = Z
+    F *= np.sqrt(share * (1.0 - np.einsum("ij,ij->i", Q, Q)))[:, None]
+    return F.T @ F, hessian_by_class(Z, Q, share)
+
+
+def blockwise_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern) -> Array:
+    """Return `hessian_by_class` at `theta`."""
+    return hessian_by_class(Z, probabilities(Z, theta, pattern), share)
+
+
+def value_and_pieces(
+    Z: Array, share: Array, code: Intp, theta: Array, pattern: Pattern, largest: float
+) -> tuple[float, Pieces]:
+    """Return the NLL of a block and the pieces of its gradient."""
+    Q = pattern.apply(Z, theta)
+    entries, at_true = entries_at(Q, code)
+    true = entries[at_true]
+    shift, total = exponentiate(Q, largest)
+    entries[at_true] -= total
+    value = weighted_sum(share, np.log(total) + shift - true)
+    return value, pattern.adjoint(Z, Q, share / total)
+
+
+def separates_block(Z: Array, code: Intp, theta: Array, pattern: Pattern) -> bool:
+    """Whether the true class of each row of a block has the largest logit."""
+    L, true = pattern.apply(Z, theta), code[:, None]
+    own = np.take_along_axis(L, true, axis=1)[:, 0]
+    np.put_along_axis(L, true, -np.inf, axis=1)
+    return bool((row_max(L) < own).all())
+
+
+class HessianProduct:
+    """The product of a block's Hessian at `theta` with other parameters.
+
+    Exponentials are kept from one product to the next, if there are few.
+    """
+
+    def __init__(self, theta: Array, pattern: Pattern, largest: float, keep: bool) -> None:
+        self.theta = theta
+        self.pattern = pattern
+        self.largest = largest
+        self.keep = keep
+        self._kept: dict[int, tuple[Array, Array]] = {}
+
+    def __call__(self, Z: Array, share: Array, rows: range, V: Array) -> Pieces:
+        """Return the pieces of the product of a block's Hessian and `V`."""
+        Z = Z.astype(V.dtype, copy=False)
+        Q, total = self._kept.get(rows.start) or self._exponentials(Z)
+        if self.keep:
+            self._kept[rows.start] = Q, total
+        U = self.pattern.apply(Z, V)
+        U -= (np.einsum("ij,ij->i", Q, U) / total)[:, None]
+        U *= Q
+        return self.pattern.adjoint(Z, U, share.astype(V.dtype, copy=False) / total)
+
+    def _exponentials(self, Z: Array) -> tuple[Array, Array]:
+        Q = self.pattern.apply(Z, self.theta)
+        _, total = exponentiate(Q, self.largest)
+        return Q, total
+
+
+@dataclass(frozen=True)
+class Quietly:
+    """A kernel without overflow warnings, which are set for each thread."""
+
+    kernel: Callable[..., Any]
+    listed: bool = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the kernel; with `listed`, make the pieces that it returns last."""
+        with quiet_overflow():
+            made = self.kernel(*args, **kwargs)
+            if not self.listed:
+                return made
+            return (made[0], list(made[1])) if isinstance(made, tuple) else list(made)
+
+
+@dataclass(frozen=True)
+class ScaledLogits:
+    """The logits of scores, divided by a power of two."""
+
+    scores: Scores
+    unit: float
+
+    def __call__(self, rows: Rows) -> Array:
+        """Return a block."""
+        Z = self.scores.logits(rows)
+        Z /= self.unit
+        return Z
+
+
 class AffineNLL:
     """Mean NLL of ``softmax(W z + b)`` for a pattern of W; convex.
 
@@ -191,69 +319,53 @@ class AffineNLL:
     w : ndarray of shape (n,)
         Positive weights.
     pattern : Pattern
+    unit : float, default=1
+        Logits are divided by this power of two.
     """
 
-    def __init__(self, scores: Scores, code: Intp, w: Array, pattern: Pattern) -> None:
-        self.scores = scores
+    def __init__(
+        self, scores: Scores, code: Intp, w: Array, pattern: Pattern, unit: float = 1.0
+    ) -> None:
+        self.unit = unit
         self.code = code
+        self.n_rows, self.n_classes = scores.shape
         self.share = w / w.sum()
         self.pattern = pattern
-        self.threaded = scores.shape[1] <= pattern.most_threaded
-        self._cached = (
-            scores.logits(slice(None)) if np.prod(scores.shape) <= CACHED_ENTRIES else None
-        )
+        self.threaded = self.n_classes <= pattern.most_threaded
+        logits = Computed(scores.source, ScaledLogits(scores, unit))
+        self.source = cached(logits, CACHED_ENTRIES)
+        self._largest_logit = scores.max_abs_logit / unit
 
-    def _block(self, rows: slice, theta: Array) -> tuple[Array, Array]:
-        """Return read-only logits and the shares of a block, in the type of `theta`."""
-        Z = self.scores.logits(rows) if self._cached is None else self._cached[rows]
-        return Z.astype(theta.dtype, copy=False), self.share[rows].astype(theta.dtype, copy=False)
+    def _each(
+        self, kernel: Callable[..., T], *per_row: PerRow, pieces: bool = False
+    ) -> Iterator[T]:
+        """Yield what a kernel returns for tall blocks, in order.
 
-    def map_blocks(self, function: Callable[[slice, Array, Array], T], theta: Array) -> Iterator[T]:
-        """Yield ``function(rows, logits, share)`` for tall blocks, in order.
-
-        Logits and shares have the type of `theta`.
+        `pieces` are made in the thread of their block; without threads, one by one when needed.
         """
-        blocks = row_blocks(*self.scores.shape, TALL_BLOCK_BYTES)
-
-        def of_rows(rows: slice) -> T:
-            with quiet_overflow():  # errstate is set per thread
-                return function(rows, *self._block(rows, theta))
-
-        return map_blocks(of_rows, blocks, 1) if self.threaded else map(of_rows, blocks)
-
-    def _pieces(self, pieces: Pieces) -> Pieces:
-        """Compute the pieces now, in a block's own thread; without threads, leave them lazy."""
-        return list(pieces) if self.threaded else pieces
+        work = PRODUCTS if self.threaded else ONE_BY_ONE
+        quiet = Quietly(kernel, listed=pieces and self.threaded)
+        results: Iterator[T] = merge_rows(quiet, self.source, *per_row, merge=iter, work=work)
+        return results
 
     def max_abs_logit(self, theta: Array) -> float:
         """Return an upper bound on the absolute entries of ``W z + b``; it may be inf."""
-        return self.pattern.gain(theta) * self.scores.max_abs_logit + float(np.abs(theta[-1]).max())
-
-    def predict(self, Z: Array, theta: Array) -> Array:
-        """Return the probabilities of a block of logits."""
-        Q = self.pattern.apply(Z, theta)
-        _, total = exponentiate(Q)
-        Q /= total[:, None]
-        return Q
+        offset = float(np.abs(theta[-1]).max())
+        return self.pattern.gain(theta) * self._largest_logit + offset
 
     def hessian(self, theta: Array, every: int = 1) -> Array:
         """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`."""
-        H = np.zeros((theta.size, theta.size))
-        for rows in row_blocks(*self.scores.shape, TALL_BLOCK_BYTES):
-            Z, share = self._block(slice(rows.start, rows.stop, every), theta)
-            self.pattern.add_hessian(H, Z, self.predict(Z, theta), every * share)
+        kernel = partial(exact_hessian, theta=theta, pattern=self.pattern, every=every)
+        H: Array = sum_rows(Quietly(kernel), self.source, self.share, work=ONE_BY_ONE)
         return H
 
     def hessian_of_pairs(self, theta: Array) -> Array:
         """Return the pairwise approximation of a diagonal W's Hessian at `theta`."""
-
-        def of_rows(_rows: slice, Z: Array, share: Array) -> tuple[Array, coo_array]:
-            return hessian_of_pairs(Z, self.predict(Z, theta), share)
-
-        n_classes = theta.shape[1]
+        n_classes = self.n_classes
         H = np.zeros((2 * n_classes, 2 * n_classes))
         within = np.zeros((n_classes, 2, 2))
-        for part, pairs in self.map_blocks(of_rows, theta):
+        kernel = partial(pairwise_hessian, theta=theta, pattern=self.pattern)
+        for part, pairs in self._each(kernel, self.share):
             within += part
             H[pairs.row, pairs.col] -= pairs.data
         k = np.arange(n_classes)
@@ -265,87 +377,48 @@ class AffineNLL:
 
         The first is over features, ``(K + 1, K + 1)``; the second is `hessian_by_class`.
         """
-        n_classes = theta.shape[1]
-
-        def of_rows(_rows: slice, Z: Array, share: Array) -> tuple[Array, Array]:
-            Q = self.predict(Z, theta)
-            F = np.ones((Z.shape[0], n_classes + 1), dtype=theta.dtype)
-            F[:, :-1] = Z
-            F *= np.sqrt(share * (1.0 - np.einsum("ij,ij->i", Q, Q)))[:, None]
-            return F.T @ F, hessian_by_class(Z, Q, share)
-
+        n_classes = self.n_classes
         features = np.zeros((n_classes + 1, n_classes + 1), dtype=theta.dtype)
         within = np.zeros((n_classes, 2, 2))
-        for products, moments in self.map_blocks(of_rows, theta):
+        kernel = partial(factors_of_block, theta=theta, pattern=self.pattern)
+        for products, moments in self._each(kernel, self.share):
             features += products
             within += moments
         return features, within
 
     def hessian_by_class(self, theta: Array) -> Array:
         """Return the blocks of the Hessian at `theta` in W_kk and b_k, ``(K, 2, 2)``."""
-
-        def of_rows(_rows: slice, Z: Array, share: Array) -> Array:
-            return hessian_by_class(Z, self.predict(Z, theta), share)
-
-        out = np.zeros((theta.shape[1], 2, 2))
-        for part in self.map_blocks(of_rows, theta):
-            out += part
-        return out
+        kernel = partial(blockwise_hessian, theta=theta, pattern=self.pattern)
+        return np.asarray(sum(self._each(kernel, self.share)))
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the mean NLL and its gradient, in the shape of `theta`."""
-        largest = self.max_abs_logit(theta)
-
-        def of_rows(rows: slice, Z: Array, share: Array) -> tuple[float, Pieces]:
-            Q = self.pattern.apply(Z, theta)
-            entries, at_true = entries_at(Q, self.code[rows])
-            true = entries[at_true]
-            shift, total = exponentiate(Q, largest)
-            entries[at_true] -= total
-            value = weighted_sum(share, np.log(total) + shift - true)
-            return value, self._pieces(self.pattern.adjoint(Z, Q, share / total))
-
+        kernel = partial(
+            value_and_pieces,
+            theta=theta,
+            pattern=self.pattern,
+            largest=self.max_abs_logit(theta),
+        )
         value, gradient = 0.0, np.zeros_like(theta)
-        for part, pieces in self.map_blocks(of_rows, theta):
+        for part, pieces in self._each(kernel, self.share, self.code, pieces=True):
             value += part
             _add(gradient, pieces)
         return value, gradient
 
     def separates(self, theta: Array) -> bool:
         """Whether the true class of each row has the largest logit; scaling up theta then helps."""
-
-        def of_rows(rows: slice, Z: Array, _share: Array) -> bool:
-            L, true = self.pattern.apply(Z, theta), self.code[rows, None]
-            own = np.take_along_axis(L, true, axis=1)[:, 0]
-            np.put_along_axis(L, true, -np.inf, axis=1)
-            return bool((row_max(L) < own).all())
-
-        return all(self.map_blocks(of_rows, theta))
+        kernel = partial(separates_block, theta=theta, pattern=self.pattern)
+        return all(self._each(kernel, self.code))
 
     def hessian_at(self, theta: Array) -> Callable[[Array], Array]:
         """Return the Hessian at `theta`, as a product with arrays of the shape of `theta`."""
-        exponentials: dict[int, tuple[Array, Array]] = {}
-        largest = self.max_abs_logit(theta)
-
-        def at(rows: slice, Z: Array) -> tuple[Array, Array]:
-            if rows.start in exponentials:
-                return exponentials[rows.start]
-            Q = self.pattern.apply(Z, theta)
-            _, total = exponentiate(Q, largest)
-            if self._cached is not None:
-                exponentials[rows.start] = Q, total
-            return Q, total
+        keep = isinstance(self.source, ArraySource)
+        of_block = HessianProduct(theta, self.pattern, self.max_abs_logit(theta), keep)
+        rows = range(self.n_rows)
 
         def product(V: Array) -> Array:
-            def of_rows(rows: slice, Z: Array, share: Array) -> Pieces:
-                Q, total = at(rows, Z)
-                U = self.pattern.apply(Z, V)
-                U -= (np.einsum("ij,ij->i", Q, U) / total)[:, None]
-                U *= Q
-                return self._pieces(self.pattern.adjoint(Z, U, share / total))
-
             out = np.zeros_like(theta)
-            for pieces in self.map_blocks(of_rows, theta):
+            for pieces in self._each(partial(of_block, V=V), self.share, rows, pieces=True):
                 _add(out, pieces)
             return out
 

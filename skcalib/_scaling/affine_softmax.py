@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skcalib._arrays.rowwise import block_order, row_max, row_min
+from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.softmax import exponentiate
 
@@ -12,8 +12,6 @@ from skcalib._scores.softmax import exponentiate
 # makes this visible, so multiply in fixed chunks of 32 rows.
 FEW_ROWS = 32
 LARGE_COEF = 1e3
-# Largest product: the sum of two stays within float64.
-LARGEST_PRODUCT = 1e300
 # x * (1 / x) may round to 1 - 2**-53; such probabilities are set to 1.
 ALMOST_ONE = 1.0 - 2.0**-53
 
@@ -28,17 +26,6 @@ def times_transposed(Z: FloatArray, coef: Float64Array, out: FloatArray) -> Floa
         some[: rows.shape[0]] = rows
         out[start : start + FEW_ROWS] = (some @ coef.T)[: rows.shape[0]]
     return out
-
-
-def keep_within(Z: FloatArray, largest: float, scale_alone: bool) -> None:
-    """Shift or scale rows with logits beyond `largest`, so that products with W do not overflow."""
-    top, bottom = row_max(Z), row_min(Z)
-    max_abs_logit = np.maximum(top, -bottom)
-    far = max_abs_logit > largest
-    if scale_alone:  # the largest logit becomes 0, and the others may overflow to -inf
-        Z[far] -= top[far, None]
-    else:
-        Z[far] *= (largest / max_abs_logit[far])[:, None]
 
 
 def affine_softmax(
@@ -58,16 +45,13 @@ def affine_softmax(
     size = np.abs(W)
     full = size.ndim == 2
     gain = float(size.sum(axis=1).max() if full else size.max())
-    largest = LARGEST_PRODUCT / max(gain, 1.0)
     order = block_order(Z.shape[1])
     if out is None or order == "F" or out.dtype != np.float64:
         out = np.empty(Z.shape, order=order)
-    if full or max_abs_logit > largest:
-        Z = Z.astype(np.float64, order=order)
-    if max_abs_logit > largest:
-        keep_within(Z, largest, scale_alone=W.ndim == 0)
-    with np.errstate(over="ignore"):  # -inf has the same softmax as -1e309
-        Q = times_transposed(Z, W, out) if full else np.multiply(Z, W, out=out)
+    if full:
+        Q = times_transposed(Z.astype(np.float64, order=order, copy=False), W, out)
+    else:
+        Q = np.multiply(Z, W, out=out)
     offset = 0.0
     if intercept is not None:
         Q += intercept

@@ -43,7 +43,7 @@ SURE_STEP = 1.5
 # A feature with a smaller relative deviation is constant and gets the coefficient 0, as does a
 # feature whose coefficient would overflow.
 CONSTANT = 1e-12
-LEAST_SPREAD = 1e-302
+LEAST_SPREAD = 1e-30
 # Classes of this many bytes are fitted at once: more would leave the cache, and with fewer, threads
 # would wait for each other's calls.
 AT_ONCE_BYTES = 1 << 20

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from skcalib._arrays.blocks import column_blocks, row_blocks
-from skcalib._scaling.affine_nll import TALL_BLOCK_BYTES, AffineNLL, Diagonal
+from skcalib._arrays.blocks import TALL_BLOCK_BYTES, column_blocks, row_blocks
+from skcalib._scaling.affine_nll import AffineNLL, Diagonal
 from skcalib._scaling.bfgs import Point, descend
 
 Array = NDArray[Any]  # float64, or float32 for directions of a large W
@@ -32,8 +32,6 @@ Linear = Callable[[Array], Array]
 # SAMPLE_ROWS rows and ROWS rows per class.
 LARGEST_EXACT = 256
 SAMPLE_ROWS, ROWS = 1000, 40
-# If the scale of the logits is further from 1, their squares leave the range of float32.
-LARGEST_SCALE = 1e15
 # Up to this many parameters, BFGS steps come first; each stores two arrays of parameters.
 LARGEST_PAIRS = 1 << 16
 # Up to this many parameters of a diagonal W and b, the pairwise Hessian is factorised if the blocks
@@ -64,12 +62,14 @@ class Penalty(NamedTuple):
 
 
 class PenalisedNLL:
-    """An affine NLL plus a penalty, with a preconditioner; W is penalised about I / scale."""
+    """An affine NLL plus a penalty of W about ``centre * I`` and of b, with a preconditioner."""
 
-    def __init__(self, nll: AffineNLL, penalty: Penalty, scale: float) -> None:
+    def __init__(self, nll: AffineNLL, penalty: Penalty, centre: float, scale: float) -> None:
         self.nll = nll
         self.penalty = penalty
-        self.scale = scale
+        self.centre = centre
+        # The gradient has to be small for logits as given and for logits divided by their scale.
+        self.measure = nll.unit * max(1.0, 1.0 / scale)
         on, off, intercept = penalty
         n_rows, n_classes = self.start().shape
         # Rows of the NLL's gradient that sum to 0.
@@ -82,12 +82,11 @@ class PenalisedNLL:
         # Whether the pairwise Hessian can replace a poor preconditioner.
         self.by_pairs = n_rows == 2 and LARGEST_EXACT < n_rows * n_classes <= LARGEST_FACTOR
         # Type of directions.
-        usual = 1 / LARGEST_SCALE < scale < LARGEST_SCALE
-        self.dtype = np.float32 if large and usual else np.float64
+        self.dtype = np.float32 if large else np.float64
 
     def start(self) -> Array:
-        """Return the parameters of W = I / scale, b = 0."""
-        return self.nll.pattern.identity(self.nll.scores.shape[1]) / self.scale
+        """Return the parameters of ``W = centre * I``, b = 0."""
+        return self.centre * self.nll.pattern.identity(self.nll.n_classes)
 
     def project(self, theta: Array) -> Array:
         """Remove the shift that softmax ignores from `theta`, in place; return it."""
@@ -110,7 +109,7 @@ class PenalisedNLL:
         """Return the objective and its gradient, in the shape of `theta`."""
         value, gradient = self.nll.value_and_gradient(theta)
         _centre(gradient, self.balanced)
-        value += self._add_pull(gradient, theta, 1.0 / self.scale)
+        value += self._add_pull(gradient, theta, self.centre)
         return value, gradient
 
     def hessian_at(self, theta: Array) -> Linear:
@@ -131,7 +130,7 @@ class PenalisedNLL:
         if theta.size <= LARGEST_EXACT:
             ridge = np.full_like(theta, 2 * off)
             _diagonal(ridge)[:], ridge[-1] = short
-            every = max(1, self.nll.share.size // max(SAMPLE_ROWS, ROWS * theta.shape[1]))
+            every = max(1, self.nll.n_rows // max(SAMPLE_ROWS, ROWS * theta.shape[1]))
             return _inverse(self.nll.hessian(theta, every), ridge)
         if not isinstance(self.nll.pattern, Diagonal):
             return self._by_factors(theta, short)
@@ -230,17 +229,13 @@ def minimise(
     """Minimise by Newton-CG steps, each halved until the objective falls.
 
     With `quick`, and unless there are too many parameters, BFGS steps come first while they are
-    fast. Converged means a gradient within `tol`, for unscaled logits and for logits divided by
-    their scale. Returns the parameters, the number of steps, and whether the fit converged.
+    fast. Returns the parameters, the number of steps, and whether the fit converged.
     """
     theta = problem.start()
-    per_scale = np.full(theta.shape[0], 1.0 / problem.scale)
-    per_scale[-1] = 1.0
-    measure = np.maximum(1.0, per_scale)
 
-    def largest(gradient: Array, measure: Array = measure) -> float:
+    def largest(gradient: Array, measure: float = problem.measure) -> float:
         rows = np.maximum(gradient.max(axis=1), -gradient.min(axis=1))
-        return float((measure * rows).max())
+        return max(measure * float(rows[:-1].max()), float(rows[-1]))
 
     begin = perf_counter()
 
@@ -268,7 +263,7 @@ def minimise(
         report(n_iter, value, size, products)
         if size <= tol:
             return theta, n_iter, True
-        natural_size = largest(gradient, per_scale)
+        natural_size = largest(gradient, 1.0)
         residual = gradient.astype(dtype, copy=False)
         del gradient
         np.negative(residual, out=residual)
@@ -303,7 +298,7 @@ def minimise(
             length /= 2
             if blind or length < np.sqrt(np.finfo(dtype).eps):
                 if dtype == np.float64:
-                    # Rounding for logits of a large scale: a small scaled gradient is enough.
+                    # Rounding for logits of a large unit: the gradient in units is enough.
                     if natural_size <= tol or not n_done:
                         return head, n_iter, natural_size <= tol
                     # BFGS ended at a point without descent (a class without rows): start again.

@@ -25,8 +25,6 @@ from skcalib._scores.scores import Scores
 
 T = TypeVar("T")
 
-# Largest sum of a row's differences to its largest logit: their squares stay within float64.
-LARGEST_TOTAL = 1e150
 # exp(-300) is far below the rounding of 1, and its square is not subnormal (subnormals are slow).
 LEAST = -300.0
 # Up to this many entries, shifted logits are cached (16 MiB); else each pass computes them again.
@@ -100,12 +98,6 @@ class ShiftedLogits:
             return float(U.min())
 
         self._lowest = min(map_blocks(read, row_blocks(n, n_classes)))
-        lowest = self._row_sums.min()
-        if lowest < -LARGEST_TOTAL:
-            raise ValueError(
-                f"X: the logits of row {self._row_sums.argmin()} lie so far apart that their "
-                "squares overflow; divide all logits by a constant."
-            )
         self._weigh(w)
 
     def _weigh(self, w: Float64Array) -> None:

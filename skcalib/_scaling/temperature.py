@@ -17,9 +17,8 @@ from skcalib._scores.scores import Scores
 # T is within exp(+-10) of the mean gap of the logits, or of the mean gap of the true logit if that
 # is far smaller. Beyond, softmax(z / T) is practically a hard decision or uniform.
 LOG_BOUND = 10.0
-# Logits with a smaller mean gap count as constant, so that 1 / T stays within float64.
-LEAST_GAP = 1e-302
-LARGEST_LOG = 700.0
+# Smaller mean gaps count as 0.
+LEAST_GAP = 1e-30
 # Rows of the subsample on which the search starts.
 SAMPLE_ROWS = 2000
 # Discard a local minimum of the subsample whose full-data Brier score exceeds the best by this. The
@@ -52,10 +51,9 @@ def find_temperature(
         # All rows are constant, so any T gives uniform probabilities.
         return Temperature(1.0, "", 1.0)
     middle = -float(np.log(shifted.mean_gap))
-    log_beta, end = min(middle + LOG_BOUND, LARGEST_LOG), "high"
-    if shifted.mean_true_gap > 0.0:
+    log_beta, end = middle + LOG_BOUND, "high"
+    if shifted.mean_true_gap > LEAST_GAP:
         low, high = middle - LOG_BOUND, max(middle, _sharpest(shifted)) + LOG_BOUND
-        high = min(high, LARGEST_LOG)
         log_beta, end = SCALE_FITS[objective](shifted, low, high)
     return Temperature(float(np.exp(-log_beta)), end, shifted.mean_gap)
 
@@ -110,8 +108,7 @@ def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, s
         def slope(log_beta: float) -> tuple[float, float]:
             beta = np.exp(log_beta)
             _, first, second = brier_of_scale(rows, beta)
-            with np.errstate(over="ignore"):  # rising_root handles inf
-                return beta * first, beta * first + beta * (beta * second)
+            return beta * first, beta * first + beta * beta * second
 
         return slope
 

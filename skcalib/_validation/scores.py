@@ -44,8 +44,8 @@ SAME_SUM = 1e-2
 PERCENT_ROWS, PERCENT_LEAST, PERCENT_MOST = 30, 20.0, 100.0
 # A single column of at least 20 values, 95 % of them in [0, 1], may be probabilities with errors.
 ODD_ROWS, ODD_SHARE = 20, 0.05
-# Largest absolute logit: the difference of two stays within float64.
-FARTHEST = 1e307
+# Largest absolute logit: squares of sums of differences stay within float64.
+FARTHEST = 1e30
 
 
 def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
@@ -168,8 +168,7 @@ def survey_block(
             )
     if high > FARTHEST or -np.inf < low < -FARTHEST:
         raise ValueError(
-            f"{name} holds logits beyond {FARTHEST:g} in absolute value, whose differences "
-            "overflow; divide all by a constant."
+            f"{name} holds logits beyond {FARTHEST:g} in absolute value; divide all by a constant."
         )
     sums = (-np.inf, np.inf)
     most = _largest_entry(single, tolerance)

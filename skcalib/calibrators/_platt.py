@@ -22,8 +22,8 @@ from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._fitted import check_numbers
 
-# Squares of smaller scores underflow; such scores count as constant.
-SMALLEST = 1e-100
+# Smaller scores count as constant.
+SMALLEST = 1e-30
 
 
 def fit_quadratic(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:

