@@ -11,24 +11,22 @@ blocks, without an array of the size of the scores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import copy
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.passes import CACHED_ENTRIES, map_rows, sum_rows
 from skcalib._arrays.rowwise import block_order, entries_at, row_max, row_sums
-from skcalib._arrays.threads import map_blocks
-from skcalib._arrays.types import Float64Array, Intp
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.source import ALL, ArraySource, Derived, Source
+from skcalib._arrays.types import Float64Array, FloatArray, Intp, Rows
 from skcalib._scores.scores import Scores
-
-T = TypeVar("T")
 
 # exp(-300) is far below the rounding of 1, and its square is not subnormal (subnormals are slow).
 LEAST = -300.0
-# Up to this many entries, shifted logits are cached (16 MiB); else each pass computes them again.
-CACHED_ENTRIES = 1 << 21
 
 # `einsum` sums a block in the thread that computes it. A matrix product would start BLAS threads,
 # whose number would determine the order of summation.
@@ -52,10 +50,96 @@ class Derivatives(NamedTuple):
     second: float
 
 
-class ShiftedLogits:
-    """Logits minus their row maximum, ``U = Z - max Z <= 0``, read block by block.
+class ScaleProblem(Protocol):
+    """Losses of ``softmax(beta * Z)`` as functions of beta, wherever the logits lie."""
 
-    The softmax of ``beta U`` needs no further shift.
+    n_classes: int
+    mean_true_gap: float
+    mean_gap: float
+
+    def subsample(self, n_rows: int) -> Self:
+        """Return `n_rows` to twice as many evenly spaced rows, or self if there are fewer."""
+
+    def nll(self, beta: float) -> Derivatives:
+        """Return the NLL and its derivatives in `beta`; convex."""
+
+    def brier(self, beta: float) -> Derivatives:
+        """Return the Brier score and its derivatives in `beta`; not convex."""
+
+    def brier_value(self, beta: float) -> float:
+        """Return the Brier score, in a third of the time of its derivatives."""
+
+
+def shift_of_block(Z: Float64Array, code: Intp, keep: bool) -> tuple[Any, ...]:
+    """Return largest logits, U at the true class, row sums of U, with `keep` U, and its minimum."""
+    top = row_max(Z)
+    U = Z - top[:, None]
+    entries, at_true = entries_at(U, code)
+    found = top, entries[at_true], row_sums(U)
+    return (*found, U, float(U.min())) if keep else (*found, float(U.min()))
+
+
+def exponentials(U: Float64Array, beta: float, lowest: float) -> Float64Array:
+    """Return ``exp(beta U)``, bounded from below to avoid subnormal numbers."""
+    Q = beta * U
+    if beta * lowest < LEAST:
+        np.maximum(Q, LEAST, out=Q)
+    return np.exp(Q, out=Q)
+
+
+def nll_of_block(
+    U: Float64Array, share: Float64Array, true: Float64Array, beta: float, lowest: float
+) -> Derivatives:
+    """Return the NLL of a block and its derivatives in `beta`."""
+    Q = exponentials(U, beta, lowest)
+    total = row_sums(Q)
+    Q *= U
+    mean = row_sums(Q) / total
+    square = np.einsum("ij,ij->i", Q, U) / total
+    return Derivatives(
+        weighted_sum(share, np.log(total) - beta * true),
+        weighted_sum(share, mean - true),
+        weighted_sum(share, square - mean * mean),
+    )
+
+
+def brier_value_of_block(
+    U: Float64Array, share: Float64Array, true: Float64Array, beta: float, lowest: float
+) -> float:
+    """Return the Brier score of a block."""
+    q_true = np.exp(beta * true)
+    Q = exponentials(U, beta, lowest)
+    total = row_sums(Q)
+    q_true /= total
+    norm = np.einsum("ij,ij->i", Q, Q) / total**2
+    return weighted_sum(share, norm - 2 * q_true + 1)
+
+
+def brier_of_block(
+    U: Float64Array, share: Float64Array, true: Float64Array, beta: float, lowest: float
+) -> Derivatives:
+    """Return the Brier score of a block and its derivatives in `beta`."""
+    Q = exponentials(U, beta, lowest)
+    total = row_sums(Q)
+    q_true = np.exp(beta * true) / total
+    Q /= total[:, None]
+    mean = np.einsum("ij,ij->i", Q, U)
+    V = U - mean[:, None]
+    true = true - mean
+    norm = np.einsum("ij,ij->i", Q, Q)
+    dQ = Q * V
+    slope = np.einsum("ij,ij->i", Q, dQ)
+    curve = np.einsum("ij,ij->i", dQ, dQ)
+    variance = np.einsum("ij,ij->i", dQ, V)
+    return Derivatives(
+        weighted_sum(share, norm - 2 * q_true + 1),
+        weighted_sum(share, 2 * slope - 2 * q_true * true),
+        weighted_sum(share, 4 * curve - 2 * variance * norm - 2 * q_true * (true**2 - variance)),
+    )
+
+
+class ShiftedLogits:
+    """Logits minus their row maximum, ``U = Z - max Z <= 0``, whose softmax needs no further shift.
 
     Parameters
     ----------
@@ -66,6 +150,8 @@ class ShiftedLogits:
 
     Attributes
     ----------
+    source : Source of shape (n, K)
+        ``U``.
     share : ndarray of shape (n,)
         Weights that sum to 1.
     true : ndarray of shape (n,)
@@ -77,127 +163,59 @@ class ShiftedLogits:
     """
 
     def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
-        n, n_classes = scores.shape
-        self.scores = scores
-        self._cached: Float64Array | None = None
-        if n * n_classes <= CACHED_ENTRIES:
-            self._cached = np.empty((n, n_classes), order=block_order(n_classes))
-        self._top = np.empty(n)
-        self.true = np.empty(n)
-        self._row_sums = np.empty(n)
-
-        def read(rows: slice) -> float:
-            U = scores.logits(rows)
-            self._top[rows] = row_max(U)
-            U -= self._top[rows, None]
-            entries, at_true = entries_at(U, code[rows])
-            self.true[rows] = entries[at_true]
-            self._row_sums[rows] = row_sums(U)
-            if self._cached is not None:
-                self._cached[rows] = U
-            return float(U.min())
-
-        self._lowest = min(map_blocks(read, row_blocks(n, n_classes)))
+        n, self.n_classes = scores.shape
+        logits = scores.as_logits()
+        top, self.true, self._row_sums = np.empty(n), np.empty(n), np.empty(n)
+        self.source: Source = Shifted(logits, top)
+        out = [top, self.true, self._row_sums]
+        keep = n * self.n_classes <= CACHED_ENTRIES
+        if keep:
+            out.append(np.empty((n, self.n_classes), order=block_order(self.n_classes)))
+            self.source = ArraySource(out[-1])
+        kernel = partial(shift_of_block, keep=keep)
+        self._lowest = min(map_rows(kernel, logits, code, out=tuple(out)))
         self._weigh(w)
 
     def _weigh(self, w: Float64Array) -> None:
         self.share = w / w.sum()
         self.mean_true_gap = -weighted_sum(self.share, self.true)
-        self.mean_gap = -weighted_sum(self.share, self._row_sums) / self.scores.shape[1]
+        self.mean_gap = -weighted_sum(self.share, self._row_sums) / self.n_classes
 
-    def subsample(self, n_rows: int) -> ShiftedLogits:
+    def subsample(self, n_rows: int) -> Self:
         """Return `n_rows` to twice as many evenly spaced rows, or self if there are fewer."""
         step = self.share.size // n_rows
         if step < 2:
             return self
         few = copy(self)
-        few.scores = self.scores.subsample(step)
-        few._cached = None if self._cached is None else self._cached[::step].copy(order="K")
-        few._top, few._row_sums = self._top[::step], self._row_sums[::step]
-        few.true = self.true[::step]
+        few.source = take_rows(self.source, np.arange(0, self.share.size, step))
+        few.true, few._row_sums = self.true[::step], self._row_sums[::step]
         few._weigh(self.share[::step])
         return few
 
-    def map_blocks(self, function: Callable[[slice, Float64Array], T]) -> Iterator[T]:
-        """Yield ``function(rows, U of these rows)`` in order; blocks must not be modified."""
+    def nll(self, beta: float) -> Derivatives:
+        """Return the NLL and its derivatives in `beta`; convex."""
+        return self._sum(nll_of_block, beta)
 
-        def of_rows(rows: slice) -> T:
-            if self._cached is not None:
-                return function(rows, self._cached[rows])
-            U = self.scores.logits(rows)
-            U -= self._top[rows, None]
-            return function(rows, U)
+    def brier(self, beta: float) -> Derivatives:
+        """Return the Brier score and its derivatives in `beta`; not convex."""
+        return self._sum(brier_of_block, beta)
 
-        return map_blocks(of_rows, row_blocks(*self.scores.shape))
+    def brier_value(self, beta: float) -> float:
+        """Return the Brier score, in a third of the time of its derivatives."""
+        return float(self._sum(brier_value_of_block, beta))
 
-    def exponentials(self, U: Float64Array, beta: float) -> Float64Array:
-        """Return ``exp(beta U)``, bounded from below to avoid subnormal numbers."""
-        Q = beta * U
-        if beta * self._lowest < LEAST:
-            np.maximum(Q, LEAST, out=Q)
-        return np.exp(Q, out=Q)
-
-    def total(self, function: Callable[[slice, Float64Array], Derivatives]) -> Derivatives:
-        """Return the sum of ``function(rows, U of these rows)``."""
-        return Derivatives(*np.sum(list(self.map_blocks(function)), axis=0).tolist())
+    def _sum(self, kernel: Callable[..., Any], beta: float) -> Any:
+        kernel = partial(kernel, beta=beta, lowest=self._lowest)
+        return sum_rows(kernel, self.source, self.share, self.true)
 
 
-def nll_of_scale(shifted: ShiftedLogits, beta: float) -> Derivatives:
-    """NLL of ``softmax(beta * Z)`` and its derivatives in `beta`; convex."""
+class Shifted(Derived):
+    """Logits minus the largest of their row."""
 
-    def of_rows(rows: slice, U: Float64Array) -> Derivatives:
-        share, true = shifted.share[rows], shifted.true[rows]
-        Q = shifted.exponentials(U, beta)
-        total = row_sums(Q)
-        Q *= U
-        mean = row_sums(Q) / total
-        square = np.einsum("ij,ij->i", Q, U) / total
-        return Derivatives(
-            weighted_sum(share, np.log(total) - beta * true),
-            weighted_sum(share, mean - true),
-            weighted_sum(share, square - mean * mean),
-        )
+    def __init__(self, logits: Source, top: Float64Array) -> None:
+        super().__init__(logits, logits.shape[0], np.float64)
+        self.top = top
 
-    return shifted.total(of_rows)
-
-
-def brier_value(shifted: ShiftedLogits, beta: float) -> float:
-    """Brier score of ``softmax(beta * Z)``, in a third of the time of its derivatives."""
-
-    def of_rows(rows: slice, U: Float64Array) -> float:
-        q_true = np.exp(beta * shifted.true[rows])
-        Q = shifted.exponentials(U, beta)
-        total = row_sums(Q)
-        q_true /= total
-        norm = np.einsum("ij,ij->i", Q, Q) / total**2
-        return weighted_sum(shifted.share[rows], norm - 2 * q_true + 1)
-
-    return sum(shifted.map_blocks(of_rows))
-
-
-def brier_of_scale(shifted: ShiftedLogits, beta: float) -> Derivatives:
-    """Brier score of ``softmax(beta * Z)`` and its derivatives in `beta`; not convex."""
-
-    def of_rows(rows: slice, U: Float64Array) -> Derivatives:
-        share, true = shifted.share[rows], shifted.true[rows]
-        Q = shifted.exponentials(U, beta)
-        total = row_sums(Q)
-        q_true = np.exp(beta * true) / total
-        Q /= total[:, None]
-        mean = np.einsum("ij,ij->i", Q, U)
-        V = U - mean[:, None]
-        true = true - mean
-        norm = np.einsum("ij,ij->i", Q, Q)
-        dQ = Q * V
-        slope = np.einsum("ij,ij->i", Q, dQ)
-        curve = np.einsum("ij,ij->i", dQ, dQ)
-        variance = np.einsum("ij,ij->i", dQ, V)
-        return Derivatives(
-            weighted_sum(share, norm - 2 * q_true + 1),
-            weighted_sum(share, 2 * slope - 2 * q_true * true),
-            weighted_sum(
-                share, 4 * curve - 2 * variance * norm - 2 * q_true * (true**2 - variance)
-            ),
-        )
-
-    return shifted.total(of_rows)
+    def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
+        """Return a block, a new array."""
+        return self.source.read(rows, columns) - self.top[rows, None]

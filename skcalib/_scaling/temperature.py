@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.root import GRID_STEP, Slope, rising_root
-from skcalib._scaling.scale_losses import ShiftedLogits, brier_of_scale, brier_value, nll_of_scale
+from skcalib._scaling.scale_losses import ScaleProblem, ShiftedLogits
 from skcalib._scores.scores import Scores
 
 # T is within exp(+-10) of the mean gap of the logits, or of the mean gap of the true logit if that
@@ -58,14 +58,14 @@ def find_temperature(
     return Temperature(float(np.exp(-log_beta)), end, shifted.mean_gap)
 
 
-def _sharpest(shifted: ShiftedLogits) -> float:
+def _sharpest(shifted: ScaleProblem) -> float:
     """Return a log beta that the NLL's optimum cannot exceed.
 
     At the optimum, the NLL is at most log K and at least beta times the mean gap of the true logit.
     A bound from the mean gap of all logits would fail: a single logit of -1e10 (a constant feature
     in naive Bayes) can move it far away from the optimum.
     """
-    return float(np.log(np.log(shifted.scores.shape[1])) - np.log(shifted.mean_true_gap))
+    return float(np.log(np.log(shifted.n_classes)) - np.log(shifted.mean_true_gap))
 
 
 _AT_BOUND = {
@@ -77,13 +77,13 @@ _AT_BOUND = {
 }
 
 
-def _by_nll(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str]:
+def _by_nll(shifted: ScaleProblem, low: float, high: float) -> tuple[float, str]:
     """Solve log(observed mean gap of the true logit / expected one) = 0 in log beta."""
 
-    def slope_on(rows: ShiftedLogits) -> Slope:
+    def slope_on(rows: ScaleProblem) -> Slope:
         def slope(log_beta: float) -> tuple[float, float]:
             beta = np.exp(log_beta)
-            _, first, second = nll_of_scale(rows, beta)
+            _, first, second = rows.nll(beta)
             expected = rows.mean_true_gap - first
             if expected <= 0.0:
                 return np.inf, 0.0
@@ -101,20 +101,20 @@ def _by_nll(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str
     return rising_root(slope_on(shifted), start, low, high)
 
 
-def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str]:
+def _by_brier(shifted: ScaleProblem, low: float, high: float) -> tuple[float, str]:
     """Refine each local minimum of a coarse grid on a subsample; return the lowest minimum."""
 
-    def slope_on(rows: ShiftedLogits) -> Slope:
+    def slope_on(rows: ScaleProblem) -> Slope:
         def slope(log_beta: float) -> tuple[float, float]:
             beta = np.exp(log_beta)
-            _, first, second = brier_of_scale(rows, beta)
+            _, first, second = rows.brier(beta)
             return beta * first, beta * first + beta * beta * second
 
         return slope
 
     few = shifted.subsample(SAMPLE_ROWS)
     grid = np.linspace(low, high, 1 + round((high - low) / GRID_STEP))
-    brier = np.array([brier_value(few, np.exp(t)) for t in grid])
+    brier = np.array([few.brier_value(np.exp(t)) for t in grid])
     padded = np.concatenate([[np.inf], brier, [np.inf]])
     basins = grid[(brier < padded[:-2]) & (brier <= padded[2:])]
     starts = []
@@ -123,16 +123,16 @@ def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, s
         starts.append(start if end else guess)
     if len(starts) > 1:
         # Most of them are plateaus at an end of the range.
-        brier = np.array([brier_value(shifted, np.exp(t)) for t in starts])
+        brier = np.array([shifted.brier_value(np.exp(t)) for t in starts])
         starts = [starts[i] for i in np.flatnonzero(brier <= brier.min() + CLEARLY_WORSE)]
     roots = [rising_root(slope_on(shifted), start, low, high) for start in starts]
     if len(roots) == 1:
         return roots[0]
-    return min(roots, key=lambda root: brier_value(shifted, np.exp(root[0])))
+    return min(roots, key=lambda root: shifted.brier_value(np.exp(root[0])))
 
 
 # The fit for each objective: (logits, range of log beta) -> (log beta, "low", "high" or "").
-SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]] = {
+SCALE_FITS: dict[str, Callable[[ScaleProblem, float, float], tuple[float, str]]] = {
     "nll": _by_nll,
     "brier": _by_brier,
 }

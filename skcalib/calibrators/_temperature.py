@@ -115,6 +115,17 @@ def softmax_of_block(Z: Float64Array, T: float, max_abs_logit: float) -> FloatAr
     return affine_softmax(Z, 1.0 / T, max_abs_logit=max_abs_logit)
 
 
+def hits_of_block(U: Float64Array, code: Intp) -> NDArray[np.bool_]:
+    """Return whether the true class of each row of a block has the largest logit."""
+    return U.argmax(axis=1) == code
+
+
+def top_of_block(U: Float64Array, T: float) -> Float64Array:
+    """Return the largest probability of each row of a block of shifted logits."""
+    Q = U / T
+    return 1.0 / row_sums(np.exp(Q, out=Q))
+
+
 def soft_binned_height(
     scores: Scores,
     code: Intp,
@@ -130,19 +141,11 @@ def soft_binned_height(
     check_norm(norm, name="objective_params['norm']", has_max=False)
     check_between("objective_params['temperature']", temperature, 0, np.inf, "a positive number")
     shifted = ShiftedLogits(scores, code, w)
-
-    def hits(rows: slice, U: Float64Array) -> NDArray[np.bool_]:
-        return U.argmax(axis=1) == code[rows]
-
-    hit = np.concatenate(list(shifted.map_blocks(hits)))
+    hit, top = np.empty(code.size, dtype=bool), np.empty(code.size)
+    map_rows(hits_of_block, shifted.source, code, out=hit)
 
     def height(T: float) -> float:
-        def tops(_: slice, U: Float64Array) -> Float64Array:
-            Q = U / T
-            np.exp(Q, out=Q)
-            return 1.0 / row_sums(Q)
-
-        top = np.concatenate(list(shifted.map_blocks(tops)))
+        map_rows(partial(top_of_block, T=T), shifted.source, out=top)
         return float(
             soft_binned_error(
                 top, hit, w, n_bins=int(n_bins), temperature=temperature, kind=kind, norm=norm

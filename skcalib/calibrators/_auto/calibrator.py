@@ -22,7 +22,7 @@ from skcalib._arrays.source import ALL
 from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scaling.root import rising_root
-from skcalib._scaling.scale_losses import ShiftedLogits, nll_of_scale
+from skcalib._scaling.scale_losses import ShiftedLogits
 from skcalib._scaling.temperature import find_temperature
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
@@ -56,7 +56,7 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
 
     def slope(log_beta: float) -> tuple[float, float]:
         beta = np.exp(log_beta)
-        _, first, second = nll_of_scale(shifted, beta)
+        _, first, second = shifted.nll(beta)
         by_log = beta * first
         return total * by_log + log_beta, total * (by_log + beta * (beta * second)) + 1.0
 
