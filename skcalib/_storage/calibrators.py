@@ -1,8 +1,7 @@
 """Convert calibrators to plain JSON values and back, also from untrusted documents.
 
 Names in a document are looked up among the classes of this package; they import and call nothing.
-A calibrator made from a document is checked by its own ``_check_fitted`` and then tried: a document
-that no fit can give is refused.
+A calibrator made from a document is checked and then tried on scores of several kinds.
 """
 
 from __future__ import annotations
@@ -16,15 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 import skcalib.calibrators
 import skcalib.metrics
-from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import CLIP
+from skcalib._storage.checks import check_common, check_numbers, gives_probabilities
 from skcalib._storage.values import from_plain, to_plain
 from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.calibrators._fitted import check_common
 
 # Set by scikit-learn's set_fit_request and similar methods: metadata routing, not fitted values.
 NOT_FITTED = {"_metadata_request"}
-PROBE_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -149,9 +145,9 @@ def _restore(
     for name, value in fitted.items():
         setattr(calibrator, name, value)
     check_common(calibrator)
+    check_numbers(calibrator, fitted)
     try:
-        calibrator._check_fitted()
-        is_valid = _gives_probabilities(calibrator)
+        is_valid = gives_probabilities(calibrator)
     except Exception as error:  # of any type: attributes may be missing or of another kind
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"The stored {cls.__name__} is refused: {reason}") from error
@@ -160,20 +156,3 @@ def _restore(
             f"{cls.__name__}: the fitted attributes do not give probabilities: fit it again."
         )
     return calibrator
-
-
-def _gives_probabilities(calibrator: ScoreCalibrator) -> bool:
-    """Whether predictions for scores of several kinds are probability vectors."""
-    n_classes = calibrator.classes_.size
-    Z = np.random.default_rng(0).normal(size=(PROBE_ROWS, n_classes))
-    Z *= np.geomspace(1e-3, 1e6, PROBE_ROWS)[:, None]
-    Z[0] = 0.0
-    Z[1, 1:] = -np.inf
-    clip = getattr(calibrator, "clip_", CLIP)
-    scores = Scores(Z, "logits", calibrator.classes_, clip=clip)
-    if calibrator.input_ == "proba":
-        scores = Scores(scores.proba(slice(None)), "proba", calibrator.classes_, clip=clip)
-    with np.errstate(all="ignore"):
-        Q = np.asarray(calibrator._map(scores))
-        off = np.abs(Q.sum(axis=1) - 1).max()
-    return bool(Q.shape == Z.shape and Q.min() >= 0 and off < 1e-6)

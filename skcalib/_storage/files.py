@@ -75,7 +75,7 @@ def from_dict(document: dict[str, Any]) -> ScoreCalibrator:
     ------
     ValueError
         If the document is not one of `to_dict`, has a newer version of the format, or has values
-        that no fit can give.
+        that do not give probabilities.
 
     Examples
     --------

@@ -16,7 +16,6 @@ from skcalib._scaling.affine_softmax import affine_softmax
 from skcalib._scaling.newton import Penalty
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.calibrators._fitted import check_number, check_numbers
 
 # This weight leaves deviations of 1e-8, below the tolerance of a fit. A larger one would make the
 # rounding errors of a deviation of 0 visible.
@@ -87,12 +86,6 @@ class AffineCalibrator(ScoreCalibrator):
             verbose=self.verbose,
         )
         return {"coef_": fitted.coef, "intercept_": fitted.intercept, "n_iter_": fitted.n_iter}
-
-    def _check_fitted(self) -> None:
-        n_classes = self.classes_.size
-        check_numbers(self, "coef_", (n_classes,) * (2 if self._full else 1))
-        check_numbers(self, "intercept_", (n_classes,))
-        check_number(self, "n_iter_", low=0)
 
     def _map(self, scores: Scores) -> FloatArray:
         Z = scores.finite_logits(ALL)

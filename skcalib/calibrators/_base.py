@@ -82,9 +82,6 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
     def _map(self, scores: Scores) -> FloatArray:
         """Return the calibrated probabilities ``(n, K)``."""
 
-    def _check_fitted(self) -> None:
-        """Raise ValueError if fitted attributes read from a file cannot come from `_fit`."""
-
     @property
     def _preserves_top_label(self) -> bool:
         """Whether the class of the largest score always gets the largest probability.

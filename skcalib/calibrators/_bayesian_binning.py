@@ -32,7 +32,6 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.keywords import COUNT_HIGH
 from skcalib.calibrators._base import ColumnwiseCalibrator
-from skcalib.calibrators._fitted import check_curves
 
 # Binnings have from 1/SPREAD to SPREAD times as many bins as the cube root of the rows.
 SPREAD = 10
@@ -372,9 +371,6 @@ class BayesianBinning(ColumnwiseCalibrator):
             "X_thresholds_": [step.x for step in maps],
             "y_thresholds_": [step.y for step in maps],
         }
-
-    def _check_fitted(self) -> None:
-        check_curves(self, self._map_count(), low=0.0, high=1.0)
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         x, y = self.X_thresholds_[j], self.y_thresholds_[j]

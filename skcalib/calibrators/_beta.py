@@ -19,7 +19,6 @@ from skcalib._scaling.logistic import (
 )
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
-from skcalib.calibrators._fitted import check_numbers
 
 
 def fit_beta(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:
@@ -155,10 +154,6 @@ class BetaCalibrator(ColumnwiseCalibrator):
             "coef_": coef,
             "intercept_": np.concatenate([fitted.intercept for fitted in maps]),
         }
-
-    def _check_fitted(self) -> None:
-        check_numbers(self, "coef_", (self._map_count(), 2), low=0.0)
-        check_numbers(self, "intercept_", (self._map_count(),), never=True)
 
     @property
     def _monotone(self) -> bool:

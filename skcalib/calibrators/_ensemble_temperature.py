@@ -18,7 +18,6 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
 from skcalib._scores.top_label import keep_top
 from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.calibrators._fitted import LARGEST, check_number, check_numbers
 
 # The fit ends when no other weights can have a mean loss that is lower by more than this.
 LOSS_TOLERANCE = 1e-12
@@ -205,16 +204,6 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
         T = fit_temperature(scores, code, w)
         weights, n_iter = mixture_weights(member_likelihoods(scores, code, T), w)
         return {"temperature_": T, "weights_": weights, "n_iter_": n_iter}
-
-    def _check_fitted(self) -> None:
-        check_number(self, "temperature_", low=1.0 / LARGEST)
-        check_number(self, "n_iter_", low=0)
-        check_numbers(self, "weights_", (3,), low=0.0, high=1.0)
-        if abs(self.weights_.sum() - 1.0) > 1e-12:
-            raise ValueError(
-                "EnsembleTemperatureScaling.weights_ must sum to 1; got a sum of "
-                f"{self.weights_.sum():g}."
-            )
 
     def _map(self, scores: Scores) -> FloatArray:
         tempered, given, uniform = self.weights_

@@ -18,7 +18,6 @@ from skcalib._scores.one_vs_rest import is_whole
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import COUNT_HIGH, check_seed
 from skcalib.calibrators._base import ColumnwiseCalibrator
-from skcalib.calibrators._fitted import check_numbers
 
 # With at most FEW_EDGES edges and at least LONG scores for each of them, comparing every score with
 # every edge is faster than a binary search.
@@ -251,12 +250,6 @@ class HistogramBinning(ColumnwiseCalibrator):
         else:
             maps.edges[:, 1:-1] = opening_scores(maps.edges[:, 1:-1], scores.dtype)
         return maps
-
-    def _check_fitted(self) -> None:
-        n_maps = self._map_count() if self.class_conditional else 1
-        check_numbers(self, "bin_edges_", (n_maps, None), low=0.0, high=1.0, order="weak")
-        n_bins = self.bin_edges_.shape[1] - 1
-        check_numbers(self, "bin_values_", (n_maps, n_bins), low=0.0, high=1.0)
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         row = j if self.class_conditional else 0

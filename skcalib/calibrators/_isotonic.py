@@ -14,7 +14,6 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import SortedProblem, sorted_problems
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
-from skcalib.calibrators._fitted import check_curves
 
 # Between two scores below 1e-308 the slope of a straight line overflows. Multiplying by a power of
 # two avoids this and changes no other result.
@@ -204,9 +203,6 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
         first = self._first_column(scores.shape[1])
         maps = [thresholds(problem) for problem in sorted_problems(scores, code, w, first)]
         return {"X_thresholds_": [x for x, _ in maps], "y_thresholds_": [y for _, y in maps]}
-
-    def _check_fitted(self) -> None:
-        check_curves(self, self._map_count(), low=0.0, high=1.0, order="weak")
 
     @property
     def _monotone(self) -> bool:

@@ -20,7 +20,6 @@ from skcalib._scaling.logistic import (
 )
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
-from skcalib.calibrators._fitted import check_numbers
 
 # Smaller scores count as constant.
 SMALLEST = 1e-30
@@ -165,11 +164,6 @@ class PlattScaling(ColumnwiseCalibrator):
         separated = (first + np.flatnonzero(np.concatenate(apart))).tolist()
         warn_separated("PlattScaling", separated, len(coef))
         return {"coef_": coef[:, 0] if self.degree == 1 else coef, "intercept_": intercept}
-
-    def _check_fitted(self) -> None:
-        shape = (self._map_count(),) if self.degree == 1 else (self._map_count(), 2)
-        check_numbers(self, "coef_", shape)
-        check_numbers(self, "intercept_", (self._map_count(),), never=True)
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         if self.coef_.ndim == 1:

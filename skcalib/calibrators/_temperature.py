@@ -26,7 +26,6 @@ from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import check_between, check_count
 from skcalib._validation.norm import MeanNorm, check_norm
 from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.calibrators._fitted import LARGEST, check_number
 
 Metric = Callable[..., float]
 # An objective as a function of T.
@@ -341,9 +340,6 @@ class TemperatureScaling(ScoreCalibrator):
         found = find_temperature(scores, code, w)
         centre = found.mean_gap if found.bound else found.value
         return {"temperature_": search_temperature(height, centre, rounds)}
-
-    def _check_fitted(self) -> None:
-        check_number(self, "temperature_", low=1 / LARGEST)
 
     def _map(self, scores: Scores) -> FloatArray:
         Z = scores.finite_logits(ALL)

@@ -32,7 +32,6 @@ from skcalib.calibrators._auto.features import Layout, Smoothing, logits, make_f
 from skcalib.calibrators._auto.nll import FeatureNLL
 from skcalib.calibrators._auto.order_preserving import OrderPreservingNLL, smallest
 from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.calibrators._fitted import check_number, check_numbers
 
 WHOLE = ("t", "b", "U", "V", "M", "L")
 MANY_CLASSES = ("t", "b", "U", "M")
@@ -303,22 +302,6 @@ class AutoCalibrator(ScoreCalibrator):
         f = make_features(scores.logits(ALL), smoothing, layout.names)
         P = softmax_inplace(logits(f, terms, smoothing.square_scale)).astype(scores.dtype)
         return keep_top(P, scores.best(ALL)) if _is_shared(self) else P
-
-    def _check_fitted(self) -> None:
-        n_classes = self.classes_.size
-        check_number(self, "temperature_", low=1e-300)
-        check_number(self, "_weight", low=1e-300)
-        check_number(self, "cross_share_", low=0.0, high=1.0)
-        check_number(self, "n_iter_", low=0)
-        check_numbers(self, "_centre", (n_classes,))
-        check_numbers(self, "class_shift_", (n_classes,), low=-1.0, high=1.0)
-        check_numbers(self, "evidence_path_", (None,))
-        if tuple(self.strengths_) not in (WHOLE, MANY_CLASSES, SHARED):
-            raise ValueError(
-                "AutoCalibrator.strengths_ must name the groups of a fit; got "
-                f"{list(self.strengths_)}: fit it again."
-            )
-        check_numbers(self, "_theta", (self._layout().size,))
 
     def describe(self) -> str:
         """Describe the fitted map in words.

@@ -20,7 +20,6 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import normalise_rows
 from skcalib._scores.top_label import keep_top
 from skcalib.calibrators._base import ColumnwiseCalibrator
-from skcalib.calibrators._fitted import LARGEST, check_curves, check_number, check_numbers
 from skcalib.calibrators._spline.cumulative import RUNOUT, SplineMap, cut, fit_spline, spline_basis
 from skcalib.calibrators._spline.ranks import (
     hits_of_ranks,
@@ -304,32 +303,6 @@ class SplineCalibrator(ColumnwiseCalibrator):
         kernel = partial(top_of_block, kind=scores.kind, max_abs_logit=scores.max_abs_logit)
         map_rows(kernel, scores.source, out=(score, best))
         yield sort_problem(score, best == code, None if is_unit(w) else w)
-
-    def _check_fitted(self) -> None:
-        n_classes = self.classes_.size
-        n_knots = self._candidates()[-1]
-        n_maps = 1 if self.mode == "top" else self._map_count()
-        if self.mode == "rank" and n_classes > 2:
-            n_maps = len(getattr(self, "X_thresholds_", []))
-            if not 2 <= n_maps <= n_classes or (n_maps < n_classes and self.n_knots != "auto"):
-                raise ValueError(
-                    f"SplineCalibrator.X_thresholds_ must be a list of 2 to {n_classes} arrays; "
-                    f"got {n_maps}."
-                )
-        check_numbers(self, "knots_", (n_knots,), low=0.0, high=1.0, order="strict")
-        check_numbers(self, "knot_values_", (n_maps, n_knots))
-        check_curves(self, n_maps, low=-LARGEST, high=LARGEST)
-        automatic = self.n_knots == "auto"
-        if automatic or hasattr(self, "kept_"):  # early files of version 0.1 have none of these
-            check_number(self, "least_proba_", low=0.0, high=0.5 * automatic)
-            check_number(self, "rare_proba_", low=0.0, high=1.0 * automatic)
-            check_numbers(self, "kept_", (n_maps,), low=0.0, high=1.0)
-            counts: Any = getattr(self, "n_knots_", None)
-            if np.shape(counts) != (n_maps,) or not np.isin(counts, (0, *self._candidates())).all():
-                raise ValueError(
-                    f"SplineCalibrator.n_knots_ must be {n_maps} numbers of {self._candidates()} "
-                    "or 0."
-                )
 
     def _map(self, scores: Scores) -> FloatArray:
         if self.mode == "classwise" or (self.mode == "rank" and scores.shape[1] == 2):
