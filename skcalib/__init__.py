@@ -1,26 +1,12 @@
 """Calibration of classifiers: measure, improve, compare on held-out data."""
 
+from skcalib import calibrators
 from skcalib._comparison.compare import compare_calibrators
 from skcalib._comparison.frame import metric_rank_correlation
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._storage.files import from_dict, load_json, save_json, to_dict
-from skcalib.calibrators import (
-    AutoCalibrator,
-    BayesianBinning,
-    BetaCalibrator,
-    DirichletCalibrator,
-    EnsembleTemperatureScaling,
-    HistogramBinning,
-    IdentityCalibrator,
-    IsotonicCalibrator,
-    MatrixScaling,
-    PlattScaling,
-    SplineCalibrator,
-    TemperatureScaling,
-    VectorScaling,
-    VennAbersCalibrator,
-)
+from skcalib.calibrators import *  # noqa: F403  # the names are those of its __all__
 from skcalib.metrics import get_scorer, make_calibration_scorer
 from skcalib.plotting import (
     CalibrationMapDisplay,
@@ -33,27 +19,13 @@ from skcalib.plotting import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "AutoCalibrator",
-    "BayesianBinning",
-    "BetaCalibrator",
     "CalibratedClassifier",
     "CalibrationMapDisplay",
     "ClassifierScores",
     "ClasswiseDisplay",
     "ComparisonDisplay",
-    "DirichletCalibrator",
-    "EnsembleTemperatureScaling",
-    "HistogramBinning",
-    "IdentityCalibrator",
-    "IsotonicCalibrator",
     "KSDisplay",
-    "MatrixScaling",
-    "PlattScaling",
     "ReliabilityDisplay",
-    "SplineCalibrator",
-    "TemperatureScaling",
-    "VectorScaling",
-    "VennAbersCalibrator",
     "__version__",
     "compare_calibrators",
     "from_dict",
@@ -64,3 +36,4 @@ __all__ = [
     "save_json",
     "to_dict",
 ]
+__all__ += calibrators.__all__
