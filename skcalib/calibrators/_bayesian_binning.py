@@ -259,7 +259,7 @@ def merge_steps(step: StepMap, most: int) -> StepMap:
 
 
 class BayesianBinning(ColumnwiseCalibrator):
-    r"""Bayesian binning into quantiles (BBQ): the mean of histogram binnings of many sizes.
+    r"""Average the share of hits in the bin of p over many numbers of bins (BBQ).
 
     For a class against the rest, binning M cuts the calibration rows into B quantile bins, for
     every whole number B from :math:`n^{1/3} / 10` to :math:`10\, n^{1/3}`, at most n. In bin b,
@@ -341,6 +341,7 @@ class BayesianBinning(ColumnwiseCalibrator):
            [0.123, 0.877]])
     """
 
+    _paper = "Naeini, Cooper and Hauskrecht 2015"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
         "prior_strength": [Interval(Real, 1e-6, 1e6, closed="both")],

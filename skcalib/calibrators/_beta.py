@@ -68,7 +68,7 @@ def beta_features(odds: FloatArray) -> Float64Array:
 
 
 class BetaCalibrator(ColumnwiseCalibrator):
-    r"""Calibrate each class against the rest by the ratio of two beta densities.
+    r"""Map p by logit q = a log p - b log(1 - p) + c, each class against the rest.
 
     For class k,
 
@@ -131,6 +131,7 @@ class BetaCalibrator(ColumnwiseCalibrator):
     array([[2., 1.]])
     """
 
+    _paper = "Kull, Silva Filho and Flach 2017"
     _takes_logs = True
 
     def _columns(self, scores: Scores, columns: slice) -> FloatArray:

@@ -13,7 +13,7 @@ from skcalib.calibrators._matrix import MatrixScaling
 
 
 class DirichletCalibrator(MatrixScaling):
-    r"""Calibrate by a linear map of all log-probabilities, followed by a softmax.
+    r"""Take softmax(W log p + b): a linear map of all log-probabilities.
 
     .. math:: Q = \mathrm{softmax}(\log(P)\, W^\top + b)
 
@@ -109,6 +109,8 @@ class DirichletCalibrator(MatrixScaling):
     >>> dirichlet.coef_.diagonal().round(0)
     array([1., 1., 1.])
     """
+
+    _paper = "Kull et al. 2019"
 
     def __init__(
         self,

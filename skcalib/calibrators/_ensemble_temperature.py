@@ -111,7 +111,7 @@ def _model_step(hessian: Float64Array, gain: Float64Array, v: Float64Array) -> F
 
 
 class EnsembleTemperatureScaling(ScoreCalibrator):
-    r"""Mix temperature scaling with the uncalibrated and with uniform probabilities.
+    r"""Mix softmax(z / T), softmax(z) and uniform probabilities.
 
     .. math:: q = w_1 \, \mathrm{softmax}(z / T) + w_2 \, \mathrm{softmax}(z) + w_3 \, \frac{1}{K},
               \qquad w \ge 0, \quad w_1 + w_2 + w_3 = 1
@@ -186,6 +186,7 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     (2.1, array([0. , 0.8, 0.2]))
     """
 
+    _paper = "Zhang et al. 2020"
     _takes_logs = True
 
     @property

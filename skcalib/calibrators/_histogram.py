@@ -92,7 +92,7 @@ def opening_scores(edges: Float64Array, dtype: np.dtype[Any]) -> Float64Array:
 
 
 class HistogramBinning(ColumnwiseCalibrator):
-    r"""Replace each probability by the observed frequency of its bin.
+    r"""Replace each probability by the share of hits in its bin.
 
     For class k, with bins :math:`b` of its calibration scores :math:`p_{ik}` and weights
     :math:`w_i`,
@@ -175,6 +175,7 @@ class HistogramBinning(ColumnwiseCalibrator):
            [0.   , 1.   ]])
     """
 
+    _paper = "Zadrozny and Elkan 2001; variants: Nixon et al. 2020"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
         "n_bins": [Interval(Integral, 1, COUNT_HIGH, closed="both")],

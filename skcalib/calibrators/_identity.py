@@ -14,7 +14,7 @@ from skcalib.calibrators._base import ScoreCalibrator
 
 
 class IdentityCalibrator(ScoreCalibrator):
-    r"""Leave probabilities unchanged and map logits by a softmax.
+    r"""Leave probabilities as they are and take the softmax of logits: the baseline.
 
     This is the baseline of every comparison: a calibrator is useful if it is better than this.
 
@@ -48,6 +48,8 @@ class IdentityCalibrator(ScoreCalibrator):
     >>> IdentityCalibrator().fit([[2.0, 0.0], [0.0, 1.0]], ["cat", "dog"]).predict([[0.5, -0.5]])
     array(['cat'], dtype='<U3')
     """
+
+    _paper = ""
 
     @property
     def _preserves_top_label(self) -> bool:

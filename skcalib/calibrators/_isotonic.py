@@ -91,7 +91,7 @@ def block_centres(problem: SortedProblem) -> tuple[Float64Array, Float64Array]:
 
 
 class IsotonicCalibrator(ColumnwiseCalibrator):
-    r"""Calibrate each class against the rest by a non-decreasing map, fitted by least squares.
+    r"""Map p by the best non-decreasing function, each class against the rest.
 
     For class k,
 
@@ -175,6 +175,7 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     ([0.1, 0.35, 0.6, 0.9], [0.0, 0.5, 1.0, 1.0])
     """
 
+    _paper = "Zadrozny and Elkan 2002; centred: Oron and Flournoy 2017"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
         "interpolation": [StrOptions({"linear", "step"})],

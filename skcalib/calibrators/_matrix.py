@@ -12,7 +12,7 @@ from skcalib.calibrators._affine import AffineCalibrator
 
 
 class MatrixScaling(AffineCalibrator):
-    r"""Calibrate by a linear map of all logits, followed by a softmax.
+    r"""Take softmax(W z + b): a linear map of all logits.
 
     .. math:: Q = \mathrm{softmax}(Z W^\top + b)
 
@@ -115,6 +115,7 @@ class MatrixScaling(AffineCalibrator):
     (3, 3)
     """
 
+    _paper = "Guo et al. 2017; penalties: Kull et al. 2019, Berta et al. 2026"
     _full = True
     _work = Work(2 * ROW_BLOCK_BYTES, 4, products=True)
 

@@ -46,7 +46,7 @@ def encloses(odds: Float64Array, hit: NDArray[np.bool_]) -> bool:
 
 
 class PlattScaling(ColumnwiseCalibrator):
-    r"""Calibrate each class against the rest by a logistic function of its log-odds.
+    r"""Map p to expit(a · logit p + b), each class against the rest; also with a square.
 
     For class k,
 
@@ -130,6 +130,7 @@ class PlattScaling(ColumnwiseCalibrator):
     array([[1. , 0.5]])
     """
 
+    _paper = "Platt 1999"
     _takes_logs = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

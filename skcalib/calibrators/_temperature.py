@@ -193,7 +193,7 @@ def metric_height(
 
 
 class TemperatureScaling(ScoreCalibrator):
-    r"""Divide all logits by one temperature.
+    r"""Take softmax(z / T), with T by log loss, Brier score, a soft-binned error or any metric.
 
     .. math:: Q = \mathrm{softmax}(Z / T), \qquad T = \arg\min_T \ell(y, Q)
 
@@ -283,6 +283,7 @@ class TemperatureScaling(ScoreCalibrator):
     5
     """
 
+    _paper = "Guo et al. 2017; Karandikar et al. 2021"
     _takes_logs = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

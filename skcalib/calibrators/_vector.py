@@ -10,7 +10,7 @@ from skcalib.calibrators._affine import AffineCalibrator
 
 
 class VectorScaling(AffineCalibrator):
-    r"""Calibrate by a scale and a shift of the logit of each class.
+    r"""Take softmax(a ∘ z + b), with a factor and an offset for each class.
 
     .. math:: Q = \mathrm{softmax}(a \odot Z + b)
 
@@ -94,6 +94,7 @@ class VectorScaling(AffineCalibrator):
     array([-0.4,  0.7, -0.3])
     """
 
+    _paper = "Guo et al. 2017; penalty: Berta et al. 2026"
     _full = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -245,7 +245,7 @@ def thinned(bounds: Bounds, most: int) -> Bounds:
 
 
 class VennAbersCalibrator(ColumnwiseCalibrator):
-    r"""Calibrate by two isotonic fits that include the new row, one with each label (Venn-Abers).
+    r"""Merge isotonic fits with p as a miss and as a hit; give the interval between them too.
 
     For a score s of class k against the rest, the calibration rows and the new row, which has
     weight 1, are fitted by isotonic regression twice: with the new row outside the class, which
@@ -312,6 +312,8 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     array([[0.   , 0.667],
            [0.333, 1.   ]])
     """
+
+    _paper = "Vovk and Petej 2014; Vovk et al. 2015"
 
     def __init__(self, *, input: str = "auto", classes: ArrayLike | None = None) -> None:
         super().__init__(input=input, classes=classes)

@@ -1,33 +1,34 @@
 """Calibration errors, the tables behind them, and scorers made of them."""
 
-from skcalib.metrics._avuc import avuc_loss, soft_avuc_loss
-from skcalib.metrics._binary_view import binary_view
+# Metrics stand in the order of `SCORERS`, which the last line makes of those before it.
 from skcalib.metrics._binned import general_calibration_error
-from skcalib.metrics._bootstrap import bootstrap_interval
-from skcalib.metrics._brier import top_label_brier_score
-from skcalib.metrics._classwise import (
-    adaptive_calibration_error,
-    static_calibration_error,
-    thresholded_adaptive_calibration_error,
-)
-from skcalib.metrics._debiased import debiased_calibration_error
-from skcalib.metrics._hosmer_lemeshow import hosmer_lemeshow_test
-from skcalib.metrics._kde import kde_calibration_error
-from skcalib.metrics._ks import ks_calibration_error
-from skcalib.metrics._label_binned import label_binned_calibration_error
-from skcalib.metrics._local import local_calibration
-from skcalib.metrics._mmce import maximum_mean_calibration_error
-from skcalib.metrics._reliability_table import reliability_table
-from skcalib.metrics._scorers import SCORERS, get_scorer, make_calibration_scorer
-from skcalib.metrics._significance import calibration_test
-from skcalib.metrics._smooth import smooth_calibration_error
-from skcalib.metrics._soft_binned import soft_binned_calibration_error
-from skcalib.metrics._sweep import sweep_calibration_error
 from skcalib.metrics._top_label import (
     expected_calibration_error,
     maximum_calibration_error,
     root_mean_squared_calibration_error,
 )
+from skcalib.metrics._classwise import (
+    adaptive_calibration_error,
+    static_calibration_error,
+    thresholded_adaptive_calibration_error,
+)
+from skcalib.metrics._ks import ks_calibration_error
+from skcalib.metrics._label_binned import label_binned_calibration_error
+from skcalib.metrics._soft_binned import soft_binned_calibration_error
+from skcalib.metrics._debiased import debiased_calibration_error
+from skcalib.metrics._sweep import sweep_calibration_error
+from skcalib.metrics._smooth import smooth_calibration_error
+from skcalib.metrics._kde import kde_calibration_error
+from skcalib.metrics._mmce import maximum_mean_calibration_error
+from skcalib.metrics._avuc import avuc_loss, soft_avuc_loss
+from skcalib.metrics._brier import top_label_brier_score
+from skcalib.metrics._reliability_table import reliability_table
+from skcalib.metrics._binary_view import binary_view
+from skcalib.metrics._local import local_calibration
+from skcalib.metrics._bootstrap import bootstrap_interval
+from skcalib.metrics._significance import calibration_test
+from skcalib.metrics._hosmer_lemeshow import hosmer_lemeshow_test
+from skcalib.metrics._scorers import SCORERS, get_scorer, make_calibration_scorer
 
 __all__ = [
     "SCORERS",

@@ -14,6 +14,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_as_classes, top_label
 from skcalib._validation.keywords import check_between
 from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib.metrics._listed import listed
 
 
 def entropies(P: Source) -> NDArray[np.float64]:
@@ -23,6 +24,7 @@ def entropies(P: Source) -> NDArray[np.float64]:
     return h
 
 
+@listed("Krishnan and Tickoo 2020", scorer=True)
 @takes_predictions
 def avuc_loss(
     y_true: ArrayLike,
@@ -33,7 +35,7 @@ def avuc_loss(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Accuracy-versus-uncertainty calibration loss (AvUC).
+    r"""Accuracy-versus-uncertainty loss (AvUC): whether right answers are certain, wrong ones not.
 
     .. math:: \mathrm{AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big)
 
@@ -109,6 +111,7 @@ def avuc_loss(
     )
 
 
+@listed("Karandikar et al. 2021", scorer=True)
 @takes_predictions
 def soft_avuc_loss(
     y_true: ArrayLike,
@@ -120,7 +123,7 @@ def soft_avuc_loss(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Soft accuracy-versus-uncertainty calibration loss (S-AvUC).
+    r"""Soft accuracy-versus-uncertainty loss (S-AvUC): AvUC without a hard threshold.
 
     .. math:: \text{S-AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big), \quad
               t = \mathrm{logistic}\Big(\frac{1}{T}

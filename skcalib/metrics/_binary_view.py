@@ -12,8 +12,10 @@ from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._ks import Mode, reduce_top
+from skcalib.metrics._listed import listed
 
 
+@listed("Gupta et al. 2021")
 def binary_view(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -23,7 +25,7 @@ def binary_view(
     pos_label: Any = None,
     labels: ArrayLike | None = None,
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
-    r"""Return the scores and outcomes of a binary problem: top-r, within-top-r or one class.
+    r"""Score and hit of each row: of its top-r, within-top-r or one class.
 
     .. math:: (s_i, t_i) = \big(P_{i(r)}, [y_i = (r)]\big), \quad
               \big(\textstyle\sum_{q \le r} P_{i(q)}, [y_i \in \{(1), \dots, (r)\}]\big), \quad

@@ -22,6 +22,7 @@ from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_between, check_count, check_flags, check_option
 from skcalib._validation.norm import Norm, check_norm, exponent
 from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
+from skcalib.metrics._listed import listed
 
 Strategy = Literal["uniform", "quantile"]
 Closed = Literal["right", "left"]
@@ -137,6 +138,7 @@ def binned_error(
     return each if average is None else total
 
 
+@listed("Nixon et al. 2020", scorer=True)
 @takes_predictions
 def general_calibration_error(
     y_true: ArrayLike,
@@ -157,7 +159,7 @@ def general_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""General calibration error (GCE), the family of all binned errors.
+    r"""General calibration error (GCE): the family of all binned errors.
 
     The predictions are reduced to m binary problems with scores s and outcomes t (see
     `max_prob` and `class_conditional`), each problem is cut into B bins, and

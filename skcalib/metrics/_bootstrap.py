@@ -14,6 +14,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib._scores.one_vs_rest import is_whole
 from skcalib._validation.keywords import check_between, check_count, check_option, check_seed
 from skcalib._validation.predictions import Predictions
+from skcalib.metrics._listed import listed
 from skcalib.metrics._one_line import shown
 from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, random_chunks
 
@@ -88,6 +89,7 @@ def bca_levels(
     return float(low), float(high)
 
 
+@listed("Efron 1987")
 def bootstrap_interval(
     metric: Callable[..., Any],
     y_true: ArrayLike,
@@ -103,7 +105,7 @@ def bootstrap_interval(
     n_jobs: int | None = None,
     **keywords: Any,
 ) -> BootstrapInterval:
-    r"""Bootstrap confidence interval of any metric.
+    r"""Bootstrap interval: how precisely any metric is known.
 
     Rows are drawn with replacement B times, which leaves each row with a multinomial count
     :math:`c_i`; the metric is evaluated with weights :math:`c_i w_i` (:math:`c_i` rows of weight

@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike
 
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib.metrics._listed import listed
 
 
+@listed("Brier 1950", scorer=True)
 @takes_predictions
 def top_label_brier_score(
     y_true: ArrayLike,
@@ -20,7 +22,7 @@ def top_label_brier_score(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Brier score of the top label: how well the confidence predicts a hit.
+    r"""Brier score of the top label: mean squared distance of confidence and hit.
 
     .. math:: \frac{1}{\sum_i w_i} \sum_i w_i
               \big(\max_k P_{ik} - [\arg\max_k P_{ik} = y_i]\big)^2

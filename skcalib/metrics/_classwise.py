@@ -23,8 +23,10 @@ from skcalib.metrics._binned import (
     check_threshold,
     close_norm,
 )
+from skcalib.metrics._listed import listed
 
 
+@listed("Nixon et al. 2019, 2020", scorer=True)
 @takes_predictions
 def static_calibration_error(
     y_true: ArrayLike,
@@ -40,7 +42,7 @@ def static_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
-    r"""Static calibration error (SCE), also known as class-wise expected calibration error.
+    r"""Static calibration error (SCE): class-wise ECE, the mean gap, even bins.
 
     .. math:: \mathrm{SCE} = \frac{1}{K} \sum_k \sum_b \frac{W_{kb}}{W}
               |\mathrm{acc}_{kb} - \mathrm{conf}_{kb}|
@@ -121,6 +123,7 @@ def static_calibration_error(
     )
 
 
+@listed("Nixon et al. 2019, 2020", scorer=True)
 @takes_predictions
 def adaptive_calibration_error(
     y_true: ArrayLike,
@@ -137,7 +140,7 @@ def adaptive_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
-    r"""Adaptive calibration error (ACE): class-wise, in quantile bins.
+    r"""Adaptive calibration error (ACE): mean gap, class-wise, quantile bins.
 
     .. math:: \mathrm{ACE} = \frac{1}{K} \sum_k \sum_r \mu_{kr}
               |\mathrm{acc}_{kr} - \mathrm{conf}_{kr}|
@@ -224,6 +227,7 @@ def adaptive_calibration_error(
     )
 
 
+@listed("Nixon et al. 2019, 2020", scorer=True)
 @takes_predictions
 def thresholded_adaptive_calibration_error(
     y_true: ArrayLike,

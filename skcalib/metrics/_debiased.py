@@ -18,6 +18,7 @@ from skcalib.metrics._binned import (
     bin_predictions,
     check_bins,
 )
+from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, check_mode, mean_of_classes, row_count
 
 
@@ -32,6 +33,7 @@ def debiased_error(table: BinTable, rows_per_weight: float) -> Float64Array:
     return np.sqrt(np.maximum(square, 0.0))
 
 
+@listed("Kumar et al. 2019", scorer=True)
 @takes_predictions
 def debiased_calibration_error(
     y_true: ArrayLike,
@@ -47,7 +49,7 @@ def debiased_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Debiased l2 calibration error.
+    r"""Debiased calibration error: the l2 error less what the labels' own variance adds.
 
     For a binary problem whose bin b has the weight :math:`W_b` out of W and :math:`n_b` rows,
 

@@ -18,6 +18,7 @@ from skcalib.metrics._binned import (
     bin_predictions,
     check_bins,
 )
+from skcalib.metrics._listed import listed
 from skcalib.metrics._one_line import shown
 
 # The smallest p-value that a float represents with all its digits.
@@ -50,6 +51,7 @@ def chi_square(table: BinTable) -> float:
     return float(terms.sum())
 
 
+@listed("Hosmer and Lemeshow 1980")
 @takes_predictions
 def hosmer_lemeshow_test(
     y_true: ArrayLike,
@@ -64,7 +66,7 @@ def hosmer_lemeshow_test(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> HosmerLemeshowTest:
-    r"""Hosmer-Lemeshow chi-square test of calibration.
+    r"""P-value of "these probabilities are calibrated", by a chi-square over bins.
 
     .. math:: H = \sum_b \frac{W_b (\mathrm{acc}_b - \mathrm{conf}_b)^2}
                               {\mathrm{conf}_b (1 - \mathrm{conf}_b)}

@@ -12,6 +12,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib._validation.norm import MeanNorm, check_norm, exponent
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._binned import Average
+from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode, row_count
 from skcalib.metrics._smoothing import (
     cosine_coefficients,
@@ -67,6 +68,7 @@ def kde_error(
     return float((integral(np.abs(gap) ** q * density) / integral(density)) ** (1 / q))
 
 
+@listed("Zhang et al. 2020", scorer=True)
 @takes_predictions
 def kde_calibration_error(
     y_true: ArrayLike,
@@ -79,7 +81,7 @@ def kde_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Calibration error by kernel density estimation (ECE-KDE).
+    r"""Kernel density calibration error (ECE-KDE): calibration curve and density by kernels.
 
     For a binary problem with scores s, outcomes t and weights w of sum W, a kernel
     :math:`K_h` gives the density of the scores and the calibration curve,

@@ -18,6 +18,7 @@ from skcalib._scores.top_label import top_label, top_r, within_top_r
 from skcalib._validation.keywords import check_count, check_option
 from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
 from skcalib.metrics._binned import Average
+from skcalib.metrics._listed import listed
 
 Mode = Literal["top", "within_top", "classwise"]
 
@@ -56,6 +57,7 @@ def reduce_top(predictions: Predictions, mode: str, r: int) -> tuple[FloatArray,
     return score, predicted == code
 
 
+@listed("Gupta et al. 2021", scorer=True)
 @takes_predictions
 def ks_calibration_error(
     y_true: ArrayLike,
@@ -68,7 +70,7 @@ def ks_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
-    r"""Kolmogorov-Smirnov calibration error.
+    r"""Kolmogorov-Smirnov error (KS): largest gap of cumulative scores and hits, no bins.
 
     For a binary problem with scores s, outcomes t and weights w of sum W,
 

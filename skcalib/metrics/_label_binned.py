@@ -21,6 +21,7 @@ from skcalib.metrics._binned import (
     Strategy,
     check_bins,
 )
+from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode
 
 
@@ -58,6 +59,7 @@ def _rank_pieces(
     return index, order[row], stops - starts
 
 
+@listed("Karandikar et al. 2021", scorer=True)
 @takes_predictions
 def label_binned_calibration_error(
     y_true: ArrayLike,
@@ -74,7 +76,7 @@ def label_binned_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Label-binned calibration error, :math:`\mathrm{ECE}_{\mathrm{lb},q}`.
+    r"""Label-binned calibration error (ECE_lb): each row's own score against its bin's accuracy.
 
     For a binary problem with scores s, weights w of sum W and bins b,
 

@@ -17,6 +17,7 @@ from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_between
 from skcalib._validation.predictions import check_predictions
 from skcalib._validation.scores import naming_errors_of
+from skcalib.metrics._listed import listed
 
 # The distance over which the weight of a row is multiplied by `decay`.
 UNIT = 0.01
@@ -58,6 +59,7 @@ def decaying_mean(
     return mean
 
 
+@listed("Nixon et al. 2019")
 def local_calibration(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -68,7 +70,7 @@ def local_calibration(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> Float64Array:
-    r"""Calibrated accuracy at given scores: the observed frequency near each of them.
+    r"""Accuracy at given scores, by exponential decay of distance.
 
     On each side of g, the share of hits with weights that decay with the distance,
 

@@ -11,6 +11,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.mmce import kernel_mean_error
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._binned import Average
+from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode
 
 
@@ -18,6 +19,7 @@ def _error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> floa
     return float(kernel_mean_error(score, hit, w))
 
 
+@listed("Kumar et al. 2018", scorer=True)
 @takes_predictions
 def maximum_mean_calibration_error(
     y_true: ArrayLike,
@@ -29,7 +31,7 @@ def maximum_mean_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Maximum mean calibration error (MMCE).
+    r"""Maximum mean calibration error (MMCE): residuals weighted by a kernel of the scores.
 
     For a binary problem with scores s, outcomes t and weights w of sum W,
 

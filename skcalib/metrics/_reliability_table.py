@@ -16,11 +16,13 @@ from skcalib.metrics._binned import (
     check_bins,
     check_threshold,
 )
+from skcalib.metrics._listed import listed
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+@listed("DeGroot and Fienberg 1983; Niculescu-Mizil and Caruana 2005")
 def reliability_table(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -36,7 +38,7 @@ def reliability_table(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> pd.DataFrame:
-    r"""Confidence and accuracy of every bin, as a frame.
+    r"""Frame of bins: count, confidence, accuracy and gap.
 
     .. math:: \mathrm{gap}_b = \mathrm{acc}_b - \mathrm{conf}_b
             = \frac{\sum_{i \in b} w_i t_i - \sum_{i \in b} w_i s_i}{\sum_{i \in b} w_i}

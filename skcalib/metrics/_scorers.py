@@ -15,54 +15,12 @@ import numpy as np
 from sklearn.metrics import get_scorer as get_sklearn_scorer
 from sklearn.metrics._scorer import _BaseScorer
 
-from skcalib.metrics._avuc import avuc_loss, soft_avuc_loss
-from skcalib.metrics._binned import general_calibration_error
-from skcalib.metrics._brier import top_label_brier_score
-from skcalib.metrics._classwise import (
-    adaptive_calibration_error,
-    static_calibration_error,
-    thresholded_adaptive_calibration_error,
-)
-from skcalib.metrics._debiased import debiased_calibration_error
 from skcalib.metrics._every_class import MetricInput, with_every_class
-from skcalib.metrics._kde import kde_calibration_error
-from skcalib.metrics._ks import ks_calibration_error
-from skcalib.metrics._label_binned import label_binned_calibration_error
-from skcalib.metrics._mmce import maximum_mean_calibration_error
+from skcalib.metrics._listed import SCORED
 from skcalib.metrics._resampling import is_own
-from skcalib.metrics._smooth import smooth_calibration_error
-from skcalib.metrics._soft_binned import soft_binned_calibration_error
-from skcalib.metrics._sweep import sweep_calibration_error
-from skcalib.metrics._top_label import (
-    expected_calibration_error,
-    maximum_calibration_error,
-    root_mean_squared_calibration_error,
-)
 
-# One row for each metric.
-_METRICS: dict[str, Callable[..., Any]] = {
-    f"neg_{metric.__name__}": metric
-    for metric in (
-        general_calibration_error,
-        expected_calibration_error,
-        maximum_calibration_error,
-        root_mean_squared_calibration_error,
-        static_calibration_error,
-        adaptive_calibration_error,
-        thresholded_adaptive_calibration_error,
-        ks_calibration_error,
-        label_binned_calibration_error,
-        soft_binned_calibration_error,
-        debiased_calibration_error,
-        sweep_calibration_error,
-        smooth_calibration_error,
-        kde_calibration_error,
-        maximum_mean_calibration_error,
-        avuc_loss,
-        soft_avuc_loss,
-        top_label_brier_score,
-    )
-}
+# This module is imported after all metrics.
+_METRICS: dict[str, Callable[..., Any]] = {f"neg_{metric.__name__}": metric for metric in SCORED}
 
 
 class CalibrationScorer(_BaseScorer):

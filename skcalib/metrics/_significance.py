@@ -12,6 +12,7 @@ from skcalib._arrays.passes import map_rows
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_count
 from skcalib._validation.predictions import Predictions
+from skcalib.metrics._listed import listed
 from skcalib.metrics._one_line import shown
 from skcalib.metrics._resampling import as_result, evaluate_chunks, prepare, random_chunks
 
@@ -66,6 +67,7 @@ def draw_labels(
             yield predictions._replace(code=code)
 
 
+@listed("Vaicenavicius et al. 2019")
 def calibration_test(
     metric: Callable[..., Any],
     y_true: ArrayLike,
@@ -79,7 +81,7 @@ def calibration_test(
     n_jobs: int | None = None,
     **keywords: Any,
 ) -> CalibrationTest:
-    r"""P-value of "these probabilities are calibrated", for any metric.
+    r"""P-value of "these probabilities are calibrated", by any metric.
 
     If they are, labels drawn from the probabilities are as likely as the true ones.
     The metric :math:`\theta` is evaluated on B such sets of labels, and

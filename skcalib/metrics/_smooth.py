@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._binned import Average
+from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode
 from skcalib.metrics._smoothing import (
     cosine_coefficients,
@@ -67,6 +68,7 @@ def fixed_point(size: Callable[[float], float], one: float, other: float) -> flo
     return float(brentq(lambda width: size(width) - width, low, high, xtol=1e-10))
 
 
+@listed("Błasiok and Nakkiran 2024", scorer=True)
 @takes_predictions
 def smooth_calibration_error(
     y_true: ArrayLike,
@@ -78,7 +80,7 @@ def smooth_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Smooth calibration error (smECE): no bins, and a smoothing width set by the data.
+    r"""Smooth calibration error (smECE): kernel smoothing whose width is its own result.
 
     For a binary problem with scores s, outcomes t and weights w of sum W, let
 

@@ -13,9 +13,11 @@ from skcalib._validation.keywords import check_between, check_count, check_optio
 from skcalib._validation.norm import MeanNorm, check_norm
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._binned import Average
+from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode
 
 
+@listed("Karandikar et al. 2021", scorer=True)
 @takes_predictions
 def soft_binned_calibration_error(
     y_true: ArrayLike,
@@ -31,7 +33,7 @@ def soft_binned_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Soft-binned calibration error (SB-ECE).
+    r"""Soft-binned calibration error (SB-ECE): bins that overlap, smooth in the scores.
 
     For a binary problem with scores s, outcomes t, weights w of sum 1, and the centres
     :math:`\xi_b` of B even bins,

@@ -18,6 +18,7 @@ from skcalib._validation.keywords import check_option
 from skcalib._validation.norm import MeanNorm, check_norm
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._binned import Average, Closed, Strategy, close_norm
+from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode, row_count
 
 # Edges of several M are looked up together: enough of them to outweigh the call, not the cache.
@@ -138,6 +139,7 @@ def sweep_error(
     return close_norm(rank_table(rows.score, rate, rows.weight, bins), norm)[0]
 
 
+@listed("Roelofs et al. 2022", scorer=True)
 @takes_predictions
 def sweep_calibration_error(
     y_true: ArrayLike,
@@ -152,7 +154,7 @@ def sweep_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Calibration error with the number of bins found by a monotone sweep (ECE-sweep).
+    r"""Sweep calibration error (ECE-sweep): as many bins as keep the accuracies in order.
 
     For each binary problem the number of bins M is raised from 2 until, for the first time, the
     accuracy of some non-empty bin lies below that of the one before. With the last M that kept

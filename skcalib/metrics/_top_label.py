@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike
 from skcalib._validation.norm import Norm
 from skcalib._validation.predictions import takes_predictions
 from skcalib.metrics._binned import Closed, QuantileMethod, Strategy, binned_error, check_bins
+from skcalib.metrics._listed import listed
 
 
+@listed("Naeini et al. 2015; Guo et al. 2017", scorer=True)
 @takes_predictions
 def expected_calibration_error(
     y_true: ArrayLike,
@@ -25,7 +27,7 @@ def expected_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Expected calibration error (ECE) of the top label.
+    r"""Expected calibration error (ECE): mean gap of confidence and accuracy, top label, even bins.
 
     .. math:: \mathrm{ECE} = \sum_b \frac{W_b}{W} |\mathrm{acc}_b - \mathrm{conf}_b|
 
@@ -88,6 +90,7 @@ def expected_calibration_error(
     return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))
 
 
+@listed("Naeini et al. 2015; Guo et al. 2017", scorer=True)
 @takes_predictions
 def maximum_calibration_error(
     y_true: ArrayLike,
@@ -102,7 +105,7 @@ def maximum_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Maximum calibration error (MCE) of the top label: the worst bin.
+    r"""Maximum calibration error (MCE): the gap of the worst bin, top label.
 
     .. math:: \mathrm{MCE} = \max_{b:\, W_b > 0} |\mathrm{acc}_b - \mathrm{conf}_b|
 
@@ -164,6 +167,7 @@ def maximum_calibration_error(
     return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))
 
 
+@listed("Hendrycks et al. 2019", scorer=True)
 @takes_predictions
 def root_mean_squared_calibration_error(
     y_true: ArrayLike,
@@ -178,7 +182,7 @@ def root_mean_squared_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Root mean squared calibration error (RMSCE) of the top label, in quantile bins.
+    r"""Root mean squared calibration error (RMSCE): root mean square gap, top label, quantile bins.
 
     .. math:: \mathrm{RMSCE} = \Big(\sum_b \frac{W_b}{W}
               (\mathrm{acc}_b - \mathrm{conf}_b)^2\Big)^{1/2}

@@ -125,7 +125,7 @@ def fit_order_preserving(
 
 
 class AutoCalibrator(ScoreCalibrator):
-    r"""A convex map of smoothed log-scores with learnt ridge strengths; nothing to tune.
+    r"""Take the softmax of bounded features of z, with the strength of each group set by the data.
 
     With :math:`\beta` the inverse temperature that minimises the NLL under a weak prior,
     :math:`p = \mathrm{softmax}(\beta z)`, n the sum of the weights,
@@ -227,6 +227,7 @@ class AutoCalibrator(ScoreCalibrator):
     4
     """
 
+    _paper = "MacKay 1992"
     _takes_logs = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -92,7 +92,7 @@ def top_of_block(
 
 
 class SplineCalibrator(ColumnwiseCalibrator):
-    r"""Calibrate by the slope of a spline fitted to the cumulative distribution of hits.
+    r"""Add to p the slope of a spline through cumulative hits - scores, for each rank of a row.
 
     For a binary problem sorted by score, let :math:`u` be the fraction of the weight up to a score,
     :math:`s(u)` that score and :math:`a(u)` the share of hits of the rows with this score:
@@ -221,6 +221,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
            [0., 1.]])
     """
 
+    _paper = "Gupta et al. 2021"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
         "n_knots": [StrOptions({"auto"}), Interval(Integral, 4, MOST_KNOTS, closed="both")],

@@ -1,0 +1,23 @@
+"""What lists of metrics need to know of each: its paper, and whether it has a scorer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from skcalib._validation.predictions import Metric
+
+# Metrics with a scorer in `SCORERS`, in the order of the imports in skcalib/metrics/__init__.py.
+SCORED: list[Callable[..., Any]] = []
+
+
+def listed(paper: str, *, scorer: bool = False) -> Callable[[Metric], Metric]:
+    """Mark a metric with the paper that README names, and with whether `SCORERS` has it."""
+
+    def mark(metric: Metric) -> Metric:
+        metric._paper = paper  # type: ignore[attr-defined]
+        if scorer:
+            SCORED.append(metric)
+        return metric
+
+    return mark
