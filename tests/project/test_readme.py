@@ -81,29 +81,6 @@ def test_readme_has_two_commands():
     assert lines[1].endswith("pytest")
 
 
-def test_readme_names_everything_public():
-    """README's tables have a row, with a link to its page, for each calibrator and metric."""
-    import skcalib
-    import skcalib.metrics
-
-    readme = (ROOT / "README.md").read_text()
-    rows = set(re.findall(r"^\| \[`(\w+)`\]\(docs/", readme, re.MULTILINE))
-    assert rows == {
-        *(name for name in skcalib.__all__ if is_calibrator(getattr(skcalib, name))),
-        *(name for name in skcalib.metrics.__all__ if is_metric(name)),
-    }
-
-
-def is_calibrator(thing):
-    from skcalib.calibrators._base import ScoreCalibrator
-
-    return isinstance(thing, type) and issubclass(thing, ScoreCalibrator)
-
-
-def is_metric(name):
-    return name not in {"SCORERS", "get_scorer", "make_calibration_scorer"}
-
-
 def test_contributing_gives_a_reason_for_each_private_import():
     """Every private part of scikit-learn that is imported has its line in CONTRIBUTING."""
     contributing = (ROOT / "CONTRIBUTING.md").read_text()

@@ -14,6 +14,7 @@ RECORD = json.loads((Path(__file__).parent / "values.json").read_text())
 KEPT = RECORD["values"]
 FOUND = everything()
 AGAIN = "if it is meant to be so: python tests/record/write.py"
+ADD = "python tests/write.py"
 
 
 def family(name):
@@ -31,7 +32,7 @@ def test_numbers_are_those_of_the_record(subject):
         elif how := differs(name, rounded(FOUND[name]()), KEPT[name]):
             moved.append(f"{name}: {how}")
     assert not moved, "\n".join([f"{len(moved)} numbers moved; {AGAIN}", *moved])
-    assert not unrecorded, f"no record of {unrecorded[0]} and {len(unrecorded) - 1} more; {AGAIN}"
+    assert not unrecorded, f"no record of {unrecorded[0]} and {len(unrecorded) - 1} more: {ADD}"
 
 
 def test_arguments_and_defaults_are_those_of_the_record():
@@ -44,7 +45,7 @@ def test_arguments_and_defaults_are_those_of_the_record():
 
 def test_nothing_is_recorded_that_is_gone():
     """A record without its calibrator, metric or option is struck out."""
-    assert not set(KEPT) - set(FOUND), AGAIN
+    assert not set(KEPT) - set(FOUND), ADD
 
 
 def test_everything_public_has_a_record():

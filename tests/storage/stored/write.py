@@ -1,6 +1,6 @@
 """Write the stored calibrators of this release that are missing; none is ever written anew.
 
-    python tests/stored/write.py
+    python tests/write.py
 
 A folder for each release, in it for each calibrator the file that `save_json` wrote, and beside it
 scores and the probabilities that were made of them. All of them must load in every later release.
