@@ -244,19 +244,7 @@ def run_tests(tree: Path, tests: Sequence[str], seconds: float) -> str:
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
     }
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-n",
-        "0",
-        "-m",
-        "",
-        "-p",
-        "no:cacheprovider",
-    ]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "", "-p", "no:cacheprovider"]
     process = subprocess.Popen(
         [*command, *tests],
         cwd=tree,

@@ -39,17 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=RESULTS, help="where results are kept")
     parsed = parser.parse_args(arguments)
     # In one process: hypothesis tells its counts there.
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-n",
-        "0",
-        "-m",
-        "",
-        "--hypothesis-show-statistics",
-    ]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "", "--hypothesis-show-statistics"]
     environment = {**os.environ, "SKCALIB_EXAMPLES": str(parsed.examples)}
     run = subprocess.run(
         [*command, *parsed.tests], cwd=ROOT, env=environment, capture_output=True, text=True

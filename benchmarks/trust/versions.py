@@ -89,7 +89,8 @@ def taken(report: Path) -> dict[str, float]:
 
 def run_tests(python: str, junit: Path, arguments: Sequence[str]) -> dict[str, int]:
     """Run tests and return how many passed, failed and were left out."""
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={junit}"]
+    command = [python, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"]
+    command.append(f"--junitxml={junit}")
     environment = {**os.environ, "COVERAGE_FILE": str(junit.parent / "coverage")}
     subprocess.run([*command, *arguments], cwd=ROOT, env=environment, check=False)
     return counts(junit)

@@ -78,7 +78,7 @@ def test_readme_has_two_commands():
     lines = [line for source in commands for line in source.splitlines()]
     assert len(lines) == 2
     assert lines[0].endswith("python examples/compare_calibrators.py")
-    assert lines[1].endswith("pytest")
+    assert lines[1].endswith("pytest -n 2")
 
 
 def test_contributing_gives_a_reason_for_each_private_import():
