@@ -1,5 +1,6 @@
 """Slow, obvious references for the metrics: loops over rows and bins, nothing shared."""
 
+import bisect
 import itertools
 import math
 from fractions import Fraction
@@ -19,14 +20,14 @@ def bins_of(scores, n_bins, strategy, closed, method):
     if method == "edges":
         starts = [round(Fraction(r * n, n_bins)) for r in range(n_bins)]
         edges = [in_order[min(i, n - 1)] for i in starts[1:]]
-        return [sum(s >= e for e in edges) for s in scores]
+        return [bisect.bisect_right(edges, s) for s in scores]  # edges at or below s
     if method == "floor":
         edges = [in_order[r * n // n_bins] for r in range(n_bins)]
-        return [sum(s >= e for e in edges[1:]) for s in scores]
+        return [bisect.bisect_right(edges[1:], s) for s in scores]
     if method == "split":
         parts = np.array_split(in_order, min(n_bins, n))
         edges = [(a[-1] + b[0]) / 2 for a, b in itertools.pairwise(parts)]
-        return [sum(s > e for e in edges) for s in scores]
+        return [bisect.bisect_left(edges, s) for s in scores]  # edges below s
     order = sorted(range(n), key=lambda i: scores[i])  # Python's sort is stable
     bins = [0] * n
     for rank, i in enumerate(order):

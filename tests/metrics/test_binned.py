@@ -11,7 +11,7 @@ from skcalib import metrics
 CASES = [
     pytest.param(K, n, kind, id=f"{kind}-K{K}-n{n}")
     for (K, n), kind in itertools.product(
-        [(2, 61), (3, 40), (10, 57), (100, 43)], ["plain", "ties", "hard", "sparse"]
+        [(2, 61), (3, 40), (10, 57), (40, 23)], ["plain", "ties", "hard", "sparse"]
     )
 ]
 CASES += [pytest.param(3, 1, "plain", id="one-row"), pytest.param(4, 7, "ties", id="few-rows")]
@@ -33,11 +33,10 @@ REDUCTIONS = [
 def test_core_equals_the_double_loop(K, n, kind, options):
     """All reductions, norms, thresholds and weightings agree with the reference to 1e-12."""
     y, P = ref.predictions(K, n, seed=K + n, kind=kind)
-    for reduction, norm, threshold, n_bins in itertools.product(
-        REDUCTIONS, ["l1", "l2", "max"], [None, 0.0, 0.01], [1, 10, 15]
+    for reduction, (i, norm), (j, threshold) in itertools.product(
+        REDUCTIONS, enumerate(["l1", "l2", "max"]), enumerate([None, 0.0, 0.01])
     ):
-        if K >= 10 and (n_bins == 10 or (norm, threshold) == ("max", 0.0)):
-            continue
+        n_bins = [1, 10, 15][(i + j) % 3]  # each beside each norm, and beside each threshold
         keywords = {**options, **reduction, "norm": norm, "threshold": threshold, "n_bins": n_bins}
         expected = ref.gce(y, P, **keywords)
         actual = metrics.general_calibration_error(y, P, labels=range(K), **keywords)
