@@ -163,7 +163,7 @@ def test_centred_blocks_are_points_at_their_mean_scores(seed, weighted):
     (X,), (Y,) = calibrator.X_thresholds_, calibrator.y_thresholds_
     np.testing.assert_allclose(X, [float(a) for a, _ in points], rtol=0, atol=1e-12)
     np.testing.assert_allclose(Y, [float(b) for _, b in points], rtol=0, atol=1e-12)
-    new = np.linspace(0, 1, 53)
+    new = np.linspace(0, 1, 27)
     expected = [float(straight_lines(points, Fraction(float(v)))) for v in new]
     answers = calibrator.predict_proba(new)[:, 1]
     np.testing.assert_allclose(answers, expected, rtol=0, atol=1e-12)

@@ -33,10 +33,10 @@ def brier(Z, y, w=None):
 
 def best_temperature(loss, Z, y, w=None):
     """Golden section about the best of a fine grid; refined by the slope's sign."""
-    grid = np.geomspace(1e-3, 1e4, 801)
+    grid = np.geomspace(1e-3, 1e4, 401)
     best = int(np.argmin([loss(Z / T, y, w) for T in grid]))
     low, high = np.log(grid[best - 1]), np.log(grid[best + 1])
-    for _ in range(60):
+    for _ in range(40):
         step = 1e-5
         middle = (low + high) / 2
         slope = loss(Z / np.exp(middle + step), y, w) - loss(Z / np.exp(middle - step), y, w)
@@ -48,7 +48,7 @@ def best_temperature(loss, Z, y, w=None):
 
 
 @pytest.mark.parametrize(("objective", "loss"), [("nll", nll), ("brier", brier)])
-@pytest.mark.parametrize("K", [2, 3, 10, 100])
+@pytest.mark.parametrize("K", [2, 3, 30])
 def test_temperature_is_the_minimum_of_its_objective(objective, loss, K):
     Z, y = data(K)
     w = np.random.default_rng(1).uniform(0, 2, len(y))

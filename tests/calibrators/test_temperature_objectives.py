@@ -37,9 +37,13 @@ def soft_binned(Z, y, w, T, kind, n_bins=15, temperature=0.01, norm="l2"):
     return (w[:, None] * U * np.abs(A - c[:, None]) ** q).sum() ** (1 / q)
 
 
-@pytest.mark.parametrize("kind", ["bin", "label"])
-@pytest.mark.parametrize("params", [{}, {"n_bins": 8, "temperature": 0.003, "norm": "l1"}])
-@pytest.mark.parametrize("seed", range(2))
+OTHER_BINS = {"n_bins": 8, "temperature": 0.003, "norm": "l1"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "seed"),
+    [("bin", {}, 0), ("bin", OTHER_BINS, 1), ("label", {}, 1), ("label", OTHER_BINS, 0)],
+)
 def test_soft_binned_temperature_is_the_global_minimum(kind, params, seed):
     """No worse than a fine grid on [0.2, 10], by a formula written apart."""
     Z, y, w = data(seed=seed, scale=[2.0, 0.7][seed])
