@@ -77,7 +77,7 @@ TASKS = [
 ]
 
 
-@pytest.mark.parametrize("how", ["loky", "spawn"])
+@pytest.mark.parametrize("how", ["loky", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_fits_in_processes_are_those_alone(how):
     if how == "loky":
         found = joblib.Parallel(n_jobs=2)(joblib.delayed(answer)(task) for task in TASKS)

@@ -73,6 +73,7 @@ def mean_log_loss(printed, name):
     return float(line.split()[1])
 
 
+@pytest.mark.slow
 def test_the_example_of_the_help_works(tmp_path):
     """As typed into a shell: predictions, a report and a calibrator."""
     command = COMPARE_EXAMPLE.split("example:\n")[1].replace("python ", f"{sys.executable} ")

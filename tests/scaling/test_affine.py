@@ -287,7 +287,7 @@ def test_a_matrix_of_logits_of_any_scale_beside_minus_infinity_is_finite(scale, 
 @pytest.mark.parametrize("objective", ["nll", "brier"])
 @pytest.mark.parametrize("scale", [1e-300, 1e-31, 1e-28])
 def test_a_temperature_of_tiny_logits_beside_minus_infinity_is_a_number(objective, scale):
-    for seed in range(40):
+    for seed in range(10):
         rng = np.random.default_rng(seed)
         Z = scale * rng.normal(size=(2 + seed % 5, 4))
         Z[:, seed % 2] = -np.inf
@@ -399,7 +399,9 @@ def of_noisy_classes(n, K):
     return Z * np.exp(0.1 * rng.normal(size=K)) + 0.3 * rng.normal(size=K), y
 
 
-@pytest.mark.parametrize("factor", [1.0, 1e-3, 1e3, "columns"])
+@pytest.mark.parametrize(
+    "factor", ["columns", *(pytest.param(f, marks=pytest.mark.slow) for f in (1e-3, 1.0, 1e3))]
+)
 @pytest.mark.parametrize("penalty", [None, "structured"])
 def test_vector_scaling_of_many_classes_takes_at_most_forty_passes(monkeypatch, factor, penalty):
     """To a gradient of 1e-6, at 25 rows a class, whatever the scale of all logits or of each."""
@@ -513,7 +515,7 @@ def test_a_memory_map_is_never_read_as_a_whole(tmp_path, calibrator):
 
 
 @pytest.mark.parametrize("penalty", ["structured", "odir"])
-@pytest.mark.parametrize("K", [400, 900])
+@pytest.mark.parametrize("K", [400, pytest.param(900, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore:The fit of softmax")
 def test_a_large_matrix_takes_three_arrays_of_its_parameters_and_blocks(penalty, K):
     """Of blocks of 2 MiB there are three at a time: logits, probabilities, a piece of a product."""

@@ -591,6 +591,7 @@ def leaves(value, path=()):
         yield path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
 def test_whatever_is_put_anywhere_is_refused_in_one_line_or_predicts(calibrator):
     """Each value of a document in turn is replaced by each of many."""
