@@ -26,6 +26,7 @@ from skcalib import CalibratedClassifier, ClassifierScores, compare_calibrators
 from skcalib.testing._promises import make_sample
 
 AT_ONCE = 32
+NAMES = {str(calibrator) for calibrator in DEFAULTS}
 SAMPLES = [make_sample(kind, 3, n=60, seed=seed)[:2] for seed in (0, 1)
            for kind in ("logits", "proba")]  # fmt: skip
 P, CODE, _ = make_sample("proba", 3, n=60)
@@ -36,7 +37,11 @@ def fit(calibrator, sample):
     return clone(calibrator).fit(X, y).predict_proba(X)
 
 
-@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
+@pytest.mark.parametrize(
+    "calibrator",
+    [pytest.param(c, marks=() if str(c) in NAMES else pytest.mark.slow) for c in CALIBRATORS],
+    ids=str,
+)
 def test_32_fits_in_threads_are_those_alone(calibrator):
     alone = [fit(calibrator, sample) for sample in range(len(SAMPLES))]
     turns = [i % len(SAMPLES) for i in range(AT_ONCE)]

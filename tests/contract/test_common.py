@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from discovery import CALIBRATORS
+from discovery import CALIBRATORS, DEFAULTS
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 from sklearn.base import clone
@@ -20,6 +20,8 @@ from skcalib import CalibratedClassifier, IsotonicCalibrator, VectorScaling
 from skcalib.testing._promises import make_sample
 
 every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
+# Labels and refusals are read before any parameter of the method: once for each class.
+every_class = pytest.mark.parametrize("calibrator", DEFAULTS, ids=str)
 every_kind = pytest.mark.parametrize("kind", ["logits", "proba"])
 
 
@@ -136,7 +138,7 @@ LABELS = {
 }
 
 
-@every_calibrator
+@every_class
 @pytest.mark.parametrize("kind", LABELS)
 def test_labels_of_any_kind(calibrator, kind):
     S, code = make("proba", 3)
@@ -242,7 +244,7 @@ BAD_QUESTIONS = {
 }
 
 
-@every_calibrator
+@every_class
 @pytest.mark.parametrize("case", BAD_FITS)
 def test_a_bad_fit_says_what_where_and_the_mend_and_changes_nothing(calibrator, case):
     parameters, S, y, w, message = BAD_FITS[case]
@@ -257,7 +259,7 @@ def test_a_bad_fit_says_what_where_and_the_mend_and_changes_nothing(calibrator, 
         assert "\n" not in str(caught.value).strip()
 
 
-@every_calibrator
+@every_class
 @pytest.mark.parametrize("case", BAD_QUESTIONS)
 def test_a_bad_question_says_what_where_and_the_mend_and_changes_nothing(calibrator, case):
     S, T, message = BAD_QUESTIONS[case]

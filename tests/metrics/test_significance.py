@@ -88,7 +88,10 @@ def test_pvalue_counts_the_draws_that_are_at_least_as_large():
     assert constant.pvalue == 1
 
 
-@pytest.mark.parametrize("metric", [ks_calibration_error, static_calibration_error])
+@pytest.mark.parametrize(
+    "metric",
+    [ks_calibration_error, pytest.param(static_calibration_error, marks=pytest.mark.slow)],
+)
 def test_size_and_power(metric):
     """At level 0.05 about 5 % of calibrated models are rejected, and most bent ones."""
     rng = np.random.default_rng(0)

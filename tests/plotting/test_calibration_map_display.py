@@ -1,5 +1,7 @@
 """The calibration map shows what the calibrator returns, and nothing that it does not."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,8 +28,13 @@ def points(display):
     return np.array(display.points_.get_offsets())
 
 
-@pytest.mark.parametrize("name", CALIBRATORS)
-@pytest.mark.parametrize("kind", ["column of logits", "column of proba", "two of proba"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *itertools.product(CALIBRATORS, ["column of proba"]),
+        *itertools.product(CALIBRATORS[::5], ["column of logits", "two of proba"]),
+    ],
+)
 def test_binary_curve_is_the_map(name, kind):
     """With two classes the curve is the calibrator's own answer at every score."""
     y, P, _ = predictions(300, 2)
