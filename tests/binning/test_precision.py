@@ -93,13 +93,13 @@ def test_every_fraction_lies_in_the_bin_that_it_closes(dtype, closed):
     """k/B as quotient or product, B to 100, all together and each alone."""
     for n_bins in range(1, 101):
         bins = Bins(n_bins, closed=closed)
+        ways = [ways_to_write(k, n_bins, dtype) for k in range(n_bins + 1)]
+        expected = [bin_of(Fraction(k, n_bins), n_bins, closed) for k in range(n_bins + 1)]
         for i in range(3):
-            score = np.array([ways_to_write(k, n_bins, dtype)[i] for k in range(n_bins + 1)])
-            expected = [bin_of(Fraction(k, n_bins), n_bins, closed) for k in range(n_bins + 1)]
-            score = as_checked(score)
+            score = as_checked(np.array([way[i] for way in ways]))
             assert bins.uniform_index(score).tolist() == expected
-            alone = [bins.uniform_index(score[k : k + 1])[0] for k in range(n_bins + 1)]
-            assert alone == expected
+        alone = [bins.uniform_index(score[k : k + 1])[0] for k in range(n_bins + 1)]
+        assert alone == expected
 
 
 @pytest.mark.parametrize("closed", CLOSED)

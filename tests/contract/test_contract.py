@@ -20,7 +20,15 @@ from skcalib.testing._calibrators import CALIBRATOR_CHECKS
 from skcalib.testing._metrics import METRIC_CHECKS
 
 
-@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
+# The search for a temperature by soft bins takes as long as ten other calibrators.
+SLOW = {"TemperatureScaling(objective='soft_binned')"}
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [pytest.param(c, marks=pytest.mark.slow if str(c) in SLOW else ()) for c in CALIBRATORS],
+    ids=str,
+)
 def test_every_calibrator_keeps_every_promise(calibrator):
     check_calibrator(calibrator)
 
