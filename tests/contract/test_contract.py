@@ -19,7 +19,6 @@ from skcalib.testing import check_calibration_metric, check_calibrator
 from skcalib.testing._calibrators import CALIBRATOR_CHECKS
 from skcalib.testing._metrics import METRIC_CHECKS
 
-
 # The search for a temperature by soft bins takes as long as ten other calibrators.
 SLOW = {"TemperatureScaling(objective='soft_binned')"}
 
