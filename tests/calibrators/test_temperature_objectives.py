@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 
 from skcalib import TemperatureScaling, metrics
 
-GRID = np.geomspace(0.2, 10, 1601)
+GRID = np.geomspace(0.2, 10, 801)
 
 
 def data(n=300, n_classes=3, seed=0, scale=2.0):
