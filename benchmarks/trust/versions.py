@@ -51,6 +51,11 @@ UNWATCHED = (
     "tests/binning/test_precision.py::test_every_fraction_lies_in_the_bin_that_it_closes",
     "tests/calibrators/test_isotonic.py::test_centred_blocks_are_points_at_their_mean_scores",
     "tests/losses/test_losses.py::test_the_gradient_is_that_of_the_value",
+    "tests/metrics/test_label_binned.py::test_it_equals_the_loop",
+    "tests/metrics/test_significance.py::test_size_and_power",
+    "tests/metrics/test_sweep.py::test_it_equals_the_loop",
+    "tests/metrics/test_sweep.py::test_the_number_of_bins_equals_the_loop_far_into_the_sweep",
+    "tests/plotting/test_calibration_map_display.py::test_binary_curve_is_the_map",
     "tests/calibrators/test_temperature_objectives.py::test_a_metric_is_at_most_one_percent_above_a_fine_grid",
 )
 
