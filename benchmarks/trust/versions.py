@@ -40,10 +40,11 @@ LEFT_OUT = (
     "tests/metrics/test_binned.py::test_core_equals_the_double_loop",
 )
 # A program that is watched takes twice as long. The tests of the package's own folders take nearly
-# every branch; those of what all calibrators and metrics share, and a few that repeat one
-# computation very often, run unwatched.
+# every branch; most of those of what all calibrators share, and a few that repeat one computation
+# very often, run unwatched.
 UNWATCHED = (
-    *("tests/contract", "tests/behaviour", "tests/record", "tests/project"),
+    *("tests/behaviour", "tests/record", "tests/project", "tests/contract/test_common.py"),
+    "tests/contract/test_contract.py::test_every_calibrator_keeps_every_promise",
     "tests/arrays/test_blocks.py::test_the_number_of_threads_changes_no_bit_of_a_calibrator",
     "tests/binning/test_bins.py::test_every_class_against_the_rest_is_its_own_column",
     "tests/binning/test_bins.py::test_quantile_bins_open_at_exact_rows",
