@@ -494,7 +494,7 @@ TAMPERED = {
     ),
     "a temperature for each row": (
         ENSEMBLE, ["fitted", "temperature_"],
-        to_plain(np.ones((len(probe_logits(3)), 1)), "", None), "Scaling is refused",
+        to_plain(np.ones((len(probe_logits(3)), 1)), "", None), "do not give probabilities",
     ),
     "NaN within lists": (
         ISOTONIC, ["fitted", "y_thresholds_", 1, "array", 0], "nan", "y_thresholds_ must be from",
