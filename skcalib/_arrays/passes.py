@@ -39,7 +39,8 @@ class Work(NamedTuple):
 
     Blocks of float32 may be `taller`, because calls on float32 take half the time. For `products`
     of matrices, BLAS is limited to one thread, so that blocks can be computed in threads; if they
-    are so large that BLAS should use its threads, blocks are computed `one_by_one`.
+    are so large that BLAS should use its threads, blocks are computed `one_by_one`. Blocks have
+    `least_rows` or more.
     """
 
     block_bytes: int
@@ -47,10 +48,12 @@ class Work(NamedTuple):
     taller: int = 1
     products: bool = False
     one_by_one: bool = False
+    least_rows: int = 1
 
     def blocks(self, source: Source) -> Iterator[slice]:
         """Return the blocks of rows of a source."""
-        return row_blocks(*source.shape, self._taller(source) * self.block_bytes)
+        least_bytes = 8 * source.shape[1] * self.least_rows
+        return row_blocks(*source.shape, max(least_bytes, self._taller(source) * self.block_bytes))
 
     def run(self, task: Callable[[slice], Any], source: Source) -> Iterator[Any]:
         """Yield the task's results for the blocks of a source, in order."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES
+from skcalib._arrays.passes import Work
 from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.softmax import exponentiate
 
+# Predictions are computed in place, so that a block needs no room for copies and may be taller.
+IN_PLACE = Work(4 * ROW_BLOCK_BYTES, 1)
 # BLAS sums in a different order for small batches. For |W| > 1e3 (unregularised fits), cancellation
 # makes this visible, so multiply in fixed chunks of 32 rows.
 FEW_ROWS = 32
@@ -46,7 +50,7 @@ def affine_softmax(
     full = size.ndim == 2
     gain = float(size.sum(axis=1).max() if full else size.max())
     order = block_order(Z.shape[1])
-    if out is None or order == "F" or out.dtype != np.float64:
+    if out is None:
         out = np.empty(Z.shape, order=order)
     if full:
         Q = times_transposed(Z.astype(np.float64, order=order, copy=False), W, out)

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from skcalib._arrays.passes import CACHED_ENTRIES, map_rows, sum_rows
+from skcalib._arrays.passes import CACHED_ENTRIES, cached, map_rows, sum_rows
 from skcalib._arrays.rowwise import block_order, entries_at, row_max, row_sums
-from skcalib._arrays.selection import take_rows
+from skcalib._arrays.selection import Selection
 from skcalib._arrays.source import ALL, ArraySource, Derived, Source
 from skcalib._arrays.types import Float64Array, FloatArray, Intp, Rows
 from skcalib._scores.scores import Scores
@@ -187,7 +187,7 @@ class ShiftedLogits:
         if step < 2:
             return self
         few = copy(self)
-        few.source = take_rows(self.source, np.arange(0, self.share.size, step))
+        few.source = cached(Selection(self.source, np.arange(0, self.share.size, step)))
         few.true, few._row_sums = self.true[::step], self._row_sums[::step]
         few._weigh(self.share[::step])
         return few

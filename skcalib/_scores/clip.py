@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.passes import LIGHT, merge_rows
+from skcalib._arrays.passes import ROWS, merge_rows
 from skcalib._arrays.source import Computed
 from skcalib._arrays.types import Clip, FloatArray
 from skcalib._scores.scores import Scores
@@ -44,7 +44,7 @@ def find_clip(scores: Scores, w: NDArray[np.float64]) -> Clip:
         return LEAST_CLIP
     # Probabilities of float32 logits are more precise than float32.
     proba = scores.source if scores.kind == "proba" else Computed(scores.source, scores.proba)
-    each = np.array(merge_rows(smallest_of_block, proba, work=LIGHT))
+    each = np.array(merge_rows(smallest_of_block, proba, work=ROWS))
     smallest, any_zero = each[..., 0].min(axis=0), each[..., 1].max(axis=0) > 0
     most = np.where(any_zero, 0.5 / n_classes, 0.5 / max(n_classes, float(w.sum())))
     clip = np.maximum(np.minimum(smallest / 2, most), LEAST_CLIP)

@@ -50,8 +50,8 @@ class Scores:
     clip : float, or ndarray of shape (2,) for two classes, default=1e-12
         Smaller probabilities are raised to this before their logarithm is taken; a logit of -inf
         counts as this probability.
-    out : ndarray of shape (n, K), default=None
-        Where a map of these scores may write its result.
+    out : ndarray of shape (n, K), float64, default=None
+        Where a map of these scores may write its result, if all rows are read at once.
     """
 
     def __init__(
@@ -129,9 +129,12 @@ class Scores:
         return block
 
     def finite_logits(self, rows: Rows) -> FloatArray:
-        """Logits of a block of rows, finite, which must not be modified."""
+        """Logits of a block of rows, finite; they must not be modified, and may be in `out`."""
         if self.kind == "logits" and self.max_abs_logit < np.inf:
             return self.source.read(rows)
+        if self.kind == "proba" and self.out is not None:
+            np.maximum(self.source.read(rows), self.clip, out=self.out)
+            return np.log(self.out, out=self.out)
         return self.logits(rows)
 
     def proba(self, rows: Rows) -> Float64Array:

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scaling.affine import fit_affine
-from skcalib._scaling.affine_softmax import affine_softmax
+from skcalib._scaling.affine_softmax import IN_PLACE, affine_softmax
 from skcalib._scaling.newton import Penalty
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ScoreCalibrator
@@ -30,6 +30,7 @@ class AffineCalibrator(ScoreCalibrator):
 
     _takes_logs = True
     _full: ClassVar[bool]
+    _work = IN_PLACE
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreCalibrator._parameter_constraints,

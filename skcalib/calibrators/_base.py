@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._arrays.blocks import ROW_BLOCK_BYTES
-from skcalib._arrays.passes import Work, map_rows
+from skcalib._arrays.passes import ROWS, Work, map_rows
+from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
 from skcalib._scores.clip import find_clip
@@ -63,7 +64,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
     # Whether it takes logarithms of probabilities: ``fit`` then finds their lower limit, `clip_`.
     _takes_logs: ClassVar[bool] = False
     # The blocks that ``_map`` gets.
-    _work: ClassVar[Work] = Work(2 * ROW_BLOCK_BYTES, 4)
+    _work: ClassVar[Work] = ROWS
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "input": [StrOptions({"auto", "logits", "proba"})],
@@ -250,7 +251,9 @@ def check_and_map(
     if kind == "proba" and not corrected and (survey.is_rounded or not survey.is_simplex):
         return np.nan, survey
     columns = two_columns(block, kind)
-    scores = Scores(columns, kind, max_abs_logit=survey.max_abs, clip=clip, out=out)
+    in_place = out.dtype == np.float64 and out.ndim == 2 and block_order(out.shape[1]) == "C"
+    place = out if in_place else None
+    scores = Scores(columns, kind, max_abs_logit=survey.max_abs, clip=clip, out=place)
     return answer(scores), survey
 
 
@@ -262,8 +265,8 @@ class ColumnwiseCalibrator(ScoreCalibrator):
     probabilities (or of what ``_columns`` returns instead) and returns values in [0, 1].
     """
 
-    # A call per column and block is worth the while for tall blocks.
-    _work = Work(32 * ROW_BLOCK_BYTES, 1)
+    # A map is called for each column of a block, so a block needs many rows.
+    _work = Work(8 * ROW_BLOCK_BYTES, 1, least_rows=2048)
 
     def _first_column(self, n_classes: int) -> int:
         """Return the first class that has a map of its own."""

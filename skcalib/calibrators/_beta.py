@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES
+from skcalib._arrays.passes import Work
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scaling.logistic import (
     Logistic,
@@ -133,6 +135,8 @@ class BetaCalibrator(ColumnwiseCalibrator):
 
     _paper = "Kull, Silva Filho and Flach 2017"
     _takes_logs = True
+    # Log-odds take several arrays as large as a block.
+    _work = Work(8 * ROW_BLOCK_BYTES, 1, least_rows=512)
 
     def _columns(self, scores: Scores, columns: slice) -> FloatArray:
         return scores.log_odds_columns(columns)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES
+from skcalib._arrays.passes import Work
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import FloatArray
 from skcalib._scores.scores import Scores
@@ -50,6 +52,8 @@ class IdentityCalibrator(ScoreCalibrator):
     """
 
     _paper = ""
+
+    _work = Work(2 * ROW_BLOCK_BYTES, 4)
 
     @property
     def _preserves_top_label(self) -> bool:

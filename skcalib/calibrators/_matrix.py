@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES
-from skcalib._arrays.passes import Work
+from skcalib._scaling.affine_softmax import IN_PLACE
 from skcalib.calibrators._affine import AffineCalibrator
 
 
@@ -117,7 +116,7 @@ class MatrixScaling(AffineCalibrator):
 
     _paper = "Guo et al. 2017; penalties: Kull et al. 2019, Berta et al. 2026"
     _full = True
-    _work = Work(2 * ROW_BLOCK_BYTES, 4, products=True)
+    _work = IN_PLACE._replace(products=True)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **AffineCalibrator._parameter_constraints,

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Options
 
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES
+from skcalib._arrays.passes import Work
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scaling.logistic import (
     Logistic,
@@ -132,6 +134,8 @@ class PlattScaling(ColumnwiseCalibrator):
 
     _paper = "Platt 1999"
     _takes_logs = True
+    # Log-odds take several arrays as large as a block.
+    _work = Work(8 * ROW_BLOCK_BYTES, 1, least_rows=512)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,

@@ -18,7 +18,7 @@ from skcalib._arrays.rowwise import row_sums
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._differentiable.soft_binning import Kind, soft_binned_error
-from skcalib._scaling.affine_softmax import affine_softmax
+from skcalib._scaling.affine_softmax import IN_PLACE, affine_softmax
 from skcalib._scaling.scale_losses import ShiftedLogits
 from skcalib._scaling.temperature import SCALE_FITS, find_temperature, fit_temperature
 from skcalib._scores.one_vs_rest import is_unit
@@ -285,6 +285,7 @@ class TemperatureScaling(ScoreCalibrator):
 
     _paper = "Guo et al. 2017; Karandikar et al. 2021"
     _takes_logs = True
+    _work = IN_PLACE
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreCalibrator._parameter_constraints,

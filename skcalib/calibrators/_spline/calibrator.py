@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.passes import map_rows, merge_rows
+from skcalib._arrays.passes import ROWS, Work, map_rows, merge_rows
 from skcalib._arrays.rowwise import row_max, row_sums
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray, Kind
@@ -245,6 +245,11 @@ class SplineCalibrator(ColumnwiseCalibrator):
         self.mode = mode
         self.runout = runout
         self.target = target
+
+    @property
+    def _work(self) -> Work:  # type: ignore[override]
+        # Ranks are sorted and scattered within rows, in several arrays as large as a block.
+        return super()._work if self.mode == "classwise" else ROWS
 
     @property
     def _preserves_top_label(self) -> bool:
