@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -45,6 +46,7 @@ LEAST_ROWS = 12
 HISTOGRAM_BINS = Bins(20)
 
 
+@dataclass(eq=False, repr=False)
 class CalibrationMapDisplay:
     r"""What a calibrator makes of a score: probability before against probability after.
 
@@ -118,28 +120,16 @@ class CalibrationMapDisplay:
     True
     """
 
-    def __init__(
-        self,
-        before: Float64Array,
-        after: Float64Array,
-        curve: tuple[Float64Array, Float64Array],
-        band: tuple[Float64Array, Float64Array] | None,
-        flipped: float,
-        *,
-        coef: Float64Array | None = None,
-        classes: NDArray[Any] | None = None,
-        event: str = "top label",
-        name: str | None = None,
-    ) -> None:
-        self.before = before
-        self.after = after
-        self.curve = curve
-        self.band = band
-        self.flipped = flipped
-        self.coef = coef
-        self.classes = classes
-        self.event = event
-        self.name = name
+    before: Float64Array
+    after: Float64Array
+    curve: tuple[Float64Array, Float64Array]
+    band: tuple[Float64Array, Float64Array] | None
+    flipped: float
+    _: KW_ONLY
+    coef: Float64Array | None = None
+    classes: NDArray[Any] | None = None
+    event: str = "top label"
+    name: str | None = None
 
     @classmethod
     def from_estimator(

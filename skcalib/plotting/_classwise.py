@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -41,6 +42,7 @@ NAMED_BARS = 12
 COLUMNS = 3
 
 
+@dataclass(eq=False, repr=False)
 class ClasswiseDisplay(PredictionDisplay):
     r"""Calibration error of every class, and reliability curves of chosen ones.
 
@@ -112,20 +114,12 @@ class ClasswiseDisplay(PredictionDisplay):
     (2, [0.2, 0.2, 0.2, 0.1])
     """
 
-    def __init__(
-        self,
-        table: pd.DataFrame,
-        classes: NDArray[Any],
-        errors: Float64Array,
-        expected: Float64Array,
-        *,
-        name: str | None = None,
-    ) -> None:
-        self.table = table
-        self.classes = classes
-        self.errors = errors
-        self.expected = expected
-        self.name = name
+    table: pd.DataFrame
+    classes: NDArray[Any]
+    errors: Float64Array
+    expected: Float64Array
+    _: KW_ONLY
+    name: str | None = None
 
     @classmethod
     def from_predictions(

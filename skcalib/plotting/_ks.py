@@ -3,6 +3,7 @@ r"""KS graphs: cumulative score and accuracy, and their slopes, without bins."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.one_vs_rest import stable_order
+from skcalib._validation.predictions import check_predictions
 from skcalib.calibrators import SplineCalibrator
 from skcalib.metrics import ks_calibration_error
 from skcalib.plotting._display import (
@@ -36,6 +38,7 @@ VIEWS: tuple[View, ...] = ("cumulative_percentile", "cumulative_score", "percent
 LEGEND = "skcalib-legend"
 
 
+@dataclass(eq=False, repr=False)
 class KSDisplay(PredictionDisplay):
     r"""KS graphs: score and accuracy, cumulative and not, and the place of the KS error.
 
@@ -101,27 +104,18 @@ class KSDisplay(PredictionDisplay):
     (0.133, 0.8)
     """
 
-    def __init__(
-        self,
-        percentile: Float64Array,
-        score: Float64Array,
-        cumulative_score: Float64Array,
-        cumulative_accuracy: Float64Array,
-        accuracy: Float64Array,
-        error: float,
-        *,
-        axis_names: tuple[str, str] = ("Confidence (top label)", "Accuracy"),
-        name: str | None = None,
-    ) -> None:
-        self.percentile = percentile
-        self.score = score
-        self.cumulative_score = cumulative_score
-        self.cumulative_accuracy = cumulative_accuracy
-        self.accuracy = accuracy
-        self.error = error
-        self.axis_names = axis_names
-        self.name = name
-        self.place = int(np.abs(cumulative_score - cumulative_accuracy).argmax())
+    percentile: Float64Array
+    score: Float64Array
+    cumulative_score: Float64Array
+    cumulative_accuracy: Float64Array
+    accuracy: Float64Array
+    error: float
+    _: KW_ONLY
+    axis_names: tuple[str, str] = ("Confidence (top label)", "Accuracy")
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        self.place = int(np.abs(self.cumulative_score - self.cumulative_accuracy).argmax())
 
     @classmethod
     def from_predictions(
@@ -182,15 +176,9 @@ class KSDisplay(PredictionDisplay):
             If matplotlib is missing.
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
-        score, hit, w, names = event_view(
-            y_true,
-            y_proba,
-            mode=mode,
-            r=r,
-            pos_label=pos_label,
-            sample_weight=sample_weight,
-            labels=labels,
-        )
+        predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+        score, hit, names = event_view(predictions, mode, r)
+        w = predictions.w
         spline = SplineCalibrator(
             n_knots=n_knots, mode="classwise", input="proba", classes=[False, True]
         )

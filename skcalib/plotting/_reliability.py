@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skcalib._arrays.types import FloatArray
 from skcalib._validation.keywords import check_between, check_flags, check_option
-from skcalib._validation.predictions import check_predictions
-from skcalib.metrics import binary_view, reliability_table
+from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib.metrics import reliability_table
+from skcalib.metrics._ks import reduce_top
 from skcalib.metrics._modes import row_count
 from skcalib.plotting._display import (
     MODEL,
@@ -43,32 +46,24 @@ def check_level(confidence_level: float) -> None:
 
 
 def event_view(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    mode: Mode,
-    r: int,
-    pos_label: Any,
-    sample_weight: ArrayLike | None,
-    labels: ArrayLike | None,
-) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.float64], tuple[str, str]]:
-    """Return score, hit and weight of the shown event, and the names of the axes."""
+    predictions: Predictions, mode: Mode, r: int
+) -> tuple[FloatArray, NDArray[np.bool_], tuple[str, str]]:
+    """Return score and hit of the shown event, and the names of the axes."""
     check_option("mode", mode, ("top", "within_top"))
-    predictions: Any = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-    view = binary_view(y_true, predictions, mode=mode, r=r)
+    score, hit = reduce_top(predictions, mode, r)
     if predictions.event is not None:
         label = predictions.classes.tolist()[predictions.event]
         names = (f"Probability of class {label}", f"Share of class {label}")
+    elif mode == "within_top":
+        names = (f"Probability of the {r} likeliest", "Share of hits")
+    elif r == 1:
+        names = ("Confidence (top label)", "Accuracy")
     else:
-        if mode == "within_top":
-            names = (f"Probability of the {r} likeliest", "Share of hits")
-        elif r == 1:
-            names = ("Confidence (top label)", "Accuracy")
-        else:
-            names = (f"Probability of rank {r}", "Share of hits")
-    return *view, predictions.w, names
+        names = (f"Probability of rank {r}", "Share of hits")
+    return score, hit, names
 
 
+@dataclass(eq=False, repr=False)
 class ReliabilityDisplay(PredictionDisplay):
     r"""Reliability diagram: confidence against accuracy, bin by bin.
 
@@ -153,22 +148,13 @@ class ReliabilityDisplay(PredictionDisplay):
     0.17
     """
 
-    def __init__(
-        self,
-        table: pd.DataFrame,
-        histogram: pd.DataFrame,
-        error: float,
-        *,
-        confidence_level: float = 0.95,
-        axis_names: tuple[str, str] = ("Confidence (top label)", "Accuracy"),
-        name: str | None = None,
-    ) -> None:
-        self.table = table
-        self.histogram = histogram
-        self.error = error
-        self.confidence_level = confidence_level
-        self.axis_names = axis_names
-        self.name = name
+    table: pd.DataFrame
+    histogram: pd.DataFrame
+    error: float
+    _: KW_ONLY
+    confidence_level: float = 0.95
+    axis_names: tuple[str, str] = ("Confidence (top label)", "Accuracy")
+    name: str | None = None
 
     @classmethod
     def from_predictions(
@@ -239,15 +225,9 @@ class ReliabilityDisplay(PredictionDisplay):
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         check_level(confidence_level)
-        score, hit, w, names = event_view(
-            y_true,
-            y_proba,
-            mode=mode,
-            r=r,
-            pos_label=pos_label,
-            sample_weight=sample_weight,
-            labels=labels,
-        )
+        predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+        score, hit, names = event_view(predictions, mode, r)
+        w = predictions.w
 
         def bin_by(strategy: Strategy) -> pd.DataFrame:
             return reliability_table(
