@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,15 +40,35 @@ from skcalib._validation.norm import MeanNorm, exponent
 Kind = Literal["bin", "label"]
 
 
+class SoftBins(NamedTuple):
+    """Soft bins, and what is measured in them.
+
+    Parameters
+    ----------
+    n_bins : int
+    temperature : float
+        T > 0, in units of squared score.
+    kind : {"bin", "label"}
+        Gap between accuracy and confidence of a bin, or between accuracy and each score in it.
+    norm : {"l1", "l2"} or float
+    """
+
+    n_bins: int = 15
+    temperature: float = 0.01
+    kind: Kind = "bin"
+    norm: MeanNorm = "l2"
+
+    @property
+    def q(self) -> float:
+        """The exponent of the gaps."""
+        return exponent(self.norm)
+
+
 def soft_binned_error(
     score: Any,
     hit: Any,
     w: Any,
-    *,
-    n_bins: int = 15,
-    temperature: float = 0.01,
-    kind: Kind = "bin",
-    norm: MeanNorm = "l2",
+    bins: SoftBins,
     xp: Any = np,
 ) -> Any:
     """Soft-binned calibration error of a binary problem.
@@ -61,12 +81,7 @@ def soft_binned_error(
         Booleans.
     w : array of shape (n,)
         Weights, not all 0, in the precision of the sums.
-    n_bins : int
-    temperature : float
-        T > 0, in units of squared score.
-    kind : {"bin", "label"}
-        Gap between accuracy and confidence of a bin, or between accuracy and each score in it.
-    norm : {"l1", "l2"} or float
+    bins : SoftBins
     xp : namespace
         NumPy, or the array API namespace of the arrays.
 
@@ -74,39 +89,28 @@ def soft_binned_error(
     -------
     error : 0-d array
     """
-    q = exponent(norm)
-    power = _power_of_error(score, hit, w, n_bins, temperature, kind, q, xp)
-    return _root(power, q, xp)
+    return _root(_power_of_error(score, hit, w, bins, xp), bins.q, xp)
 
 
 def soft_binned_gradient(
     score: NDArray[np.floating],
     hit: NDArray[np.bool_],
     w: Float64Array,
-    *,
-    n_bins: int = 15,
-    temperature: float = 0.01,
-    kind: Kind = "bin",
-    norm: MeanNorm = "l2",
+    bins: SoftBins,
 ) -> tuple[float, Float64Array]:
     """Return the error and its derivative in each score, ``(n,)``; parameters as above.
 
     At an error of 0, and under "l1" at a gap of 0, the derivative is 0.
     """
-    q = exponent(norm)
-    power, gradient = _power_gradient(score, hit, w, n_bins, temperature, kind, q)
-    return float(_root(power, q, np)), _root_slope(float(power), q) * gradient
+    power, gradient = _power_gradient(score, hit, w, bins)
+    return float(_root(power, bins.q, np)), _root_slope(float(power), bins.q) * gradient
 
 
 def classwise_soft_binned_error(
     P: Any,
     true: Any,
     w: Any,
-    *,
-    n_bins: int = 15,
-    temperature: float = 0.01,
-    kind: Kind = "bin",
-    norm: MeanNorm = "l2",
+    bins: SoftBins,
     xp: Any = np,
 ) -> Any:
     """Soft-binned calibration error of each class against the rest, averaged over classes.
@@ -117,20 +121,20 @@ def classwise_soft_binned_error(
         Probabilities.
     true : array of shape (n, K)
         Booleans: whether a column is the row's class.
-    w, n_bins, temperature, kind, norm, xp
+    w, bins, xp
         As in `soft_binned_error`.
 
     Returns
     -------
     error : 0-d array
     """
-    q, (n, n_classes) = exponent(norm), P.shape
-    blocks = list(column_blocks(n * n_bins, n_classes))
+    n, n_classes = P.shape
+    blocks = list(column_blocks(n * bins.n_bins, n_classes))
     if xp is np:
 
         def power_of_block(block: slice) -> Any:
             score, hit = _rows_of_classes(P, true, block)
-            return _power_of_error(score, hit, w, n_bins, temperature, kind, q, np).sum()
+            return _power_of_error(score, hit, w, bins, np).sum()
 
         total = sum(map_blocks(power_of_block, blocks, at_a_time=1))
     else:
@@ -138,41 +142,35 @@ def classwise_soft_binned_error(
         # classes would be K B numbers for each row.
         from torch.utils.checkpoint import checkpoint
 
-        power = partial(
-            _power_of_error, n_bins=n_bins, temperature=temperature, kind=kind, q=q, xp=xp
-        )
+        power = partial(_power_of_error, bins=bins, xp=xp)
         sizes = [block.stop - block.start for block in blocks]
         total = 0.0
         for score, hit in zip(P.T.split(sizes), true.T.split(sizes), strict=True):
             each = checkpoint(power, score, hit, w, use_reentrant=False, preserve_rng_state=False)
             total = total + xp.sum(each)
-    return _root(total / n_classes, q, xp)
+    return _root(total / n_classes, bins.q, xp)
 
 
 def classwise_soft_binned_gradient(
     P: NDArray[np.floating],
     true: NDArray[np.bool_],
     w: Float64Array,
-    *,
-    n_bins: int = 15,
-    temperature: float = 0.01,
-    kind: Kind = "bin",
-    norm: MeanNorm = "l2",
+    bins: SoftBins,
 ) -> tuple[float, Float64Array]:
     """Return the error and its derivative in each probability, ``(n, K)``; parameters as above."""
-    q, (n, n_classes) = exponent(norm), P.shape
+    n, n_classes = P.shape
     gradient = np.empty((n, n_classes))
 
     def power_of_block(block: slice) -> float:
         score, hit = _rows_of_classes(P, true, block)
-        power, slope = _power_gradient(score, hit, w, n_bins, temperature, kind, q)
+        power, slope = _power_gradient(score, hit, w, bins)
         gradient[:, block] = slope.T
         return float(power.sum())
 
-    blocks = column_blocks(n * n_bins, n_classes)
+    blocks = column_blocks(n * bins.n_bins, n_classes)
     mean = sum(map_blocks(power_of_block, blocks, at_a_time=1)) / n_classes
-    gradient *= _root_slope(mean, q) / n_classes
-    return float(_root(np.float64(mean), q, np)), gradient
+    gradient *= _root_slope(mean, bins.q) / n_classes
+    return float(_root(np.float64(mean), bins.q, np)), gradient
 
 
 def _rows_of_classes(
@@ -189,18 +187,16 @@ def _power_of_error(
     score: Any,
     hit: Any,
     w: Any,
-    n_bins: int,
-    temperature: float,
-    kind: Kind,
-    q: float,
+    bins: SoftBins,
     xp: Any,
 ) -> Any:
     """Return the q-th power of the error of each problem."""
     share = w / xp.sum(w)
+    n_bins, temperature, q = bins.n_bins, bins.temperature, bins.q
     centres = _centres(share, n_bins, xp)
     mass, hits, surplus = _bin_sums(score, hit, share, centres, temperature, xp)
     divisor = _divisor(mass, xp)
-    if kind == "bin":
+    if bins.kind == "bin":
         return xp.sum(mass * _cost(surplus / divisor, q, xp), axis=-1)
     accuracy = hits / divisor
     total = 0.0
@@ -216,20 +212,18 @@ def _power_gradient(
     score: NDArray[np.floating],
     hit: NDArray[np.bool_],
     w: Float64Array,
-    n_bins: int,
-    temperature: float,
-    kind: Kind,
-    q: float,
+    bins: SoftBins,
 ) -> tuple[Float64Array, Float64Array]:
     """Return the q-th power of the error and its derivative in each score."""
     share = w / w.sum()
+    n_bins, temperature, q = bins.n_bins, bins.temperature, bins.q
     centres = _centres(share, n_bins, np)
     mass, hits, surplus = _bin_sums(score, hit, share, centres, temperature, np)
     divisor = _divisor(mass, np)
     filled = mass == divisor
     gradient = np.empty(score.shape)
     blocks = list(_row_blocks(score, n_bins))
-    if kind == "bin":
+    if bins.kind == "bin":
         gap = surplus / divisor
         cost = _cost(gap, q, np)
         power = (mass * cost).sum(axis=-1)

@@ -17,14 +17,14 @@ from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import row_sums
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
-from skcalib._differentiable.soft_binning import Kind, soft_binned_error
+from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
 from skcalib._scaling.affine_softmax import IN_PLACE, affine_softmax
 from skcalib._scaling.scale_losses import ShiftedLogits
 from skcalib._scaling.temperature import SCALE_FITS, find_temperature, fit_temperature
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import check_between, check_count
-from skcalib._validation.norm import MeanNorm, check_norm
+from skcalib._validation.norm import check_norm
 from skcalib.calibrators._base import ScoreCalibrator
 
 Metric = Callable[..., float]
@@ -125,31 +125,20 @@ def top_of_block(U: Float64Array, T: float) -> Float64Array:
     return 1.0 / row_sums(np.exp(Q, out=Q))
 
 
-def soft_binned_height(
-    scores: Scores,
-    code: Intp,
-    w: Float64Array,
-    kind: Kind,
-    *,
-    n_bins: int = 15,
-    temperature: float = 0.01,
-    norm: MeanNorm = "l2",
-) -> Objective:
+def soft_binned_height(scores: Scores, code: Intp, w: Float64Array, bins: SoftBins) -> Objective:
     """Return the soft-binned error of the top label as a function of T."""
-    check_count("objective_params['n_bins']", n_bins, 1)
-    check_norm(norm, name="objective_params['norm']", has_max=False)
-    check_between("objective_params['temperature']", temperature, 0, np.inf, "a positive number")
+    check_count("objective_params['n_bins']", bins.n_bins, 1)
+    check_norm(bins.norm, name="objective_params['norm']", has_max=False)
+    wanted = "a positive number"
+    check_between("objective_params['temperature']", bins.temperature, 0, np.inf, wanted)
+    bins = bins._replace(n_bins=int(bins.n_bins))
     shifted = ShiftedLogits(scores, code, w)
     hit, top = np.empty(code.size, dtype=bool), np.empty(code.size)
     map_rows(hits_of_block, shifted.source, code, out=hit)
 
     def height(T: float) -> float:
         map_rows(partial(top_of_block, T=T), shifted.source, out=top)
-        return float(
-            soft_binned_error(
-                top, hit, w, n_bins=int(n_bins), temperature=temperature, kind=kind, norm=norm
-            )
-        )
+        return float(soft_binned_error(top, hit, w, bins))
 
     return height
 
@@ -337,8 +326,8 @@ class TemperatureScaling(ScoreCalibrator):
                     f"objective={self.objective!r} takes objective_params 'n_bins', "
                     f"'temperature' and 'norm'; got {sorted(unknown)}: leave them out."
                 )
-            kind = SOFT_KINDS[self.objective]
-            height, rounds = soft_binned_height(scores, code, w, kind, **params), SMOOTH_ROUNDS
+            bins = SoftBins(kind=SOFT_KINDS[self.objective], **params)
+            height, rounds = soft_binned_height(scores, code, w, bins), SMOOTH_ROUNDS
         found = find_temperature(scores, code, w)
         centre = found.mean_gap if found.bound else found.value
         return {"temperature_": search_temperature(height, centre, rounds)}

@@ -11,6 +11,7 @@ from skcalib._differentiable.avuc import avuc, avuc_gradient, entropy, soft_avuc
 from skcalib._differentiable.mmce import kernel_mean_error, kernel_mean_gradient
 from skcalib._differentiable.soft_binning import (
     Kind,
+    SoftBins,
     classwise_soft_binned_error,
     classwise_soft_binned_gradient,
     soft_binned_error,
@@ -112,25 +113,17 @@ def soft_binned_loss(
     check_count("n_bins", n_bins, 1)
     check_temperature(temperature)
     batch = Batch(logits, y, sample_weight, return_gradient)
-    options: dict[str, Any] = {
-        "n_bins": int(n_bins),
-        "temperature": temperature,
-        "kind": kind,
-        "norm": norm,
-    }
+    bins = SoftBins(int(n_bins), temperature, kind, norm)
     if mode == "classwise":
         if not return_gradient:
-            error = classwise_soft_binned_error(
-                batch.P, batch.true, batch.w, xp=batch.xp, **options
-            )
+            error = classwise_soft_binned_error(batch.P, batch.true, batch.w, bins, batch.xp)
             return batch.number(error)
-        value, slope = classwise_soft_binned_gradient(batch.P, batch.true, batch.w, **options)
+        value, slope = classwise_soft_binned_gradient(batch.P, batch.true, batch.w, bins)
         return value, batch.gradient(slope * batch.P)
     confidence, hit = batch.top()
     if not return_gradient:
-        error = soft_binned_error(confidence, hit, batch.w, xp=batch.xp, **options)
-        return batch.number(error)
-    value, slope = soft_binned_gradient(confidence, hit, batch.w, **options)
+        return batch.number(soft_binned_error(confidence, hit, batch.w, bins, batch.xp))
+    value, slope = soft_binned_gradient(confidence, hit, batch.w, bins)
     return value, batch.gradient(batch.by_log_of_top(slope))
 
 

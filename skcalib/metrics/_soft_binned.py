@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import Float64Array
-from skcalib._differentiable.soft_binning import Kind, soft_binned_error
+from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
 from skcalib._validation.keywords import check_between, check_count, check_option
 from skcalib._validation.norm import MeanNorm, check_norm
 from skcalib._validation.predictions import check_predictions, takes_predictions
@@ -112,13 +112,10 @@ def soft_binned_calibration_error(
     check_norm(norm, has_max=False)
     check_mode(mode, average)
     check_between("temperature", temperature, 0, np.inf, "a positive number")
+    bins = SoftBins(int(n_bins), temperature, kind, norm)
 
     def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
-        return float(
-            soft_binned_error(
-                score, hit, w, n_bins=int(n_bins), temperature=temperature, kind=kind, norm=norm
-            )
-        )
+        return float(soft_binned_error(score, hit, w, bins))
 
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     return error_by_mode(predictions, error, mode, average, norm)

@@ -9,6 +9,7 @@ import pytest
 from skcalib._differentiable import soft_binning
 from skcalib._differentiable.mmce import kernel_mean_error, kernel_mean_gradient
 from skcalib._differentiable.soft_binning import (
+    SoftBins,
     classwise_soft_binned_error,
     classwise_soft_binned_gradient,
     soft_binned_error,
@@ -70,8 +71,12 @@ def test_the_error_is_its_formula(kind, norm, n_bins, temperature):
     keywords = {"n_bins": n_bins, "temperature": temperature, "kind": kind, "norm": norm}
     score, hit, w = binary_problem()
     expected = slow_error(score, hit, w, **keywords)
-    assert soft_binned_error(score, hit, w, **keywords) == pytest.approx(expected, abs=1e-13)
-    assert soft_binned_gradient(score, hit, w, **keywords)[0] == pytest.approx(expected, abs=1e-13)
+    assert soft_binned_error(score, hit, w, SoftBins(**keywords)) == pytest.approx(
+        expected, abs=1e-13
+    )
+    assert soft_binned_gradient(score, hit, w, SoftBins(**keywords))[0] == pytest.approx(
+        expected, abs=1e-13
+    )
 
 
 @pytest.mark.parametrize(("kind", "norm"), FORMS)
@@ -79,8 +84,8 @@ def test_the_error_is_its_formula(kind, norm, n_bins, temperature):
 def test_the_derivatives_are_those_of_the_error(kind, norm, n_bins, temperature):
     keywords = {"n_bins": n_bins, "temperature": temperature, "kind": kind, "norm": norm}
     score, hit, w = binary_problem()
-    expected = slow_derivatives(lambda s: soft_binned_error(s, hit, w, **keywords), score)
-    actual = soft_binned_gradient(score, hit, w, **keywords)[1]
+    expected = slow_derivatives(lambda s: soft_binned_error(s, hit, w, SoftBins(**keywords)), score)
+    actual = soft_binned_gradient(score, hit, w, SoftBins(**keywords))[1]
     np.testing.assert_allclose(actual, expected, atol=1e-8)
 
 
@@ -92,7 +97,9 @@ def test_cold_bins_are_even_bins_with_sharp_edges(seed):
     P = np.column_stack([1 - p, p])
     y = (rng.random(500) < p**2).astype(int)
     hard = root_mean_squared_calibration_error(y, P, strategy="uniform")
-    soft = soft_binned_error(P.max(axis=1), P.argmax(axis=1) == y, np.ones(500), temperature=1e-7)
+    soft = soft_binned_error(
+        P.max(axis=1), P.argmax(axis=1) == y, np.ones(500), SoftBins(temperature=1e-7)
+    )
     assert soft == pytest.approx(hard, abs=1e-12)
 
 
@@ -102,23 +109,25 @@ def test_the_label_form_is_never_below_the_bin_form(norm, temperature):
     for seed in range(20):
         problem = binary_problem(25, seed)
         keywords = {"norm": norm, "temperature": temperature}
-        label = soft_binned_error(*problem, kind="label", **keywords)
-        assert label >= soft_binned_error(*problem, kind="bin", **keywords) - 1e-14
+        label = soft_binned_error(*problem, SoftBins(kind="label", **keywords))
+        assert label >= soft_binned_error(*problem, SoftBins(kind="bin", **keywords)) - 1e-14
 
 
 @pytest.mark.parametrize(("kind", "norm"), FORMS)
 def test_blocks_of_rows_change_nothing(kind, norm, monkeypatch):
     problem = binary_problem()
-    whole = soft_binned_gradient(*problem, kind=kind, norm=norm)
+    whole = soft_binned_gradient(*problem, SoftBins(kind=kind, norm=norm))
     monkeypatch.setattr(
         soft_binning,
         "row_blocks",
         lambda n, n_bins: [slice(i, min(i + 7, n)) for i in range(0, n, 7)],
     )
-    value, gradient = soft_binned_gradient(*problem, kind=kind, norm=norm)
+    value, gradient = soft_binned_gradient(*problem, SoftBins(kind=kind, norm=norm))
     assert value == pytest.approx(whole[0], abs=1e-15)
     np.testing.assert_allclose(gradient, whole[1], atol=1e-15)
-    assert soft_binned_error(*problem, kind=kind, norm=norm) == pytest.approx(value, abs=1e-15)
+    assert soft_binned_error(*problem, SoftBins(kind=kind, norm=norm)) == pytest.approx(
+        value, abs=1e-15
+    )
 
 
 @pytest.mark.parametrize(("kind", "norm"), FORMS)
@@ -126,7 +135,7 @@ def test_no_error_has_no_slope(kind, norm):
     """All right at score 1 and all wrong at score 0: error 0 and derivatives 0, not 0/0."""
     score = np.array([1.0, 1.0, 0.0])
     keywords = {"kind": kind, "norm": norm, "temperature": 1e-7}
-    value, gradient = soft_binned_gradient(score, score == 1, np.ones(3), **keywords)
+    value, gradient = soft_binned_gradient(score, score == 1, np.ones(3), SoftBins(**keywords))
     assert value == 0
     np.testing.assert_array_equal(gradient, 0)
 
@@ -143,19 +152,21 @@ def test_the_error_of_all_classes_is_the_mean_of_powers_below_one_root(kind, nor
     q = {"l1": 1, "l2": 2}.get(norm, norm)
     each = [slow_error(P[:, k], true[:, k], w, 15, 0.01, kind, norm) for k in range(6)]
     expected = (math.fsum(e**q for e in each) / 6) ** (1 / q)
-    found = classwise_soft_binned_error(P, true, w, kind=kind, norm=norm)
+    found = classwise_soft_binned_error(P, true, w, SoftBins(kind=kind, norm=norm))
     assert found == pytest.approx(expected, rel=1e-12)
-    value, _ = classwise_soft_binned_gradient(P, true, w, kind=kind, norm=norm)
+    value, _ = classwise_soft_binned_gradient(P, true, w, SoftBins(kind=kind, norm=norm))
     assert value == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("kind", "norm"), FORMS)
 def test_the_derivatives_of_the_error_of_all_classes(kind, norm):
     P, true, w = classwise_problem()
-    _, gradient = classwise_soft_binned_gradient(P, true, w, kind=kind, norm=norm)
+    _, gradient = classwise_soft_binned_gradient(P, true, w, SoftBins(kind=kind, norm=norm))
 
     def error(entries):
-        return classwise_soft_binned_error(entries.reshape(P.shape), true, w, kind=kind, norm=norm)
+        return classwise_soft_binned_error(
+            entries.reshape(P.shape), true, w, SoftBins(kind=kind, norm=norm)
+        )
 
     np.testing.assert_allclose(gradient.ravel(), slow_derivatives(error, P.ravel()), atol=1e-8)
 
@@ -163,19 +174,23 @@ def test_the_derivatives_of_the_error_of_all_classes(kind, norm):
 @pytest.mark.parametrize("kind", ["bin", "label"])
 def test_blocks_of_classes_change_nothing(kind, monkeypatch):
     problem = classwise_problem()
-    whole = classwise_soft_binned_gradient(*problem, kind=kind)
+    whole = classwise_soft_binned_gradient(*problem, SoftBins(kind=kind))
     monkeypatch.setattr(
         soft_binning, "column_blocks", lambda n, K: [slice(0, 1), slice(1, 5), slice(5, 6)]
     )
-    value, gradient = classwise_soft_binned_gradient(*problem, kind=kind)
+    value, gradient = classwise_soft_binned_gradient(*problem, SoftBins(kind=kind))
     assert value == pytest.approx(whole[0], abs=1e-15)
     np.testing.assert_allclose(gradient, whole[1], atol=1e-15)
-    assert classwise_soft_binned_error(*problem, kind=kind) == pytest.approx(value, abs=1e-15)
+    assert classwise_soft_binned_error(*problem, SoftBins(kind=kind)) == pytest.approx(
+        value, abs=1e-15
+    )
 
 
 def test_no_error_of_all_classes_has_no_slope():
     P = np.eye(3)
-    value, gradient = classwise_soft_binned_gradient(P, P == 1, np.ones(3), temperature=1e-7)
+    value, gradient = classwise_soft_binned_gradient(
+        P, P == 1, np.ones(3), SoftBins(temperature=1e-7)
+    )
     assert value == 0
     np.testing.assert_array_equal(gradient, 0)
 
@@ -184,7 +199,7 @@ def test_no_error_of_all_classes_has_no_slope():
 def test_a_score_of_nan_gives_an_error_of_nan(kind):
     score, hit, w = binary_problem()
     score[5] = np.nan
-    assert math.isnan(soft_binned_error(score, hit, w, kind=kind))
+    assert math.isnan(soft_binned_error(score, hit, w, SoftBins(kind=kind)))
     assert math.isnan(kernel_mean_error(score, hit, w))
 
 
