@@ -118,14 +118,10 @@ def open_rows(
     *,
     cv: Any,
     test: tuple[Any, ...] | None,
-    input: str,
-    classes: ArrayLike | None,
-    pos_label: Any = None,
+    **keywords: Any,
 ) -> HeldOutRows:
     """Check all arguments once; rows of weight 0 are dropped before the folds are made."""
-    data = read_rows(
-        X, y, sample_weight, test=test, input=input, classes=classes, pos_label=pos_label
-    )
+    data = read_rows(X, y, sample_weight, test=test, **keywords)
     if test is not None:
         return data
     return data._replace(splits=_folds(cv, data.classes[data.code]))
@@ -181,14 +177,6 @@ def read_rows(
     return HeldOutRows(columns, kind, code, known, w if weighted else None, splits, event)
 
 
-class _Opened(NamedTuple):
-    S: Source
-    survey: Survey
-    labels: NDArray[Any]
-    w: NDArray[np.float64]
-    classes: ArrayLike | None  # sorted, as the columns of S; None if unknown
-
-
 def _open(
     X: ArrayLike,
     y: ArrayLike,
@@ -197,7 +185,8 @@ def _open(
     input: str,
     X_name: str,
     y_name: str,
-) -> _Opened:
+) -> tuple[Source, Survey, NDArray[Any], NDArray[np.float64], ArrayLike | None]:
+    """Return scores, survey, labels, weights, and the sorted labels of the columns, or None."""
     labels = check_labels(y, y_name)
     named, known = name_columns(X, labels, classes, name=X_name, sort=True)
     S = read_scores(named, X_name)
@@ -209,7 +198,7 @@ def _open(
         known = given[order]
     survey = check_values(S, X_name, input)
     check_lengths(labels, S.shape[0], y_name, X_name)
-    return _Opened(S, survey, labels, check_weight(sample_weight, S.shape[0]), known)
+    return S, survey, labels, check_weight(sample_weight, S.shape[0]), known
 
 
 def _folds(cv: Any, labels: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:

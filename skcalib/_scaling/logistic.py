@@ -11,22 +11,14 @@ gradient is within the tolerance.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from skcalib._arrays.blocks import column_blocks
 from skcalib._arrays.types import Float64Array
-from skcalib._scores.scores import Scores
 
 Bools = NDArray[np.bool_]
-T = TypeVar("T")
 
 # Largest entry of the gradient, for standardised features and a total weight of 1. It is far below
 # the sampling error of any probability.
@@ -44,9 +36,6 @@ SURE_STEP = 1.5
 # feature whose coefficient would overflow.
 CONSTANT = 1e-12
 LEAST_SPREAD = 1e-30
-# Classes of this many bytes are fitted at once: more would leave the cache, and with fewer, threads
-# would wait for each other's calls.
-AT_ONCE_BYTES = 1 << 20
 
 
 class Logistic(NamedTuple):
@@ -232,46 +221,3 @@ def expit(eta: Float64Array) -> Float64Array:
         np.exp(eta, out=eta)
     eta += 1.0
     return np.reciprocal(eta, out=eta)
-
-
-def map_log_odds(
-    function: Callable[[Float64Array, Bools], T],
-    scores: Scores,
-    code: NDArray[np.intp],
-    first: int,
-) -> Iterator[T]:
-    """Yield ``function(log-odds (k, n), rows of each class (k, n))`` for k classes at a time.
-
-    Classes are in order, from class `first` on; k is chosen so that arrays fit into a core's cache.
-    """
-    scores.prepare_columns(log_odds=True)
-    kernel = partial(_map_some, function, scores, code)
-    blocks = column_blocks(*scores.shape, first=first)
-    yield from chain.from_iterable(scores.source.run(kernel, blocks, 1))
-
-
-def _map_some(
-    function: Callable[[Float64Array, Bools], T],
-    scores: Scores,
-    code: NDArray[np.intp],
-    columns: slice,
-) -> list[T]:
-    odds = scores.log_odds_columns(columns)
-    column = np.arange(columns.start, columns.stop)[:, None]
-    return [
-        function(odds[some], code == column[some])
-        for some in column_blocks(code.size, odds.shape[0], AT_ONCE_BYTES)
-    ]
-
-
-def warn_separated(name: str, separated: list[int], n_maps: int) -> None:
-    """Warn if there are classes whose scores separate them without error."""
-    if separated:
-        warnings.warn(
-            f"{name}: the scores of {len(separated)} of {n_maps} classes (first: column "
-            f"{separated[0]}) separate its rows from the others without error, so that no finite "
-            "optimum exists and the map is nearly a step: fit on more held-out rows, some of "
-            "which are misclassified.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )

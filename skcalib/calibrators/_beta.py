@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES
-from skcalib._arrays.passes import Work
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scaling.logistic import (
+    Bools,
     Logistic,
     expit,
     fit_logistic,
     logistic_loss,
-    map_log_odds,
     separates,
-    warn_separated,
 )
-from skcalib._scores.scores import Scores
-from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._log_odds import LogOddsCalibrator
 
 
-def fit_beta(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:
+def fit_beta(odds: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
     """Fit a, b >= 0 and c of ``expit(a log p - b log(1 - p) + c)``, for each of k classes.
 
     The loss is convex: if the free optimum has a < 0 or b < 0, the constrained optimum has this
@@ -46,7 +39,7 @@ def fit_beta(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Log
     return fitted
 
 
-def _without(j: int, F: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:
+def _without(j: int, F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
     """Fit with the coefficient of feature j at 0 and the other one at 0 or above."""
     other = fit_logistic(F[:, [1 - j]], hit, w)
     coef, intercept = np.zeros((hit.shape[0], 2)), other.intercept.copy()
@@ -69,7 +62,7 @@ def beta_features(odds: FloatArray) -> Float64Array:
     return F
 
 
-class BetaCalibrator(ColumnwiseCalibrator):
+class BetaCalibrator(LogOddsCalibrator):
     r"""Map p by logit q = a log p - b log(1 - p) + c, each class against the rest.
 
     For class k,
@@ -134,31 +127,9 @@ class BetaCalibrator(ColumnwiseCalibrator):
     """
 
     _paper = "Kull, Silva Filho and Flach 2017"
-    _takes_logs = True
-    # Log-odds take several arrays as large as a block.
-    _work = Work(8 * ROW_BLOCK_BYTES, 1, least_rows=512)
 
-    def _columns(self, scores: Scores, columns: slice) -> FloatArray:
-        return scores.log_odds_columns(columns)
-
-    def _fit(
-        self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
-    ) -> dict[str, Any]:
-        def fit_some(
-            odds: Float64Array, hit: NDArray[np.bool_]
-        ) -> tuple[Logistic, NDArray[np.bool_]]:
-            apart = separates(odds, hit)
-            return fit_beta(odds, hit, w), apart
-
-        first = self._first_column(scores.shape[1])
-        maps, apart = zip(*map_log_odds(fit_some, scores, code, first), strict=True)
-        coef = np.concatenate([fitted.coef for fitted in maps])
-        separated = (first + np.flatnonzero(np.concatenate(apart))).tolist()
-        warn_separated("BetaCalibrator", separated, len(coef))
-        return {
-            "coef_": coef,
-            "intercept_": np.concatenate([fitted.intercept for fitted in maps]),
-        }
+    def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
+        return fit_beta(odds, hit, w), separates(odds, hit)
 
     @property
     def _monotone(self) -> bool:

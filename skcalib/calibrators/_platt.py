@@ -6,28 +6,18 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Options
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES
-from skcalib._arrays.passes import Work
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._scaling.logistic import (
-    Logistic,
-    expit,
-    fit_logistic,
-    map_log_odds,
-    separates,
-    warn_separated,
-)
-from skcalib._scores.scores import Scores
-from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib._scaling.logistic import Bools, Logistic, expit, fit_logistic, separates
+from skcalib.calibrators._log_odds import LogOddsCalibrator
 
 # Smaller scores count as constant.
 SMALLEST = 1e-30
 
 
-def fit_quadratic(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Logistic:
+def fit_quadratic(odds: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
     """Fit ``P(hit) = expit(c + coef[0] odds + coef[1] odds^2)`` for each of k classes."""
     size = np.abs(odds).max(axis=1)
     size[size <= SMALLEST] = np.inf
@@ -38,7 +28,7 @@ def fit_quadratic(odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -
     return fitted._replace(coef=coef)
 
 
-def encloses(odds: Float64Array, hit: NDArray[np.bool_]) -> bool:
+def encloses(odds: Float64Array, hit: Bools) -> bool:
     """Whether an interval has all rows with the event and, except at its ends, no others."""
     if hit.all() or not hit.any():
         return False
@@ -47,7 +37,7 @@ def encloses(odds: Float64Array, hit: NDArray[np.bool_]) -> bool:
     return not (inside & ~hit).any() and bool(inside.any() or outside.any())
 
 
-class PlattScaling(ColumnwiseCalibrator):
+class PlattScaling(LogOddsCalibrator):
     r"""Map p to expit(a · logit p + b), each class against the rest; also with a square.
 
     For class k,
@@ -133,12 +123,9 @@ class PlattScaling(ColumnwiseCalibrator):
     """
 
     _paper = "Platt 1999"
-    _takes_logs = True
-    # Log-odds take several arrays as large as a block.
-    _work = Work(8 * ROW_BLOCK_BYTES, 1, least_rows=512)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ColumnwiseCalibrator._parameter_constraints,
+        **LogOddsCalibrator._parameter_constraints,
         "degree": [Options(Integral, {1, 2})],
     }
 
@@ -148,27 +135,13 @@ class PlattScaling(ColumnwiseCalibrator):
         super().__init__(input=input, classes=classes)
         self.degree = degree
 
-    def _columns(self, scores: Scores, columns: slice) -> FloatArray:
-        return scores.log_odds_columns(columns)
-
-    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
-        def fit_some(
-            odds: Float64Array, hit: NDArray[np.bool_]
-        ) -> tuple[Logistic, NDArray[np.bool_]]:
-            apart = separates(odds, hit) | separates(-odds, hit)
-            if self.degree == 1:
-                return fit_logistic(odds[:, None, :], hit, w), apart
-            for k, (column, event) in enumerate(zip(odds, hit, strict=True)):
-                apart[k] |= encloses(column, event) or encloses(column, ~event)
-            return fit_quadratic(odds, hit, w), apart
-
-        first = self._first_column(scores.shape[1])
-        maps, apart = zip(*map_log_odds(fit_some, scores, code, first), strict=True)
-        coef = np.concatenate([fitted.coef for fitted in maps])
-        intercept = np.concatenate([fitted.intercept for fitted in maps])
-        separated = (first + np.flatnonzero(np.concatenate(apart))).tolist()
-        warn_separated("PlattScaling", separated, len(coef))
-        return {"coef_": coef[:, 0] if self.degree == 1 else coef, "intercept_": intercept}
+    def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
+        apart = separates(odds, hit) | separates(-odds, hit)
+        if self.degree == 1:
+            return fit_logistic(odds[:, None, :], hit, w), apart
+        for k, (column, event) in enumerate(zip(odds, hit, strict=True)):
+            apart[k] |= encloses(column, event) or encloses(column, ~event)
+        return fit_quadratic(odds, hit, w), apart
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         if self.coef_.ndim == 1:

@@ -1,0 +1,81 @@
+"""Calibrators that fit a logistic map of the log-odds of each class."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES, column_blocks
+from skcalib._arrays.passes import Work
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._scaling.logistic import Bools, Logistic
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._base import ColumnwiseCalibrator
+
+# Classes of this many bytes are fitted at once: more would leave the cache, and with fewer, threads
+# would wait for each other's calls.
+AT_ONCE_BYTES = 1 << 20
+
+
+class LogOddsCalibrator(ColumnwiseCalibrator):
+    """A logistic map of features of the log-odds of each class against the rest."""
+
+    _takes_logs = True
+    # Log-odds take several arrays as large as a block.
+    _work = Work(8 * ROW_BLOCK_BYTES, 1, least_rows=512)
+
+    @abstractmethod
+    def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
+        """Fit k classes; tell which of them the map can separate from the others without error.
+
+        Parameters
+        ----------
+        odds : ndarray of shape (k, n)
+            Log-odds of each class.
+        hit : ndarray of bool, shape (k, n)
+            The rows of each class.
+        w : ndarray of shape (n,)
+            Positive weights.
+        """
+
+    def _fit_columns(
+        self, columns: slice, scores: Scores, code: Intp, w: Float64Array
+    ) -> list[tuple[Logistic, Bools]]:
+        odds = scores.log_odds_columns(columns)
+        column = np.arange(columns.start, columns.stop)[:, None]
+        return [
+            self._fit_maps(odds[some], code == column[some], w)
+            for some in column_blocks(code.size, odds.shape[0], AT_ONCE_BYTES)
+        ]
+
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
+        first = self._first_column(scores.shape[1])
+        scores.prepare_columns(log_odds=True)
+        kernel = partial(self._fit_columns, scores=scores, code=code, w=w)
+        blocks = column_blocks(*scores.shape, first=first)
+        found = chain.from_iterable(scores.source.run(kernel, blocks, 1))
+        maps, apart = zip(*found, strict=True)
+        coef = np.concatenate([fitted.coef for fitted in maps])
+        separated = first + np.flatnonzero(np.concatenate(apart))
+        if separated.size:
+            warnings.warn(
+                f"{type(self).__name__}: the scores of {separated.size} of {len(coef)} classes "
+                f"(first: column {separated[0]}) separate its rows from the others without error, "
+                "so that no finite optimum exists and the map is nearly a step: fit on more "
+                "held-out rows, some of which are misclassified.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return {
+            "coef_": coef[:, 0] if coef.shape[1] == 1 else coef,
+            "intercept_": np.concatenate([fitted.intercept for fitted in maps]),
+        }
+
+    def _columns(self, scores: Scores, columns: slice) -> FloatArray:
+        return scores.log_odds_columns(columns)
