@@ -127,13 +127,10 @@ class BetaCalibrator(LogOddsCalibrator):
     """
 
     _paper = "Kull, Silva Filho and Flach 2017"
+    _monotone = True
 
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
         return fit_beta(odds, hit, w), separates(odds, hit)
-
-    @property
-    def _monotone(self) -> bool:
-        return True
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         return expit(self.coef_[j] @ beta_features(column) + self.intercept_[j])

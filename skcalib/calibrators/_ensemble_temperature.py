@@ -188,18 +188,9 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
 
     _paper = "Zhang et al. 2020"
     _takes_logs = True
-
-    @property
-    def _preserves_top_label(self) -> bool:
-        return True
-
-    @property
-    def _class_specific(self) -> bool:
-        return False
-
-    @property
-    def _monotone(self) -> bool:
-        return True
+    _preserves_top_label = True
+    _class_specific = False
+    _monotone = True
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         T = fit_temperature(scores, code, w)

@@ -52,20 +52,10 @@ class IdentityCalibrator(ScoreCalibrator):
     """
 
     _paper = ""
-
     _work = Work(2 * ROW_BLOCK_BYTES, 4)
-
-    @property
-    def _preserves_top_label(self) -> bool:
-        return True
-
-    @property
-    def _class_specific(self) -> bool:
-        return False
-
-    @property
-    def _monotone(self) -> bool:
-        return True
+    _preserves_top_label = True
+    _class_specific = False
+    _monotone = True
 
     def _fit(
         self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]

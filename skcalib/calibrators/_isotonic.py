@@ -176,6 +176,7 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     """
 
     _paper = "Zadrozny and Elkan 2002; centred: Oron and Flournoy 2017"
+    _monotone = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
         "interpolation": [StrOptions({"linear", "step"})],
@@ -204,10 +205,6 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
         first = self._first_column(scores.shape[1])
         maps = [thresholds(problem) for problem in sorted_problems(scores, code, w, first)]
         return {"X_thresholds_": [x for x, _ in maps], "y_thresholds_": [y for _, y in maps]}
-
-    @property
-    def _monotone(self) -> bool:
-        return True
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         x, y = self.X_thresholds_[j], self.y_thresholds_[j]

@@ -275,6 +275,9 @@ class TemperatureScaling(ScoreCalibrator):
     _paper = "Guo et al. 2017; Karandikar et al. 2021"
     _takes_logs = True
     _work = IN_PLACE
+    _preserves_top_label = True
+    _class_specific = False
+    _monotone = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreCalibrator._parameter_constraints,
@@ -293,18 +296,6 @@ class TemperatureScaling(ScoreCalibrator):
         super().__init__(input=input, classes=classes)
         self.objective = objective
         self.objective_params = objective_params
-
-    @property
-    def _preserves_top_label(self) -> bool:
-        return True
-
-    @property
-    def _class_specific(self) -> bool:
-        return False
-
-    @property
-    def _monotone(self) -> bool:
-        return True
 
     def _fit(
         self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]

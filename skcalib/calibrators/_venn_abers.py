@@ -314,6 +314,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     """
 
     _paper = "Vovk and Petej 2014; Vovk et al. 2015"
+    _monotone = True
 
     def __init__(self, *, input: str = "auto", classes: ArrayLike | None = None) -> None:
         super().__init__(input=input, classes=classes)
@@ -332,10 +333,6 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
             "p0_": [bounds.p0 for bounds in maps],
             "p1_": [bounds.p1 for bounds in maps],
         }
-
-    @property
-    def _monotone(self) -> bool:
-        return True
 
     def _bounds(self, j: int, column: FloatArray) -> tuple[Float64Array, Float64Array]:
         """Apply map number j to a column of probabilities: return p0 and p1."""

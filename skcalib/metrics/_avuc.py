@@ -13,7 +13,7 @@ from skcalib._differentiable.avuc import avuc, entropy, soft_avuc
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_as_classes, top_label
 from skcalib._validation.keywords import check_between
-from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._listed import listed
 
 
@@ -25,7 +25,6 @@ def entropies(P: Source) -> NDArray[np.float64]:
 
 
 @listed("Krishnan and Tickoo 2020", scorer=True)
-@takes_predictions
 def avuc_loss(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -112,7 +111,6 @@ def avuc_loss(
 
 
 @listed("Karandikar et al. 2021", scorer=True)
-@takes_predictions
 def soft_avuc_loss(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -21,7 +21,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_between, check_count, check_flags, check_option
 from skcalib._validation.norm import Norm, check_norm, exponent
-from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
+from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._listed import listed
 
 Strategy = Literal["uniform", "quantile"]
@@ -139,7 +139,6 @@ def binned_error(
 
 
 @listed("Nixon et al. 2020", scorer=True)
-@takes_predictions
 def general_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

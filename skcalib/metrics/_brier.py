@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._scores.top_label import event_or_top
-from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._listed import listed
 
 
 @listed("Brier 1950", scorer=True)
-@takes_predictions
 def top_label_brier_score(
     y_true: ArrayLike,
     y_proba: ArrayLike,

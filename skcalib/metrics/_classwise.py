@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._validation.keywords import check_option
 from skcalib._validation.norm import Norm, check_norm
-from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import (
     Average,
     Closed,
@@ -27,7 +27,6 @@ from skcalib.metrics._listed import listed
 
 
 @listed("Nixon et al. 2019, 2020", scorer=True)
-@takes_predictions
 def static_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -124,7 +123,6 @@ def static_calibration_error(
 
 
 @listed("Nixon et al. 2019, 2020", scorer=True)
-@takes_predictions
 def adaptive_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -228,7 +226,6 @@ def adaptive_calibration_error(
 
 
 @listed("Nixon et al. 2019, 2020", scorer=True)
-@takes_predictions
 def thresholded_adaptive_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

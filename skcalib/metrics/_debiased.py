@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import BinTable
-from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import (
     Average,
     Closed,
@@ -34,7 +34,6 @@ def debiased_error(table: BinTable, rows_per_weight: float) -> Float64Array:
 
 
 @listed("Kumar et al. 2019", scorer=True)
-@takes_predictions
 def debiased_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -10,7 +10,7 @@ from scipy.special import spherical_jn
 
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.norm import MeanNorm, check_norm, exponent
-from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode, row_count
@@ -69,7 +69,6 @@ def kde_error(
 
 
 @listed("Zhang et al. 2020", scorer=True)
-@takes_predictions
 def kde_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -16,7 +16,7 @@ from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem, so
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label, top_r, within_top_r
 from skcalib._validation.keywords import check_count, check_option
-from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
+from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 
@@ -58,7 +58,6 @@ def reduce_top(predictions: Predictions, mode: str, r: int) -> tuple[FloatArray,
 
 
 @listed("Gupta et al. 2021", scorer=True)
-@takes_predictions
 def ks_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

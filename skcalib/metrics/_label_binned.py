@@ -13,7 +13,7 @@ from skcalib._binning.quantiles import rank_cuts
 from skcalib._binning.tables import flat_table
 from skcalib._scores.one_vs_rest import is_whole, stable_order
 from skcalib._validation.norm import Norm, check_norm, exponent
-from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import (
     Average,
     Closed,
@@ -60,7 +60,6 @@ def _rank_pieces(
 
 
 @listed("Karandikar et al. 2021", scorer=True)
-@takes_predictions
 def label_binned_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

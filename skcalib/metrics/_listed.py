@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from skcalib._validation.predictions import Metric
+from skcalib._validation.predictions import Metric, takes_predictions
 
 # Metrics with a scorer in `SCORERS`, in the order of the imports in skcalib/metrics/__init__.py.
 SCORED: list[Callable[..., Any]] = []
 
 
 def listed(paper: str, *, scorer: bool = False) -> Callable[[Metric], Metric]:
-    """Mark a metric with the paper that README names, and with whether `SCORERS` has it."""
+    """Mark a metric with the paper that README names, and with whether `SCORERS` has it.
+
+    A metric with a scorer takes checked predictions.
+    """
 
     def mark(metric: Metric) -> Metric:
         metric._paper = paper  # type: ignore[attr-defined]
         if scorer:
-            SCORED.append(metric)
+            SCORED.append(takes_predictions(metric))
         return metric
 
     return mark

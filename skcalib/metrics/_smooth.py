@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from skcalib._arrays.types import Float64Array
-from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode
@@ -69,7 +69,6 @@ def fixed_point(size: Callable[[float], float], one: float, other: float) -> flo
 
 
 @listed("Błasiok and Nakkiran 2024", scorer=True)
-@takes_predictions
 def smooth_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

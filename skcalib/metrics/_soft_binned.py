@@ -11,14 +11,13 @@ from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
 from skcalib._validation.keywords import check_between, check_count, check_option
 from skcalib._validation.norm import MeanNorm, check_norm
-from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode
 
 
 @listed("Karandikar et al. 2021", scorer=True)
-@takes_predictions
 def soft_binned_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -16,7 +16,7 @@ from skcalib._binning.tables import flat_table
 from skcalib._scores.one_vs_rest import is_whole, stable_order
 from skcalib._validation.keywords import check_option
 from skcalib._validation.norm import MeanNorm, check_norm
-from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average, Closed, Strategy, close_norm
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode, row_count
@@ -140,7 +140,6 @@ def sweep_error(
 
 
 @listed("Roelofs et al. 2022", scorer=True)
-@takes_predictions
 def sweep_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

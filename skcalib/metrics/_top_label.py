@@ -7,13 +7,11 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from skcalib._validation.norm import Norm
-from skcalib._validation.predictions import takes_predictions
 from skcalib.metrics._binned import Closed, QuantileMethod, Strategy, binned_error, check_bins
 from skcalib.metrics._listed import listed
 
 
 @listed("Naeini et al. 2015; Guo et al. 2017", scorer=True)
-@takes_predictions
 def expected_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -91,7 +89,6 @@ def expected_calibration_error(
 
 
 @listed("Naeini et al. 2015; Guo et al. 2017", scorer=True)
-@takes_predictions
 def maximum_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -168,7 +165,6 @@ def maximum_calibration_error(
 
 
 @listed("Hendrycks et al. 2019", scorer=True)
-@takes_predictions
 def root_mean_squared_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
