@@ -53,22 +53,6 @@ def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
     return _second_moments(Z, np.subtract(Q, V, out=V), share)
 
 
-def hessian_of_pairs(Z: Array, Q: Array, share: Array) -> tuple[Array, coo_array]:
-    """Approximate the Hessian of a diagonal W for many classes, as a difference of two parts.
-
-    The first part, ``(K, 2, 2)``, is within classes; the second, sparse ``(2 K, 2 K)``, is over
-    pairs of likely classes of each row. The difference is positive semi-definite.
-    """
-    n_classes = Z.shape[1]
-    doubt = np.maximum(1.0 - row_max(Q), 1e-12)
-    i, k = np.nonzero(Q / doubt[:, None] > SHARE_OF_DOUBT)
-    few = Q[i, k] * np.sqrt(share)[i]
-    entries = np.concatenate([few * Z[i, k], few])
-    where = np.tile(i, 2), np.concatenate([k, k + n_classes])
-    S = csr_array((entries, where), shape=(Z.shape[0], 2 * n_classes))
-    return _second_moments(Z, Q, share), (S.T @ S).tocoo()
-
-
 def _second_moments(Z: Array, V: Array, share: Array) -> Array:
     """Return ``sum share V (z, 1)(z, 1)'`` of each class, ``(K, 2, 2)``; overwrites `V`."""
     out = np.empty((Z.shape[1], 2, 2))
@@ -101,9 +85,6 @@ class Pattern(Protocol):
     def identity(self, n_classes: int) -> Array:
         """Return the parameters of W = I, b = 0."""
 
-    def gain(self, theta: Array) -> float:
-        """Return the infinity norm of W: max |W z| <= gain * max |z|."""
-
     def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``Z W' + b``, ``(n, K)``."""
 
@@ -122,10 +103,6 @@ class Diagonal:
     def identity(self, n_classes: int) -> Array:
         """Return the parameters of W = I, b = 0."""
         return np.vstack([np.ones(n_classes), np.zeros(n_classes)])
-
-    def gain(self, theta: Array) -> float:
-        """Return the largest |c|."""
-        return float(np.abs(theta[0]).max())
 
     def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``c Z + b``, ``(n, K)``."""
@@ -158,11 +135,6 @@ class Full:
     def identity(self, n_classes: int) -> Array:
         """Return the parameters of W = I, b = 0."""
         return np.eye(n_classes + 1, n_classes)
-
-    def gain(self, theta: Array) -> float:
-        """Return the largest sum of absolute values of a row of W."""
-        K = theta.shape[1]
-        return float(sum(np.abs(theta[rows]).sum(axis=0) for rows in row_blocks(K, K)).max())
 
     def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``Z W' + b``, ``(n, K)``."""
@@ -209,8 +181,19 @@ def exact_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern, every:
 def pairwise_hessian(
     Z: Array, share: Array, theta: Array, pattern: Pattern
 ) -> tuple[Array, coo_array]:
-    """Return `hessian_of_pairs` at `theta`."""
-    return hessian_of_pairs(Z, probabilities(Z, theta, pattern), share)
+    """Approximate the Hessian of a diagonal W for many classes, as a difference of two parts.
+
+    The first part, ``(K, 2, 2)``, is within classes; the second, sparse ``(2 K, 2 K)``, is over
+    pairs of likely classes of each row. The difference is positive semi-definite.
+    """
+    Q, n_classes = probabilities(Z, theta, pattern), Z.shape[1]
+    doubt = np.maximum(1.0 - row_max(Q), 1e-12)
+    i, k = np.nonzero(Q / doubt[:, None] > SHARE_OF_DOUBT)
+    few = Q[i, k] * np.sqrt(share)[i]
+    entries = np.concatenate([few * Z[i, k], few])
+    where = np.tile(i, 2), np.concatenate([k, k + n_classes])
+    S = csr_array((entries, where), shape=(Z.shape[0], 2 * n_classes))
+    return _second_moments(Z, Q, share), (S.T @ S).tocoo()
 
 
 def factors_of_block(Z: Array, share: Array, theta: Array, pattern: Pattern) -> tuple[Array, Array]:
@@ -229,13 +212,13 @@ def blockwise_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern) ->
 
 
 def value_and_pieces(
-    Z: Array, share: Array, code: Intp, theta: Array, pattern: Pattern, largest: float
+    Z: Array, share: Array, code: Intp, theta: Array, pattern: Pattern
 ) -> tuple[float, Pieces]:
     """Return the NLL of a block and the pieces of its gradient."""
     Q = pattern.apply(Z, theta)
     entries, at_true = entries_at(Q, code)
     true = entries[at_true]
-    shift, total = exponentiate(Q, largest)
+    shift, total = exponentiate(Q)
     entries[at_true] -= total
     value = weighted_sum(share, np.log(total) + shift - true)
     return value, pattern.adjoint(Z, Q, share / total)
@@ -255,10 +238,9 @@ class HessianProduct:
     Exponentials are kept from one product to the next, if there are few.
     """
 
-    def __init__(self, theta: Array, pattern: Pattern, largest: float, keep: bool) -> None:
+    def __init__(self, theta: Array, pattern: Pattern, keep: bool) -> None:
         self.theta = theta
         self.pattern = pattern
-        self.largest = largest
         self.keep = keep
         self._kept: dict[int, tuple[Array, Array]] = {}
 
@@ -275,7 +257,7 @@ class HessianProduct:
 
     def _exponentials(self, Z: Array) -> tuple[Array, Array]:
         Q = self.pattern.apply(Z, self.theta)
-        _, total = exponentiate(Q, self.largest)
+        _, total = exponentiate(Q)
         return Q, total
 
 
@@ -295,18 +277,11 @@ class Quietly:
             return (made[0], list(made[1])) if isinstance(made, tuple) else list(made)
 
 
-@dataclass(frozen=True)
-class ScaledLogits:
-    """The logits of scores, divided by a power of two."""
-
-    scores: Scores
-    unit: float
-
-    def __call__(self, rows: Rows) -> Array:
-        """Return a block."""
-        Z = self.scores.logits(rows)
-        Z /= self.unit
-        return Z
+def scaled_logits(scores: Scores, unit: float, rows: Rows) -> Array:
+    """Return rows of logits, divided by a power of two."""
+    Z = scores.logits(rows)
+    Z /= unit
+    return Z
 
 
 class AffineNLL:
@@ -332,9 +307,8 @@ class AffineNLL:
         self.share = w / w.sum()
         self.pattern = pattern
         self.threaded = self.n_classes <= pattern.most_threaded
-        logits = Computed(scores.source, ScaledLogits(scores, unit))
+        logits = Computed(scores.source, partial(scaled_logits, scores, unit))
         self.source = cached(logits, CACHED_ENTRIES)
-        self._largest_logit = scores.max_abs_logit / unit
 
     def _each(
         self, kernel: Callable[..., T], *per_row: PerRow, pieces: bool = False
@@ -347,11 +321,6 @@ class AffineNLL:
         quiet = Quietly(kernel, listed=pieces and self.threaded)
         results: Iterator[T] = merge_rows(quiet, self.source, *per_row, merge=iter, work=work)
         return results
-
-    def max_abs_logit(self, theta: Array) -> float:
-        """Return an upper bound on the absolute entries of ``W z + b``; it may be inf."""
-        offset = float(np.abs(theta[-1]).max())
-        return self.pattern.gain(theta) * self._largest_logit + offset
 
     def hessian(self, theta: Array, every: int = 1) -> Array:
         """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`."""
@@ -393,12 +362,7 @@ class AffineNLL:
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the mean NLL and its gradient, in the shape of `theta`."""
-        kernel = partial(
-            value_and_pieces,
-            theta=theta,
-            pattern=self.pattern,
-            largest=self.max_abs_logit(theta),
-        )
+        kernel = partial(value_and_pieces, theta=theta, pattern=self.pattern)
         value, gradient = 0.0, np.zeros_like(theta)
         for part, pieces in self._each(kernel, self.share, self.code, pieces=True):
             value += part
@@ -413,7 +377,7 @@ class AffineNLL:
     def hessian_at(self, theta: Array) -> Callable[[Array], Array]:
         """Return the Hessian at `theta`, as a product with arrays of the shape of `theta`."""
         keep = isinstance(self.source, ArraySource)
-        of_block = HessianProduct(theta, self.pattern, self.max_abs_logit(theta), keep)
+        of_block = HessianProduct(theta, self.pattern, keep)
         rows = range(self.n_rows)
 
         def product(V: Array) -> Array:

@@ -21,8 +21,8 @@ import numpy as np
 from skcalib._arrays.passes import CACHED_ENTRIES, cached, map_rows, sum_rows
 from skcalib._arrays.rowwise import block_order, entries_at, row_max, row_sums
 from skcalib._arrays.selection import Selection
-from skcalib._arrays.source import ALL, ArraySource, Derived, Source
-from skcalib._arrays.types import Float64Array, FloatArray, Intp, Rows
+from skcalib._arrays.source import ArraySource, Computed, Source
+from skcalib._arrays.types import Float64Array, Intp, Rows
 from skcalib._scores.scores import Scores
 
 # exp(-300) is far below the rounding of 1, and its square is not subnormal (subnormals are slow).
@@ -77,6 +77,11 @@ def shift_of_block(Z: Float64Array, code: Intp, keep: bool) -> tuple[Any, ...]:
     entries, at_true = entries_at(U, code)
     found = top, entries[at_true], row_sums(U)
     return (*found, U, float(U.min())) if keep else (*found, float(U.min()))
+
+
+def minus_top(logits: Source, top: Float64Array, rows: Rows) -> Float64Array:
+    """Return rows of logits, a new array, minus the largest of their row."""
+    return np.subtract(logits.read(rows), top[rows, None], dtype=np.float64)
 
 
 def exponentials(U: Float64Array, beta: float, lowest: float) -> Float64Array:
@@ -166,7 +171,7 @@ class ShiftedLogits:
         n, self.n_classes = scores.shape
         logits = scores.as_logits()
         top, self.true, self._row_sums = np.empty(n), np.empty(n), np.empty(n)
-        self.source: Source = Shifted(logits, top)
+        self.source: Source = Computed(logits, partial(minus_top, logits, top))
         out = [top, self.true, self._row_sums]
         keep = n * self.n_classes <= CACHED_ENTRIES
         if keep:
@@ -207,15 +212,3 @@ class ShiftedLogits:
     def _sum(self, kernel: Callable[..., Any], beta: float) -> Any:
         kernel = partial(kernel, beta=beta, lowest=self._lowest)
         return sum_rows(kernel, self.source, self.share, self.true)
-
-
-class Shifted(Derived):
-    """Logits minus the largest of their row."""
-
-    def __init__(self, logits: Source, top: Float64Array) -> None:
-        super().__init__(logits, logits.shape[0], np.float64)
-        self.top = top
-
-    def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
-        """Return a block, a new array."""
-        return self.source.read(rows, columns) - self.top[rows, None]

@@ -2,6 +2,7 @@ r"""Kernel density error: calibration curve and density of the scores with the s
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -154,8 +155,5 @@ def kde_calibration_error(
     check_norm(norm, has_max=False)
     check_mode(mode, average)
 
-    def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
-        return kde_error(score, hit, w, norm)
-
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-    return error_by_mode(predictions, error, mode, average, norm)
+    return error_by_mode(predictions, partial(kde_error, norm=norm), mode, average, norm)

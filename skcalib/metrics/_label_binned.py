@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,5 @@ def label_binned_calibration_error(
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     bins = bins.with_precision_of(predictions.P)
 
-    def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
-        return label_binned_error(score, hit, w, bins, norm)
-
+    error = partial(label_binned_error, bins=bins, norm=norm)
     return error_by_mode(predictions, error, mode, average, norm)

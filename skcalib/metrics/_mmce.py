@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.mmce import kernel_mean_error
@@ -13,10 +12,6 @@ from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode
-
-
-def _error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
-    return float(kernel_mean_error(score, hit, w))
 
 
 @listed("Kumar et al. 2018", scorer=True)
@@ -90,4 +85,4 @@ def maximum_mean_calibration_error(
     """
     check_mode(mode, average)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-    return error_by_mode(predictions, _error, mode, average)
+    return error_by_mode(predictions, kernel_mean_error, mode, average)

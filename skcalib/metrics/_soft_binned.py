@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
@@ -113,8 +114,6 @@ def soft_binned_calibration_error(
     check_between("temperature", temperature, 0, np.inf, "a positive number")
     bins = SoftBins(int(n_bins), temperature, kind, norm)
 
-    def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
-        return float(soft_binned_error(score, hit, w, bins))
-
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    error = partial(soft_binned_error, bins=bins)
     return error_by_mode(predictions, error, mode, average, norm)

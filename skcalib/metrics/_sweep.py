@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -227,7 +228,5 @@ def sweep_calibration_error(
     bins = Bins(method="uniform" if strategy == "uniform" else "rank", closed=closed)
     bins = bins.with_precision_of(predictions.P)
 
-    def error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
-        return sweep_error(score, hit, w, bins, norm)
-
+    error = partial(sweep_error, bins=bins, norm=norm)
     return error_by_mode(predictions, error, mode, average, norm)

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._scaling import affine_nll, newton
 from skcalib._scaling.affine import AffineFit, fit_affine
-from skcalib._scaling.affine_nll import AffineNLL, Diagonal, Full, quiet_overflow
+from skcalib._scaling.affine_nll import AffineNLL, Full, quiet_overflow
 from skcalib._scaling.affine_softmax import times_transposed
 from skcalib._scaling.newton import Penalty
 from skcalib._scaling.root import rising_root
@@ -295,20 +295,6 @@ def test_a_temperature_of_tiny_logits_beside_minus_infinity_is_a_number(objectiv
         fitted = TemperatureScaling(objective=objective, classes=range(4)).fit(Z, y)
         assert 0.0 < fitted.temperature_ < np.inf
         assert np.isfinite(fitted.predict_proba(Z)).all()
-
-
-@pytest.mark.parametrize("pattern", [Diagonal(), Full()])
-def test_the_bound_of_an_affine_map_is_the_least_that_none_exceeds(pattern):
-    rng = np.random.default_rng(0)
-    theta = pattern.identity(6) + rng.normal(size=pattern.identity(6).shape)
-    theta[-1] = 0.5
-    W = theta[:-1].T if theta.shape[0] > 2 else np.diag(theta[0])
-    Z = 3.0 * np.sign(W)
-    Z[Z == 0.0] = 1.0
-    nll = AffineNLL(Scores(Z, "logits", max_abs_logit=3.0), np.arange(6), np.ones(6), pattern)
-    assert nll.max_abs_logit(theta) == pytest.approx(
-        np.abs(pattern.apply(Z, theta)).max(), rel=1e-12
-    )
 
 
 def test_what_leaves_the_range_in_a_thread_is_no_warning_either():
