@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import skcalib
-from skcalib._cli.saved_predictions import SavedPredictions, read_predictions
+from skcalib._cli.saved_predictions import SavedPredictions, Wanted, read_predictions
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
 
@@ -23,9 +23,8 @@ SHOWN_COLUMNS = 12
 
 def read(args: argparse.Namespace, classes: NDArray[Any] | None = None) -> SavedPredictions:
     """Read the file of a command."""
-    found = read_predictions(
-        args.file, scores=args.scores, labels=args.labels, split=args.split, classes=classes
-    )
+    wanted = Wanted(args.scores, args.labels, args.split, classes)
+    found = read_predictions(args.file, wanted)
     return found if args.input is None else found._replace(input=args.input)
 
 

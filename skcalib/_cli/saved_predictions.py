@@ -42,14 +42,20 @@ class SavedPredictions(NamedTuple):
     columns: list[str] | None = None
 
 
-def read_predictions(
-    path: str,
-    *,
-    scores: Sequence[str] | None = None,
-    labels: str | None = None,
-    split: str | None = None,
-    classes: NDArray[Any] | None = None,
-) -> SavedPredictions:
+class Wanted(NamedTuple):
+    """Names of arrays or columns, where they are called otherwise.
+
+    A split that is not named may be missing. With `classes`, the labels that names of columns may
+    end with, the file needs no labels.
+    """
+
+    scores: Sequence[str] | None = None
+    labels: str | None = None
+    split: str | None = None
+    classes: NDArray[Any] | None = None
+
+
+def read_predictions(path: str, wanted: Wanted | None = None) -> SavedPredictions:
     """Read scores, labels and split from a file, whose ending says what it is.
 
     Parameters
@@ -57,10 +63,8 @@ def read_predictions(
     path : str
         An .npz with arrays ``logits`` or ``probs``, ``labels`` and perhaps ``split``; or a .csv
         or .parquet with a column of labels and a column for each class.
-    scores, labels, split : names of arrays or columns, default=None
-        Where they are called otherwise; a split that is not named may be missing.
-    classes : ndarray of shape (K,), default=None
-        Labels that names of columns may end with; if given, the file needs no labels.
+    wanted : Wanted, default=None
+        Names that the file uses.
 
     Raises
     ------
@@ -75,16 +79,11 @@ def read_predictions(
     if Path(path).is_dir():
         raise IsADirectoryError("is a directory, not a file")
     read = _read_npz if suffix == ".npz" else _read_table
-    return read(path, scores, labels, split, classes)
+    return read(path, Wanted() if wanted is None else wanted)
 
 
-def _read_npz(
-    path: str,
-    scores: Sequence[str] | None,
-    labels: str | None,
-    split: str | None,
-    classes: NDArray[Any] | None,
-) -> SavedPredictions:
+def _read_npz(path: str, wanted: Wanted) -> SavedPredictions:
+    scores, classes = wanted.scores, wanted.classes
     with open(path, "rb") as file:
         if not zipfile.is_zipfile(file):
             raise ValueError("not an .npz file: save one by np.savez(path, logits=Z, labels=y)")
@@ -113,7 +112,7 @@ def _read_npz(
                 f"needs 'logits' or 'probs', one of them; holds {', '.join(keys)} (--scores NAME "
                 "picks an array)"
             )
-        found = _names(keys, labels, split, kinds, classes is None)
+        labels, split = _names(keys, wanted, kinds)
         input = {"logits": "logits", "probs": "proba"}.get(kinds[0], "auto")
         Z = array(kinds[0])
         if Z.ndim not in (1, 2) or Z.dtype.kind not in "fiub":
@@ -121,8 +120,8 @@ def _read_npz(
                 f"{kinds[0]!r} must be numbers of shape (n, K) or (n,); it is {Z.dtype} of shape "
                 f"{Z.shape}"
             )
-        y = None if found.labels is None else _text(array(found.labels))
-        test = None if found.split is None else _test_rows(_text(array(found.split)))
+        y = None if labels is None else _text(array(labels))
+        test = None if split is None else _test_rows(_text(array(split)))
         classes = array("classes") if "classes" in keys else classes
     for name, other in (("labels", y), ("split", test)):
         if other is not None and other.shape != Z.shape[:1]:
@@ -130,25 +129,17 @@ def _read_npz(
     return SavedPredictions(Z, input, y, test, classes)
 
 
-class _Names(NamedTuple):
-    labels: str | None
-    split: str | None
-
-
 def _names(
-    there: Sequence[str],
-    labels: str | None,
-    split: str | None,
-    scores: Sequence[str],
-    needs_labels: bool,
-) -> _Names:
+    there: Sequence[str], wanted: Wanted, scores: Sequence[str]
+) -> tuple[str | None, str | None]:
     """Return the names of labels and split, None where there is none and need not be."""
+    labels, split = wanted.labels, wanted.split
     for name in (*scores, *(n for n in (labels, split) if n is not None)):
         if name not in there:
             raise ValueError(f"has no {name!r}; it holds {_shown(there)}")
-    if labels is None and "labels" not in there and needs_labels:
+    if labels is None and "labels" not in there and wanted.classes is None:
         raise ValueError(f"has no 'labels'; it holds {_shown(there)}: pass --labels NAME")
-    return _Names(
+    return (
         labels or ("labels" if "labels" in there else None),
         split or ("split" if "split" in there else None),
     )
@@ -183,13 +174,8 @@ def _test_rows(split: NDArray[Any]) -> NDArray[np.bool_]:
     return np.isin(words, list(TEST))
 
 
-def _read_table(
-    path: str,
-    scores: Sequence[str] | None,
-    labels: str | None,
-    split: str | None,
-    classes: NDArray[Any] | None,
-) -> SavedPredictions:
+def _read_table(path: str, wanted: Wanted) -> SavedPredictions:
+    scores, classes = wanted.scores, wanted.classes
     frame = _read_frame(path)
     frame.columns = frame.columns.astype(str)
     there = list(frame.columns)
@@ -199,14 +185,14 @@ def _read_table(
         raise ValueError(
             "the first line holds numbers only, and no names: write a header, such as labels,0,1,2"
         )
-    found = _names(there, labels, split, scores or (), classes is None)
+    labels, split = _names(there, wanted, scores or ())
     if not len(frame):
         raise ValueError("has a header and no rows")
-    chosen = list(scores) if scores is not None else [n for n in there if n not in found]
+    chosen = list(scores) if scores is not None else [n for n in there if n not in (labels, split)]
     if not chosen:
         raise ValueError(f"has no column of scores; it holds {_shown(there)}")
-    y = None if found.labels is None else frame[found.labels].to_numpy()
-    test = None if found.split is None else _test_rows(frame[found.split].to_numpy())
+    y = None if labels is None else frame[labels].to_numpy()
+    test = None if split is None else _test_rows(frame[split].to_numpy())
     for name in chosen:
         if frame[name].dtype.kind not in "fiub":
             raise ValueError(

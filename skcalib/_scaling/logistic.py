@@ -66,14 +66,12 @@ def fit_logistic(F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
     low, high = F.min(axis=2), F.max(axis=2)
     centre = np.einsum("kdn,n->kd", F, share)
     G = F - centre[:, :, None]
-    # Scaled before they are squared, so that squares neither overflow nor underflow.
-    size = np.maximum(high - centre, centre - low) + np.finfo(float).tiny
-    G *= (1.0 / size)[:, :, None]
     spread = np.sqrt(np.einsum("kdn,kdn,n->kd", G, G, share))
-    constant = spread * size <= CONSTANT * np.maximum(high, -low) + LEAST_SPREAD
+    constant = spread <= CONSTANT * np.maximum(high, -low) + LEAST_SPREAD
     spread[constant] = np.inf
     G *= (1.0 / spread)[:, :, None]
-    largest = np.column_stack([1.0 / spread, np.ones(mixed.size)])
+    size = np.maximum(high - centre, centre - low)
+    largest = np.column_stack([size / spread, np.ones(mixed.size)])
     rate = np.einsum("kn,n->k", hit, share)
     theta = np.column_stack([np.zeros_like(spread), np.log(rate) - np.log1p(-rate)])
     if G.shape[1]:  # without features, theta is already optimal
@@ -83,7 +81,7 @@ def fit_logistic(F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
             events = np.take_along_axis(hit, rows, axis=1)
             theta = _minimise(few, events, weight, largest, theta, NEAR)
         theta = _minimise(G, hit, share, largest, theta, GRADIENT_TOLERANCE)
-    coef[mixed] = theta[:, :-1] / spread / size
+    coef[mixed] = theta[:, :-1] / spread
     intercept[mixed] = theta[:, -1] - np.einsum("kd,kd->k", coef[mixed], centre)
     return Logistic(coef, intercept)
 

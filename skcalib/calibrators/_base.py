@@ -272,10 +272,6 @@ class ColumnwiseCalibrator(ScoreCalibrator):
         """Return the first class that has a map of its own."""
         return 1 if n_classes == 2 else 0
 
-    def _map_count(self) -> int:
-        """Return the number of maps of a fitted calibrator."""
-        return self.classes_.size - self._first_column(self.classes_.size)
-
     def _columns(self, scores: Scores, columns: slice) -> FloatArray:
         """Return a new array ``(k, n)``, to which the maps of a block of classes are applied."""
         return scores.proba_columns(columns)

@@ -13,20 +13,6 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scaling.logistic import Bools, Logistic, expit, fit_logistic, separates
 from skcalib.calibrators._log_odds import LogOddsCalibrator
 
-# Smaller scores count as constant.
-SMALLEST = 1e-30
-
-
-def fit_quadratic(odds: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
-    """Fit ``P(hit) = expit(c + coef[0] odds + coef[1] odds^2)`` for each of k classes."""
-    size = np.abs(odds).max(axis=1)
-    size[size <= SMALLEST] = np.inf
-    f = odds / size[:, None]
-    fitted = fit_logistic(np.stack([f, f * f], axis=1), hit, w)
-    coef = fitted.coef / size[:, None]
-    coef[:, 1] /= size
-    return fitted._replace(coef=coef)
-
 
 def encloses(odds: Float64Array, hit: Bools) -> bool:
     """Whether an interval has all rows with the event and, except at its ends, no others."""
@@ -138,10 +124,10 @@ class PlattScaling(LogOddsCalibrator):
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
         apart = separates(odds, hit) | separates(-odds, hit)
         if self.degree == 1:
-            return fit_logistic(odds[:, None, :], hit, w), apart
+            return fit_logistic(odds[:, None], hit, w), apart
         for k, (column, event) in enumerate(zip(odds, hit, strict=True)):
             apart[k] |= encloses(column, event) or encloses(column, ~event)
-        return fit_quadratic(odds, hit, w), apart
+        return fit_logistic(np.stack([odds, odds * odds], axis=1), hit, w), apart
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         if self.coef_.ndim == 1:

@@ -104,14 +104,9 @@ def _apart(new: Float64Array, old: Float64Array, least: float) -> list[float]:
 def scaled_softmax(scores: Scores, T: float) -> FloatArray:
     """Return softmax(z / T), in the type of the scores."""
     out = np.empty(scores.shape, dtype=scores.dtype)
-    kernel = partial(softmax_of_block, T=T, max_abs_logit=scores.max_abs_logit)
+    kernel = partial(affine_softmax, coef=1.0 / T, max_abs_logit=scores.max_abs_logit)
     map_rows(kernel, scores.as_logits(), out=out)
     return out
-
-
-def softmax_of_block(Z: Float64Array, T: float, max_abs_logit: float) -> FloatArray:
-    """Return softmax(z / T) of a block of logits."""
-    return affine_softmax(Z, 1.0 / T, max_abs_logit=max_abs_logit)
 
 
 def hits_of_block(U: Float64Array, code: Intp) -> NDArray[np.bool_]:

@@ -21,6 +21,7 @@ from skcalib.testing._promises import (
     require,
     require_close,
     require_refusal,
+    spoilt,
 )
 
 
@@ -74,22 +75,16 @@ def check_frames(calibrator: Any) -> None:
     require_close(proba, fit_proba(calibrator, S, code, S), f"{name}, after set_output", atol=1e-12)
 
 
-def _spoilt(S: NDArray[Any], at: Any, value: Any) -> NDArray[Any]:
-    S = S.copy()
-    S[at] = value
-    return S
-
-
 def _bad_scores(S: NDArray[Any], kind: str) -> dict[str, NDArray[Any]]:
     bad = {
-        "NaN in X": _spoilt(S, (7, 1), np.nan),
-        "infinity in X": _spoilt(S, (7, 1), np.inf),
+        "NaN in X": spoilt(S, (7, 1), np.nan),
+        "infinity in X": spoilt(S, (7, 1), np.inf),
         "an empty X": S[:0],
     }
     if kind == "logits":
-        bad["a row of -inf"] = _spoilt(S, 7, -np.inf)
+        bad["a row of -inf"] = spoilt(S, 7, -np.inf)
     else:
-        bad["a row that sums to 1.3"] = _spoilt(S, 7, [0.5, 0.5, 0.3, 0.0])
+        bad["a row that sums to 1.3"] = spoilt(S, 7, [0.5, 0.5, 0.3, 0.0])
     return bad
 
 
@@ -105,8 +100,8 @@ def check_bad_fit(calibrator: Any) -> None:
             "y of another length": (S, code[1:], None),
             "no y": (S, None, None),
             "more labels than columns": (S, np.arange(n) % 5, None),
-            "a negative weight": (S, code, _spoilt(w, 7, -1)),
-            "a weight of NaN": (S, code, _spoilt(w, 7, np.nan)),
+            "a negative weight": (S, code, spoilt(w, 7, -1)),
+            "a weight of NaN": (S, code, spoilt(w, 7, np.nan)),
             "weights that are all 0": (S, code, 0 * w),
             "weights of another length": (S, code, w[1:]),
         }

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from skcalib.testing._promises import (
     NAMES,
@@ -21,6 +20,7 @@ from skcalib.testing._promises import (
     require_close,
     require_refusal,
     run_checks,
+    spoilt,
 )
 
 Metric = Callable[..., Any]
@@ -276,29 +276,23 @@ def check_pickle(metric: Metric) -> None:
     require_close(_value(again, code, S), _value(metric, code, S), name, atol=0.0)
 
 
-def _spoilt(P: NDArray[Any], at: Any, value: Any) -> NDArray[Any]:
-    P = P.copy()
-    P[at] = value
-    return P
-
-
 def check_bad_inputs(metric: Metric) -> None:
     """Invalid arguments end in a ValueError of one line."""
     S, code, _ = _without_ties(4)
     w = np.ones(code.size)
     bad: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-        "NaN in y_proba": (code, _spoilt(S, (7, 1), np.nan), {}),
-        "infinity in y_proba": (code, _spoilt(S, (7, 1), np.inf), {}),
-        "a negative probability": (code, _spoilt(S, 7, [1.2, -0.2, 0.0, 0.0]), {}),
-        "a row that sums to 1.3": (code, _spoilt(S, 7, [0.5, 0.5, 0.3, 0.0]), {}),
+        "NaN in y_proba": (code, spoilt(S, (7, 1), np.nan), {}),
+        "infinity in y_proba": (code, spoilt(S, (7, 1), np.inf), {}),
+        "a negative probability": (code, spoilt(S, 7, [1.2, -0.2, 0.0, 0.0]), {}),
+        "a row that sums to 1.3": (code, spoilt(S, 7, [0.5, 0.5, 0.3, 0.0]), {}),
         "logits": (code, np.log(S), {}),
         "an empty y_proba": (code[:0], S[:0], {}),
         "y_true of another length": (code[1:], S, {}),
         "more labels than columns": (np.arange(code.size) % 5, S, {}),
         "an unknown label": (code, S, {"labels": [1, 2, 3, 4]}),
         "labels of another number": (code, S, {"labels": [0, 1, 2]}),
-        "a negative weight": (code, S, {"sample_weight": _spoilt(w, 7, -1.0)}),
-        "a weight of NaN": (code, S, {"sample_weight": _spoilt(w, 7, np.nan)}),
+        "a negative weight": (code, S, {"sample_weight": spoilt(w, 7, -1.0)}),
+        "a weight of NaN": (code, S, {"sample_weight": spoilt(w, 7, np.nan)}),
         "weights that are all 0": (code, S, {"sample_weight": 0 * w}),
         "weights of another length": (code, S, {"sample_weight": w[1:]}),
     }

@@ -43,6 +43,13 @@ def make_sample(
     return Sample(S, np.minimum(code, n_classes - 1), f"{kind} of {n_classes} classes")
 
 
+def spoilt(array: NDArray[Any], at: Any, value: Any) -> NDArray[Any]:
+    """Return a copy of an array with other entries at a place."""
+    array = array.copy()
+    array[at] = value
+    return array
+
+
 def require(condition: bool | np.bool_, how: str) -> None:
     """Raise AssertionError with `how` unless the condition holds."""
     if not condition:
