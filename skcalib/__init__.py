@@ -1,6 +1,6 @@
 """Calibration of classifiers: measure, improve, compare on held-out data."""
 
-from skcalib import calibrators
+from skcalib import calibrators, plotting
 from skcalib._comparison.compare import compare_calibrators
 from skcalib._comparison.frame import metric_rank_correlation
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
@@ -8,24 +8,13 @@ from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._storage.files import from_dict, load_json, save_json, to_dict
 from skcalib.calibrators import *  # noqa: F403  # the names are those of its __all__
 from skcalib.metrics import get_scorer, make_calibration_scorer
-from skcalib.plotting import (
-    CalibrationMapDisplay,
-    ClasswiseDisplay,
-    ComparisonDisplay,
-    KSDisplay,
-    ReliabilityDisplay,
-)
+from skcalib.plotting import *  # noqa: F403
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CalibratedClassifier",
-    "CalibrationMapDisplay",
     "ClassifierScores",
-    "ClasswiseDisplay",
-    "ComparisonDisplay",
-    "KSDisplay",
-    "ReliabilityDisplay",
     "__version__",
     "compare_calibrators",
     "from_dict",
@@ -37,3 +26,4 @@ __all__ = [
     "to_dict",
 ]
 __all__ += calibrators.__all__
+__all__ += plotting.__all__

@@ -75,11 +75,15 @@ def take_rows(source: Source, rows: Intp) -> Source:
 
 def clip_and_divide(source: Source, divide: bool) -> Source:
     """Clip to [0, 1] or, with `divide`, clip at 0 and divide rows by their sums."""
-    divisor = None
-    if divide:
-        divisor = np.empty(source.shape[0])
-        map_rows(sum_of_clipped, source, out=divisor)
+    divisor = sums_of_rows(source) if divide else None
     return _copy_small(Selection(source, clipped=True, divisor=divisor))
+
+
+def sums_of_rows(source: Source) -> Float64Array:
+    """Return the row sums of a source after clipping at 0."""
+    out = np.empty(source.shape[0])
+    map_rows(sum_of_clipped, source, out=out)
+    return out
 
 
 def sum_of_clipped(block: FloatArray) -> Float64Array:

@@ -32,18 +32,11 @@ ENTRY_TYPES: dict[str, tuple[type, ...]] = {
     "U": (str,),
     "S": (str,),
 }
-DTYPES = {
-    "bool": np.dtype(bool),
-    **{
-        f"{sign}int{bits}": np.dtype(f"{sign}int{bits}")
-        for sign in ("", "u")
-        for bits in (8, 16, 32, 64)
-    },
-    **{f"float{bits}": np.dtype(f"float{bits}") for bits in (16, 32, 64)},
-    "str": np.dtype(str),
-    "bytes": np.dtype(bytes),
-    "object": np.dtype(object),
-}
+STORED = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 "
+    "str bytes object"
+)
+DTYPES = {name: np.dtype(name) for name in STORED.split()}
 MAX_AXES = 8
 # In an array of strings each takes as many characters as the longest.
 MAX_CHARACTERS = 1 << 24

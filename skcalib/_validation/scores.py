@@ -19,7 +19,7 @@ from sklearn.utils import check_array
 
 from skcalib._arrays.passes import LIGHT, merge_rows
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
-from skcalib._arrays.selection import clip_and_divide
+from skcalib._arrays.selection import clip_and_divide, sums_of_rows
 from skcalib._arrays.source import ALL, Source, as_source
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._validation.lazy import refuse_lazy
@@ -103,8 +103,7 @@ class Survey(NamedTuple):
     ``low`` and ``high`` bound the values; ``rows`` counts rows and
     ``proba_rows`` probability vectors; ``away`` is the largest error of a probability vector
     (distance of its sum from 1, or of an entry from [0, 1]); ``other`` is the first row that is
-    not a probability vector, or None; ``sums`` are the smallest and the largest row sum, infinite
-    if there are negative entries.
+    not a probability vector, or None.
     """
 
     low: float
@@ -113,7 +112,6 @@ class Survey(NamedTuple):
     proba_rows: int
     away: float
     other: int | None
-    sums: tuple[float, float]
 
     @property
     def max_abs(self) -> float:
@@ -170,7 +168,6 @@ def survey_block(
         raise ValueError(
             f"{name} holds logits beyond {FARTHEST:g} in absolute value; divide all by a constant."
         )
-    sums = (-np.inf, np.inf)
     most = _largest_entry(single, tolerance)
     if low >= -ENTRY_TOLERANCE and high <= most:
         total = None if single else np.einsum("ij->i", block)
@@ -178,19 +175,15 @@ def survey_block(
         outside = max(-low, high - 1.0, 0.0)
         if total is None or off is None or not (off > tolerance).any():
             away = outside if off is None else max(float(off.max()), outside)
-            return Survey(low, high, len(block), len(block), away, None, (1.0, 1.0))
+            return Survey(low, high, len(block), len(block), away, None)
         is_proba = off <= tolerance
-        sums = (float(total.min()), float(total.max()))
         away = max(float(off[is_proba].max(initial=0.0)), outside)
     else:
         is_proba, away = _may_be_proba(block, most), 0.0
         if exact:
             away = _find_proba_rows(is_proba, block, tolerance, most)
-        if low >= 0 and not single:
-            total = np.einsum("ij->i", block)
-            sums = (float(total.min()), float(total.max()))
     other = None if is_proba.all() else rows.start + int(is_proba.argmin())
-    return Survey(low, high, len(block), int(is_proba.sum()), away, other, sums)
+    return Survey(low, high, len(block), int(is_proba.sum()), away, other)
 
 
 def _largest_entry(single: bool, tolerance: float) -> float:
@@ -234,7 +227,6 @@ def merge_surveys(surveys: Iterable[Survey]) -> Survey:
         sum(part.proba_rows for part in each),
         max(part.away for part in each),
         min(others, default=None),
-        (min(part.sums[0] for part in each), max(part.sums[1] for part in each)),
     )
 
 
@@ -344,13 +336,15 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
             "input='logits' if these are logits; divide each row by its sum if these are "
             "probabilities."
         )
-    least, most = survey.sums
-    if survey.rows > 1 and most < np.inf and most - least <= SAME_SUM * most:
-        raise ValueError(
-            f"{name}: no value is negative and every row sums to {most:.6g}: percentages, counts "
-            "or logits? Divide each row by its sum if these are percentages or counts; pass "
-            "input='logits' if these are logits."
-        )
+    if survey.rows > 1 and survey.low >= 0 and not single:
+        sums = sums_of_rows(S)
+        most = sums.max()
+        if most - sums.min() <= SAME_SUM * most:
+            raise ValueError(
+                f"{name}: no value is negative and every row sums to {most:.6g}: percentages, "
+                "counts or logits? Divide each row by its sum if these are percentages or counts; "
+                "pass input='logits' if these are logits."
+            )
     if (
         single
         and survey.rows >= PERCENT_ROWS

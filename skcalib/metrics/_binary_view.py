@@ -80,11 +80,9 @@ def binary_view(
     check_option("mode", mode, ("top", "within_top", "classwise"))
     predictions = check_predictions(y_true, y_proba, None, labels, pos_label)
     P, code, _, classes, event = predictions
-    if event is not None and (mode != "classwise" or r is None):
+    if mode != "classwise" or (event is not None and r is None):
         score, hit = reduce_top(predictions, mode, 1 if r is None else r)
         return score.copy(), hit
-    if mode != "classwise":
-        return reduce_top(predictions, mode, 1 if r is None else r)
     if r is None and P.shape[1] > 2:
         raise ValueError(f"mode='classwise' needs r=, the label of a class: {classes.tolist()}.")
     k = 1 if r is None else class_column(r, classes, "r")

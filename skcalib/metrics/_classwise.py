@@ -9,19 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._validation.keywords import check_option
-from skcalib._validation.norm import Norm, check_norm
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.norm import Norm
 from skcalib.metrics._binned import (
     Average,
     Closed,
     QuantileMethod,
     Strategy,
     Weighting,
-    bin_predictions,
     binned_error,
     check_bins,
-    check_threshold,
-    close_norm,
 )
 from skcalib.metrics._listed import listed
 
@@ -324,28 +320,18 @@ def thresholded_adaptive_calibration_error(
     check_option("version", version, (1, 2))
     check_option("bin_weight", bin_weight, (None, "count", "uniform"))
     bins = check_bins(n_bins, strategy, closed, quantile_method)
-    if version == 2:
-        return binned_error(
-            (y_true, y_proba, sample_weight, labels, pos_label),
-            bins,
-            max_prob=False,
-            class_conditional=True,
-            threshold=threshold,
-            bin_weight="count" if bin_weight is None else bin_weight,
-            average=average,
-            norm=norm,
-        )
-    if average is None:
+    pooled = version == 1
+    if pooled and average is None:
         raise ValueError("average=None gives an error for each class: version=1 pools them.")
-    if bins.method == "edges":
+    if pooled and bins.method == "edges":
         bins = replace(bins, method="floor")
-    check_norm(norm)
-    check_threshold(threshold)
-    table, _ = bin_predictions(
-        check_predictions(y_true, y_proba, sample_weight, labels, pos_label),
+    return binned_error(
+        (y_true, y_proba, sample_weight, labels, pos_label),
         bins,
         max_prob=False,
-        class_conditional=False,
+        class_conditional=not pooled,
         threshold=threshold,
+        bin_weight=bin_weight or ("uniform" if pooled else "count"),
+        average=average,
+        norm=norm,
     )
-    return close_norm(table, norm, bin_weight=bin_weight or "uniform")[0]

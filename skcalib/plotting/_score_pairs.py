@@ -48,8 +48,7 @@ def score_pairs(estimator: Any, X: Any) -> ScorePairs:
     after = as_matrix(estimator.predict_proba(X), "predict_proba")
     if hasattr(estimator, "response_method_"):
         response = estimator.response_method_
-        ensemble = hasattr(estimator, "pairs_")
-        pairs = estimator.pairs_ if ensemble else [(estimator.estimator_, estimator.calibrator_)]
+        pairs = estimator._pairs()
         kind = response_kind(response)
         each = [_proba(class_scores(model, X, response, classes), kind) for model, _ in pairs]
         before = np.mean(each, axis=0)
