@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,17 +22,6 @@ def quantile_table(
     if bins.method == "rank":
         return rank_table(score, hit, w, bins)
     return table_by_edges(sort_problem(score, hit, w), bins)
-
-
-def _value_at(problem: SortedProblem, cumulative: Float64Array) -> Callable[..., Float64Array]:
-    """Return a function from a position of the cumulative weight to the score there."""
-    last = problem.values.size - 1
-
-    def value(position: Float64Array, side: Side = "right") -> Float64Array:
-        index = np.searchsorted(cumulative[1:], position, side=side)
-        return problem.values[np.minimum(index, last)].astype(np.float64)
-
-    return value
 
 
 def _times(number: NDArray[np.intp], total: float) -> NDArray[Any]:
@@ -99,7 +87,11 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
         zero = np.zeros(shape)
         return BinTable(zero, np.ones(shape), zero.astype(np.int64), zero, zero, zero)
     cumulative = problem.cumulative_weight()
-    value = _value_at(problem, cumulative)
+
+    def value(position: Float64Array, side: Side) -> Float64Array:
+        index = np.searchsorted(cumulative[1:], position, side=side)
+        return problem.values[np.minimum(index, n - 1)].astype(np.float64)
+
     whole = problem.weights is None or is_whole(problem.weights)
     cuts = quantile_cuts(bins, cumulative[-1], whole, n)
     edges = quantile_edges(bins, value(cuts, "left"), value(cuts, "right"))

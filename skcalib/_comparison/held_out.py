@@ -22,6 +22,7 @@ from skcalib._validation.keywords import check_option
 from skcalib._validation.labels import check_classes, check_labels, encode_labels, name_columns
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.scores import (
+    WAYS_TO_FOLD,
     Survey,
     as_columns,
     check_kind,
@@ -205,10 +206,6 @@ def _folds(cv: Any, labels: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArra
     with warnings.catch_warnings():
         # A class with fewer rows than folds is missing from some; every calibrator allows this.
         warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
-        with naming_errors_of(
-            "cv", None, "pass a number of folds, a splitter or (train, test) rows"
-        ):
-            checked = check_cv(cv, labels, classifier=True)
         most = np.unique(labels, return_counts=True)[1].max()
         if isinstance(cv, int) and most < cv:
             raise ValueError(
@@ -216,9 +213,8 @@ def _folds(cv: Any, labels: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArra
                 "such as KFold(5, shuffle=True), or test rows."
             )
         rows = np.arange(labels.size)
-        with naming_errors_of(
-            "cv", None, "pass a number of folds, a splitter or (train, test) rows"
-        ):
+        with naming_errors_of("cv", None, WAYS_TO_FOLD):
+            checked = check_cv(cv, labels, classifier=True)
             splits = [(rows[train], rows[test]) for train, test in checked.split(rows, labels)]
     if not splits:
         raise ValueError("cv gives no folds; pass a number of folds, a splitter or test rows.")

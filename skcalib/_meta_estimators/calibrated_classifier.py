@@ -39,7 +39,7 @@ from skcalib._scores.responses import (
 )
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
-from skcalib._validation.scores import naming_errors_of
+from skcalib._validation.scores import WAYS_TO_FOLD, naming_errors_of
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators import TemperatureScaling
 from skcalib.calibrators._names import calibrators_by_name
@@ -245,9 +245,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if frozen:
             fitted = self._fit_frozen(data)
         else:
-            with naming_errors_of(
-                "cv", None, "pass a number of folds, a splitter or (train, test) rows"
-            ):
+            with naming_errors_of("cv", None, WAYS_TO_FOLD):
                 cv = check_cv(self.cv, labels, classifier=True)
                 splits = list(cv.split(X, labels, **split_params))
             if not splits:
@@ -413,18 +411,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         routing : MetadataRouter
         """
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self.estimator,
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
-        )
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self.estimator, method_mapping=to_fit)
+        return router.add(splitter=self.cv, method_mapping=to_split)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

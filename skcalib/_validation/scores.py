@@ -81,6 +81,10 @@ def read_scores(X: ArrayLike | Source, name: str = "X") -> Source:
     return X if isinstance(X, Source) else as_source(as_matrix(X, name))
 
 
+# What `cv` may be, for errors of any splitter.
+WAYS_TO_FOLD = "pass a number of folds, a splitter or (train, test) rows"
+
+
 @contextmanager
 def naming_errors_of(name: str, given: Any, advice: str) -> Iterator[None]:
     """Raise errors of a conversion to an array as one line: argument, cause, advice."""

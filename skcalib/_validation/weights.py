@@ -44,17 +44,14 @@ def check_weight(
         )
     if not w.any():
         raise ValueError(f"{name}: all weights are zero; at least one row must count.")
-    if not WEIGHT_LOW <= _sum(w) <= WEIGHT_HIGH:
+    with np.errstate(over="ignore"):
+        total = float(w.sum())
+    if not WEIGHT_LOW <= total <= WEIGHT_HIGH:
         raise ValueError(
-            f"{name} sums to {_sum(w):.3g}, outside [{WEIGHT_LOW:g}, {WEIGHT_HIGH:g}]; divide "
+            f"{name} sums to {total:.3g}, outside [{WEIGHT_LOW:g}, {WEIGHT_HIGH:g}]; divide "
             "the weights by their mean."
         )
     return w
-
-
-def _sum(w: NDArray[np.float64]) -> float:
-    with np.errstate(over="ignore"):
-        return float(w.sum())
 
 
 def check_lengths(y: NDArray[Any], n_rows: int, y_name: str, S_name: str) -> None:

@@ -316,9 +316,6 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     _paper = "Vovk and Petej 2014; Vovk et al. 2015"
     _monotone = True
 
-    def __init__(self, *, input: str = "auto", classes: ArrayLike | None = None) -> None:
-        super().__init__(input=input, classes=classes)
-
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])
         n_thresholds = max(2, MAX_THRESHOLDS // (scores.shape[1] - first))

@@ -51,9 +51,9 @@ def bin_predictions(
     predictions: Predictions,
     bins: Bins,
     *,
-    max_prob: bool,
-    class_conditional: bool,
-    threshold: float | None,
+    max_prob: bool = True,
+    class_conditional: bool = False,
+    threshold: float | None = None,
 ) -> tuple[BinTable, list[Any]]:
     """Reduce predictions to m binary problems and bin them; also return the problems' names."""
     check_flags(max_prob=max_prob, class_conditional=class_conditional)

@@ -142,9 +142,7 @@ def hosmer_lemeshow_test(
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     if predictions.event is None and predictions.classes.size == 2:
         predictions = predictions._replace(event=1)
-    table, _ = bin_predictions(
-        predictions, bins, max_prob=True, class_conditional=False, threshold=None
-    )
+    table, _ = bin_predictions(predictions, bins)
     degrees = int((table.weight > 0).sum()) - (2 if fitted else 0)
     if degrees < 1:
         raise ValueError(

@@ -15,10 +15,11 @@ from skcalib._arrays.types import FloatArray
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem, sorted_problems
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label, top_r, within_top_r
-from skcalib._validation.keywords import check_count, check_option
+from skcalib._validation.keywords import check_count
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
+from skcalib.metrics._modes import check_mode
 
 Mode = Literal["top", "within_top", "classwise"]
 
@@ -127,10 +128,7 @@ def ks_calibration_error(
     >>> ks_calibration_error(y, P, mode="classwise", average=None).round(4)
     array([0.2, 0.1])
     """
-    check_option("mode", mode, ("top", "within_top", "classwise"))
-    check_option("average", average, ("macro", None))
-    if average is None and mode != "classwise":
-        raise ValueError("average=None gives an error for each class: it needs mode='classwise'.")
+    check_mode(mode, average, ("top", "within_top", "classwise"))
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     P, code, w, _, event = predictions
     if mode != "classwise" or (event is not None and average is not None):

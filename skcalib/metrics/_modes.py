@@ -25,9 +25,11 @@ Mode = Literal["top", "classwise"]
 BinaryError = Callable[[Float64Array, NDArray[np.bool_], Float64Array], float]
 
 
-def check_mode(mode: str, average: str | None) -> None:
+def check_mode(
+    mode: str, average: str | None, modes: tuple[str, ...] = ("top", "classwise")
+) -> None:
     """Check the keywords for which errors are measured and how they are averaged."""
-    check_option("mode", mode, ("top", "classwise"))
+    check_option("mode", mode, modes)
     check_option("average", average, ("macro", None))
     if average is None and mode != "classwise":
         raise ValueError("average=None gives an error for each class: it needs mode='classwise'.")

@@ -66,6 +66,15 @@ class Evaluation:
             ) from error
 
 
+def check_is_metric(metric: object) -> None:
+    """Refuse what is not a function."""
+    if not callable(metric):
+        raise TypeError(
+            "metric must be a function such as skcalib.metrics.static_calibration_error; got "
+            f"{metric!r}."
+        )
+
+
 def prepare(
     metric: Callable[..., Any],
     y_true: ArrayLike,
@@ -76,11 +85,7 @@ def prepare(
     keywords: dict[str, Any],
 ) -> tuple[Evaluation, Predictions, NDArray[np.float64]]:
     """Check everything once; also return the metric's value on the predictions as given."""
-    if not callable(metric):
-        raise TypeError(
-            "metric must be a function such as skcalib.metrics.static_calibration_error; got "
-            f"{metric!r}."
-        )
+    check_is_metric(metric)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     column = np.ndim(y_proba) == 1 or np.shape(y_proba)[1] == 1
     evaluate = Evaluation(metric, keywords, column)

@@ -17,7 +17,7 @@ from sklearn.metrics._scorer import _BaseScorer
 
 from skcalib.metrics._every_class import MetricInput, with_every_class
 from skcalib.metrics._listed import SCORED
-from skcalib.metrics._resampling import is_own
+from skcalib.metrics._resampling import check_is_metric, is_own
 
 # This module is imported after all metrics.
 _METRICS: dict[str, Callable[..., Any]] = {f"neg_{metric.__name__}": metric for metric in SCORED}
@@ -203,9 +203,5 @@ def make_calibration_scorer(metric: Callable[..., Any], **keywords: Any) -> Cali
     >>> cross_val_score(LogisticRegression(max_iter=500), X, y, scoring=scorer).shape
     (5,)
     """
-    if not callable(metric):
-        raise TypeError(
-            f"metric must be a function such as skcalib.metrics.static_calibration_error; got "
-            f"{metric!r}."
-        )
+    check_is_metric(metric)
     return CalibrationScorer(metric, keywords)

@@ -15,10 +15,9 @@ from skcalib._binning.precision import even_edges, significant_bits
 from skcalib._binning.quantiles import rank_cuts, rank_table
 from skcalib._binning.tables import flat_table
 from skcalib._scores.one_vs_rest import is_whole, stable_order
-from skcalib._validation.keywords import check_option
 from skcalib._validation.norm import MeanNorm, check_norm
 from skcalib._validation.predictions import check_predictions
-from skcalib.metrics._binned import Average, Closed, Strategy, close_norm
+from skcalib.metrics._binned import Average, Closed, Strategy, check_bins, close_norm
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode, row_count
 
@@ -220,12 +219,10 @@ def sweep_calibration_error(
     >>> round(sweep_calibration_error(y, P), 4)
     0.1541
     """
-    check_option("strategy", strategy, ("uniform", "quantile"))
-    check_option("closed", closed, ("right", "left"))
+    bins = check_bins(15, strategy, closed, "rank")  # their number is found below
     check_norm(norm, has_max=False)
     check_mode(mode, average)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-    bins = Bins(method="uniform" if strategy == "uniform" else "rank", closed=closed)
     bins = bins.with_precision_of(predictions.P)
 
     error = partial(sweep_error, bins=bins, norm=norm)

@@ -94,20 +94,13 @@ def make_features(
             cross = csr_array(cross.astype(dtype, copy=False))
         if "L" in groups:
             cross = np.hstack([cross, a - smoothing.centre])
-    return Features(
-        a.astype(dtype, copy=False),
-        q.astype(dtype, copy=False),
-        rest.astype(dtype, copy=False),
-        entropy.astype(dtype, copy=False),
-        a.max(axis=1).astype(dtype, copy=False),
-        cross,
-    )
+    dense = [x.astype(dtype, copy=False) for x in (a, q, rest, entropy, a.max(axis=1))]
+    return Features._make([*dense, cross])
 
 
 def take_rows(f: Features, rows: slice) -> Features:
     """Return some rows of a block, as views."""
-    cross = None if f.cross is None else f.cross[rows]
-    return Features(f.a[rows], f.q[rows], f.rest[rows], f.entropy[rows], f.top[rows], cross)
+    return Features._make(None if part is None else part[rows] for part in f)
 
 
 class Terms(NamedTuple):
