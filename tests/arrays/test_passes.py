@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from discovery import CALIBRATORS, ERRORS
+from discovery import CALIBRATORS, DEFAULTS, ERRORS
 from sklearn.base import clone
 
 from skcalib import TemperatureScaling, VectorScaling, metrics
@@ -92,8 +92,7 @@ def sample(kind, dtype=np.float64, seed=0):
     return P.astype(dtype), code
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", ["logits", "proba"])
+@pytest.mark.parametrize(("kind", "weighted"), [("logits", True), ("proba", False)])
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
 def test_a_calibrator_of_a_source_is_that_of_an_array(calibrator, kind, weighted, counting):
     X, code = sample(kind)
@@ -113,7 +112,7 @@ def test_an_error_of_a_source_is_that_of_an_array(metric, weighted, counting):
 
 
 @pytest.mark.parametrize("kind", ["logits", "proba"])
-@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
+@pytest.mark.parametrize("calibrator", DEFAULTS, ids=repr)
 def test_a_prediction_reads_its_scores_once(calibrator, kind, counting):
     """They are checked as they are mapped."""
     X, code = sample(kind)
