@@ -55,7 +55,7 @@ def affine_softmax(
     if full:
         Q = times_transposed(Z.astype(np.float64, order=order, copy=False), W, out)
     else:
-        Q = np.multiply(Z, W, out=out)
+        Q = np.multiply(Z, W, out=out, dtype=np.float64)  # NumPy 1 would compute in float32
     offset = 0.0
     if intercept is not None:
         Q += intercept

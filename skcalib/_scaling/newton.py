@@ -69,7 +69,8 @@ class PenalisedNLL:
         self.penalty = penalty
         self.centre = centre
         # The gradient has to be small for logits as given and for logits divided by their scale.
-        self.measure = nll.unit * max(1.0, 1.0 / scale)
+        self.per_scale = nll.unit / scale
+        self.measure = max(nll.unit, self.per_scale)
         on, off, intercept = penalty
         n_rows, n_classes = self.start().shape
         # Rows of the NLL's gradient that sum to 0.
@@ -263,7 +264,7 @@ def minimise(
         report(n_iter, value, size, products)
         if size <= tol:
             return theta, n_iter, True
-        natural_size = largest(gradient, 1.0)
+        natural_size = largest(gradient, problem.per_scale)
         residual = gradient.astype(dtype, copy=False)
         del gradient
         np.negative(residual, out=residual)
@@ -298,7 +299,7 @@ def minimise(
             length /= 2
             if blind or length < np.sqrt(np.finfo(dtype).eps):
                 if dtype == np.float64:
-                    # Rounding for logits of a large unit: the gradient in units is enough.
+                    # Rounding for logits of a large scale: a small scaled gradient is enough.
                     if natural_size <= tol or not n_done:
                         return head, n_iter, natural_size <= tol
                     # BFGS ended at a point without descent (a class without rows): start again.
