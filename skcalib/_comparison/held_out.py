@@ -125,7 +125,7 @@ def open_rows(
     data = read_rows(X, y, sample_weight, test=test, **keywords)
     if test is not None:
         return data
-    return data._replace(splits=_folds(cv, data.classes[data.code]))
+    return data._replace(splits=_folds(cv, whole(data.scores), data.classes[data.code]))
 
 
 def read_rows(
@@ -202,7 +202,9 @@ def _open(
     return S, survey, labels, check_weight(sample_weight, S.shape[0]), known
 
 
-def _folds(cv: Any, labels: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def _folds(
+    cv: Any, S: FloatArray, labels: NDArray[Any]
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     with warnings.catch_warnings():
         # A class with fewer rows than folds is missing from some; every calibrator allows this.
         warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
@@ -215,7 +217,7 @@ def _folds(cv: Any, labels: NDArray[Any]) -> list[tuple[NDArray[np.intp], NDArra
         rows = np.arange(labels.size)
         with naming_errors_of("cv", None, WAYS_TO_FOLD):
             checked = check_cv(cv, labels, classifier=True)
-            splits = [(rows[train], rows[test]) for train, test in checked.split(rows, labels)]
+            splits = [(rows[train], rows[test]) for train, test in checked.split(S, labels)]
     if not splits:
         raise ValueError("cv gives no folds; pass a number of folds, a splitter or test rows.")
     return splits

@@ -12,7 +12,7 @@ from skcalib._arrays.blocks import row_blocks
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import block_order, row_sums, transpose_into
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import Computed, Source, as_source, whole
+from skcalib._arrays.source import Computed, Source, as_source
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Intp, Kind, Rows
 from skcalib._scores.softmax import CLIP, Normaliser, exponentiate, log_sum_exp, softmax_inplace
 
@@ -235,7 +235,3 @@ class Scores:
     def best(self, rows: Rows) -> Intp:
         """Column of the largest score of each row of a block; the first column on ties."""
         return self.source.read(rows).argmax(axis=1)
-
-    def whole(self) -> FloatArray:
-        """Return the scores as one array, a copy if they are not one already."""
-        return whole(self.source)
