@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
+from strategies import Recipe
 
 from skcalib import (
     AutoCalibrator,
@@ -384,3 +385,12 @@ def test_crossed_classes_are_told_as_such():
     plain, mixed = (AutoCalibrator().fit(Z, c).cross_share_ for c in (code, crossed))
     assert mixed > 0.3
     assert mixed > plain
+
+
+def test_a_row_of_equal_logits_among_rows_that_are_all_right_overflows_nowhere():
+    """The search for the scale leaves the range of squares, and comes back."""
+    extremes = {"rows": frozenset({"uniform"}), "labels": frozenset({"always right"})}
+    recipe = Recipe("logits", n=100, n_classes=3, seed=3, dtype="float64", scale=1.0, **extremes)
+    half = recipe.only(np.arange(100) % 2 == 0)
+    fitted = AutoCalibrator(order_preserving=True, input="logits", classes=range(3)).fit(*half)
+    assert np.isfinite(fitted.predict_proba(recipe.S)).all()

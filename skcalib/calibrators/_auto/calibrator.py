@@ -57,7 +57,8 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
         beta = np.exp(log_beta)
         _, first, second = shifted.nll(beta)
         by_log = beta * first
-        return total * by_log + log_beta, total * (by_log + beta * (beta * second)) + 1.0
+        with np.errstate(over="ignore"):  # rising_root handles inf
+            return total * by_log + log_beta, total * (by_log + beta * (beta * second)) + 1.0
 
     temperature = find_temperature(scores, code, w)
     start = 0.0 if temperature.bound else -float(np.log(temperature.value))
