@@ -21,6 +21,7 @@ from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
+Block = TypeVar("Block")
 # Row blocks that a thread takes at a time: submitting a task takes as long as summing one block.
 AT_A_TIME = 8
 
@@ -100,7 +101,7 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork
 
 
 def map_blocks(
-    function: Callable[[slice], T], blocks: Iterable[slice], at_a_time: int = AT_A_TIME
+    function: Callable[[Block], T], blocks: Iterable[Block], at_a_time: int = AT_A_TIME
 ) -> Iterator[T]:
     """Yield ``function(block)`` for each block, in order, computed in threads if there are many.
 
@@ -115,7 +116,7 @@ def map_blocks(
         yield from map(function, chain(first, second, blocks))
         return
 
-    def compute(several: list[slice]) -> list[T]:
+    def compute(several: list[Block]) -> list[T]:
         return [function(block) for block in several]
 
     waiting: deque[Future[list[T]]] = deque()

@@ -11,6 +11,7 @@ from skcalib.calibrators._auto.evidence import (
     fit_by_evidence,
     next_strength,
 )
+from skcalib.calibrators._auto.posterior import Bounded, ByClass, Diagonal, Full
 
 
 class Quadratic:
@@ -25,13 +26,14 @@ class Quadratic:
         return float(away @ pull) / 2, pull
 
     def hessian(self, theta):
-        return self.H.copy()
+        return Diagonal(self.H) if self.H.ndim == 1 else Full(self.H)
+
+    rough_hessian = hessian
 
 
 def fit(problem, groups, prior, **keywords):
-    start = keywords.pop("start", np.zeros(problem.y.size))
     keywords = {"rounds": 500, "moved": 1e-9, "tol": 1e-9, "max_iter": 100, **keywords}
-    return fit_by_evidence(problem, start, groups, prior, **keywords)
+    return fit_by_evidence(problem, groups, prior, **keywords)
 
 
 def fixed_point(y, h, prior):
@@ -96,20 +98,68 @@ def test_coupled_parameters_are_counted_by_the_whole_inverse():
     assert_allclose([found.dof["a"], found.dof["b"]], [told[:2].sum(), told[2:].sum()], rtol=1e-9)
 
 
-def test_penalties_are_about_the_start():
-    y, start = np.array([3.0, 5.0]), np.array([2.0, -1.0])
-    found = fit(
-        Quadratic(y, np.ones(2)), {"g": slice(0, 2)}, {"g": 0.5}, rounds=0, start=start.copy()
-    )
-    assert_allclose(found.theta, (y + start) / 2, rtol=1e-7)
-
-
 def test_a_parameter_on_its_bound_stays_there_and_is_not_counted():
-    y, low = np.array([-3.0, 2.0]), np.zeros(2)
-    found = fit(Quadratic(y, np.ones(2)), {"g": slice(0, 2)}, {"g": 0.5}, rounds=0, low=low)
+    class Above0(Quadratic):
+        def hessian(self, theta):
+            return Bounded(self.H, theta > 1e-6)
+
+        rough_hessian = hessian
+
+    problem = Above0([-3.0, 2.0], [[1.0, 0.5], [0.5, 1.0]])
+    problem.y = np.linalg.solve(problem.H, [-3.0, 2.0])
+    low = np.zeros(2)
+    found = fit(problem, {"g": slice(0, 2)}, {"g": 0.5}, rounds=0, low=low)
     assert found.theta[0] == 0.0
     assert found.theta[1] == pytest.approx(1.0)
     assert found.dof["g"] == pytest.approx(0.5)
+    # -E + (sum log alpha - log det A) / 2, where the first parameter's part of A is alpha = 1.
+    loss = (found.theta - problem.y) @ problem.H @ (found.theta - problem.y) / 2
+    assert found.path == pytest.approx([-loss - 0.5 - np.log(2) / 2])
+
+
+def test_the_hessian_by_class_is_that_of_its_blocks_and_border():
+    """Against the whole matrix of the same entries: inverse, determinant, whitened coordinates."""
+    rng = np.random.default_rng(5)
+    m, K, d = 2, 3, 4
+    F = rng.normal(size=(K, 20, m + d))
+    of_class = F.transpose(0, 2, 1) @ F
+    H = ByClass(of_class[:, :m, :m].sum(axis=0), of_class[:, :m, m:], of_class[:, m:, m:])
+    alpha = rng.uniform(0.1, 2, m + d * K)
+    whole = np.diag(alpha)
+    whole[:m, :m] += H.shared
+    for k in range(K):
+        places = m + np.arange(d) * K + k
+        whole[np.ix_(places, places)] += H.own[k]
+        whole[:m, places] += H.between[k]
+        whole[places, :m] += H.between[k].T
+    found = H.posterior(alpha)
+    assert_allclose(found.inverse_diagonal, np.linalg.inv(whole).diagonal(), rtol=1e-7)
+    assert found.log_det == pytest.approx(np.linalg.slogdet(whole)[1], rel=1e-7)
+    steps = np.column_stack([found.step(v) for v in np.eye(m + d * K)])
+    assert_allclose(steps.T @ whole @ steps, np.eye(m + d * K), atol=1e-7)
+    g = rng.normal(size=m + d * K)
+    assert_allclose(found.whiten(g), steps.T @ g, rtol=1e-7)
+
+
+def test_an_exact_round_is_the_last_whose_hessian_is_computed():
+    asked = []
+
+    class Asked(Quadratic):
+        def hessian(self, theta):
+            asked.append("exact")
+            return Full(self.H)
+
+        def rough_hessian(self, theta):
+            asked.append("rough")
+            return Full(np.diag(self.H.diagonal()))
+
+    problem = Asked([1.0, -2.0], [[2.0, 0.9], [0.9, 1.0]])
+    groups, prior = {"g": slice(0, 2)}, {"g": 0.1}
+    found = fit(problem, groups, prior, exact_round=2)
+    assert asked == ["rough"] * 3 + ["exact"]  # one of them before the first fit
+    assert found.strengths["g"] == pytest.approx(
+        fit(Quadratic(problem.y, problem.H), groups, prior).strengths["g"], rel=1e-6
+    )
 
 
 def test_strengths_stay_within_their_limits():

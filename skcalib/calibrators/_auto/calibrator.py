@@ -1,7 +1,8 @@
 """Automatic calibration: a flexible convex map with ridge strengths learnt from the data.
 
-`features` has the features, `nll` the loss and `evidence` the strengths; `order_preserving` has the
-terms for ``order_preserving=True``.
+`smoothing` has the scale and the position of a score, `features` and `nll` the map for up to 30
+classes, `many` the map for more, `order_preserving` the terms for ``order_preserving=True``,
+`evidence` the strengths, and `identity` the weight of no calibration.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import warnings
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,108 +22,135 @@ from skcalib._arrays.passes import sum_rows
 from skcalib._arrays.source import ALL
 from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
-from skcalib._scaling.root import rising_root
-from skcalib._scaling.scale_losses import ShiftedLogits
-from skcalib._scaling.temperature import find_temperature
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
 from skcalib._scores.top_label import keep_top
+from skcalib.calibrators._auto import many, order_preserving
 from skcalib.calibrators._auto.evidence import EvidenceFit, fit_by_evidence
-from skcalib.calibrators._auto.features import Layout, Smoothing, logits, make_features, smooth
+from skcalib.calibrators._auto.features import Layout, design_of_block
+from skcalib.calibrators._auto.identity import weigh_identity
 from skcalib.calibrators._auto.nll import FeatureNLL
-from skcalib.calibrators._auto.order_preserving import OrderPreservingNLL, smallest
+from skcalib.calibrators._auto.order_preserving import OrderPreservingNLL
+from skcalib.calibrators._auto.smoothing import (
+    OFFSET_SHARE,
+    Position,
+    Smoothing,
+    fit_position,
+    fit_scale,
+)
 from skcalib.calibrators._base import ScoreCalibrator
 
-WHOLE = ("t", "b", "U", "V", "M", "L")
-MANY_CLASSES = ("t", "b", "U", "M")
-SHARED = ("t",)
-# Up to this many classes, all terms are fitted with the full Hessian (1,955 parameters); with more,
-# fewer terms are fitted, on features in float32.
+# Up to this many classes, all terms are fitted; with more, fewer of them, in float32.
 LARGEST_WHOLE = 30
-# Updates of the strengths. A large full Hessian takes long, and later updates change little.
-ROUNDS, FEW_ROUNDS, CHEAP_SIZE = 8, 4, 500
-# Far outside the range that the prior of log beta allows.
-LOG_SCALE_BOUND = 700.0
-
-
-def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
-    r"""Return the minimum of :math:`\sum_i w_i \mathrm{NLL}_i(\beta) + (\log \beta)^2 / 2`.
-
-    The prior keeps the scale finite if (nearly) no row is misclassified.
-    """
-    total = float(w.sum())
-    shifted = ShiftedLogits(scores, code, w)
-
-    def slope(log_beta: float) -> tuple[float, float]:
-        beta = np.exp(log_beta)
-        _, first, second = shifted.nll(beta)
-        by_log = beta * first
-        with np.errstate(over="ignore"):  # rising_root handles inf
-            return total * by_log + log_beta, total * (by_log + beta * (beta * second)) + 1.0
-
-    temperature = find_temperature(scores, code, w)
-    start = 0.0 if temperature.bound else -float(np.log(temperature.value))
-    return float(np.exp(rising_root(slope, start, -LOG_SCALE_BOUND, LOG_SCALE_BOUND)[0]))
-
-
-def fit_smoothing(scores: Scores, code: Intp, w: Float64Array) -> Smoothing:
-    """Return the scale, the sum of weights and the mean log-scores of a calibration set."""
-    beta, n = fit_scale(scores, code, w), float(w.sum())
-    kernel = partial(sum_logs, beta=beta, n=n)
-    return Smoothing(beta, n, sum_rows(kernel, scores.as_logits(), w) / n)
-
-
-def sum_logs(Z: Float64Array, w: Float64Array, beta: float, n: float) -> Float64Array:
-    """Return the weighted sum of the log-scores of a block of logits."""
-    return w @ np.log(smooth(Z, beta, n))
+# Updates of the strengths. For more than two classes, the whole Hessian is computed in one round.
+ROUNDS, FEW_ROUNDS, EXACT_ROUND = 8, 5, 3
+# Many classes are fitted without the position of a score.
+NO_POSITION = Position(np.empty(0), np.empty(0))
+# Exponents of q (1 - q) in the weights of the position of a score.
+POWER, ORDER_PRESERVING_POWER = 0.5, 1.0
 
 
 def prior_strengths(n_classes: int) -> dict[str, float]:
     r"""Return :math:`\lambda^0` of each group."""
     K = n_classes
-    return {"t": 1.0, "b": 10.0 * K, "U": 10.0 * K, "V": 5.0 * K, "M": 1.0, "L": 2.0 * K * (K - 1)}
+    return {
+        "t": min(K - 1.0, 10.0),
+        "b": 10.0 * K,
+        "R": 10.0 * K,
+        "U": 10.0 * K,
+        "M": 1.0,
+        "L": 2.0 * K * (K - 1),
+    }
 
 
 def fit_whole(
     scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, **keywords: Any
-) -> tuple[Layout, EvidenceFit]:
+) -> tuple[EvidenceFit, Position, Float64Array | None]:
     """Fit all terms or, for many classes, only some of them."""
-    n_classes = scores.shape[1]
-    exact = n_classes <= LARGEST_WHOLE
-    layout = Layout(n_classes, WHOLE if exact else MANY_CLASSES)
-    dtype = np.float64 if exact else np.float32
-    problem = FeatureNLL(scores, code, w, smoothing, layout, exact=exact, dtype=dtype)
-    return layout, fit_by_evidence(
+    K = scores.shape[1]
+    position, centre = NO_POSITION, None
+    problem: Any
+    if K <= LARGEST_WHOLE:
+        position = fit_position(scores, w, smoothing, POWER)
+        if K > 2:
+            kernel = partial(sum_logs, smoothing=smoothing)
+            centre = sum_rows(kernel, scores.as_logits(), w) / smoothing.n
+        problem = FeatureNLL(scores, code, w, smoothing, position, centre)
+        groups = problem.layout.groups
+    else:
+        problem = many.ManyNLL(scores, code, w, smoothing)
+        groups = problem.groups
+    fitted = fit_by_evidence(
         problem,
-        np.zeros(layout.size),
-        layout.groups,
-        prior_strengths(n_classes),
-        rounds=ROUNDS if layout.size <= CHEAP_SIZE else FEW_ROUNDS,
-        moved=0.1 if exact else 0.2,
+        groups,
+        prior_strengths(K),
+        rounds=ROUNDS if K == 2 else FEW_ROUNDS,
+        exact_round=EXACT_ROUND if 2 < K <= LARGEST_WHOLE else None,
+        moved=0.1,
         **keywords,
     )
+    return fitted, position, centre
+
+
+def sum_logs(Z: Float64Array, w: Float64Array, smoothing: Smoothing) -> Float64Array:
+    """Return the weighted sum of the log-scores of a block of logits."""
+    return w @ np.log(smoothing.mix(smoothing.proba(Z)))
 
 
 def fit_order_preserving(
     scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, **keywords: Any
-) -> tuple[Layout, EvidenceFit]:
+) -> tuple[EvidenceFit, Position, None]:
     """Fit the shared terms that preserve the order of the classes."""
-    layout = Layout(scores.shape[1], SHARED, n_shared=6)
-    problem = OrderPreservingNLL(FeatureNLL(scores, code, w, smoothing, layout, exact=True))
-    low = smallest()
-    start = np.zeros(low.size)
-    start[0] = 1.0
+    position = fit_position(scores, w, smoothing, ORDER_PRESERVING_POWER)
     fitted = fit_by_evidence(
-        problem,
-        start,
-        {"t": slice(0, start.size)},
-        prior_strengths(scores.shape[1]),
+        OrderPreservingNLL(scores, code, w, smoothing, position),
+        order_preserving.GROUPS,
+        {"t": prior_strengths(scores.shape[1])["t"], "R": 10.0},
         rounds=ROUNDS,
         moved=0.1,
-        low=low,
+        low=order_preserving.smallest(),
         **keywords,
     )
-    return layout, fitted._replace(theta=problem.theta(fitted.theta))
+    return fitted, position, None
+
+
+class Map(NamedTuple):
+    """A fitted map; without `position`, that for many classes."""
+
+    order_preserving: bool
+    theta: Float64Array
+    smoothing: Smoothing
+    position: Position
+    centre: Float64Array | None
+    identity_weight: float
+
+    def logits(self, Z: Float64Array) -> tuple[Float64Array, Float64Array, Any]:
+        """Return offset and eta of a block of logits ``(n, K)``, and the part of M and L in eta."""
+        K, theta, smoothing = Z.shape[1], self.theta, self.smoothing
+        if self.order_preserving:
+            rising = order_preserving.make_rising(
+                *order_preserving.rows_of_block(Z, smoothing), smoothing, self.position
+            )
+            return rising.offset.T, rising.logits(theta).T, np.zeros_like(Z)
+        if K > LARGEST_WHOLE:
+            f = many.make_features(Z, smoothing, np.float64)
+            terms = many.unpack(theta, K, np.float64)
+            across = f.p @ terms.cross
+            return f.a, many.logits(f, terms, smoothing.square_scale), across
+        design = design_of_block(Z, smoothing, self.position, self.centre)
+        own, cross = Layout(K).unpack(theta)
+        eta = design.logits(own, cross)
+        across = np.zeros_like(eta) if design.cross is None else cross.T @ design.cross
+        return design.offset.T, eta.T, across.T
+
+    def answer(self, Z: Float64Array) -> Float64Array:
+        """Return the probabilities of a block of logits ``(n, K)``."""
+        P = softmax_inplace(np.ascontiguousarray(self.logits(Z)[1]))
+        if self.identity_weight > 0.0:
+            none = self.smoothing._replace(beta=1.0)
+            P *= 1.0 - self.identity_weight
+            P += self.identity_weight * none.mix(none.proba(Z), OFFSET_SHARE)
+        return P
 
 
 class AutoCalibrator(ScoreCalibrator):
@@ -131,26 +159,34 @@ class AutoCalibrator(ScoreCalibrator):
     With :math:`\beta` the inverse temperature that minimises the NLL under a weak prior,
     :math:`p = \mathrm{softmax}(\beta z)`, n the sum of the weights,
     :math:`q = (1 - \epsilon) p + \epsilon / K`, :math:`\epsilon = 1/(n+1)`,
-    :math:`a = \log q`, :math:`s = \log(nK)`, H the entropy of q and
-    :math:`r_k = \log(1 - q_k + 1/(nK))`, probabilities are :math:`\mathrm{softmax}(\eta)`,
+    :math:`a = \log q`, a' the same with :math:`\epsilon / 10`, :math:`s = \log(nK)`, H the entropy
+    of q, and :math:`u_k` in [0, 1] the rank of :math:`a_k` among all log-scores of the calibration
+    rows, the map is :math:`\mathrm{softmax}(\eta)`,
 
     .. math::
 
-        \eta_k = a_k & + t_1 q_k + t_2 \frac{a_k^2}{s} + t_3 a_k H + t_4 a_k \max_l a_l + t_5 r_k \\
-                 & + b_k + U_k a_k + V_{1k} q_k + V_{2k} \frac{a_k^2}{s} + V_{3k} r_k \\
-                 & + \sum_l M_{kl} p_l + \sum_l L_{kl} (a_l - \bar a_l)
+        \eta_k = a'_k & + t_1 q_k + t_2 \frac{a_k^2}{s} + t_3 a_k H + t_4 a_k \max_l a_l
+                        + t_5 \log(1 - q_k + 1/(nK)) \\
+                 & + b_k + \sum_{j=1}^{6} R_{jk} \frac{\sqrt 2}{j} \cos(\pi j u_k)
+                   + \sum_l M_{kl} p_l + \sum_l L_{kl} (a_l - \bar a_l)
 
     with parameters that minimise
     :math:`\sum_i w_i \mathrm{NLL}_i + \sum_g \lambda_g \|\theta_g\|^2`, and a strength
-    :math:`\lambda_g` for each group t, b, U, V, M and L found by empirical Bayes (MacKay's fixed
-    point). Temperature, vector, matrix, Platt and beta scaling of q are special cases.
-    With more than 30 classes, V and L are left out.
+    :math:`\lambda_g` for each group t, b, R, M and L found by empirical Bayes (MacKay's fixed
+    point). Temperature scaling of q is the special case of parameters 0. With two classes, M and L
+    are left out; with more than 30 classes, a slope :math:`U_k a_k` replaces R and L, and a
+    replaces a'.
+
+    No calibration is a rival hypothesis: probabilities are
+    :math:`(1 - \omega) \mathrm{softmax}(\eta) + \omega \mathrm{softmax}(z)`, the latter mixed with
+    :math:`\epsilon / 10` of the uniform distribution, and :math:`\omega` is its weight by evidence.
 
     Parameters
     ----------
     order_preserving : bool, default=False
         Keep the order of the classes in each row, and so the predicted class: fit only terms that
-        all classes share and that increase with the score.
+        all classes share and that increase with the score, eight of those above and eight steps of
+        the rank.
     max_iter : int, default=200
         Largest number of steps of each fit for given strengths; there are up to 10 such fits.
     tol : float, default=1e-3
@@ -170,11 +206,14 @@ class AutoCalibrator(ScoreCalibrator):
     temperature_ : float
         :math:`1 / \beta`.
     strengths_ : dict of str to float
-        :math:`\lambda_g` of each group fitted.
+        :math:`\lambda_g` of each group fitted; with ``order_preserving=True``, of t and R, the
+        steps of the rank.
     effective_dof_ : dict of str to float
         Number of parameters of each group that the rows determine, from 0 to the group's size.
     evidence_path_ : ndarray of shape (n_rounds,)
         Laplace's estimate of the log evidence for the strengths of each round.
+    identity_weight_ : float
+        :math:`\omega`, the weight of no calibration, from 0 to 1.
     class_shift_ : ndarray of shape (K,)
         Mean change of each class's probability on the calibration rows, compared with temperature
         scaling alone.
@@ -259,9 +298,13 @@ class AutoCalibrator(ScoreCalibrator):
         fit = fit_order_preserving if self.order_preserving else fit_whole
         keywords = {"tol": self.tol, "max_iter": self.max_iter, "verbose": int(self.verbose)}
         with one_blas_thread():
-            smoothing = fit_smoothing(scores, code, w)
-            layout, fitted = fit(scores, code, w, smoothing, **keywords)
-            shift, cross_share = _changes(scores, w, smoothing, layout, fitted.theta)
+            smoothing = Smoothing(fit_scale(scores, code, w), float(w.sum()), scores.shape[1])
+            fitted, position, centre = fit(scores, code, w, smoothing, **keywords)
+            weight = weigh_identity(scores, code, w, smoothing, float(fitted.path[-1]))
+            fitted_map = Map(
+                self.order_preserving, fitted.theta, smoothing, position, centre, weight
+            )
+            shift, cross_share = _changes(scores, w, fitted_map)
         if not fitted.converged:
             warnings.warn(
                 f"AutoCalibrator: a fit did not converge in max_iter={self.max_iter} steps; "
@@ -274,12 +317,15 @@ class AutoCalibrator(ScoreCalibrator):
             "strengths_": fitted.strengths,
             "effective_dof_": fitted.dof,
             "evidence_path_": fitted.path,
+            "identity_weight_": weight,
             "class_shift_": shift,
             "cross_share_": cross_share,
             "n_iter_": fitted.n_iter,
             "_theta": fitted.theta,
             "_weight": smoothing.n,
-            "_centre": smoothing.centre,
+            "_centre": fitted_map.centre,
+            "_knots": fitted_map.position.knots,
+            "_levels": fitted_map.position.levels,
         }
 
     @property
@@ -294,16 +340,13 @@ class AutoCalibrator(ScoreCalibrator):
     def _monotone(self) -> bool:
         return self.order_preserving
 
-    def _layout(self) -> Layout:
-        return Layout(self._centre.size, tuple(self.strengths_), 6 if _is_shared(self) else 5)
-
     def _map(self, scores: Scores) -> FloatArray:
-        smoothing = Smoothing(1.0 / self.temperature_, self._weight, self._centre)
-        layout = self._layout()
-        terms = layout.unpack(self._theta)
-        f = make_features(scores.logits(ALL), smoothing, layout.names)
-        P = softmax_inplace(logits(f, terms, smoothing.square_scale)).astype(scores.dtype)
-        return keep_top(P, scores.best(ALL)) if _is_shared(self) else P
+        smoothing = Smoothing(1.0 / self.temperature_, self._weight, self.classes_.size)
+        position = Position(self._knots, self._levels)
+        shared = _is_shared(self)
+        fitted = Map(shared, self._theta, smoothing, position, self._centre, self.identity_weight_)
+        P = fitted.answer(scores.logits(ALL)).astype(scores.dtype)
+        return keep_top(P, scores.best(ALL)) if shared else P
 
     def describe(self) -> str:
         """Describe the fitted map in words.
@@ -316,17 +359,17 @@ class AutoCalibrator(ScoreCalibrator):
         """
         check_is_fitted(self)
         dof = self.effective_dof_
-        shared = dof["t"]
-        own = sum(dof.get(g, 0.0) for g in ("b", "U", "V"))
+        preserving = _is_shared(self)
+        shared = sum(dof.values()) if preserving else dof["t"]
+        own = 0.0 if preserving else sum(dof.get(g, 0.0) for g in ("b", "R", "U"))
         across = sum(dof.get(g, 0.0) for g in ("M", "L"))
         T = self.temperature_
-        effect = "softer" if T > 1 else "sharper"
         lines = [
-            f"Temperature {T:.3g}: makes probabilities {effect}.",
+            f"Temperature {T:.3g}: makes probabilities {'softer' if T > 1 else 'sharper'}.",
             f"{shared + own + across:.1f} effective parameters: {shared:.1f} shared by all "
             f"classes, {own:.1f} of single classes, {across:.1f} across classes.",
         ]
-        if _is_shared(self):
+        if preserving:
             lines.append("Keeps the order of the classes in every row.")
         most = np.argsort(-np.abs(self.class_shift_), kind="stable")[:3]
         moved = ", ".join(f"{self.classes_[k]} by {self.class_shift_[k]:+.2%}" for k in most)
@@ -334,36 +377,38 @@ class AutoCalibrator(ScoreCalibrator):
         lines.append(
             f"{self.cross_share_:.0%} of the change beyond the temperature is cross-class."
         )
+        lines.append(
+            f"Weight of no calibration: {self.identity_weight_:.0%}"
+            + (
+                ", because the rows do not show that a map is better."
+                if self.identity_weight_ > 0.5
+                else "."
+            )
+        )
         return "\n".join(lines)
 
 
 def _is_shared(fitted: AutoCalibrator) -> bool:
-    return tuple(fitted.strengths_) == SHARED
+    return tuple(fitted.strengths_) == tuple(order_preserving.GROUPS)
 
 
-def _changes(
-    scores: Scores, w: Float64Array, smoothing: Smoothing, layout: Layout, theta: Float64Array
-) -> tuple[Float64Array, float]:
-    """Return the mean change of each class's probability, and the share of M and L in eta - a."""
-    kernel = partial(sum_changes, smoothing=smoothing, layout=layout, theta=theta)
+def _changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64Array, float]:
+    """Return the mean change of each class's probability, and the share of M and L in eta - a'."""
+    kernel = partial(sum_changes, fitted=fitted)
     shift, across, within = sum_rows(kernel, scores.as_logits(), w)
     across, within = max(across, 0.0), max(within, 0.0)
-    return shift / smoothing.n, float(across / (across + within)) if across > 0.0 else 0.0
+    return shift / fitted.smoothing.n, float(across / (across + within)) if across > 0.0 else 0.0
 
 
-def sum_changes(
-    Z: Float64Array, w: Float64Array, smoothing: Smoothing, layout: Layout, theta: Float64Array
-) -> tuple[Float64Array, float, float]:
+def sum_changes(Z: Float64Array, w: Float64Array, fitted: Map) -> tuple[Float64Array, float, float]:
     """Return the sums of `_changes` over a block: by class, and squares across and within."""
-    f, terms = make_features(Z, smoothing, layout.names), layout.unpack(theta)
-    eta = logits(f, terms, smoothing.square_scale)
-    across: Any = np.zeros_like(eta) if f.cross is None else f.cross @ terms.cross
-    within = eta - f.a - across
-    squares = [float(w @ _variance(part, f.q)) for part in (across, within)]
-    return w @ (softmax_inplace(eta) - f.q), *squares
+    offset, eta, across = fitted.logits(Z)
+    p = fitted.smoothing.proba(Z)
+    of_cross, of_own = (float(w @ _variance(D, p)) for D in (across, eta - offset - across))
+    return w @ (fitted.answer(Z) - p), of_cross, of_own
 
 
-def _variance(D: Float64Array, q: Float64Array) -> Float64Array:
-    """Return the variance of each row of `D` under the probabilities `q`."""
-    mean = np.einsum("ij,ij->i", q, D)
-    return np.einsum("ij,ij,ij->i", q, D, D) - mean * mean
+def _variance(D: Float64Array, p: Float64Array) -> Float64Array:
+    """Return the variance of each row of `D` under the probabilities `p`."""
+    mean = np.einsum("ij,ij->i", p, D)
+    return np.einsum("ij,ij,ij->i", p, D, D) - mean * mean

@@ -1,212 +1,149 @@
-r"""Smoothed log-scores, and the features that logits are linear in.
+r"""Features of the scores that logits are linear in, for up to 30 classes.
 
-With scores :math:`z` scaled by :math:`\beta`, :math:`p = \mathrm{softmax}(\beta z)`, and n the sum
-of the calibration weights,
-
-.. math:: q = (1 - \epsilon) p + \epsilon / K, \quad a = \log q, \quad \epsilon = 1 / (n + 1)
-
-so that :math:`a \ge -\log(K (n + 1))`: n rows give no evidence on smaller probabilities.
-With :math:`s = \log(n K)`, H the entropy of a row of :math:`q` and
-:math:`r_k = \log(1 - q_k + 1/(nK))`, the logits are
+With p, q, a and a' of `smoothing`, :math:`s = \log(n K)`, H the entropy of a row of q, u the
+position of a and :math:`\phi_j(u) = \sqrt 2 \cos(\pi j u) / j`,
 
 .. math::
 
-    \eta_k = a_k + t_1 q_k + t_2 \frac{a_k^2}{s} + t_3 a_k H + t_4 a_k \max_l a_l + t_5 r_k
-             + t_6 a_k + b_k + U_k a_k + V_{1k} q_k + V_{2k} \frac{a_k^2}{s} + V_{3k} r_k
-             + \sum_l M_{kl} p_l + \sum_l L_{kl} (a_l - \bar a_l) .
+    \eta_k = a'_k & + t_1 q_k + t_2 \frac{a_k^2}{s} + t_3 a_k H + t_4 a_k \max_l a_l
+                    + t_5 \log(1 - q_k + 1/(nK)) \\
+                  & + b_k + \sum_{j=1}^{6} R_{jk} \phi_j(u_k)
+                    + \sum_l M_{kl} p_l + \sum_l L_{kl} (a_l - \bar a_l) .
 
-A :class:`Layout` says which of these terms a fit has, and where they are in its parameters.
+With two classes, M and L are left out.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import csr_array
 
 from skcalib._arrays.types import Float64Array
-from skcalib._scores.softmax import softmax_inplace
+from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing
 
-# With more classes than this, probabilities below SMALLEST_CROSS are left out of `cross`: there are
-# very many of them, and they are too small to change a logit.
-SPARSE_CLASSES = 30
-SMALLEST_CROSS = 1e-2
-
-# Number of features of the groups with parameters for single classes.
-N_OWN = {"b": 1, "U": 1, "V": 3}
+N_SHARED, N_COSINES = 5, 6
+# Terms of a class's own score, those shared by all classes first.
+N_OWN = N_SHARED + 1 + N_COSINES
 
 
-class Smoothing(NamedTuple):
-    """Scale ``beta``, sum of weights ``n`` and mean ``centre (K,)`` of a, on calibration rows."""
+class Base(NamedTuple):
+    """What features are made of, for a block of rows: each class a row, each row a column.
 
-    beta: float
-    n: float
-    centre: Float64Array
-
-    @property
-    def square_scale(self) -> float:
-        """Log(n K), at least log K: the scale of a."""
-        return float(np.log(max(self.n, 1.0) * self.centre.size))
-
-
-class Features(NamedTuple):
-    """Features of a block of rows, float64 or float32.
-
-    ``a``, ``q`` and ``rest`` are ``(n, K)``: log-score, score, log(1 - q + 1/(nK)); ``entropy``
-    and ``top`` are ``(n,)``: those of q, and the largest a; ``cross (n, m)``: p, and a - mean a.
+    ``offset``, ``a``, ``q``, ``rest`` and ``u`` are ``(K, n)``: a', a, q, log(1 - q + 1/(nK)) and
+    the position of a; ``p`` is ``(K, n)``; ``entropy`` and ``top`` are ``(n,)``: the entropy of q
+    and the largest a.
     """
 
-    a: NDArray[Any]
-    q: NDArray[Any]
-    rest: NDArray[Any]
-    entropy: NDArray[Any]
-    top: NDArray[Any]
-    cross: Any
+    offset: Float64Array
+    a: Float64Array
+    q: Float64Array
+    p: Float64Array
+    rest: Float64Array
+    u: Float64Array
+    entropy: Float64Array
+    top: Float64Array
 
 
-def smooth(Z: Float64Array, beta: float, n: float) -> Float64Array:
-    """Return q of logits ``(n, K)``: softmax with scale `beta`, mixed with 1/K."""
-    q = softmax_inplace(beta * Z)
-    q *= n / (n + 1.0)
-    q += 1.0 / (Z.shape[1] * (n + 1.0))
-    return q
-
-
-def make_features(
-    Z: Float64Array, smoothing: Smoothing, groups: tuple[str, ...], dtype: DTypeLike = np.float64
-) -> Features:
-    """Return the features of a block of logits ``(n, K)``."""
-    n_classes = Z.shape[1]
-    q = smooth(Z, smoothing.beta, smoothing.n)
+def make_base(Z: Float64Array, smoothing: Smoothing, position: Position) -> Base:
+    """Return the base of a block of logits ``(n, K)``."""
+    p = np.ascontiguousarray(smoothing.proba(Z).T)
+    q = smoothing.mix(p)
     a = np.log(q)
-    rest = np.log(1.0 - q + 1.0 / (smoothing.n * n_classes))
-    entropy = -np.einsum("ij,ij->i", q, a)
-    cross: Any = None
-    if "M" in groups:
-        # p = (q - eps / K) / (1 - eps), at least 0 in spite of rounding.
-        cross = np.maximum(q - 1.0 / (n_classes * (smoothing.n + 1.0)), 0.0) * (
-            1.0 + 1.0 / smoothing.n
-        )
-        if n_classes > SPARSE_CLASSES:
-            cross[cross < SMALLEST_CROSS] = 0.0
-            cross = csr_array(cross.astype(dtype, copy=False))
-        if "L" in groups:
-            cross = np.hstack([cross, a - smoothing.centre])
-    dense = [x.astype(dtype, copy=False) for x in (a, q, rest, entropy, a.max(axis=1))]
-    return Features._make([*dense, cross])
+    offset = np.log(smoothing.mix(p, OFFSET_SHARE))
+    rest = np.log(1.0 - q + 1.0 / (smoothing.n * smoothing.n_classes))
+    entropy = -np.einsum("kn,kn->n", q, a)
+    return Base(offset, a, q, p, rest, position.of(a), entropy, a.max(axis=0))
 
 
-def take_rows(f: Features, rows: slice) -> Features:
-    """Return some rows of a block, as views."""
-    return Features._make(None if part is None else part[rows] for part in f)
+def shared_terms(base: Base, square_scale: float) -> list[Float64Array]:
+    """Return the features of t, ``(K, n)`` each."""
+    a = base.a
+    return [base.q, a * a / square_scale, a * base.entropy, a * base.top, base.rest]
 
 
-class Terms(NamedTuple):
-    """The parameters of a fit by feature.
+def own_terms(base: Base, square_scale: float) -> Float64Array:
+    """Return the features of t, b and R of each class, ``(K, 12, n)``."""
+    K, n = base.a.shape
+    X = np.empty((K, N_OWN, n))
+    for j, feature in enumerate(shared_terms(base, square_scale)):
+        X[:, j] = feature
+    X[:, N_SHARED] = 1.0
+    # cos(j x) by the recurrence of Chebyshev's polynomials.
+    c = np.cos(np.pi * base.u)
+    before, now = np.ones_like(c), c
+    for j in range(1, N_COSINES + 1):
+        np.multiply(now, np.sqrt(2.0) / j, out=X[:, N_SHARED + j])
+        before, now = now, 2.0 * c * now - before
+    return X
 
-    ``entropy`` and ``top`` are the scalars :math:`t_3, t_4`; ``slope``, ``q``, ``square``,
-    ``rest`` and ``b`` are ``(K,)`` and include the shared terms; ``cross`` is ``(m, K)``.
-    """
 
-    entropy: float
-    top: float
-    slope: NDArray[Any]
-    q: NDArray[Any]
-    square: NDArray[Any]
-    rest: NDArray[Any]
-    b: NDArray[Any]
-    cross: NDArray[Any]
+def cross_terms(base: Base, centre: Float64Array) -> Float64Array:
+    """Return the features of M and L, ``(2 K, n)``."""
+    return np.concatenate([base.p, base.a - centre[:, None]])
 
 
 class Layout:
-    """The groups of terms and their places in theta: t, then rows of K for b, U, V, M and L.
+    """The groups of terms and their places in theta: t, then rows of K for b, R, M and L.
 
     Parameters
     ----------
     n_classes : int
-    groups : tuple of str
-        "t" and some of "b", "U", "V", "M", "L", in this order.
-    n_shared : {5, 6}
-        Length of t. The sixth is a slope shared by all classes, which U can express too.
     """
 
-    def __init__(self, n_classes: int, groups: tuple[str, ...], n_shared: int = 5) -> None:
-        self.n_classes = n_classes
-        self.names = groups
-        self.n_shared = n_shared
-        self.groups: dict[str, slice] = {}
-        start = 0
-        for name in groups:
-            rows = N_OWN.get(name, n_classes)
-            stop = start + (n_shared if name == "t" else rows * n_classes)
-            self.groups[name] = slice(start, stop)
-            start = stop
-        self.size = start
-        self.n_own = sum(N_OWN.get(name, 0) for name in groups)
+    def __init__(self, n_classes: int) -> None:
+        K = self.n_classes = n_classes
+        self.crossed = K > 2
+        sizes = {"t": N_SHARED, "b": K, "R": N_COSINES * K}
+        if self.crossed:
+            sizes |= {"M": K * K, "L": K * K}
+        ends = np.cumsum(list(sizes.values()))
+        self.groups = {
+            name: slice(end - size, end)
+            for (name, size), end in zip(sizes.items(), ends.tolist(), strict=True)
+        }
+        self.size = int(ends[-1])
 
-    def unpack(self, theta: Float64Array, dtype: DTypeLike = np.float64) -> Terms:
-        """Convert parameters to terms; t is added to the terms of single classes."""
-        K = self.n_classes
-        t = np.append(theta[self.groups["t"]], np.zeros(6 - self.n_shared))
-        own = np.zeros((5, K))
-        own[: self.n_own] = theta[self.n_shared :].reshape(-1, K)[: self.n_own]
-        cross = theta[self.n_shared + self.n_own * K :].reshape(-1, K)
-        b, slope, q, square, rest = own + np.array([0.0, t[5], t[0], t[1], t[4]])[:, None]
-        return Terms(t[2], t[3], *(x.astype(dtype) for x in (slope, q, square, rest, b, cross)))
+    def unpack(self, theta: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """Return the coefficients of each class's own terms ``(K, 12)``, and of the cross terms."""
+        K, n_own = self.n_classes, N_OWN - N_SHARED
+        rows = theta[N_SHARED:].reshape(-1, K)
+        own = np.empty((K, N_OWN))
+        own[:, :N_SHARED] = theta[:N_SHARED]
+        own[:, N_SHARED:] = rows[:n_own].T
+        return own, rows[n_own:]
 
-    def pack(self, terms: Terms) -> Float64Array:
-        """Convert derivatives by terms to derivatives by parameters; the adjoint of `unpack`."""
-        own = np.array([terms.b, terms.slope, terms.q, terms.square, terms.rest])
-        _, slope, q, square, rest = own.sum(axis=1)
-        t = np.array([q, square, terms.entropy, terms.top, rest, slope])
-        return np.concatenate([t[: self.n_shared], own[: self.n_own].ravel(), terms.cross.ravel()])
+    def pack(self, own: Float64Array, cross: Float64Array) -> Float64Array:
+        """Return derivatives by theta of those by coefficients; the adjoint of `unpack`."""
+        shared, each = own[:, :N_SHARED].sum(axis=0), own[:, N_SHARED:].T
+        return np.concatenate([shared, each.ravel(), cross.ravel()])
 
 
-def logits(f: Features, terms: Terms, square_scale: float) -> NDArray[Any]:
-    r"""Return :math:`\eta`, ``(n, K)``, as a new array."""
-    eta = f.a * (terms.square / square_scale).astype(f.a.dtype)
-    eta += (1.0 + terms.entropy * f.entropy + terms.top * f.top).astype(f.a.dtype)[:, None]
-    eta += terms.slope
-    eta *= f.a
-    eta += terms.q * f.q
-    eta += terms.rest * f.rest
-    eta += terms.b
-    if f.cross is not None:
-        eta += f.cross @ terms.cross
-    return eta
+class Design(NamedTuple):
+    """Features of a block of rows: ``offset (K, n)``, ``own (K, 12, n)``, ``cross (2 K, n)``."""
+
+    offset: Float64Array
+    own: Float64Array
+    cross: Float64Array | None
+
+    def logits(self, own: Float64Array, cross: Float64Array) -> Float64Array:
+        """Return eta, ``(K, n)``, as a new array."""
+        eta = np.matmul(own[:, None], self.own)[:, 0]
+        eta += self.offset
+        if self.cross is not None:
+            eta += cross.T @ self.cross
+        return eta
+
+    def adjoint(self, R: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """Return the sums over rows of `R` times the derivatives of `logits`."""
+        own = np.matmul(self.own, R[:, :, None])[:, :, 0]
+        return own, np.empty((0, len(R))) if self.cross is None else self.cross @ R.T
 
 
-def adjoint(f: Features, R: NDArray[Any], square_scale: float) -> Terms:
-    """Return the sum over rows of `R` times the derivatives of `logits` by its terms."""
-    Ra = R * f.a
-    by_row = Ra.sum(axis=1)
-    return Terms(
-        float(by_row @ f.entropy),
-        float(by_row @ f.top),
-        Ra.sum(axis=0),
-        (R * f.q).sum(axis=0),
-        (Ra * f.a).sum(axis=0) / square_scale,
-        (R * f.rest).sum(axis=0),
-        R.sum(axis=0),
-        np.zeros((0, R.shape[1])) if f.cross is None else f.cross.T @ R,
-    )
-
-
-def shared_features(f: Features, square_scale: float, n_shared: int) -> list[NDArray[Any]]:
-    """Return the features of t, ``(n, K)`` each."""
-    return [
-        f.q,
-        f.a * f.a / f.a.dtype.type(square_scale),
-        f.a * f.entropy[:, None],
-        f.a * f.top[:, None],
-        f.rest,
-        f.a,
-    ][:n_shared]
-
-
-def own_features(f: Features, square_scale: float, n_own: int) -> list[NDArray[Any]]:
-    """Return the features of b, U and V, ``(n, K)`` each."""
-    square = f.a * f.a / f.a.dtype.type(square_scale)
-    return [np.ones_like(f.a), f.a, f.q, square, f.rest][:n_own]
+def design_of_block(
+    Z: Float64Array, smoothing: Smoothing, position: Position, centre: Float64Array | None
+) -> Design:
+    """Return the features of a block of logits ``(n, K)``; without `centre`, no cross terms."""
+    base = make_base(Z, smoothing, position)
+    cross = None if centre is None else cross_terms(base, centre)
+    return Design(base.offset, own_terms(base, smoothing.square_scale), cross)

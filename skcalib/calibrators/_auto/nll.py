@@ -13,33 +13,50 @@ of :math:`\eta_{ik}` by the parameters,
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.blocks import ROW_BLOCK_BYTES, row_blocks
 from skcalib._arrays.passes import Work, merge_rows
 from skcalib._arrays.threads import AT_A_TIME, map_blocks
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import softmax_inplace
 from skcalib.calibrators._auto.features import (
-    Features,
+    N_OWN,
+    N_SHARED,
+    Design,
     Layout,
-    Smoothing,
-    Terms,
-    adjoint,
-    logits,
-    make_features,
-    own_features,
-    shared_features,
-    take_rows,
+    design_of_block,
 )
+from skcalib.calibrators._auto.posterior import ByClass, Full
+from skcalib.calibrators._auto.smoothing import Position, Smoothing
 
-# Matrix products need taller blocks than sums.
-HESSIAN_BLOCK_BYTES = 1 << 22
+Block = tuple[Design, slice]
+# Bytes of float64 in a block of weighted features; matrix products need tall blocks.
+HESSIAN_BLOCK_BYTES = 1 << 25
+
+
+def loss_and_residual(eta: Float64Array, code: Intp, w: Float64Array) -> tuple[float, Float64Array]:
+    """Return the weighted NLL of logits ``(K, n)``, and its derivative, which overwrites them."""
+    at_true = (code, np.arange(w.size))
+    eta -= eta.max(axis=0)
+    true = eta[at_true]
+    R = np.exp(eta, out=eta)
+    total = R.sum(axis=0)
+    value = float(w @ (np.log(total) - true))
+    R *= w / total
+    R[at_true] -= w
+    return value, R
+
+
+def softmax_columns(eta: Float64Array) -> Float64Array:
+    """Overwrite logits ``(K, n)`` by the softmax of each column."""
+    eta -= eta.max(axis=0)
+    Q = np.exp(eta, out=eta)
+    Q /= Q.sum(axis=0)
+    return Q
 
 
 class FeatureNLL:
@@ -52,12 +69,9 @@ class FeatureNLL:
     w : ndarray of shape (n,)
         Positive weights.
     smoothing : Smoothing
-    layout : Layout
-    exact : bool
-        Whether `hessian` returns the full matrix, else its diagonal.
-    dtype : {numpy.float64, numpy.float32}
-        Type of the features, which are computed once and cached, because a fit reads them tens of
-        times. Sums over blocks are float64.
+    position : Position
+    centre : ndarray of shape (K,), or None
+        Means of a; None leaves out the cross terms.
     """
 
     def __init__(
@@ -66,111 +80,87 @@ class FeatureNLL:
         code: Intp,
         w: Float64Array,
         smoothing: Smoothing,
-        layout: Layout,
-        *,
-        exact: bool,
-        dtype: DTypeLike = np.float64,
+        position: Position,
+        centre: Float64Array | None,
     ) -> None:
-        n_classes = scores.shape[1]
-        self.code = code
-        self.w = w
-        self.smoothing = smoothing
-        self.layout = layout
-        self.exact = exact
-        self.dtype = np.dtype(dtype)
-        # Blocks are at least as large as the gradient that each of them returns.
-        block_bytes = max(ROW_BLOCK_BYTES, 8 * n_classes * n_classes)
-        work, source = Work(block_bytes, AT_A_TIME), scores.as_logits()
-        self._rows = list(work.blocks(source))
-        kernel = partial(make_features, smoothing=smoothing, groups=layout.names, dtype=dtype)
-        made = merge_rows(kernel, source, work=work)
-        self._features = dict(zip([rows.start for rows in self._rows], made, strict=True))
+        self.layout = Layout(scores.shape[1])
+        self.code, self.w = code, w
+        work, source = Work(ROW_BLOCK_BYTES, AT_A_TIME), scores.as_logits()
+        kernel = partial(design_of_block, smoothing=smoothing, position=position, centre=centre)
+        designs = merge_rows(kernel, source, work=work)
+        self._blocks = list(zip(designs, work.blocks(source), strict=True))
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
         """Return the NLL and its gradient."""
-        terms = self.layout.unpack(theta, self.dtype)
-        scale = self.smoothing.square_scale
+        terms = self.layout.unpack(theta)
 
-        def of_block(rows: slice) -> tuple[float, Terms]:
-            f, w = self._features[rows.start], self.w[rows]
-            at_true = (np.arange(w.size), self.code[rows])
-            Q = logits(f, terms, scale)
-            true = Q[at_true]
-            top = Q.max(axis=1)
-            Q -= top[:, None]
-            np.exp(Q, out=Q)
-            total = Q.sum(axis=1)
-            value = float(w @ (np.log(total, dtype=np.float64) + top - true))
-            Q[at_true] -= total
-            Q *= (w / total).astype(self.dtype)[:, None]
-            return value, adjoint(f, Q, scale)
+        def of_block(block: Block) -> tuple[float, Any]:
+            f, rows = block
+            value, R = loss_and_residual(f.logits(*terms), self.code[rows], self.w[rows])
+            return value, f.adjoint(R)
 
         value, gradient = 0.0, np.zeros(self.layout.size)
-        for part, derivatives in map_blocks(of_block, self._rows):
+        for part, derivatives in map_blocks(of_block, self._blocks):
             value += part
-            gradient += self.layout.pack(derivatives)
+            gradient += self.layout.pack(*derivatives)
         return value, gradient
 
-    def hessian(self, theta: Float64Array) -> Float64Array:
-        """Return the Hessian, ``(p, p)``, or its diagonal, ``(p,)``."""
-        terms = self.layout.unpack(theta, self.dtype)
-        H = np.zeros((self.layout.size,) * (2 if self.exact else 1))
+    def hessian(self, theta: Float64Array) -> Full:
+        """Return the Hessian."""
+        parts = map_blocks(partial(self._full, self.layout.unpack(theta)), self._blocks)
+        return Full(reduce(np.add, parts))
 
-        def softmax_of(rows: slice) -> tuple[Features, NDArray[Any]]:
-            f = self._features[rows.start]
-            return f, softmax_inplace(logits(f, terms, self.smoothing.square_scale))
+    def rough_hessian(self, theta: Float64Array) -> ByClass:
+        """Return the Hessian without the products of different classes' parameters."""
+        parts = map_blocks(partial(self._by_class, self.layout.unpack(theta)), self._blocks)
+        return ByClass(*(reduce(np.add, each) for each in zip(*parts, strict=True)))
 
-        if self.exact:
-            for rows in self._rows:
-                self._add_exact(H, *softmax_of(rows), self.w[rows])
-        else:
-            parts = map_blocks(
-                lambda rows: self._diagonal(*softmax_of(rows), self.w[rows]), self._rows
-            )
-            for part in parts:
-                H += part
-        return H
+    def _weighted(self, f: Design, eta: Float64Array, w: Float64Array, rows: slice) -> Any:
+        """Return features times sqrt(w q), ``(K, 12 + 2 K, n)``, and sqrt(q)."""
+        Q = softmax_columns(eta[:, rows].copy())
+        K, n = Q.shape
+        root = np.sqrt(Q)
+        X = np.empty((K, N_OWN + (0 if f.cross is None else 2 * K), n))
+        scale = root * np.sqrt(w[rows])
+        np.multiply(f.own[:, :, rows], scale[:, None], out=X[:, :N_OWN])
+        if f.cross is not None:
+            np.multiply(f.cross[:, rows], scale[:, None], out=X[:, N_OWN:])
+        return X, root[:, None]
 
-    def _add_exact(self, H: Float64Array, f: Features, Q: Float64Array, w: Float64Array) -> None:
-        m, K, scale = self.layout.n_shared, self.layout.n_classes, self.smoothing.square_scale
-        n_rows = (self.layout.size - m) // K
+    def _by_class(self, terms: Any, block: Block) -> tuple[Float64Array, ...]:
+        f, rows = block
+        m, K, w = N_SHARED, self.layout.n_classes, self.w[rows]
+        d = (self.layout.size - m) // K
+        shared, between, within = np.zeros((m, m)), np.zeros((K, m, d)), np.zeros((K, d, d))
+        eta = f.logits(*terms)
+        for part in row_blocks(w.size, K * (m + d), HESSIAN_BLOCK_BYTES):
+            X, root = self._weighted(f, eta, w, part)
+            X[:, :m] -= root * (X[:, :m] * root).sum(axis=0)
+            S, own = X[:, :m], X[:, m:]
+            own *= np.sqrt(np.maximum(1.0 - root * root, 0.0))
+            shared += (S @ S.transpose(0, 2, 1)).sum(axis=0)
+            between += S @ own.transpose(0, 2, 1)
+            within += own @ own.transpose(0, 2, 1)
+        return shared, between, within
+
+    def _full(self, terms: Any, block: Block) -> Float64Array:
+        f, rows = block
+        m, K, w = N_SHARED, self.layout.n_classes, self.w[rows]
+        H = np.zeros((self.layout.size, self.layout.size))
+        d = (self.layout.size - m) // K
+        among = H[m:, m:].reshape(d, K, d, K)
         k = np.arange(K)
-        among = H[m:, m:].reshape(n_rows, K, n_rows, K)
-        for rows in row_blocks(w.size, self.layout.size + m * K, HESSIAN_BLOCK_BYTES):
-            g = take_rows(f, rows)
-            QT = np.ascontiguousarray(Q[rows].T)[:, None]
-            # For each class: features times sqrt(w q).
-            X = np.empty((K, m + n_rows, QT.shape[2]))
-            own = own_features(g, scale, self.layout.n_own)
-            for j, feature in enumerate([*shared_features(g, scale, m), *own]):
-                X[:, j] = feature.T
-            if g.cross is not None:
-                X[:, m + len(own) :] = g.cross.T
-            X *= np.sqrt(QT * w[rows])
+        eta = f.logits(*terms)
+        for part in row_blocks(w.size, K * (m + d), HESSIAN_BLOCK_BYTES):
+            X, root = self._weighted(f, eta, w, part)
             pairs = X @ X.transpose(0, 2, 1)
-            X *= np.sqrt(QT)
-            shared, classes = X[:, :m].sum(axis=0), X[:, m:].reshape(n_rows * K, X.shape[2])
+            X *= root
+            shared, classes = X[:, :m].sum(axis=0), X[:, m:].reshape(d * K, X.shape[2])
             H[:m, :m] += pairs[:, :m, :m].sum(axis=0) - shared @ shared.T
-            between = pairs[:, m:, :m] - (classes @ shared.T).reshape(K, n_rows, m)
-            between = between.transpose(1, 0, 2).reshape(n_rows * K, m)
+            between = pairs[:, m:, :m] - (classes @ shared.T).reshape(K, d, m)
+            between = between.transpose(1, 0, 2).reshape(d * K, m)
             H[m:, :m] += between
             H[:m, m:] += between.T
-            among -= (classes @ classes.T).reshape(K, n_rows, K, n_rows).transpose(1, 0, 3, 2)
+            among -= (classes @ classes.T).reshape(K, d, K, d).transpose(1, 0, 3, 2)
             among[:, k, :, k] += pairs[:, m:, m:]
-
-    def _diagonal(self, f: Features, Q: NDArray[Any], w: Float64Array) -> Float64Array:
-        m, scale = self.layout.n_shared, self.smoothing.square_scale
-        h = np.zeros(self.layout.size)
-        for j, S in enumerate(shared_features(f, scale, m)):
-            QS = Q * S
-            mean = QS.sum(axis=1)
-            h[j] = w @ (np.einsum("ij,ij->i", QS, S) - mean * mean)
-        Q *= 1.0 - Q
-        Q *= w.astype(self.dtype)[:, None]
-        own = [np.einsum("ij,ij->j", Q, E * E) for E in own_features(f, scale, self.layout.n_own)]
-        start = m + sum(part.size for part in own)
-        if own:
-            h[m:start] = np.concatenate(own)
-        if f.cross is not None:
-            h[start:] = (f.cross.power(2).T @ Q).ravel()
-        return h
+        return H

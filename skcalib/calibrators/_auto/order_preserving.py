@@ -6,63 +6,188 @@ Each of
 
     a_k, \quad a_k \frac{H}{\log K}, \quad a_k \Big(1 - \frac{H}{\log K}\Big), \quad
     a_k \frac{-\max_l a_l}{\log K}, \quad a_k \Big(1 + \frac{\max_l a_l}{\log K}\Big), \quad
-    q_k, \quad -\frac{a_k^2}{s}, \quad -\log(1 - q_k + 1/(nK))
+    q_k, \quad -\frac{a_k^2}{s}, \quad -\log(1 - q_k + 1/(nK)), \quad
+    \min(\max(8 u_k - j, 0), 1), \; j = 0, \dots, 7
 
 is a non-decreasing function of :math:`q_k` within a row. The first five are
 :math:`a_k = \log q_k` times a factor that is the same for all classes of the row and in [0, 1],
-because :math:`0 \le H \le \log K` and the largest entry of :math:`q` is at least 1/K. The last
-three are increasing functions of :math:`q_k` on (0, 1]. So a sum of these features with
-coefficients :math:`c \ge 0`, the first one positive, increases strictly with :math:`q_k`, and
-:math:`q_k` increases strictly with the score.
+because :math:`0 \le H \le \log K` and the largest entry of :math:`q` is at least 1/K. The others
+are non-decreasing functions of :math:`q_k`, as its position :math:`u_k` is. The offset
+:math:`a'_k` increases with :math:`q_k` at least as much as :math:`a_k` does. So the offset plus
+these features with coefficients :math:`c \ge 0`, the first one at least -0.99, increases strictly
+with :math:`q_k`, and :math:`q_k` increases strictly with the score.
+
+All features are functions of :math:`a_k` and of two numbers of the row. A fit to many classes takes
+the largest 32 log-scores of a row as they are and counts the others in 32 levels.
 """
 
 from __future__ import annotations
 
+from functools import partial
+from typing import NamedTuple
+
 import numpy as np
 
-from skcalib._arrays.types import Float64Array
-from skcalib.calibrators._auto.nll import FeatureNLL
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES
+from skcalib._arrays.passes import Work, merge_rows
+from skcalib._arrays.threads import AT_A_TIME, map_blocks
+from skcalib._arrays.types import Float64Array, Intp
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._auto.posterior import Bounded
+from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing
 
-SMALLEST_SLOPE = 0.01
+N_TERMS, N_HINGES = 8, 8
+GROUPS = {"t": slice(0, N_TERMS), "R": slice(N_TERMS, N_TERMS + N_HINGES)}
+SIZE = N_TERMS + N_HINGES
+SMALLEST_SLOPE = -0.99
+# Largest log-scores of a row that a fit takes as they are, and levels of the others.
+N_LARGEST, N_LEVELS = 32, 32
+# A coefficient this far above its bound is free.
+FREE = 1e-6
 
 
-def to_shared(n_classes: int) -> Float64Array:
-    """Return the matrix ``(6, 8)`` that maps c to t; the sixth of t includes the slope 1 of a."""
-    per = 1.0 / np.log(n_classes)
-    T = np.zeros((6, 8))
-    T[5, [0, 2, 4]] = 1.0  # a
-    T[2, [1, 2]] = per, -per  # a H
-    T[3, [3, 4]] = -per, per  # a max a
-    T[0, 5], T[1, 6], T[4, 7] = 1.0, -1.0, -1.0
-    return T
+class Rising(NamedTuple):
+    """Offset ``(m, n)`` and features ``(16, m, n)`` of m log-scores of each of n rows."""
+
+    offset: Float64Array
+    features: Float64Array
+
+    def logits(self, c: Float64Array) -> Float64Array:
+        """Return eta, ``(m, n)``, as a new array."""
+        return self.offset + np.tensordot(c, self.features, axes=1)
 
 
 def smallest() -> Float64Array:
     """Return the lower bounds of c."""
-    low = np.zeros(8)
+    low = np.zeros(SIZE)
     low[0] = SMALLEST_SLOPE
     return low
 
 
+def make_rising(
+    a: Float64Array,
+    entropy: Float64Array,
+    top: Float64Array,
+    smoothing: Smoothing,
+    position: Position,
+) -> Rising:
+    """Return the features of log-scores ``(m, n)``, for entropies and largest a of their rows."""
+    n, K = smoothing.n, smoothing.n_classes
+    q = np.exp(a)
+    epsilon = smoothing.epsilon
+    p = np.maximum(q - epsilon / K, 0.0) / (1.0 - epsilon)
+    entropy, top = entropy / np.log(K), -top / np.log(K)
+    X = np.empty((SIZE, *a.shape))
+    X[0] = a
+    X[1] = a * entropy
+    np.subtract(a, X[1], out=X[2])
+    X[3] = a * top
+    np.subtract(a, X[3], out=X[4])
+    X[5] = q
+    X[6] = a * a / -smoothing.square_scale
+    X[7] = -np.log(1.0 - q + 1.0 / (n * K))
+    u = N_HINGES * position.of(a)
+    for j in range(N_HINGES):
+        np.clip(u - j, 0.0, 1.0, out=X[N_TERMS + j])
+    return Rising(np.log(smoothing.mix(p, OFFSET_SHARE)), X)
+
+
+def rows_of_block(
+    Z: Float64Array, smoothing: Smoothing
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return log-scores, ``(K, n)``, of a block of logits, entropies, and largest log-scores."""
+    q = np.ascontiguousarray(smoothing.mix(smoothing.proba(Z)).T)
+    a = np.log(q)
+    return a, -np.einsum("kn,kn->n", q, a), a.max(axis=0)
+
+
+def count_levels(a: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Return levels ``(64, n)`` of log-scores ``(K, n)``, and how many classes have each.
+
+    The level of several classes is the logarithm of their mean score.
+    """
+    K, n = a.shape
+    a = np.partition(a, K - N_LARGEST, axis=0)
+    small = a[: K - N_LARGEST]
+    low = small.min(axis=0)
+    width = np.maximum(small.max(axis=0) - low, 1e-12)
+    level = np.minimum(((small - low) * (N_LEVELS / width)).astype(np.intp), N_LEVELS - 1)
+    place = (level * n + np.arange(n)).ravel()
+    count = np.bincount(place, minlength=N_LEVELS * n).reshape(N_LEVELS, n)
+    total = np.bincount(place, np.exp(small).ravel(), N_LEVELS * n).reshape(N_LEVELS, n)
+    mean = np.log(total / np.maximum(count, 1), out=np.zeros_like(total), where=count > 0)
+    counts = np.concatenate([count.astype(np.float64), np.ones((N_LARGEST, n))])
+    return np.concatenate([mean, a[K - N_LARGEST :]]), counts
+
+
+class Block(NamedTuple):
+    """Features of log-scores and of those of the true classes, weights, classes of a level."""
+
+    levels: Rising
+    true: Rising
+    w: Float64Array
+    counts: Float64Array | float
+
+    def softmax(self, c: Float64Array) -> tuple[Float64Array, float]:
+        """Return the probabilities of levels, ``(m, n)``, and the sum of losses."""
+        eta = self.levels.logits(c)
+        top = eta.max(axis=0)
+        Q = np.exp(eta - top)
+        Q *= self.counts
+        total = Q.sum(axis=0)
+        Q /= total
+        return Q, float(self.w @ (np.log(total) + top - self.true.logits(c)[0]))
+
+    def value_and_gradient(self, c: Float64Array) -> tuple[float, Float64Array]:
+        """Return the sum of losses and its gradient by c."""
+        Q, value = self.softmax(c)
+        Q *= self.w
+        gradient = self.levels.features.reshape(SIZE, -1) @ Q.ravel()
+        return value, gradient - self.true.features[:, 0] @ self.w
+
+    def hessian(self, c: Float64Array) -> Float64Array:
+        """Return the Hessian of the sum of losses by c."""
+        f, (Q, _) = self.levels.features, self.softmax(c)
+        mean = np.einsum("mn,jmn->jn", Q, f) * np.sqrt(self.w)
+        X = (f * np.sqrt(Q * self.w)).reshape(SIZE, -1)
+        return X @ X.T - mean @ mean.T
+
+
+def features_of_block(
+    Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing, position: Position
+) -> Block:
+    """Return what the loss of a block of logits ``(n, K)`` needs."""
+    a, *rows = rows_of_block(Z, smoothing)
+    true = a[code, np.arange(code.size)][None]
+    levels, counts = count_levels(a) if len(a) > N_LARGEST + N_LEVELS else (a, 1.0)
+    make = partial(make_rising, smoothing=smoothing, position=position)
+    return Block(make(levels, *rows), make(true, *rows), w, counts)
+
+
 class OrderPreservingNLL:
-    """The NLL of six shared terms as a function of c, with the diagonal of its Hessian."""
+    """The NLL of the increasing terms as a function of their coefficients c."""
 
-    def __init__(self, nll: FeatureNLL) -> None:
-        self._nll = nll
-        self._T = to_shared(nll.layout.n_classes)
-
-    def theta(self, c: Float64Array) -> Float64Array:
-        """Return t for coefficients c."""
-        t = self._T @ c
-        t[5] -= 1.0
-        return t
+    def __init__(
+        self,
+        scores: Scores,
+        code: Intp,
+        w: Float64Array,
+        smoothing: Smoothing,
+        position: Position,
+    ) -> None:
+        work, source = Work(ROW_BLOCK_BYTES, AT_A_TIME), scores.as_logits()
+        kernel = partial(features_of_block, smoothing=smoothing, position=position)
+        self._blocks = merge_rows(kernel, source, code, w, work=work)
 
     def value_and_gradient(self, c: Float64Array) -> tuple[float, Float64Array]:
         """Return the NLL and its gradient by c."""
-        value, gradient = self._nll.value_and_gradient(self.theta(c))
-        return value, self._T.T @ gradient
+        parts = map_blocks(lambda block: block.value_and_gradient(c), self._blocks)
+        values, gradients = zip(*parts, strict=True)
+        return sum(values), sum(gradients)
 
-    def hessian(self, c: Float64Array) -> Float64Array:
-        """Return the diagonal of the Hessian by c."""
-        H = self._nll.hessian(self.theta(c))
-        return np.einsum("ji,jk,ki->i", self._T, H, self._T)
+    def hessian(self, c: Float64Array) -> Bounded:
+        """Return the Hessian by c, and which coefficients are above their bounds."""
+        H = sum(map_blocks(lambda block: block.hessian(c), self._blocks))
+        return Bounded(H, c > smallest() + FREE)
+
+    rough_hessian = hessian

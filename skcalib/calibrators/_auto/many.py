@@ -1,0 +1,201 @@
+r"""Features and NLL for more than 30 classes.
+
+With :math:`\tilde p = p` where :math:`p \ge 0.01` and 0 elsewhere, and the symbols of `features`,
+
+.. math::
+
+    \eta_k = a_k & + t_1 \tilde p_k + t_2 \frac{a_k^2}{s} + t_3 a_k H + t_4 a_k \max_l a_l
+                   + t_5 \log\Big(1 - \frac{\tilde p_k}{1 + 1/(nK)}\Big) \\
+                 & + b_k + U_k a_k + \sum_l M_{kl} \tilde p_l .
+
+Smaller probabilities are very many, and too small to change a logit. Of the Hessian, only the
+diagonal is computed. Features are float32, sums over blocks float64.
+"""
+
+from __future__ import annotations
+
+from functools import partial, reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from skcalib._arrays.blocks import TALL_BLOCK_BYTES
+from skcalib._arrays.passes import Work, merge_rows
+from skcalib._arrays.threads import AT_A_TIME, map_blocks
+from skcalib._arrays.types import Float64Array, Intp
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._auto.posterior import Diagonal
+from skcalib.calibrators._auto.smoothing import Smoothing
+
+SMALLEST = 1e-2
+# Up to this many classes, products with p are faster if its zeros are stored.
+LARGEST_DENSE = 300
+N_SHARED = 5
+
+
+class Features(NamedTuple):
+    """Features of a block of rows.
+
+    ``a`` and ``p`` are ``(n, K)``, and p is sparse for very many classes; ``place`` are the flat
+    indices of its entries above 0, ``large`` and ``rest`` the features of t there; ``entropy`` and
+    ``top`` are ``(n,)``.
+    """
+
+    a: NDArray[Any]
+    p: Any
+    place: Intp
+    large: NDArray[Any]
+    rest: NDArray[Any]
+    entropy: NDArray[Any]
+    top: NDArray[Any]
+
+
+def make_features(Z: Float64Array, smoothing: Smoothing, dtype: Any = np.float32) -> Features:
+    """Return the features of a block of logits ``(n, K)``."""
+    p = np.ascontiguousarray(smoothing.proba(Z))
+    q = smoothing.mix(p)
+    a = np.log(q)
+    entropy = -np.einsum("ij,ij->i", q, a)
+    p[p < SMALLEST] = 0.0
+    place = np.flatnonzero(p)
+    large = p.ravel()[place]
+    rest = np.log1p(large / -(1.0 + 1.0 / (smoothing.n * smoothing.n_classes)))
+    a, p, large, rest, entropy, top = (
+        part.astype(dtype, copy=False) for part in (a, p, large, rest, entropy, a.max(axis=1))
+    )
+    p = p if p.shape[1] <= LARGEST_DENSE else csr_array(p)
+    return Features(a, p, place, large, rest, entropy, top)
+
+
+class Terms(NamedTuple):
+    """Parameters by feature: five shared, ``b`` and ``slope`` ``(K,)``, and ``cross (K, K)``."""
+
+    t: NDArray[Any]
+    b: NDArray[Any]
+    slope: NDArray[Any]
+    cross: NDArray[Any]
+
+
+def groups_of(n_classes: int) -> dict[str, slice]:
+    """Return the places of t, b, U and M in theta."""
+    K, m = n_classes, N_SHARED
+    return {
+        "t": slice(0, m),
+        "b": slice(m, m + K),
+        "U": slice(m + K, m + 2 * K),
+        "M": slice(m + 2 * K, m + 2 * K + K * K),
+    }
+
+
+def unpack(theta: Float64Array, n_classes: int, dtype: Any = np.float32) -> Terms:
+    """Return the parameters by feature."""
+    t, b, slope, cross = (theta[part].astype(dtype) for part in groups_of(n_classes).values())
+    return Terms(t, b, slope, cross.reshape(n_classes, n_classes))
+
+
+def logits(f: Features, terms: Terms, square_scale: float) -> NDArray[Any]:
+    """Return eta, ``(n, K)``, as a new array."""
+    t = terms.t
+    eta = f.a * (t[1] / t.dtype.type(square_scale))
+    eta += (1.0 + t[2] * f.entropy + t[3] * f.top)[:, None]
+    eta += terms.slope
+    eta *= f.a
+    eta += terms.b
+    eta += f.p @ terms.cross
+    eta.reshape(-1)[f.place] += t[0] * f.large + t[4] * f.rest
+    return eta
+
+
+class ManyNLL:
+    """Weighted sum of the NLL as a function of theta."""
+
+    def __init__(
+        self,
+        scores: Scores,
+        code: Intp,
+        w: Float64Array,
+        smoothing: Smoothing,
+        dtype: Any = np.float32,
+    ) -> None:
+        self.n_classes = scores.shape[1]
+        self.groups = groups_of(self.n_classes)
+        self.size = self.groups["M"].stop
+        self.code, self.w, self.dtype = code, w, dtype
+        self._scale = smoothing.square_scale
+        # Blocks are at least as large as the gradient that each of them returns.
+        work = Work(max(TALL_BLOCK_BYTES, 8 * self.n_classes**2), AT_A_TIME)
+        source = scores.as_logits()
+        kernel = partial(make_features, smoothing=smoothing, dtype=dtype)
+        made = merge_rows(kernel, source, work=work)
+        self._blocks = list(zip(made, work.blocks(source), strict=True))
+
+    def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
+        """Return the NLL and its gradient."""
+        terms = unpack(theta, self.n_classes, self.dtype)
+
+        def of_block(block: tuple[Features, slice]) -> tuple[float, Float64Array]:
+            f, rows = block
+            w = self.w[rows]
+            at_true = (np.arange(w.size), self.code[rows])
+            Q = logits(f, terms, self._scale)
+            true = Q[at_true]
+            top = Q.max(axis=1)
+            Q -= top[:, None]
+            np.exp(Q, out=Q)
+            total = Q.sum(axis=1)
+            value = float(w @ (np.log(total, dtype=np.float64) + top - true))
+            Q[at_true] -= total
+            Q *= (w / total).astype(self.dtype)[:, None]
+            return value, self._adjoint(f, Q)
+
+        value, gradient = 0.0, np.zeros(self.size)
+        for part, derivatives in map_blocks(of_block, self._blocks):
+            value += part
+            gradient += derivatives
+        return value, gradient
+
+    def _adjoint(self, f: Features, R: NDArray[Any]) -> Float64Array:
+        cross, b = f.p.T @ R, R.sum(axis=0)
+        at_large = R.reshape(-1)[f.place]
+        t = [at_large @ f.large, 0.0, 0.0, 0.0, at_large @ f.rest]
+        R *= f.a
+        by_row, slope = R.sum(axis=1), R.sum(axis=0)
+        t[1] = np.vdot(R, f.a) / self._scale
+        t[2], t[3] = by_row @ f.entropy, by_row @ f.top
+        return np.concatenate([t, b, slope, cross.ravel()])
+
+    def hessian(self, theta: Float64Array) -> Diagonal:
+        """Return the diagonal of the Hessian."""
+        terms = unpack(theta, self.n_classes, self.dtype)
+
+        def of_block(block: tuple[Features, slice]) -> Float64Array:
+            f, rows = block
+            Q = logits(f, terms, self._scale)
+            Q -= Q.max(axis=1)[:, None]
+            np.exp(Q, out=Q)
+            Q /= Q.sum(axis=1)[:, None]
+            return self._diagonal(f, Q, self.w[rows])
+
+        return Diagonal(reduce(np.add, map_blocks(of_block, self._blocks)))
+
+    rough_hessian = hessian
+
+    def _diagonal(self, f: Features, Q: NDArray[Any], w: Float64Array) -> Float64Array:
+        a, t = f.a, np.empty(N_SHARED)
+        row, at_large = f.place // self.n_classes, Q.reshape(-1)[f.place]
+        for j, x in ((0, f.large), (4, f.rest)):
+            mean = np.bincount(row, at_large * x, len(w))
+            t[j] = w @ (np.bincount(row, at_large * x * x, len(w)) - mean * mean)
+        square = a * a
+        scaled = Q * a
+        mean = scaled.sum(axis=1)
+        spread = np.einsum("ij,ij->i", scaled, a) - mean * mean
+        t[2], t[3] = w @ (f.entropy**2 * spread), w @ (f.top**2 * spread)
+        mean = np.einsum("ij,ij->i", Q, square)
+        t[1] = w @ (np.einsum("ij,ij,ij->i", Q, square, square) - mean * mean) / self._scale**2
+        Q *= 1.0 - Q
+        Q *= w.astype(self.dtype)[:, None]
+        cross = (f.p * f.p).T @ Q
+        return np.concatenate([t, Q.sum(axis=0), np.einsum("ij,ij->j", Q, square), cross.ravel()])

@@ -1,0 +1,130 @@
+r"""Scaled and smoothed scores, and the position of a log-score among those of the calibration rows.
+
+The scale :math:`\beta` minimises the NLL under a normal prior on its logarithm,
+
+.. math:: \sum_i w_i \mathrm{NLL}_i(\mathrm{softmax}(\beta z)) + \frac{(\log \beta)^2}{2 \sigma^2},
+          \qquad \sigma = 0.7 .
+
+With :math:`p = \mathrm{softmax}(\beta z)` and n the sum of the calibration weights,
+
+.. math:: q = (1 - \epsilon) p + \epsilon / K, \quad a = \log q, \quad
+          a' = \log((1 - 0.1 \epsilon) p + 0.1 \epsilon / K), \quad \epsilon = 1 / (n + 1)
+
+so that :math:`a \ge -\log(K (n + 1))`: n rows give no evidence on smaller probabilities. A map adds
+functions of a to the offset a', which is smoothed less, because it is kept and not learnt.
+
+The position of a log-score is :math:`u = G(a) \in [0, 1]`. G is the distribution function of all
+log-scores :math:`a_{ik}` of the calibration rows, with weight :math:`w_i (q_{ik} (1 -
+q_{ik}))^\kappa` and half of the weight of equal scores, linear between 64 knots.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from skcalib._arrays.passes import sum_rows
+from skcalib._arrays.types import Float64Array, Intp
+from skcalib._scaling.root import rising_root
+from skcalib._scaling.scale_losses import ShiftedLogits
+from skcalib._scaling.temperature import find_temperature
+from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import softmax_inplace
+
+# Standard deviation of log beta under its prior.
+PRIOR_SD = 0.7
+# Far outside the range that the prior of log beta allows.
+LOG_SCALE_BOUND = 700.0
+# The offset is smoothed by this share of epsilon.
+OFFSET_SHARE = 0.1
+KNOTS = 64
+# Log-scores are counted in bins of equal width on the scale of log-odds. More bins than this do not
+# change the position of a score in its third digit.
+BINS = 1 << 14
+
+
+class Smoothing(NamedTuple):
+    """Scale ``beta``, sum of weights ``n`` and number of classes ``K``."""
+
+    beta: float
+    n: float
+    n_classes: int
+
+    @property
+    def epsilon(self) -> float:
+        """Share of the uniform distribution in q."""
+        return 1.0 / (self.n + 1.0)
+
+    @property
+    def square_scale(self) -> float:
+        """Log(n K), at least log K: the scale of a."""
+        return float(np.log(max(self.n, 1.0) * self.n_classes))
+
+    def proba(self, Z: Float64Array) -> Float64Array:
+        """Return p of a block of logits ``(n, K)``."""
+        return softmax_inplace(self.beta * Z)
+
+    def mix(self, p: Float64Array, share: float = 1.0) -> Float64Array:
+        """Return `p` mixed with `share` of epsilon of the uniform distribution."""
+        epsilon = share * self.epsilon
+        return (1.0 - epsilon) * p + epsilon / self.n_classes
+
+
+class Position(NamedTuple):
+    """Knots of G, increasing, and its values at them."""
+
+    knots: Float64Array
+    levels: Float64Array
+
+    def of(self, a: Float64Array) -> Float64Array:
+        """Return the positions of log-scores."""
+        return np.interp(a, self.knots, self.levels)
+
+
+def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
+    """Return beta. Its prior keeps it finite if (nearly) no row is misclassified."""
+    total = float(w.sum())
+    shifted = ShiftedLogits(scores, code, w)
+    precision = PRIOR_SD**-2
+
+    def slope(log_beta: float) -> tuple[float, float]:
+        beta = np.exp(log_beta)
+        _, first, second = shifted.nll(beta)
+        by_log = beta * first
+        with np.errstate(over="ignore"):  # rising_root handles inf
+            curvature = by_log + beta * (beta * second)
+            return total * by_log + precision * log_beta, total * curvature + precision
+
+    temperature = find_temperature(scores, code, w)
+    start = 0.0 if temperature.bound else -float(np.log(temperature.value))
+    return float(np.exp(rising_root(slope, start, -LOG_SCALE_BOUND, LOG_SCALE_BOUND)[0]))
+
+
+def fit_position(scores: Scores, w: Float64Array, smoothing: Smoothing, power: float) -> Position:
+    """Return G, with ``power`` the exponent of q (1 - q) in the weights."""
+    kernel = partial(count_log_scores, smoothing=smoothing, power=power)
+    mass, total = sum_rows(kernel, scores.as_logits(), w)
+    kept = mass > 0.0
+    mass, values = mass[kept], total[kept] / mass[kept]
+    u = (np.cumsum(mass) - mass / 2.0) / mass.sum()
+    places = np.searchsorted(u, np.linspace(0.0, 1.0, KNOTS))
+    places = np.unique(np.minimum(places, u.size - 1))
+    return Position(values[places], u[places])
+
+
+def count_log_scores(
+    Z: Float64Array, w: Float64Array, smoothing: Smoothing, power: float
+) -> tuple[Float64Array, Float64Array]:
+    """Return the sums of weights, and of weights times a, in each bin of log-odds."""
+    q = smoothing.mix(smoothing.proba(Z)).ravel()
+    a = np.log(q)
+    rest = 1.0 - q
+    # Log-odds of the smallest and of the largest value that q can take.
+    least, most = (np.log(end / (1.0 - end)) for end in smoothing.mix(np.array([0.0, 1.0])))
+    place = (a - np.log(rest) - least) * (BINS / (most - least))
+    place = np.clip(place.astype(np.intp), 0, BINS - 1)
+    weights = np.repeat(w, Z.shape[1]) * (q * rest) ** power
+    mass, total = (np.bincount(place, x, BINS) for x in (weights, weights * a))
+    return mass.astype(np.float64), total.astype(np.float64)
