@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES, column_blocks
 from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source
@@ -265,8 +265,9 @@ class ColumnwiseCalibrator(ScoreCalibrator):
     probabilities (or of what ``_columns`` returns instead) and returns values in [0, 1].
     """
 
-    # A map is called for each column of a block, so a block needs many rows.
-    _work = Work(8 * ROW_BLOCK_BYTES, 1, least_rows=2048)
+    # A map is called for each column of a block, so a block needs many rows: to compare a shorter
+    # column with several edges, NumPy takes four times as long for each entry.
+    _work = Work(8 * ROW_BLOCK_BYTES, 1, least_rows=4096)
 
     def _first_column(self, n_classes: int) -> int:
         """Return the first class that has a map of its own."""
@@ -281,11 +282,16 @@ class ColumnwiseCalibrator(ScoreCalibrator):
         """Map the probabilities of a class, ``(n,)``."""
 
     def _map(self, scores: Scores) -> FloatArray:
-        n_classes = scores.shape[1]
+        n, n_classes = scores.shape
         first = self._first_column(n_classes)
-        values = self._columns(scores, slice(first, n_classes))
-        for j, column in enumerate(values):
-            values[j] = self._map_column(j, column)
+        values = np.empty((0, n))
+        # A few columns at a time, because they take several arrays of their size.
+        for columns in column_blocks(n, n_classes, ROW_BLOCK_BYTES, first):
+            part = self._columns(scores, columns)
+            if not values.size:
+                values = np.empty((n_classes - first, n), dtype=part.dtype)
+            for j, column in enumerate(part, start=columns.start - first):
+                values[j] = self._map_column(j, column)
         if first:
             return np.column_stack([1 - values[0], values[0]])
         return normalise_rows(values.T)

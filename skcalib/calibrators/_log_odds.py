@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES, column_blocks
-from skcalib._arrays.passes import Work
+from skcalib._arrays.blocks import column_blocks
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scaling.logistic import Bools, Logistic
 from skcalib._scores.scores import Scores
@@ -27,8 +26,6 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
     """A logistic map of features of the log-odds of each class against the rest."""
 
     _takes_logs = True
-    # Log-odds take several arrays as large as a block.
-    _work = Work(8 * ROW_BLOCK_BYTES, 1, least_rows=512)
 
     @abstractmethod
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
