@@ -6,7 +6,7 @@ import numpy as np
 
 from skcalib._arrays.blocks import ROW_BLOCK_BYTES
 from skcalib._arrays.passes import Work
-from skcalib._arrays.rowwise import block_order
+from skcalib._arrays.rowwise import block_order, transpose_into
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.softmax import exponentiate
 
@@ -54,6 +54,9 @@ def affine_softmax(
         out = np.empty(Z.shape, order=order)
     if full:
         Q = times_transposed(Z.astype(np.float64, order=order, copy=False), W, out)
+    elif W.ndim and order == "F":  # a product of two memory orders takes longer than a copy too
+        transpose_into(Z.T, out)
+        Q = np.multiply(out, W, out=out)
     else:
         Q = np.multiply(Z, W, out=out, dtype=np.float64)  # NumPy 1 would compute in float32
     offset = 0.0

@@ -177,9 +177,9 @@ def survey_block(
         total = None if single else np.einsum("ij->i", block)
         off = None if total is None else np.abs(total - 1.0)
         outside = max(-low, high - 1.0, 0.0)
-        if total is None or off is None or not (off > tolerance).any():
-            away = outside if off is None else max(float(off.max()), outside)
-            return Survey(low, high, len(block), len(block), away, None)
+        farthest = 0.0 if off is None else float(off.max())
+        if off is None or farthest <= tolerance:
+            return Survey(low, high, len(block), len(block), max(farthest, outside), None)
         is_proba = off <= tolerance
         away = max(float(off[is_proba].max(initial=0.0)), outside)
     else:

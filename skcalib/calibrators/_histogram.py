@@ -259,4 +259,5 @@ class HistogramBinning(ColumnwiseCalibrator):
         # rounded as the scores are.
         edges = self.bin_edges_[row, 1:-1].astype(column.dtype).astype(np.float64)
         below: Side = "left" if self.strategy == "uniform" else "right"
-        return values.take(edges_passed(edges, column, below))
+        # No index is clipped: this mode takes half the time, because it does not look for errors.
+        return values.take(edges_passed(edges, column, below), mode="clip")
