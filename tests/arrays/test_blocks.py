@@ -253,7 +253,7 @@ def many_jobs(monkeypatch, small_blocks):
 
 def sample(dtype):
     rng = np.random.default_rng(0)
-    Z = rng.normal(scale=2, size=(900, 6)).astype(dtype)
+    Z = rng.normal(scale=2, size=(450, 6)).astype(dtype)
     code = np.array([rng.choice(6, p=np.exp(z) / np.exp(z).sum()) for z in Z.astype(float) / 1.5])
     return Z, code
 
@@ -263,11 +263,10 @@ def sample(dtype):
 def test_the_number_of_threads_changes_no_bit_of_a_calibrator(calibrator, dtype, many_jobs):
     Z, code = sample(dtype)
     found = []
-    for n_jobs in (1, 2, 5):
+    for n_jobs in (1, 5):
         with joblib.parallel_config(n_jobs=n_jobs):
             found.append(calibrator.fit(Z, code).predict_proba(Z))
     assert np.array_equal(found[0], found[1])
-    assert np.array_equal(found[0], found[2])
 
 
 METRICS = {

@@ -13,9 +13,9 @@ N, K = 70, 5
 
 @pytest.fixture
 def counted(monkeypatch, small_blocks):
-    """Count where a copy would be small too, in blocks of seven rows."""
+    """Count where a copy would be small too, in blocks of 17 rows."""
     monkeypatch.setattr("skcalib._binning.pooled.SORTED", 0)
-    small_blocks(7)
+    small_blocks(17)
 
 
 def probabilities(kind, dtype=np.float64):
@@ -45,13 +45,18 @@ def test_a_counted_table_is_that_of_a_sorted_copy(counted, method, weighted, kin
     code = rng.integers(K, size=N)
     w = rng.integers(1, 4, N).astype(float) if weighted else np.ones(N)
     hit = (np.arange(K) == code[:, None]).ravel()
-    for dtype in (np.float32, np.float64):
+    narrow, wide = np.float32, np.float64
+    for n_bins, order, dtype in (
+        (1, "C", narrow),
+        (6, "F", wide),
+        (15, "F", narrow),
+        (400, "C", wide),
+    ):
         P = probabilities(kind, dtype)
-        for n_bins, order in ((1, "C"), (6, "F"), (400 if dtype is np.float32 else 15, "C")):
-            bins = Bins(n_bins, method)
-            expected = flat_table(P.ravel(), hit, np.repeat(w, K), bins, threshold=threshold)
-            given = Scores(np.asarray(P, order=order), "proba")
-            assert_same(pooled_table(given, code, w, bins, threshold=threshold), expected)
+        bins = Bins(n_bins, method)
+        expected = flat_table(P.ravel(), hit, np.repeat(w, K), bins, threshold=threshold)
+        given = Scores(np.asarray(P, order=order), "proba")
+        assert_same(pooled_table(given, code, w, bins, threshold=threshold), expected)
 
 
 @pytest.mark.parametrize("method", ["edges", "floor", "split", "rank"])

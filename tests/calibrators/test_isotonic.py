@@ -52,13 +52,13 @@ def minmax_isotonic(x, t, w):
     mass = [sum(wi for xi, wi in zip(x, w, strict=True) if xi == v) for v in levels]
     hits = [sum(wi * ti for xi, ti, wi in zip(x, t, w, strict=True) if xi == v) for v in levels]
     m = len(levels)
-    fitted = [
-        max(
-            min(sum(hits[a : b + 1]) / sum(mass[a : b + 1]) for b in range(i, m))
-            for a in range(i + 1)
-        )
-        for i in range(m)
-    ]
+    until, before = [0, *itertools.accumulate(hits)], [0, *itertools.accumulate(mass)]
+    share = {
+        (a, b): (until[b + 1] - until[a]) / (before[b + 1] - before[a])
+        for a in range(m)
+        for b in range(a, m)
+    }
+    fitted = [max(min(share[a, b] for b in range(i, m)) for a in range(i + 1)) for i in range(m)]
     return levels, fitted
 
 

@@ -77,12 +77,12 @@ def assert_simplex(Q, n, n_classes):
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10, 40])
 def test_answers_are_probability_vectors(calibrator, n_classes):
-    P, y, w = problem(300, n_classes)
-    new = problem(300, n_classes, seed=9, digits=3)[0]
+    P, y, w = problem(150, n_classes)
+    new = problem(150, n_classes, seed=9, digits=3)[0]
     for weight in (None, w):
         calibrator.fit(P, y, weight)
-        assert_simplex(calibrator.predict_proba(P), 300, n_classes)
-        assert_simplex(calibrator.predict_proba(new), 300, n_classes)
+        assert_simplex(calibrator.predict_proba(P), 150, n_classes)
+        assert_simplex(calibrator.predict_proba(new), 150, n_classes)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -149,7 +149,7 @@ def bent(n=600, n_classes=4, seed=0):
 @pytest.mark.parametrize(("kind", "weighted"), [("logits", True), ("proba", False)])
 @pytest.mark.parametrize("n_classes", [3, 6])
 def test_quadratic_is_a_logistic_regression_on_log_odds_and_squares(n_classes, kind, weighted):
-    Z, y, w = bent(n_classes=n_classes)
+    Z, y, w = bent(300, n_classes)
     w = w if weighted else None
     X = Z if kind == "logits" else softmax(Z, axis=1)
     platt = PlattScaling(degree=2).fit(X, y, w)

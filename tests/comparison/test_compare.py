@@ -242,7 +242,7 @@ def test_a_failing_calibrator_is_a_row_that_says_why(n_jobs):
     """And a warning is a column, not a line on the screen."""
     y, Z = scores()
     tried = {"bad": Failing(), "loud": Alarmed(), "good": TemperatureScaling()}
-    frame = compare_calibrators(Z, y, tried, metrics=["log_loss"], n_jobs=n_jobs)
+    frame = compare_calibrators(Z, y, tried, metrics=["log_loss"], n_jobs=n_jobs, n_resamples=20)
     assert frame["error"].to_dict() == {
         "identity": "", "bad": "RuntimeError: no luck at all", "loud": "", "good": "",
     }  # fmt: skip
@@ -253,7 +253,9 @@ def test_a_failing_calibrator_is_a_row_that_says_why(n_jobs):
 
 def test_jobs_do_not_change_numbers():
     y, Z = scores()
-    one, two = (compare_calibrators(Z, y, TWO, n_jobs=j, random_state=0) for j in (None, 2))
+    one, two = (
+        compare_calibrators(Z, y, TWO, n_jobs=j, n_resamples=20, random_state=0) for j in (None, 2)
+    )
     pd.testing.assert_frame_equal(
         one.drop(columns="fit seconds", level=0), two.drop(columns="fit seconds", level=0)
     )
@@ -381,8 +383,9 @@ def test_weight_2_is_two_copies_and_weight_0_is_absence():
     for metric in METRICS:
         np.testing.assert_allclose(weighted[metric]["mean"], repeated[metric]["mean"], rtol=1e-4)
     keep = w > 0
-    absent = compare_calibrators(Z[keep], y[keep], TWO, sample_weight=w[keep], random_state=0)
-    present = compare_calibrators(Z, y, TWO, sample_weight=w, random_state=0)
+    drawn = {"n_resamples": 20, "random_state": 0}
+    absent = compare_calibrators(Z[keep], y[keep], TWO, sample_weight=w[keep], **drawn)
+    present = compare_calibrators(Z, y, TWO, sample_weight=w, **drawn)
     pd.testing.assert_frame_equal(
         absent.drop(columns="fit seconds", level=0), present.drop(columns="fit seconds", level=0)
     )
@@ -394,7 +397,11 @@ def test_kinds_of_input_give_one_table():
     f = Z[:, 1] - Z[:, 0]
     P = softmax(Z)
     names = np.array(["no", "yes"])[y]
-    metrics = {"metrics": ["log_loss", "ks_calibration_error"], "random_state": 0}
+    metrics = {
+        "metrics": ["log_loss", "ks_calibration_error"],
+        "n_resamples": 20,
+        "random_state": 0,
+    }
     tried = ["temperature", "isotonic"]
     expected = compare_calibrators(Z, y, tried, **metrics)["log_loss"]
     for X, labels, event in (
@@ -432,11 +439,11 @@ FOLDS = {
 )
 def test_every_calibrator_has_numbers_where_training_rows_lack_a_class(folds, input):
     """Its column is what the calibrator says of a class without rows; log loss clips."""
-    y, Z = scores(200)
+    y, Z = scores(120)
     names = np.array(["ape", "bee", "cat"])[y]
     X = Z if input == "logits" else softmax(Z)
     metrics = ["log_loss", *(name.removeprefix("neg_") for name in SCORERS)]
-    w = np.random.default_rng(0).random(200) + 0.5
+    w = np.random.default_rng(0).random(120) + 0.5
     frame = compare_calibrators(
         X, names, cv=FOLDS[folds](y), metrics=metrics, sample_weight=w, n_resamples=0
     )

@@ -3,6 +3,9 @@
 Most of these are faults that have happened in other libraries.
 """
 
+from copy import deepcopy
+from functools import cache
+
 import joblib
 import numpy as np
 import pandas as pd
@@ -107,7 +110,7 @@ def test_logits_and_their_softmax_give_one_map(calibrator):
     assert_allclose(from_logits, from_proba, atol=1e-6)
 
 
-@every_calibrator
+@every_class
 @every_kind
 def test_polars_frames_are_scores(calibrator, kind):
     S, code = make(kind, 4)
@@ -138,11 +141,17 @@ LABELS = {
 }
 
 
+@cache
+def fitted_on_codes(calibrator):
+    S, code = make("proba", 3)
+    return clone(calibrator).fit(S, code)
+
+
 @every_class
 @pytest.mark.parametrize("kind", LABELS)
 def test_labels_of_any_kind(calibrator, kind):
     S, code = make("proba", 3)
-    expected = clone(calibrator).fit(S, code)
+    expected = fitted_on_codes(calibrator)
     y = LABELS[kind](code)
     fitted = clone(calibrator).fit(S, y)
     assert_array_equal(fitted.predict_proba(S), expected.predict_proba(S))
@@ -244,12 +253,16 @@ BAD_QUESTIONS = {
 }
 
 
+@cache
+def fitted_once(calibrator, kind):
+    return clone(calibrator).fit(Z0 if kind == "logits" else P0, CODE0)
+
+
 @every_class
 @pytest.mark.parametrize("case", BAD_FITS)
 def test_a_bad_fit_says_what_where_and_the_mend_and_changes_nothing(calibrator, case):
     parameters, S, y, w, message = BAD_FITS[case]
-    fitted = clone(calibrator).fit(Z0, CODE0)
-    fitted.set_params(**parameters)
+    fitted = deepcopy(fitted_once(calibrator, "logits")).set_params(**parameters)
     state, proba = joblib.hash(vars(fitted)), fitted.predict_proba(Z0)
     with pytest.raises(ValueError, match=message) as caught:
         fitted.fit(S, y, sample_weight=w)
@@ -263,7 +276,7 @@ def test_a_bad_fit_says_what_where_and_the_mend_and_changes_nothing(calibrator, 
 @pytest.mark.parametrize("case", BAD_QUESTIONS)
 def test_a_bad_question_says_what_where_and_the_mend_and_changes_nothing(calibrator, case):
     S, T, message = BAD_QUESTIONS[case]
-    fitted = clone(calibrator).fit(S, CODE0)
+    fitted = deepcopy(fitted_once(calibrator, "logits" if S is Z0 else "proba"))
     state = joblib.hash(vars(fitted))
     for ask in (fitted.predict_proba, fitted.predict):
         with pytest.raises(ValueError, match=message):
@@ -335,11 +348,11 @@ def test_bare_calibrators_pass_every_check_whose_data_are_scores(calibrator):
 # A solver that converges and a tree: fits that respect weights exactly. One fit of a calibrator of
 # ours on all rows; one of scikit-learn's for each fold.
 JOINED = [
-    CalibratedClassifier(LogisticRegression(), cv=3),
+    CalibratedClassifier(LogisticRegression(), cv=2),
     CalibratedClassifier(
         DecisionTreeClassifier(random_state=0),
         LogisticRegression(),
-        cv=3,
+        cv=2,
         ensemble=True,
     ),
 ]

@@ -38,7 +38,7 @@ def test_every_error_keeps_every_promise(metric):
 
 @pytest.mark.parametrize("kind", ["logits", "proba"])
 def test_a_calibrator_that_is_told_its_input_is_tried_on_that(kind):
-    check_calibrator(VectorScaling(input=kind))
+    check_calibrator(IdentityCalibrator(input=kind))
 
 
 def test_promises_are_one_line_each():

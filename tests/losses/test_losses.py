@@ -4,7 +4,6 @@ import itertools
 import math
 import re
 import runpy
-import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
@@ -191,7 +190,7 @@ def extreme_batch(K=3):
 
 
 @every_loss
-@pytest.mark.parametrize("K", range(2, 11))
+@pytest.mark.parametrize("K", [2, 3, 5, 10])
 def test_the_value_is_the_formula(case, K):
     loss, slow, keywords = CASES[case]
     Z, y, w = batch(K, seed=K)
@@ -276,7 +275,7 @@ def test_the_gradient_is_that_of_the_value(case, K):
 
     confidence, hit = proba(Z).max(axis=1), Z.argmax(axis=1) == y
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(20, Z.size))
-    for way in (np.eye(Z.size) if K < 10 else signs).reshape(-1, *Z.shape):
+    for way in (np.eye(Z.size) if K == 2 else signs).reshape(-1, *Z.shape):
         slope = (value(Z + 1e-6 * way) - value(Z - 1e-6 * way)) / 2e-6
         assert (gradient * way).sum() == pytest.approx(slope, abs=1e-6)
 
@@ -426,15 +425,6 @@ def test_what_cannot_be_meant_is_refused(arguments, message):
 def test_wrong_keywords_are_named_with_the_mend(loss, keywords, message):
     with pytest.raises(ValueError, match=message):
         loss([[0.0, 1.0]], [0], **keywords)
-
-
-def test_numpy_needs_no_tensor_library():
-    code = (
-        "import sys, skcalib.losses as L; L.nll_loss([[0., 1.]], [0], return_gradient=True);"
-        "print(sorted(set(sys.modules) & {'torch', 'array_api_compat'}))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
 
 
 def test_every_loss_is_tested():

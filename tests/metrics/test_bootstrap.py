@@ -199,11 +199,11 @@ def test_an_error_for_each_class_has_the_interval_it_has_alone(method):
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
 def test_the_seed_decides_and_the_number_of_jobs_does_not(method):
-    y, P = ref.predictions(4, 90, seed=3)
+    y, P = ref.predictions(4, 50, seed=3)
 
     def interval(**keywords):
         return bootstrap_interval(
-            metrics.adaptive_calibration_error, y, P, n_resamples=120, method=method,
+            metrics.adaptive_calibration_error, y, P, n_resamples=60, method=method,
             labels=range(4), **keywords,
         )  # fmt: skip
 

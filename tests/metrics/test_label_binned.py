@@ -1,6 +1,5 @@
 """The label-binned error equals a loop over rows, and is at least the binned error."""
 
-import itertools
 import math
 
 import numpy as np
@@ -36,7 +35,9 @@ def slow(pairs, n_bins, norm, strategy, closed="right", quantile_method="edges")
 @pytest.mark.parametrize("kind", ["plain", "ties", "hard", "sparse"])
 def test_it_equals_the_loop(options, kind):
     y, P = ref.predictions(4, 61, seed=3, kind=kind)
-    for norm, n_bins in itertools.product(["l1", "l2", "max", 3], [1, 4, 15, 80]):
+    kinds = ["plain", "ties", "hard", "sparse"]
+    for i, norm in enumerate(["l1", "l2", "max", 3]):
+        n_bins = [1, 4, 15, 80][(i + kinds.index(kind)) % 4]  # each beside each norm
         keywords = {**options, "norm": norm, "n_bins": n_bins}
         (pairs,) = ref.problems(y, P, True, False, None)
         actual = metrics.label_binned_calibration_error(y, P, labels=range(4), **keywords)

@@ -98,10 +98,10 @@ def test_size_and_power(metric):
     rejected = bent = 0
     for i in range(200):
         y, P = calibrated(rng, 100, 3)
-        rejected += calibration_test(metric, y, P, n_resamples=39, random_state=i).pvalue <= 0.05
+        rejected += calibration_test(metric, y, P, n_resamples=19, random_state=i).pvalue <= 0.05
         if i < 20:
             Q = P**3 / (P**3).sum(axis=1, keepdims=True)
-            bent += calibration_test(metric, y, Q, n_resamples=39, random_state=i).pvalue <= 0.05
+            bent += calibration_test(metric, y, Q, n_resamples=19, random_state=i).pvalue <= 0.05
     assert stats.binom(200, 0.05).ppf(0.001) <= rejected <= stats.binom(200, 0.05).ppf(0.999)
     assert bent >= 15
 

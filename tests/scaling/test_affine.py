@@ -473,7 +473,7 @@ def test_a_root_beyond_the_range_is_its_end(root, end, name):
     ],
 )
 def test_the_number_of_threads_does_not_show_in_a_single_bit(calibrator):
-    Z, y = data(6000, 150)
+    Z, y = data(4000, 150)
     fits = []
     for n_jobs in (1, 3):
         with joblib.parallel_config("threading", n_jobs=n_jobs):

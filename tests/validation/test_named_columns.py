@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from discovery import CALIBRATORS, ERRORS
+from discovery import DEFAULTS, ERRORS
 from sklearn.base import clone
 
 from skcalib import (
@@ -133,7 +133,7 @@ def test_classes_of_a_calibrator_have_to_be_sorted():
 
 
 @pytest.mark.parametrize("make", FRAMES)
-@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
+@pytest.mark.parametrize("calibrator", DEFAULTS, ids=repr)
 def test_a_calibrator_reads_a_frame_by_name(calibrator, make):
     frame = FRAMES[make](Z, GIVEN)
     expected = clone(calibrator).fit(Z[:, ORDER], Y).predict_proba(Z[:, ORDER])
