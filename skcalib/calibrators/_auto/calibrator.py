@@ -136,16 +136,17 @@ class Map(NamedTuple):
             f = many.make_features(Z, smoothing, np.float64)
             terms = many.unpack(theta, K, np.float64)
             across = f.p @ terms.cross
-            return f.a, many.logits(f, terms, smoothing.square_scale), across
+            eta = many.add_own(across.copy(), f, terms, smoothing.square_scale)
+            return f.a, eta, across
         design = design_of_block(Z, smoothing, self.position, self.centre)
         own, cross = Layout(K).unpack(theta)
         eta = design.logits(own, cross)
         across = np.zeros_like(eta) if design.cross is None else cross.T @ design.cross
         return design.offset.T, eta.T, across.T
 
-    def answer(self, Z: Float64Array) -> Float64Array:
-        """Return the probabilities of a block of logits ``(n, K)``."""
-        P = softmax_inplace(np.ascontiguousarray(self.logits(Z)[1]))
+    def answer(self, Z: Float64Array, eta: Float64Array) -> Float64Array:
+        """Return the probabilities of a block of logits; overwrites their `eta`."""
+        P = softmax_inplace(np.ascontiguousarray(eta))
         if self.identity_weight > 0.0:
             none = self.smoothing._replace(beta=1.0)
             P *= 1.0 - self.identity_weight
@@ -345,7 +346,8 @@ class AutoCalibrator(ScoreCalibrator):
         position = Position(self._knots, self._levels)
         shared = _is_shared(self)
         fitted = Map(shared, self._theta, smoothing, position, self._centre, self.identity_weight_)
-        P = fitted.answer(scores.logits(ALL)).astype(scores.dtype)
+        Z = scores.logits(ALL)
+        P = fitted.answer(Z, fitted.logits(Z)[1]).astype(scores.dtype)
         return keep_top(P, scores.best(ALL)) if shared else P
 
     def describe(self) -> str:
@@ -405,7 +407,7 @@ def sum_changes(Z: Float64Array, w: Float64Array, fitted: Map) -> tuple[Float64A
     offset, eta, across = fitted.logits(Z)
     p = fitted.smoothing.proba(Z)
     of_cross, of_own = (float(w @ _variance(D, p)) for D in (across, eta - offset - across))
-    return w @ (fitted.answer(Z) - p), of_cross, of_own
+    return w @ (fitted.answer(Z, eta) - p), of_cross, of_own
 
 
 def _variance(D: Float64Array, p: Float64Array) -> Float64Array:

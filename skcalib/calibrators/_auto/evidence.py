@@ -39,6 +39,8 @@ SMALLEST_STRENGTH, LARGEST_STRENGTH = 1e-2, 1e6
 # A fit ends when a step lowers the objective by a smaller share, which is below the rounding of
 # features in float32.
 FLAT = 1e-8
+# Whitened problems need few pairs of steps and gradients, and pairs of a million numbers are large.
+PAIRS = 5
 # Changes of a log strength are extrapolated as a geometric series with a ratio of at most this.
 LARGEST_RATIO = 0.67
 
@@ -201,7 +203,7 @@ def _minimise(
         bounds=None
         if low is None
         else Bounds((low - theta) / posterior.step(np.ones_like(theta)), np.inf),
-        options={"maxiter": max_iter, "gtol": tol, "ftol": FLAT},
+        options={"maxiter": max_iter, "gtol": tol, "ftol": FLAT, "maxcor": PAIRS},
     )
     new = theta + posterior.step(result.x)
     return new if low is None else np.maximum(new, low), int(result.nit), result.status != 1

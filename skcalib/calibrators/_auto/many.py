@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from skcalib._arrays.blocks import TALL_BLOCK_BYTES
+from skcalib._arrays.blocks import TALL_BLOCK_BYTES, row_blocks
 from skcalib._arrays.passes import Work, merge_rows
-from skcalib._arrays.threads import AT_A_TIME, map_blocks
+from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto.posterior import Diagonal
@@ -97,15 +97,37 @@ def unpack(theta: Float64Array, n_classes: int, dtype: Any = np.float32) -> Term
 
 def logits(f: Features, terms: Terms, square_scale: float) -> NDArray[Any]:
     """Return eta, ``(n, K)``, as a new array."""
+    return add_own(f.p @ terms.cross, f, terms, square_scale)
+
+
+def add_own(eta: NDArray[Any], f: Features, terms: Terms, square_scale: float) -> NDArray[Any]:
+    """Add all but the terms of M to `eta`; return it."""
     t = terms.t
-    eta = f.a * (t[1] / t.dtype.type(square_scale))
-    eta += (1.0 + t[2] * f.entropy + t[3] * f.top)[:, None]
-    eta += terms.slope
-    eta *= f.a
-    eta += terms.b
-    eta += f.p @ terms.cross
     eta.reshape(-1)[f.place] += t[0] * f.large + t[4] * f.rest
+    by_row = (1.0 + t[2] * f.entropy + t[3] * f.top)[:, None]
+    square = t[1] / t.dtype.type(square_scale)
+    for rows in row_blocks(*eta.shape):
+        a = f.a[rows]
+        own = a * square
+        own += by_row[rows]
+        own += terms.slope
+        own *= a
+        own += terms.b
+        eta[rows] += own
     return eta
+
+
+def to_residual(eta: NDArray[Any], code: Intp, w: Float64Array) -> float:
+    """Overwrite logits ``(n, K)`` by the derivative of the weighted NLL; return the NLL."""
+    at_true = (np.arange(w.size), code)
+    true = eta[at_true]
+    top = eta.max(axis=1)
+    eta -= top[:, None]
+    np.exp(eta, out=eta)
+    total = eta.sum(axis=1)
+    eta[at_true] -= total
+    eta *= (w / total).astype(eta.dtype)[:, None]
+    return float(w @ (np.log(total, dtype=np.float64) + top - true))
 
 
 class ManyNLL:
@@ -124,8 +146,8 @@ class ManyNLL:
         self.size = self.groups["M"].stop
         self.code, self.w, self.dtype = code, w, dtype
         self._scale = smoothing.square_scale
-        # Blocks are at least as large as the gradient that each of them returns.
-        work = Work(max(TALL_BLOCK_BYTES, 8 * self.n_classes**2), AT_A_TIME)
+        # Blocks are larger than the gradient that each of them returns.
+        work = Work(max(TALL_BLOCK_BYTES, 32 * self.n_classes**2), 1)
         source = scores.as_logits()
         kernel = partial(make_features, smoothing=smoothing, dtype=dtype)
         made = merge_rows(kernel, source, work=work)
@@ -135,36 +157,35 @@ class ManyNLL:
         """Return the NLL and its gradient."""
         terms = unpack(theta, self.n_classes, self.dtype)
 
-        def of_block(block: tuple[Features, slice]) -> tuple[float, Float64Array]:
+        def of_block(block: tuple[Features, slice]) -> tuple[float, tuple[NDArray[Any], ...]]:
             f, rows = block
-            w = self.w[rows]
-            at_true = (np.arange(w.size), self.code[rows])
             Q = logits(f, terms, self._scale)
-            true = Q[at_true]
-            top = Q.max(axis=1)
-            Q -= top[:, None]
-            np.exp(Q, out=Q)
-            total = Q.sum(axis=1)
-            value = float(w @ (np.log(total, dtype=np.float64) + top - true))
-            Q[at_true] -= total
-            Q *= (w / total).astype(self.dtype)[:, None]
+            value = 0.0
+            for part in row_blocks(*Q.shape):
+                value += to_residual(Q[part], self.code[rows][part], self.w[rows][part])
             return value, self._adjoint(f, Q)
 
-        value, gradient = 0.0, np.zeros(self.size)
-        for part, derivatives in map_blocks(of_block, self._blocks):
+        value, total = 0.0, [np.zeros(N_SHARED), *map(np.zeros_like, terms[1:])]
+        for part, derivatives in map_blocks(of_block, self._blocks, 1):
             value += part
-            gradient += derivatives
-        return value, gradient
+            for each, more in zip(total, derivatives, strict=True):
+                each += more
+        return value, np.concatenate([each.ravel() for each in total], dtype=np.float64)
 
-    def _adjoint(self, f: Features, R: NDArray[Any]) -> Float64Array:
-        cross, b = f.p.T @ R, R.sum(axis=0)
+    def _adjoint(self, f: Features, R: NDArray[Any]) -> tuple[NDArray[Any], ...]:
         at_large = R.reshape(-1)[f.place]
-        t = [at_large @ f.large, 0.0, 0.0, 0.0, at_large @ f.rest]
-        R *= f.a
-        by_row, slope = R.sum(axis=1), R.sum(axis=0)
-        t[1] = np.vdot(R, f.a) / self._scale
-        t[2], t[3] = by_row @ f.entropy, by_row @ f.top
-        return np.concatenate([t, b, slope, cross.ravel()])
+        t = np.array([at_large @ f.large, 0.0, 0.0, 0.0, at_large @ f.rest])
+        b, slope = np.zeros((2, self.n_classes))
+        for rows in row_blocks(*R.shape):
+            a, part = f.a[rows], R[rows]
+            b += part.sum(axis=0)
+            Ra = part * a
+            slope += Ra.sum(axis=0)
+            by_row = Ra.sum(axis=1)
+            t[1] += np.vdot(Ra, a) / self._scale
+            t[2] += by_row @ f.entropy[rows]
+            t[3] += by_row @ f.top[rows]
+        return t, b, slope, f.p.T @ R
 
     def hessian(self, theta: Float64Array) -> Diagonal:
         """Return the diagonal of the Hessian."""
@@ -173,29 +194,36 @@ class ManyNLL:
         def of_block(block: tuple[Features, slice]) -> Float64Array:
             f, rows = block
             Q = logits(f, terms, self._scale)
-            Q -= Q.max(axis=1)[:, None]
-            np.exp(Q, out=Q)
-            Q /= Q.sum(axis=1)[:, None]
+            for part in row_blocks(*Q.shape):
+                Q[part] -= Q[part].max(axis=1)[:, None]
+                np.exp(Q[part], out=Q[part])
+                Q[part] /= Q[part].sum(axis=1)[:, None]
             return self._diagonal(f, Q, self.w[rows])
 
-        return Diagonal(reduce(np.add, map_blocks(of_block, self._blocks)))
+        return Diagonal(reduce(np.add, map_blocks(of_block, self._blocks, 1)))
 
     rough_hessian = hessian
 
     def _diagonal(self, f: Features, Q: NDArray[Any], w: Float64Array) -> Float64Array:
-        a, t = f.a, np.empty(N_SHARED)
+        t = np.zeros(N_SHARED)
         row, at_large = f.place // self.n_classes, Q.reshape(-1)[f.place]
         for j, x in ((0, f.large), (4, f.rest)):
             mean = np.bincount(row, at_large * x, len(w))
             t[j] = w @ (np.bincount(row, at_large * x * x, len(w)) - mean * mean)
-        square = a * a
-        scaled = Q * a
-        mean = scaled.sum(axis=1)
-        spread = np.einsum("ij,ij->i", scaled, a) - mean * mean
-        t[2], t[3] = w @ (f.entropy**2 * spread), w @ (f.top**2 * spread)
-        mean = np.einsum("ij,ij->i", Q, square)
-        t[1] = w @ (np.einsum("ij,ij,ij->i", Q, square, square) - mean * mean) / self._scale**2
-        Q *= 1.0 - Q
-        Q *= w.astype(self.dtype)[:, None]
-        cross = (f.p * f.p).T @ Q
-        return np.concatenate([t, Q.sum(axis=0), np.einsum("ij,ij->j", Q, square), cross.ravel()])
+        b, slope = np.zeros((2, self.n_classes))
+        for rows in row_blocks(*Q.shape):
+            a, part = f.a[rows], Q[rows]
+            square, scaled = a * a, part * a
+            mean = scaled.sum(axis=1)
+            spread = w[rows] * (np.einsum("ij,ij->i", scaled, a) - mean * mean)
+            t[2] += f.entropy[rows] ** 2 @ spread
+            t[3] += f.top[rows] ** 2 @ spread
+            np.multiply(part, square, out=scaled)
+            mean = scaled.sum(axis=1)
+            spread = np.einsum("ij,ij->i", scaled, square) - mean * mean
+            t[1] += w[rows] @ spread / self._scale**2
+            part *= 1.0 - part
+            part *= w[rows].astype(self.dtype)[:, None]
+            b += part.sum(axis=0)
+            slope += np.einsum("ij,ij->j", part, square)
+        return np.concatenate([t, b, slope, ((f.p * f.p).T @ Q).ravel()])

@@ -18,7 +18,7 @@ these features with coefficients :math:`c \ge 0`, the first one at least -0.99, 
 with :math:`q_k`, and :math:`q_k` increases strictly with the score.
 
 All features are functions of :math:`a_k` and of two numbers of the row. A fit to many classes takes
-the largest 32 log-scores of a row as they are and counts the others in 32 levels.
+the largest 8 log-scores of a row as they are and counts the others in 24 levels.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GROUPS = {"t": slice(0, N_TERMS), "R": slice(N_TERMS, N_TERMS + N_HINGES)}
 SIZE = N_TERMS + N_HINGES
 SMALLEST_SLOPE = -0.99
 # Largest log-scores of a row that a fit takes as they are, and levels of the others.
-N_LARGEST, N_LEVELS = 32, 32
+N_LARGEST, N_LEVELS = 8, 24
 # A coefficient this far above its bound is free.
 FREE = 1e-6
 
@@ -102,7 +102,7 @@ def rows_of_block(
 
 
 def count_levels(a: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Return levels ``(64, n)`` of log-scores ``(K, n)``, and how many classes have each.
+    """Return levels ``(32, n)`` of log-scores ``(K, n)``, and how many classes have each.
 
     The level of several classes is the logarithm of their mean score.
     """
