@@ -14,7 +14,7 @@ For uniform bins of all classes, small entries need not be binned: a row has at 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,27 +111,18 @@ class BinTable:
         """``accuracy - confidence`` of each bin, 0 where empty."""
         return self._mean(self.hit_sum - self.score_sum)
 
+    def _sums(self) -> tuple[NDArray[Any], ...]:
+        return self.count, self.weight, self.score_sum, self.hit_sum
+
     def __add__(self, other: BinTable) -> BinTable:
         """Add a table with the same edges."""
-        return BinTable(
-            self.left,
-            self.right,
-            self.count + other.count,
-            self.weight + other.weight,
-            self.score_sum + other.score_sum,
-            self.hit_sum + other.hit_sum,
-        )
+        sums = (a + b for a, b in zip(self._sums(), other._sums(), strict=True))
+        return BinTable(self.left, self.right, *sums)
 
     def pooled(self) -> BinTable:
         """Pool all problems into one; they must have the same edges."""
-        return BinTable(
-            self.left[:1],
-            self.right[:1],
-            *(
-                part.sum(axis=0, keepdims=True)
-                for part in (self.count, self.weight, self.score_sum, self.hit_sum)
-            ),
-        )
+        sums = (part.sum(axis=0, keepdims=True) for part in self._sums())
+        return BinTable(self.left[:1], self.right[:1], *sums)
 
 
 def exceeds(score: FloatArray, threshold: float) -> NDArray[np.bool_]:
