@@ -42,9 +42,8 @@ MAX_THRESHOLDS = 1 << 21
 # Differences of log-odds below this count as 0.
 SAME = 1e-12
 
-# Binnings with a posterior weight below exp(NEGLIGIBLE) are ignored. The first pass scores binnings
-# whose bound is within NEGLIGIBLE + SLACK of the best bound; few others are needed after it.
-NEGLIGIBLE, SLACK = -64.0, -16.0
+# Binnings with a posterior weight below exp(NEGLIGIBLE) are ignored.
+NEGLIGIBLE = -50.0
 
 # With fewer hits nearly all binnings have a weight that counts, and bounds save no time.
 FEW_HITS = 50
@@ -66,7 +65,6 @@ class Binnings(NamedTuple):
     log_limit: Float64Array  # of each bin: log of (alpha + beta) 2^(alpha + beta)
     log_gamma: Float64Array | None  # of each number of rows; None if weights differ
     untied: NDArray[np.intp]  # of each bin: rows if no tie moves an edge; -1 if weights differ
-    untied_limit: Float64Array  # `log_limit` less log Gamma of these
     untied_score: Float64Array  # log of Gamma(prior) / Gamma(prior + these)
 
 
@@ -86,17 +84,15 @@ def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> 
     log_limit = (np.log(prior) + prior * np.log(2.0))[member]
     if not is_unit(w):
         none = np.full(member.size, -1, dtype=np.intp)
-        zeros = np.zeros(none.size)
-        return Binnings(position, member, first, prior, log_limit, None, none, zeros, zeros)
+        return Binnings(position, member, first, prior, log_limit, None, none, np.zeros(none.size))
     # For whole numbers log Gamma is the log of a factorial: fast, and exact enough for a bound.
     log_gamma = np.cumsum(np.log(np.maximum(np.arange(-1.0, w.size), 1.0)))
     log_gamma[0] = np.inf
     opens = position.astype(np.intp)
     untied = np.append(opens[1:], w.size) - opens
     untied[first[1:] - 1] = w.size - opens[first[1:] - 1]
-    limit = log_limit - log_gamma[untied]
     score = gammaln(prior)[member] - gammaln(prior[member] + untied)
-    return Binnings(opens, member, first, prior, log_limit, log_gamma, untied, limit, score)
+    return Binnings(opens, member, first, prior, log_limit, log_gamma, untied, score)
 
 
 class StepMap(NamedTuple):
@@ -151,8 +147,7 @@ def cut_bins(problem: SortedProblem, cumulative: Float64Array, binnings: Binning
     place = values.searchsorted(problem.positives)
     hits = np.append(0, np.cumsum(np.bincount(place, problem.positive_weights, minlength=n)))
     hit = of_bins(np.subtract, hits[opens], hits[-1])
-    moved = opens is not binnings.position
-    mass = rows = of_bins(np.subtract, opens, n) if moved else binnings.untied
+    mass = rows = of_bins(np.subtract, opens, n)
     if problem.weights is None:
         miss = rows - hit
     else:
@@ -183,11 +178,8 @@ def score_bounds(bins: Bins, binnings: Binnings) -> Float64Array:
     bound: Float64Array = 1 - bins.middle
     bound *= bins.middle
     np.log(bound, out=bound)
-    if bins.mass is binnings.untied:
-        bound += binnings.untied_limit
-    else:
-        bound += binnings.log_limit
-        bound -= log_gamma(bins.mass + (bins.mass == 0))
+    bound += binnings.log_limit
+    bound -= log_gamma(bins.mass + (bins.mass == 0))
     bound += log_gamma(bins.hit)
     bound += log_gamma(bins.miss)
     # No ratio exceeds 1, even if rounding makes the difference that gives the misses inexact.
@@ -213,16 +205,16 @@ def log_scores(bins: Bins, binnings: Binnings) -> Float64Array:
 def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     """Mean map of the binnings of one sorted problem, each weighted by its score."""
     cumulative = problem.cumulative_weight()
-    bins = every = cut_bins(problem, cumulative, binnings)
-    few = problem.positives.size < FEW_HITS  # no ratio exceeds 1
-    bound = np.zeros(binnings.prior.size) if few else score_bounds(every, binnings)
-    score = np.full(bound.size, -np.inf)
-    wanted = bound >= bound.max() + NEGLIGIBLE + SLACK
-    while (score[wanted] == -np.inf).any():
-        which = wanted[every.member] & (every.rows > 0)
-        bins = every if which.all() else every.chosen(which)
-        score = np.where(wanted, log_scores(bins, binnings), -np.inf)
-        wanted |= bound >= score.max() + NEGLIGIBLE
+    bins = cut_bins(problem, cumulative, binnings)
+    wanted = np.ones(binnings.prior.size, dtype=bool)
+    if problem.positives.size >= FEW_HITS:
+        bound = score_bounds(bins, binnings)
+        likely = bound.argmax()
+        likely_score = log_scores(bins.chosen(bins.member == likely), binnings)[likely]
+        wanted = bound >= likely_score + NEGLIGIBLE
+    used = wanted[bins.member] & (bins.rows > 0)
+    bins = bins if used.all() else bins.chosen(used)
+    score = np.where(wanted, log_scores(bins, binnings), -np.inf)
     share = np.exp(score - score.max())
     share /= share.sum()
 
