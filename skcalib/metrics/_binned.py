@@ -41,12 +41,6 @@ def check_bins(n_bins: int, strategy: str, closed: str, quantile_method: str) ->
     return Bins(int(n_bins), method, closed)  # type: ignore[arg-type]
 
 
-def check_threshold(threshold: float | None) -> None:
-    """Refuse a threshold that is not None or in [0, 1)."""
-    if threshold is not None:
-        check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
-
-
 def bin_predictions(
     predictions: Predictions,
     bins: Bins,
@@ -61,6 +55,7 @@ def bin_predictions(
     n_classes = P.shape[1]
     bins = bins.with_precision_of(P)
     if threshold is not None:
+        check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
         threshold = bins.threshold(threshold)
     if event is not None:
         table = flat_table(*predictions.of_event(), w, bins, threshold=threshold)
@@ -110,30 +105,24 @@ def binned_error(
     *,
     norm: Norm,
     average: Average = "macro",
-    max_prob: bool = True,
-    class_conditional: bool = False,
-    threshold: float | None = None,
     class_weight: Weighting = "uniform",
     bin_weight: Weighting = "count",
+    **reduction: Any,
 ) -> float | Float64Array:
-    """Check everything but the bins and measure; `data` are arguments of `check_predictions`."""
-    check_threshold(threshold)
+    """Check everything but the bins and measure.
+
+    `data` are arguments of `check_predictions`, `reduction` keywords of `bin_predictions`.
+    """
     check_norm(norm)
     check_option("class_weight", class_weight, ("uniform", "count"))
     check_option("bin_weight", bin_weight, ("count", "uniform"))
     check_option("average", average, ("macro", None))
-    if average is None and not class_conditional:
+    if average is None and not reduction.get("class_conditional"):
         raise ValueError("average=None gives an error for each class: it needs class_conditional.")
     predictions = check_predictions(*data)
     if average is None:  # each class, whether or not one of them is the event
         predictions = predictions._replace(event=None)
-    table, _ = bin_predictions(
-        predictions,
-        bins,
-        max_prob=max_prob,
-        class_conditional=class_conditional,
-        threshold=threshold,
-    )
+    table, _ = bin_predictions(predictions, bins, **reduction)
     total, each = close_norm(table, norm, class_weight=class_weight, bin_weight=bin_weight)
     return each if average is None else total
 

@@ -23,7 +23,7 @@ from skcalib.metrics._binned import (
     check_bins,
 )
 from skcalib.metrics._listed import listed
-from skcalib.metrics._modes import Mode, check_mode, error_by_mode
+from skcalib.metrics._modes import Mode, error_by_mode
 
 
 def label_binned_error(
@@ -151,9 +151,8 @@ def label_binned_calibration_error(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_norm(norm)
-    check_mode(mode, average)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     bins = bins.with_precision_of(predictions.P)
 
     error = partial(label_binned_error, bins=bins, norm=norm)
-    return error_by_mode(predictions, error, mode, average, norm)
+    return error_by_mode((None, predictions), error, mode, average, norm)

@@ -14,7 +14,6 @@ from skcalib.metrics._binned import (
     Strategy,
     bin_predictions,
     check_bins,
-    check_threshold,
 )
 from skcalib.metrics._listed import listed
 
@@ -99,7 +98,6 @@ def reliability_table(
     import pandas as pd  # imported late, because pandas takes long to import
 
     bins = check_bins(n_bins, strategy, closed, quantile_method)
-    check_threshold(threshold)
     table, names = bin_predictions(
         check_predictions(y_true, y_proba, sample_weight, labels, pos_label),
         bins,

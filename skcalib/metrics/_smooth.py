@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from skcalib._arrays.types import Float64Array
-from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
-from skcalib.metrics._modes import Mode, check_mode, error_by_mode
+from skcalib.metrics._modes import Mode, error_by_mode
 from skcalib.metrics._smoothing import (
     cosine_coefficients,
     integral,
@@ -140,6 +139,5 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error(y, P), 4)
     0.1321
     """
-    check_mode(mode, average)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-    return error_by_mode(predictions, smooth_error, mode, average)
+    data = y_true, y_proba, sample_weight, labels, pos_label
+    return error_by_mode(data, smooth_error, mode, average)

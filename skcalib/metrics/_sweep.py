@@ -19,7 +19,7 @@ from skcalib._validation.norm import MeanNorm, check_norm
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average, Closed, Strategy, check_bins, close_norm
 from skcalib.metrics._listed import listed
-from skcalib.metrics._modes import Mode, check_mode, error_by_mode, row_count
+from skcalib.metrics._modes import Mode, error_by_mode, row_count
 
 # Edges of several M are looked up together: enough of them to outweigh the call, not the cache.
 MOST_EDGES = 1 << 16
@@ -221,9 +221,8 @@ def sweep_calibration_error(
     """
     bins = check_bins(15, strategy, closed, "rank")  # their number is found below
     check_norm(norm, has_max=False)
-    check_mode(mode, average)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     bins = bins.with_precision_of(predictions.P)
 
     error = partial(sweep_error, bins=bins, norm=norm)
-    return error_by_mode(predictions, error, mode, average, norm)
+    return error_by_mode((None, predictions), error, mode, average, norm)
