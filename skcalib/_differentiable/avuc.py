@@ -68,13 +68,8 @@ def avuc(
     -------
     loss : 0-d array
     """
-    certain = entropy < threshold
-    calm = xp.tanh(entropy)
-    amount = xp.where(hit, confidence, 1.0 - confidence) * xp.where(certain, 1.0 - calm, calm)
-    share = w / xp.sum(w)
-    good = xp.sum(share * xp.where(hit == certain, amount, 0.0))
-    bad = xp.sum(share * xp.where(hit == certain, 0.0, amount))
-    return _close(good, bad, xp)
+    share = w / xp.sum(w) * xp.where(hit, confidence, 1.0 - confidence)
+    return _close(*_sums(*_hard_parts(entropy, threshold, xp), hit, share, xp), xp)
 
 
 def avuc_gradient(
@@ -86,19 +81,13 @@ def avuc_gradient(
     threshold: float = 0.5,
 ) -> tuple[float, Float64Array, Float64Array]:
     """Return the hard AvUC and its derivatives in each confidence and each entropy."""
-    certain = entropy < threshold
-    calm = np.tanh(entropy)
-    by_accuracy = np.where(hit, confidence, 1.0 - confidence)
-    by_certainty = np.where(certain, 1.0 - calm, calm)
+    certain, uncertain = _hard_parts(entropy, threshold, np)
+    accuracy = np.where(hit, confidence, 1.0 - confidence)
     share = w / w.sum()
-    amount = share * by_accuracy * by_certainty
-    good = float(amount[hit == certain].sum())
-    bad = float(amount[hit != certain].sum())
-    by_good, by_bad = _slopes_of_close(good, bad)
-    into = share * np.where(hit == certain, by_good, by_bad)
-    in_confidence = into * by_certainty * np.where(hit, 1.0, -1.0)
-    in_entropy = into * by_accuracy * np.where(certain, -1.0, 1.0) * (1.0 - calm * calm)
-    return float(_close(np.float64(good), np.float64(bad), np)), in_confidence, in_entropy
+    value, by_certain, by_uncertain = _close_gradient(certain, uncertain, hit, share * accuracy)
+    in_confidence = np.where(hit, share, -share) * (by_certain * certain + by_uncertain * uncertain)
+    by_calm = np.where(entropy < threshold, -by_certain, by_uncertain)
+    return value, in_confidence, share * accuracy * by_calm * (1.0 - np.tanh(entropy) ** 2)
 
 
 def soft_avuc(
@@ -136,11 +125,8 @@ def soft_avuc(
     """
     t = _soft_uncertainty(entropy / math.log(n_classes), kappa, temperature, xp)
     calm = xp.tanh(entropy)
-    certain, uncertain = (1.0 - t) * (1.0 - calm), t * calm
-    share = w / xp.sum(w)
-    good = xp.sum(share * xp.where(hit, certain, uncertain))
-    bad = xp.sum(share * xp.where(hit, uncertain, certain))
-    return _close(good, bad, xp)
+    sums = _sums((1.0 - t) * (1.0 - calm), t * calm, hit, w / xp.sum(w), xp)
+    return _close(*sums, xp)
 
 
 def soft_avuc_gradient(
@@ -162,14 +148,17 @@ def soft_avuc_gradient(
     dcalm = 1.0 - calm * calm
     certain, uncertain = (1.0 - t) * (1.0 - calm), t * calm
     share = w / w.sum()
-    good = float(share @ np.where(hit, certain, uncertain))
-    bad = float(share @ np.where(hit, uncertain, certain))
-    by_good, by_bad = _slopes_of_close(good, bad)
-    by_certain = np.where(hit, by_good, by_bad)
-    by_uncertain = np.where(hit, by_bad, by_good)
+    value, by_certain, by_uncertain = _close_gradient(certain, uncertain, hit, share)
     slope = by_uncertain * (dt * calm + t * dcalm)
     slope -= by_certain * (dt * (1.0 - calm) + (1.0 - t) * dcalm)
-    return float(_close(np.float64(good), np.float64(bad), np)), share * slope
+    return value, share * slope
+
+
+def _hard_parts(entropy: Any, threshold: float, xp: Any) -> tuple[Any, Any]:
+    """Return how much each row counts as certain and as uncertain; one of the two is 0."""
+    certain = entropy < threshold
+    calm = xp.tanh(entropy)
+    return xp.where(certain, 1.0 - calm, 0.0), xp.where(certain, 0.0, calm)
 
 
 def _soft_uncertainty(h: Any, kappa: float, temperature: float, xp: Any) -> Any:
@@ -182,6 +171,12 @@ def _soft_uncertainty(h: Any, kappa: float, temperature: float, xp: Any) -> Any:
     return 0.5 + 0.5 * xp.tanh(odds / (2.0 * temperature))  # logistic, without overflow
 
 
+def _sums(certain: Any, uncertain: Any, hit: Any, share: Any, xp: Any) -> tuple[Any, Any]:
+    """Sum rows that are certain and right or uncertain and wrong, and the others."""
+    good = xp.sum(share * xp.where(hit, certain, uncertain))
+    return good, xp.sum(share * xp.where(hit, uncertain, certain))
+
+
 def _close(good: Any, bad: Any, xp: Any) -> Any:
     """Minus the log of good / (good + bad), clipped; its largest value if good is 0."""
     least = math.exp(LOG_PROBA_MIN)
@@ -189,8 +184,13 @@ def _close(good: Any, bad: Any, xp: Any) -> Any:
     return xp.where(nothing, -LOG_PROBA_MIN, xp.log1p(bad / xp.where(nothing, 1.0, good)))
 
 
-def _slopes_of_close(good: float, bad: float) -> tuple[float, float]:
-    """Return the derivatives of the final logarithm in the good and in the bad sum."""
-    if not good > math.exp(LOG_PROBA_MIN) * (good + bad):
-        return 0.0, 0.0
-    return -bad / (good * (good + bad)), 1.0 / (good + bad)
+def _close_gradient(
+    certain: Float64Array, uncertain: Float64Array, hit: NDArray[np.bool_], share: Float64Array
+) -> tuple[float, Float64Array, Float64Array]:
+    """Return the loss and its derivatives in both parts of each row, divided by the row's share."""
+    good, bad = _sums(certain, uncertain, hit, share, np)
+    by_good = by_bad = 0.0
+    if good > math.exp(LOG_PROBA_MIN) * (good + bad):
+        by_good, by_bad = -bad / (good * (good + bad)), 1.0 / (good + bad)
+    by_certain, by_uncertain = np.where(hit, by_good, by_bad), np.where(hit, by_bad, by_good)
+    return float(_close(good, bad, np)), by_certain, by_uncertain
