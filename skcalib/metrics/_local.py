@@ -21,8 +21,6 @@ from skcalib.metrics._listed import listed
 
 # The distance over which the weight of a row is multiplied by `decay`.
 UNIT = 0.01
-# Scores are summed in parts over which weights grow by at most exp of this.
-LOG_GROWTH = 500.0
 
 
 def decaying_mean(
@@ -41,22 +39,11 @@ def decaying_mean(
     rate : float
         Positive.
     """
-    mean = np.empty_like(place)
-    stretch = np.floor((place - place[0]) * (rate / LOG_GROWTH))
-    starts = np.flatnonzero(np.diff(stretch, prepend=-1.0))
-    # Sums so far of w t and of w, as seen from `seen`.
-    sums, seen = np.zeros(2), place[0]
-    for start, stop in zip(starts, [*starts[1:], place.size], strict=True):
-        rows = slice(start, stop)
-        grown = w[rows] * np.exp(rate * (place[rows] - place[start]))
-        sums *= np.exp(-rate * (place[start] - seen))
-        running = sums[:, None] + np.cumsum([grown * hit[rows], grown], axis=1)
-        mean[rows] = running[0] / running[1]
-        sums, seen = (
-            running[:, -1] * np.exp(-rate * (place[stop - 1] - place[start])),
-            place[stop - 1],
-        )
-    return mean
+    # Sums of logarithms, because weights of rows far apart differ by more than floats can.
+    with np.errstate(divide="ignore"):
+        grown = rate * place + np.log([w * hit, w])
+    hits, rows = np.logaddexp.accumulate(grown, axis=1)
+    return np.exp(hits - rows)
 
 
 @listed("Nixon et al. 2019")
