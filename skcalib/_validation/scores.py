@@ -155,10 +155,7 @@ def survey_block(
     Without `exact`, more rows of logits may count as probability vectors than are.
     """
     single = block.shape[1] == 1
-    if _are_unit(block):
-        low, high = 0.0, 1.0
-    else:
-        low, high = float(block.min()), float(block.max())
+    low, high = float(block.min()), float(block.max())
     if not high < np.inf:  # also true of NaN
         raise ValueError(_not_a_number(block, rows.start, name))
     if low == -np.inf and not single:
@@ -172,27 +169,22 @@ def survey_block(
         raise ValueError(
             f"{name} holds logits beyond {FARTHEST:g} in absolute value; divide all by a constant."
         )
-    most = _largest_entry(single, tolerance)
+    # An entry of a probability vector may be as large as the row's sum.
+    most = 1 + (ENTRY_TOLERANCE if single else max(tolerance, ENTRY_TOLERANCE))
     if low >= -ENTRY_TOLERANCE and high <= most:
-        total = None if single else np.einsum("ij->i", block)
-        off = None if total is None else np.abs(total - 1.0)
-        outside = max(-low, high - 1.0, 0.0)
-        farthest = 0.0 if off is None else float(off.max())
-        if off is None or farthest <= tolerance:
-            return Survey(low, high, len(block), len(block), max(farthest, outside), None)
+        off = np.zeros(len(block)) if single else np.abs(np.einsum("ij->i", block) - 1.0)
+        farthest = float(off.max())
+        if farthest <= tolerance:
+            away = max(farthest, -low, high - 1.0)
+            return Survey(low, high, len(block), len(block), away, None)
         is_proba = off <= tolerance
-        away = max(float(off[is_proba].max(initial=0.0)), outside)
+        away = max(float(off[is_proba].max(initial=0.0)), -low, high - 1.0)
     else:
         is_proba, away = _may_be_proba(block, most), 0.0
         if exact:
             away = _find_proba_rows(is_proba, block, tolerance, most)
     other = None if is_proba.all() else rows.start + int(is_proba.argmin())
     return Survey(low, high, len(block), int(is_proba.sum()), away, other)
-
-
-def _largest_entry(single: bool, tolerance: float) -> float:
-    """Return the largest entry of a probability vector; it may be as large as the row's sum."""
-    return 1 + (ENTRY_TOLERANCE if single else max(tolerance, ENTRY_TOLERANCE))
 
 
 def _find_proba_rows(
@@ -240,7 +232,8 @@ def check_values(S: Source, name: str = "X", input: str = "auto") -> Survey:
     With ``input="proba"``, sums may differ more from 1.
     """
     survey = _survey_all(S, name, sum_tolerance(input))
-    if input == "auto" and survey.other is not None and survey.in_unit_interval and _is_bfloat16(S):
+    unclear = input == "auto" and survey.other is not None and survey.in_unit_interval
+    if unclear and _has_short_mantissa(S, BFLOAT16):
         survey = _survey_all(S, name, SUM_TOLERANCE_BFLOAT16)
     return survey
 
@@ -255,17 +248,8 @@ def _survey_all(S: Source, name: str, tolerance: float) -> Survey:
     return merge_rows(kernel, S, range(S.shape[0]), merge=merge_surveys, work=LIGHT)
 
 
-def _are_unit(block: FloatArray) -> bool:
-    """Whether all values lie in [0, 1]; one pass, and for most logits only the first row.
-
-    The bits of values outside [0, 1], of NaN and of -0.0 are unsigned integers above those of 1.
-    (For -0.0 the result is False, which costs time but changes nothing.)
-    """
-    bits = np.uint32 if block.itemsize == 4 else np.uint64
-    numbers, one = block.view(bits), block.dtype.type(1).view(bits)
-    return bool(numbers[0].max() <= one and numbers.max() <= one)
-
-
+# Last bits of float32 that are 0 after a conversion from a shorter type.
+FLOAT16, BFLOAT16 = 13, 16
 # Rows that show whether values were converted from a shorter type.
 SAMPLED_ROWS = 1000
 
@@ -276,14 +260,6 @@ def _has_short_mantissa(S: Source, empty_bits: int) -> bool:
         return False
     values = np.ascontiguousarray(S.read(slice(0, SAMPLED_ROWS)))
     return not (values.view(np.uint32) & np.uint32((1 << empty_bits) - 1)).any()
-
-
-def _is_float16(S: Source) -> bool:
-    return _has_short_mantissa(S, 13)
-
-
-def _is_bfloat16(S: Source) -> bool:
-    return _has_short_mantissa(S, 16)
 
 
 def _not_a_number(block: FloatArray, start: int, name: str) -> str:
@@ -403,7 +379,9 @@ def as_columns(
     """
     if kind == "logits" or not survey.is_rounded:
         return _two_columns(S, kind)
-    rounding = ROUNDING_FLOAT16 if survey.away > ROUNDING and _is_float16(S) else ROUNDING
+    rounding = (
+        ROUNDING_FLOAT16 if survey.away > ROUNDING and _has_short_mantissa(S, FLOAT16) else ROUNDING
+    )
     if survey.away > (max(rounding, SUM_TOLERANCE) if input == "proba" else rounding):
         what = "values lie outside [0, 1]" if S.shape[1] == 1 else "rows do not sum to 1"
         done = "clipped" if S.shape[1] == 1 else "divided by their sums"
