@@ -24,7 +24,14 @@ from skcalib.testing._fits import (
     require_simplex,
     samples,
 )
-from skcalib.testing._promises import NAMES, make_sample, require, require_close, require_refusal
+from skcalib.testing._promises import (
+    NAMES,
+    kinds_of_labels,
+    make_sample,
+    require,
+    require_close,
+    require_refusal,
+)
 
 # ------------------------------------------------------------------ as an estimator
 
@@ -127,10 +134,7 @@ def check_label_names(calibrator: Any) -> None:
     """Labels of any kind give the same probabilities; classes_ are the sorted labels."""
     for S, code, name in samples(calibrator):
         expected = fit_proba(calibrator, S, code, S)
-        kinds = [NAMES, NAMES.astype(object), np.array([-7, -1, 3, 8]), np.arange(1, 5)]
-        if S.shape[1] == 2:
-            kinds.append(np.array([False, True]))
-        for labels in kinds:
+        for labels in kinds_of_labels(S.shape[1]):
             y = labels[code]
             how = f"{name}, labels such as {y.tolist()[0]!r}"
             fitted = clone(calibrator).fit(S, y)

@@ -21,6 +21,7 @@ from skcalib.testing._promises import (
     require,
     require_close,
     require_refusal,
+    require_unchanged,
     spoilt,
 )
 
@@ -29,15 +30,13 @@ def check_inputs_unchanged(calibrator: Any) -> None:
     """Arguments are not changed, and a prediction does not change the calibrator."""
     for S, code, name in samples(calibrator):
         w = np.linspace(0.0, 2.0, code.size)
-        passed = (S, code, w)
-        before = [array.copy() for array in passed]
+        passed = {"X": S, "y": code, "sample_weight": w}
+        before = {what: array.copy() for what, array in passed.items()}
         fitted = clone(calibrator).fit(S, code, sample_weight=w)
         state = joblib.hash(vars(fitted))
         np.asarray(fitted.predict_proba(S))[:] = -1.0  # arrays that can be written to
         fitted.predict(S)
-        for what, array, kept in zip(("X", "y", "sample_weight"), passed, before, strict=True):
-            require(np.array_equal(array, kept), f"{name}: {what} is changed")
-            array.flags.writeable = False
+        require_unchanged(passed, before, name)
         require(joblib.hash(vars(fitted)) == state, f"{name}: predictions change the calibrator")
         again = fit_proba(calibrator, S, code, S, sample_weight=w)  # read-only arrays
         require_close(again, fitted.predict_proba(S), f"{name}, read-only arrays", atol=1e-12)

@@ -15,10 +15,12 @@ from skcalib.testing._promises import (
     NAMES,
     Check,
     Sample,
+    kinds_of_labels,
     make_sample,
     require,
     require_close,
     require_refusal,
+    require_unchanged,
     run_checks,
     spoilt,
 )
@@ -130,10 +132,7 @@ def check_label_names(metric: Metric) -> None:
     """The names of the labels do not matter."""
     for S, code, name in _samples():
         expected = _value(metric, code, S)
-        kinds = [NAMES, NAMES.astype(object), np.array([-7, -1, 3, 8]), np.arange(1, 5)]
-        if S.shape[1] == 2:
-            kinds.append(np.array([False, True]))
-        for labels in kinds:
+        for labels in kinds_of_labels(S.shape[1]):
             how = f"{name}, labels such as {labels.tolist()[0]!r}"
             require_close(_value(metric, labels[code], S), expected, how, ROUNDING)
 
@@ -212,23 +211,23 @@ def check_weights_count(metric: Metric) -> None:
     require(gap > 1e-6, f"{name}: weights that favour right rows change the value by {gap:.3g}")
 
 
+def _require_any_order(metric: Metric, sample: Sample) -> None:
+    S, code, name = sample
+    order = np.random.default_rng(3).permutation(code.size)
+    shuffled = _value(metric, code[order], S[order])
+    require_close(shuffled, _value(metric, code, S), name, ROUNDING)
+
+
 def check_row_order(metric: Metric) -> None:
     """The order of rows that all differ does not matter."""
     for n_classes in (2, 4):
-        S, code, name = _without_ties(n_classes)
-        order = np.random.default_rng(3).permutation(code.size)
-        require_close(
-            _value(metric, code[order], S[order]), _value(metric, code, S), name, ROUNDING
-        )
+        _require_any_order(metric, _without_ties(n_classes))
 
 
 def check_order_of_ties(metric: Metric) -> None:
     """The order of rows with equal probabilities does not matter."""
-    for S, code, name in _samples():
-        order = np.random.default_rng(3).permutation(code.size)
-        require_close(
-            _value(metric, code[order], S[order]), _value(metric, code, S), name, ROUNDING
-        )
+    for sample in _samples():
+        _require_any_order(metric, sample)
 
 
 def check_float32(metric: Metric) -> None:
@@ -243,13 +242,10 @@ def check_inputs_unchanged(metric: Metric) -> None:
     """Arguments are not changed, and the same call gives the same value."""
     for S, code, name in _samples():
         w = np.linspace(0.5, 2.0, code.size)
-        passed = (code, S, w)
-        before = [array.copy() for array in passed]
+        passed = {"y_true": code, "y_proba": S, "sample_weight": w}
+        before = {what: array.copy() for what, array in passed.items()}
         value = _value(metric, code, S, sample_weight=w)
-        for what, array, kept in zip(("y_true", "y_proba", "sample_weight"), passed, before,
-                                     strict=True):  # fmt: skip
-            require(np.array_equal(array, kept), f"{name}: {what} is changed")
-            array.flags.writeable = False
+        require_unchanged(passed, before, name)
         again = _value(metric, code, S, sample_weight=w)  # read-only arrays
         require_close(again, value, f"{name}, called again", atol=0.0)
 

@@ -43,6 +43,12 @@ def make_sample(
     return Sample(S, np.minimum(code, n_classes - 1), f"{kind} of {n_classes} classes")
 
 
+def kinds_of_labels(n_classes: int) -> list[NDArray[Any]]:
+    """Return labels of up to four classes, sorted, of each type that labels may have."""
+    kinds = [NAMES, NAMES.astype(object), np.array([-7, -1, 3, 8]), np.arange(1, 5)]
+    return [*kinds, np.array([False, True])] if n_classes == 2 else kinds
+
+
 def spoilt(array: NDArray[Any], at: Any, value: Any) -> NDArray[Any]:
     """Return a copy of an array with other entries at a place."""
     array = array.copy()
@@ -54,6 +60,15 @@ def require(condition: bool | np.bool_, how: str) -> None:
     """Raise AssertionError with `how` unless the condition holds."""
     if not condition:
         raise AssertionError(how)
+
+
+def require_unchanged(
+    passed: Mapping[str, NDArray[Any]], before: Mapping[str, NDArray[Any]], name: str
+) -> None:
+    """Raise AssertionError if an array is not what it was; make all of them read-only."""
+    for what, array in passed.items():
+        require(np.array_equal(array, before[what]), f"{name}: {what} is changed")
+        array.flags.writeable = False
 
 
 def require_close(found: ArrayLike, expected: ArrayLike, how: str, atol: float) -> None:
