@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+SPECIAL = ["inf", "-inf", "nan"]
 # Types of entries by the kind of the array; floats may be whole numbers in JSON.
 ENTRY_TYPES: dict[str, tuple[type, ...]] = {
     "b": (bool,),
@@ -50,7 +50,7 @@ def to_plain(value: Any, where: str, other: Other) -> Any:
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) is float:
-        return value if math.isfinite(value) else {"float": _name_special(value)}
+        return value if math.isfinite(value) else {"float": str(value)}
     if isinstance(value, np.ndarray):
         return _array_to_plain(value, where, other)
     if isinstance(value, np.generic):
@@ -89,14 +89,10 @@ def from_plain(value: Any, where: str, other: Other) -> Any:
     return other(value, where)
 
 
-def _name_special(value: float) -> str:
-    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-
-
 def _special(name: object, where: str) -> float:
     if not isinstance(name, str) or name not in SPECIAL:
-        raise ValueError(f"{where}: a float must be a number or one of {list(SPECIAL)}.")
-    return SPECIAL[name]
+        raise ValueError(f"{where}: a float must be a number or one of {SPECIAL}.")
+    return float(name)
 
 
 def _list(value: object, where: str) -> list[Any]:
@@ -130,7 +126,7 @@ def _array_to_plain(array: NDArray[Any], where: str, other: Other) -> dict[str, 
         )
     values = array.ravel().tolist()
     if kind == "f" and not np.isfinite(array).all():
-        values = [v if math.isfinite(v) else _name_special(v) for v in values]
+        values = [v if math.isfinite(v) else str(v) for v in values]
     elif kind == "S":
         values = [v.decode("latin-1") for v in values]
     elif kind == "O":

@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,19 +39,14 @@ GRID = np.geomspace(0.2, 10.0, 61)
 LOG_STEP = float(np.log(50.0) / 60)
 
 
-class Round(NamedTuple):
-    """A refinement of the grid around the best `n_best` temperatures, `n_parts` times finer."""
-
-    n_best: int
-    n_parts: int
-
-
-SMOOTH_ROUNDS = (Round(3, 10), Round(3, 10), Round(3, 10))
+# A round refines the grid around the best temperatures: how many, and how many times finer.
+Rounds = tuple[tuple[int, int], ...]
+SMOOTH_ROUNDS = ((3, 10), (3, 10), (3, 10))
 # A binned error jumps at every T at which a row changes its bin, so its minima are narrow.
-ROUGH_ROUNDS = (Round(12, 40), Round(3, 10), Round(3, 10))
+ROUGH_ROUNDS = ((12, 40), (3, 10), (3, 10))
 
 
-def search_temperature(height: Objective, centre: float, rounds: tuple[Round, ...]) -> float:
+def search_temperature(height: Objective, centre: float, rounds: Rounds) -> float:
     """Return the T that minimises `height`; of equal ones, the one closest to 1.
 
     A grid of 61 temperatures, even in log T, on [0.2, 10], continued by the same grid about
