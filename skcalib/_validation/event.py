@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._validation.keywords import shown
-from skcalib._validation.labels import binary_classes, check_classes, encode_labels, find_distinct
+from skcalib._validation.labels import (
+    binary_classes,
+    check_classes,
+    encode_labels,
+    find_distinct,
+    with_another,
+)
 
 
 class Event(NamedTuple):
@@ -54,8 +60,7 @@ def read_event(
     if known.size == 1 and _is_other_label(pos_label, known):
         known = np.unique(np.array([present[0], pos_label]))
     elif known.size == 1:
-        other = f"not {present[0]}" if known.dtype.kind in "UO" else _other_number(present[0])
-        known = np.unique(np.array([present[0], other]))
+        known = with_another(present[0])
     column = class_column(pos_label, known, "pos_label")
     return Event(y == known[column], known, column)
 
@@ -65,10 +70,6 @@ def _is_other_label(pos_label: Any, known: NDArray[Any]) -> bool:
     label = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
     of_the_kind = isinstance(label, str if known.dtype.kind in "UO" else numbers.Real)
     return of_the_kind and label != known.tolist()[0]
-
-
-def _other_number(label: Any) -> Any:
-    return not label if isinstance(label, bool) else 0 if label else 1
 
 
 def class_column(label: object, classes: NDArray[Any], name: str) -> int:

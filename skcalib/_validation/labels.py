@@ -228,6 +228,13 @@ def name_columns(
     return take_columns(X, found.order), found.classes
 
 
+def with_another(label: Any) -> NDArray[Any]:
+    """Return two sorted labels: the only one that occurs, and one that never does."""
+    if isinstance(label, str):
+        return np.unique([label, f"not {label}"])
+    return np.unique([label, not label if isinstance(label, bool) else 0 if label else 1])
+
+
 def binary_classes(y: NDArray[Any]) -> NDArray[Any] | None:
     """Return both labels where those that occur tell: of {0, 1}, {-1, 1} or booleans."""
     present = set(find_distinct(y)[0][:3].tolist())

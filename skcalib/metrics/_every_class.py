@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._scores.responses import align_columns
-from skcalib._validation.labels import check_labels
+from skcalib._validation.labels import check_labels, with_another
 from skcalib._validation.scores import as_matrix, naming_errors_of, two_columns
 from skcalib._validation.weights import check_weight
 
@@ -56,7 +56,7 @@ def with_every_class(
     # A row of weight 0 is absent: it adds no class, and its label does not matter.
     y = np.where(np.isin(y, classes), y, classes[0])
     if classes.size == 1:
-        classes = _and_another(classes)
+        classes = with_another(classes.tolist()[0])
     return MetricInput(y, align_columns(P, known, classes, 0.0), classes)
 
 
@@ -72,9 +72,3 @@ def _has_all(known: NDArray[Any], y: NDArray[Any]) -> bool:
 
 def _are_numbers(labels: NDArray[Any]) -> bool:
     return labels.dtype.kind in "iufb"
-
-
-def _and_another(only: NDArray[Any]) -> NDArray[Any]:
-    """Return the only class and one that never occurs: metrics need two columns."""
-    label = only.tolist()[0]
-    return np.unique([label, f"not {label}" if isinstance(label, str) else 1 - label])
