@@ -511,11 +511,11 @@ TAMPERED = {
     "weights of a sum of 2": (
         ENSEMBLE, ["fitted", "weights_", "array"], [1.0, 0.5, 0.5], "do not give probabilities",
     ),
-    "strengths of no fit": (
-        AUTO, ["fitted", "strengths_"], {"dict": [["x", 1.0]]}, "AutoCalibrator is refused",
+    "parameters of no fit": (
+        AUTO, ["fitted", "_theta"], to_plain(np.ones(4), "", None), "AutoCalibrator is refused",
     ),
     "answers that are no numbers": (
-        SHARED, ["fitted", "_theta", "array", 1], 1e10, "attributes do not give probabilities",
+        SHARED, ["fitted", "_weight"], -3.0, "attributes do not give probabilities",
     ),
     "a map less": (ISOTONIC, ["fitted", "X_thresholds_"], [], "IsotonicCalibrator is refused"),
     "a class more": (
