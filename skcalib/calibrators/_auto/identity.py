@@ -13,7 +13,7 @@ h the second derivative by :math:`\log \beta` of the objective that gives :math:
 .. math::
 
     \log \mathrm{ev}(\mathrm{none}) = \sum_i w_i \log ((1 - \epsilon') \mathrm{softmax}(z_i)_{y_i}
-                                      + \epsilon' / K) + \log (10 / n) .
+                                      + \epsilon' / K) + \log (200 / n) .
 
 :math:`\omega = 1 / (1 + \exp(\log \mathrm{ev}(\mathrm{map}) - \log \mathrm{ev}(\mathrm{none})))` is
 its weight.
@@ -32,7 +32,7 @@ from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, PRIOR_SD, Smoothing
 
 # No calibration is a priori as likely as a map where there are this many rows.
-EVEN_ROWS = 10.0
+EVEN_ROWS = 200.0
 SMALLEST_CURVATURE = 1e-2
 
 
