@@ -14,6 +14,8 @@ from benchmarks.arena.versus import (
     TEMPERATURE,
     Losses,
     Versus,
+    cells,
+    harm,
     kinds,
     losses,
     names_by_loss,
@@ -24,6 +26,9 @@ from benchmarks.arena.versus import (
 AUTO, RISING = "AutoCalibrator", "AutoCalibrator(order_preserving=True)"
 IDENTITY, SPLINE = "IdentityCalibrator", "SplineCalibrator"
 RIVALS = (TEMPERATURE, IDENTITY)
+ETS = "EnsembleTemperatureScaling"
+# Who failed in more of the experiments is not named as the best.
+MAY_FAIL = 0.02
 # An interval over fewer sets says nothing.
 FEWEST_SETS = 4
 MEASURES = {"log_loss": "log loss", "brier": "Brier score"}
@@ -84,6 +89,38 @@ def default_table(rows: pd.DataFrame, measure: str = "log_loss") -> list[str]:
                         ]
                     )
     header = ["calibrator", "part", "experiments", "sets", "lower in", "mean change", "worst", "at"]
+    return markdown(header, body)
+
+
+def cell_table(rows: pd.DataFrame) -> list[str]:
+    """Return the page's table by n_cal and classes.
+
+    Columns: AutoCalibrator, the best other of all libraries, AutoCalibrator that keeps the order,
+    and ensemble temperature scaling, all against temperature scaling.
+    """
+    body = []
+    for n, kind, part in cells(losses(rows)):
+        others = [name for name in names_by_loss(part, MAY_FAIL) if name not in (AUTO, RISING)]
+        found = [versus(part, name, TEMPERATURE) for name in (AUTO, others[0], RISING, ETS)]
+        words = ["" if one is None else changed(one) for one in found]
+        words[1] = f"{code(others[0])} {words[1]}"
+        first = versus(part, AUTO, TEMPERATURE)
+        body.append([n, kind, "" if first is None else str(first.families), *words])
+    header = ["rows", "classes", "sets", "`AutoCalibrator()`", "best of all others"]
+    return markdown([*header, "`AutoCalibrator(order_preserving=True)`", code(ETS)], body)
+
+
+def harm_share_table(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Say how often calibrators are worse than no calibration, by n_cal, and by how much."""
+    table = losses(rows)
+    n_cal = table.where["n_cal"].to_numpy()
+    parts = [table, *(table.part(n_cal == n) for n in np.unique(n_cal))]
+    body = []
+    for name in names:
+        found = [harm(part, name, IDENTITY) for part in parts]
+        shares = [f"{share:.1f} %" for share, _ in found]
+        body.append([code(name), *shares, percent(found[0][1])])
+    header = ["calibrator", "all", *(f"n = {n:,}" for n in np.unique(n_cal)), "worst"]
     return markdown(header, body)
 
 
@@ -205,7 +242,10 @@ def report(rows: pd.DataFrame) -> list[str]:
         part = rows[rows["half"] == half]
         if part.empty:
             continue
+        ours = names_by_loss(losses(part[part["library"] == "skcalib"]))
         tables += [
+            (f"By rows and classes, {half} half", cell_table(part)),
+            (f"Worse than no calibration, {half} half", harm_share_table(part, ours)),
             (f"Everyone against temperature scaling, {half} half", everyone_table(part)),
             (f"AutoCalibrator against everyone, {half} half", against_each_table(part)),
             (

@@ -15,8 +15,9 @@ from benchmarks.arena.data import design_half
 OURS, TEMPERATURE = "skcalib", "TemperatureScaling"
 EXPERIMENT = ["family", "data", "model", "seed", "n_cal", "classes"]
 KINDS = ("K = 2", "K = 3 to 10", "K > 10")
-# Losses below it are taken for it, so that none is a ratio to nothing.
-NEGLIGIBLE = 1e-4
+# Losses that differ by less are a tie; those below it are taken for it in ratios, because a single
+# row of a few thousand decides between them.
+NEGLIGIBLE = 2e-3
 BOOTSTRAPS = 2_000
 
 
@@ -83,7 +84,8 @@ def versus(table: Losses, one: str, other: str) -> Versus | None:
     if not kept.any():
         return None
     log_ratio = np.log(np.maximum(pair[kept], NEGLIGIBLE)) @ [1.0, -1.0]
-    wins = (log_ratio < 0) + 0.5 * (log_ratio == 0)
+    difference = pair[kept] @ [1.0, -1.0]
+    wins = np.where(np.abs(difference) < NEGLIGIBLE, 0.5, difference < 0)
     families, of = np.unique(table.where["family"].to_numpy(str)[kept], return_inverse=True)
     sums = [np.bincount(of, values) for values in (wins, log_ratio)]
     means = np.column_stack(sums) / np.bincount(of)[:, None]
@@ -117,6 +119,29 @@ def slices(table: Losses) -> list[tuple[str, Losses]]:
     masks = [(f"n = {n:,}", n_cal == n) for n in np.unique(n_cal)]
     masks += list(zip(KINDS, kinds(table.where["classes"].to_numpy()), strict=True))
     return [("all", table)] + [(name, table.part(mask)) for name, mask in masks if mask.any()]
+
+
+def cells(table: Losses) -> list[tuple[str, str, Losses]]:
+    """Return the experiments of each n_cal and numbers of classes."""
+    n_cal = table.where["n_cal"].to_numpy()
+    found = [
+        (f"{n:,}", kind, table.part((n_cal == n) & mask))
+        for n in np.unique(n_cal)
+        for kind, mask in zip(KINDS, kinds(table.where["classes"].to_numpy()), strict=True)
+    ]
+    return [(n, kind, part) for n, kind, part in found if len(part.values)]
+
+
+def harm(table: Losses, one: str, other: str) -> tuple[float, float]:
+    """Return how often a loss is higher than another's by 1 % and more, and by how much at worst.
+
+    Both in percent; differences below NEGLIGIBLE do not count.
+    """
+    pair = table.values[:, [table.column[one], table.column[other]]]
+    a, b = pair[np.isfinite(pair).all(axis=1)].T
+    harmed = (a > 1.01 * b) & (a - b > NEGLIGIBLE)
+    ratio = np.maximum(a, NEGLIGIBLE) / np.maximum(b, NEGLIGIBLE)
+    return 100 * float(harmed.mean()), 100 * float(ratio[harmed].max(initial=1.0) - 1)
 
 
 def names_by_loss(table: Losses, share: float = 0.0) -> list[str]:
