@@ -41,6 +41,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import get_tags
 
 from skcalib import (
+    AutoCalibrator,
     CalibratedClassifier,
     ClassifierScores,
     HistogramBinning,
@@ -131,14 +132,44 @@ def test_five_stratified_folds_are_the_default(three):
     assert_array_equal(default.calibrator_.scores_, five.calibrator_.scores_)
 
 
-def test_temperature_scaling_is_the_default_calibrator(three):
+def test_auto_is_the_default_calibrator(three):
     X, y = three
     model = CalibratedClassifier(GaussianNB()).fit(X, y)
-    assert isinstance(model.calibrator_, TemperatureScaling)
+    assert isinstance(model.calibrator_, AutoCalibrator)
+    assert not model.calibrator_.order_preserving
     out_of_fold = cross_val_predict(GaussianNB(), X, y, cv=5, method="predict_proba")
-    expected = TemperatureScaling().fit(out_of_fold, y)
+    expected = AutoCalibrator().fit(out_of_fold, y)
     raw = GaussianNB().fit(X, y).predict_proba(X)
     assert_allclose(model.predict_proba(X), expected.predict_proba(raw))
+
+
+@pytest.mark.parametrize(
+    "calibrator", ["temperature", AutoCalibrator(order_preserving=True)], ids=["T", "auto"]
+)
+def test_two_ways_to_keep_the_predicted_class(digits, calibrator):
+    """The default changes some predicted classes of these rows; the two ways change none."""
+    X, y = digits
+    changed = {}
+    for name, given in [("default", None), ("kept", calibrator)]:
+        model = CalibratedClassifier(GaussianNB(), given, cv=3).fit(X[::2], y[::2])
+        changed[name] = (model.predict(X) != model.estimator_.predict(X)).sum()
+    assert changed["default"] > 0
+    assert changed["kept"] == 0
+
+
+@pytest.mark.parametrize("how", ["folds", "ensemble", "frozen"])
+def test_the_default_is_fitted_on_a_few_rows(three, how):
+    """Four rows of each class: no error, no warning, no probability of 0."""
+    X, y = three
+    few = np.concatenate([np.flatnonzero(y == k)[:4] for k in range(3)])
+    model = CalibratedClassifier(GaussianNB(var_smoothing=0.1), cv=2, ensemble=how == "ensemble")
+    if how == "frozen":
+        rest = np.setdiff1d(np.arange(len(y)), few)
+        model.set_params(estimator=FrozenEstimator(GaussianNB().fit(X[rest], y[rest])))
+    proba = model.fit(X[few], y[few]).predict_proba(X)
+    assert_allclose(proba.sum(axis=1), 1)
+    assert proba.min() > 0
+    assert_array_equal(model.predict(X), model.classes_[proba.argmax(axis=1)])
 
 
 def test_an_ensemble_is_the_mean_of_its_pairs(three):
@@ -1096,7 +1127,7 @@ def test_the_old_word_for_a_fitted_estimator_is_answered_with_the_new_one():
 
 @pytest.mark.parametrize(
     ("calibrator", "instead"),
-    [(None, "TemperatureScaling"), ("histogram", "HistogramBinning")],
+    [(None, "AutoCalibrator"), ("histogram", "HistogramBinning")],
 )
 def test_parameters_of_none_and_of_a_name_are_refused_with_what_to_write(calibrator, instead):
     """In a search, in a pipeline too, and by hand; nothing is set."""
