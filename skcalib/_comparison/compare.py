@@ -39,8 +39,8 @@ METRICS = (
     "static_calibration_error",
     "ks_calibration_error",
 )
-# Calibrators with K squared parameters or features run with more classes only if named.
-HEAVY = ("auto", "dirichlet", "matrix")
+# Calibrators that are slow with more classes, where they run only if named.
+HEAVY = ("dirichlet", "matrix")
 HEAVY_CLASSES = 100
 
 
@@ -164,8 +164,9 @@ def compare_calibrators(
     calibrators : dict, list or None, default=None
         A list of calibrators or of names such as "temperature", or a dict that names each. Any
         classifier is allowed: it is fitted on scores as features. The identity is always
-        included. None means every calibrator of this package with its defaults; those with K
-        squared parameters are then left out if K > 100, and their rows give this reason.
+        included. None means every calibrator of this package with its defaults,
+        :class:`AutoCalibrator`, the recommended one, first; matrix and Dirichlet scaling are
+        then left out if K > 100, and their rows give this reason.
     metrics : list, dict or None, default=None
         Names such as "log_loss", "brier_score", "error_rate", "ks_calibration_error" or a
         scorer of scikit-learn; functions ``metric(y_true, y_proba, ...)``, smaller is better,

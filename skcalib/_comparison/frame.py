@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
+# The verdict is for this calibrator unless another gains more than the rows leave in doubt.
+RECOMMENDED = "auto"
+
 
 def metric_names(frame: pd.DataFrame) -> list[str]:
     """Return the metrics of a comparison, in their order."""
@@ -75,8 +78,9 @@ def metric_rank_correlation(frame: pd.DataFrame) -> pd.DataFrame:
 def verdict(frame: pd.DataFrame, metric: str | None = None) -> tuple[str, str]:
     """Return the best calibrator by a metric, the first one if None, and the reason in a sentence.
 
-    It is the best of those whose gain has an interval above 0, or the identity if there is none. Of
-    equally good ones it is the one that changes the fewest predicted classes.
+    The candidates are those whose gain has an interval above 0; without any it is the identity. It
+    is `RECOMMENDED` if that is a candidate and the gain of the best is within its interval, else
+    the best. Of equally good ones it is the one that changes the fewest predicted classes.
     """
     import pandas as pd  # imported late, because pandas takes long to import
 
@@ -93,7 +97,9 @@ def verdict(frame: pd.DataFrame, metric: str | None = None) -> tuple[str, str]:
     if ranked.empty:
         return identity, "Nothing to compare: no calibrator but the identity has numbers."
     sure = ranked[ranked["low"] > 0]
-    name = str((ranked if sure.empty else sure).index[0])
+    name = best = str((ranked if sure.empty else sure).index[0])
+    if RECOMMENDED in sure.index and table["gain"][best] <= table["high"][RECOMMENDED]:
+        name = RECOMMENDED
     before, after = table["mean"][identity], table["mean"][name]
     # Adding 0 turns -0.0 into 0.0, which is written without a sign.
     gain, low, high = (table[part][name] + 0.0 for part in ("gain", "low", "high"))
@@ -107,11 +113,12 @@ def verdict(frame: pd.DataFrame, metric: str | None = None) -> tuple[str, str]:
             f"{metric} by more than chance (the best, {name}, by {interval})."
         )
     changed = table["changed"][name]
+    rival = f" {best} has rank 1; its gain, {table['gain'][best]:.2g}, is within this interval."
     doubt = (
         " Changes of so many usually mean that the columns do not follow the sorted labels: "
         "check that first."
     )
     return name, (
         f"Calibrate by {name}: {change} (gain {interval}), and the predicted class changes in "
-        f"{changed:.1%} of the rows.{doubt if changed > 0.5 else ''}"
+        f"{changed:.1%} of the rows.{'' if name == best else rival}{doubt if changed > 0.5 else ''}"
     )
