@@ -314,7 +314,8 @@ def test_few_rows_of_calibrated_scores_are_left_nearly_as_they_are():
     fitted = AutoCalibrator(input="logits").fit(Z, [0] * 9 + [1])
     assert fitted.identity_weight_ > 0.5
     assert fitted.predict_proba(Z)[0, 0] == pytest.approx(0.9, abs=0.01)
-    assert "of no calibration: 98%, because the rows do not show" in fitted.describe()
+    share = "2% this map and 98% no calibration, because the rows do not show"
+    assert share in fitted.describe()
 
 
 def test_it_beats_the_temperature_where_classes_err_each_in_its_own_way():
@@ -431,20 +432,22 @@ def test_describe_says_what_the_map_does():
     code = (Z + np.array([0.0, 1.0, 0.0]) + rng.gumbel(size=Z.shape)).argmax(axis=1)
     fitted = AutoCalibrator().fit(3 * Z, np.array(["ant", "bee", "cow"])[code])
     text = fitted.describe()
-    assert re.search(r"Temperature [23]\.\d+: makes probabilities softer", text)
-    assert re.search(r"Classes moved most.*: bee by \+", text)
-    assert "cross-class" in text
+    assert re.match(r"Temperature [23]\.\d+: makes probabilities less extreme\.\n", text)
+    assert re.search(r"probability beyond the temperature, .*: bee \+\d+\.\d\d, ", text)
+    assert f"link classes make up {fitted.cross_share_:.0%} of the change" in text
+    assert text.endswith("100% this map and 0% no calibration.")
     assert "order" not in text
     assert fitted.class_shift_.sum() == pytest.approx(0, abs=1e-9)
     dof = fitted.effective_dof_
     assert set(dof) == set("tbRML")
     own, across = dof["b"] + dof["R"], dof["M"] + dof["L"]
-    assert (
-        f"{dof['t']:.1f} shared by all classes, {own:.1f} of single classes, {across:.1f}" in text
-    )
+    parts = f"{dof['t']:.1f} that all classes share, {own:.1f} of single classes, {across:.1f} that"
+    assert f"determine {sum(dof.values()):.1f} parameters: {parts} link classes." in text
     kept = AutoCalibrator(order_preserving=True).fit(3 * Z, code)
-    assert "Keeps the order" in kept.describe()
-    assert "shared by all classes, 0.0 of single classes, 0.0 across" in kept.describe()
+    assert "The order of the classes in each row stays" in kept.describe()
+    total = sum(kept.effective_dof_.values())
+    assert f"determine {total:.1f} parameters, which all classes share." in kept.describe()
+    assert "link classes" not in kept.describe()
     assert kept.cross_share_ == 0
 
 
@@ -457,7 +460,7 @@ def test_an_under_confident_model_is_made_sharper_and_kept_in_a_file():
     assert_array_equal(from_dict(to_dict(light)).predict_proba(Z), light.predict_proba(Z))
     fitted = AutoCalibrator().fit(0.2 * Z, code)
     assert fitted.temperature_ < 0.4
-    assert "makes probabilities sharper" in fitted.describe()
+    assert "makes probabilities more extreme" in fitted.describe()
     assert_array_equal(
         from_dict(to_dict(fitted)).predict_proba(0.2 * Z), fitted.predict_proba(0.2 * Z)
     )

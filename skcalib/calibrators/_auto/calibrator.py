@@ -356,36 +356,41 @@ class AutoCalibrator(ScoreCalibrator):
         Returns
         -------
         text : str
-            Temperature, effective numbers of parameters, the classes that change most, and the
-            share of the change from terms across classes.
+            A sentence a line: the temperature, how many parameters the rows determine, the classes
+            that change most, how much of the change comes from terms that link classes, and the
+            share of no calibration.
         """
         check_is_fitted(self)
-        dof = self.effective_dof_
-        preserving = _is_shared(self)
-        shared = sum(dof.values()) if preserving else dof["t"]
-        own = 0.0 if preserving else sum(dof.get(g, 0.0) for g in ("b", "R", "U"))
-        across = sum(dof.get(g, 0.0) for g in ("M", "L"))
-        T = self.temperature_
-        lines = [
-            f"Temperature {T:.3g}: makes probabilities {'softer' if T > 1 else 'sharper'}.",
-            f"{shared + own + across:.1f} effective parameters: {shared:.1f} shared by all "
-            f"classes, {own:.1f} of single classes, {across:.1f} across classes.",
-        ]
-        if preserving:
-            lines.append("Keeps the order of the classes in every row.")
-        most = np.argsort(-np.abs(self.class_shift_), kind="stable")[:3]
-        moved = ", ".join(f"{self.classes_[k]} by {self.class_shift_[k]:+.2%}" for k in most)
-        lines.append(f"Classes moved most, on average over the calibration rows: {moved}.")
-        lines.append(
-            f"{self.cross_share_:.0%} of the change beyond the temperature is cross-class."
-        )
-        lines.append(
-            f"Weight of no calibration: {self.identity_weight_:.0%}"
-            + (
-                ", because the rows do not show that a map is better."
-                if self.identity_weight_ > 0.5
-                else "."
+        dof, T = self.effective_dof_, f"{self.temperature_:.3g}"
+        change = "as they are" if T == "1" else "less extreme" if float(T) > 1 else "more extreme"
+        lines = [f"Temperature {T}: {'leaves' if T == '1' else 'makes'} probabilities {change}."]
+        if _is_shared(self):
+            lines += [
+                f"The rows determine {sum(dof.values()):.1f} parameters, which all classes share.",
+                "The order of the classes in each row stays, and so does the predicted class.",
+            ]
+        else:
+            own = sum(dof.get(group, 0.0) for group in ("b", "R", "U"))
+            across = sum(dof.get(group, 0.0) for group in ("M", "L"))
+            lines.append(
+                f"The rows determine {dof['t'] + own + across:.1f} parameters: {dof['t']:.1f} that "
+                f"all classes share, {own:.1f} of single classes, {across:.1f} that link classes."
             )
+        most = np.argsort(-np.abs(self.class_shift_), kind="stable")[:3]
+        moved = ", ".join(f"{self.classes_[k]} {100 * self.class_shift_[k]:+.2f}" for k in most)
+        lines.append(
+            "Mean change of a class's probability beyond the temperature, in percentage points, "
+            f"largest first: {moved}."
+        )
+        if "M" in dof:
+            lines.append(
+                f"Terms that link classes make up {self.cross_share_:.0%} of the change beyond the "
+                "temperature."
+            )
+        none = self.identity_weight_
+        lines.append(
+            f"The answer is {1 - none:.0%} this map and {none:.0%} no calibration"
+            + (", because the rows do not show that the map is better." if none > 0.5 else ".")
         )
         return "\n".join(lines)
 
