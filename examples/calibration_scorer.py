@@ -30,7 +30,7 @@ scoring = {
 }
 for name, model in {
     "forest": forest,
-    "forest, calibrated": CalibratedClassifier(forest, TemperatureScaling(), cv=3),
+    "forest, calibrated": CalibratedClassifier(forest, cv=3),
 }.items():
     print(name)
     scores = cross_validate(model, X, y, scoring=scoring, cv=3)

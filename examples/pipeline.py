@@ -21,11 +21,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skcalib import (
+    AutoCalibrator,
     CalibratedClassifier,
     ClassifierScores,
     IdentityCalibrator,
     TemperatureScaling,
-    VectorScaling,
 )
 from skcalib.metrics import get_scorer, ks_calibration_error
 
@@ -46,10 +46,11 @@ def report(name, model):
 
 # %%
 # Model and calibrator fitted together: five stratified folds give out-of-fold scores, then the
-# machine is fitted again on all the rows.
+# machine is fitted again on all the rows. ``AutoCalibrator`` is the default
+# of ``CalibratedClassifier``; temperature scaling keeps the predicted class.
 
 machine = LinearSVC(random_state=0)
-for calibrator in (IdentityCalibrator(), TemperatureScaling(), VectorScaling()):
+for calibrator in (IdentityCalibrator(), TemperatureScaling(), AutoCalibrator()):
     calibrated = make_pipeline(StandardScaler(), CalibratedClassifier(machine, calibrator, cv=5))
     calibrated.fit(X_rest, y_rest)
     report(f"LinearSVC + {type(calibrator).__name__}", calibrated)
@@ -67,7 +68,7 @@ with TemporaryDirectory() as cache:
     ]
     search = GridSearchCV(
         Pipeline(steps, memory=cache),
-        {"calibrator": [IdentityCalibrator(), TemperatureScaling(), VectorScaling()]},
+        {"calibrator": [IdentityCalibrator(), TemperatureScaling(), AutoCalibrator()]},
         scoring=get_scorer("neg_ks_calibration_error"),
     )
     search.fit(X_held_out, y_held_out)

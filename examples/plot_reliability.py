@@ -4,7 +4,7 @@ Is it calibrated? Three pictures
 
 Naive Bayes counts the same evidence again and again: on digits it is nearly always certain, and
 too often wrong. The reliability diagram shows it bin by bin, the KS graphs without bins, and the
-class-wise display says for which digits. Temperature scaling on held-out rows corrects most of it.
+class-wise display says for which digits. A calibrator fitted on held-out rows corrects most of it.
 """
 
 from sklearn.datasets import load_digits
@@ -17,7 +17,6 @@ from skcalib import (
     ClasswiseDisplay,
     KSDisplay,
     ReliabilityDisplay,
-    TemperatureScaling,
 )
 
 X, y = load_digits(return_X_y=True)
@@ -28,7 +27,7 @@ X_calibration, X_test, y_calibration, y_test = train_test_split(
     X_rest, y_rest, test_size=0.5, stratify=y_rest, random_state=0
 )
 model = GaussianNB().fit(X_train, y_train)
-calibrated = CalibratedClassifier(FrozenEstimator(model), TemperatureScaling())
+calibrated = CalibratedClassifier(FrozenEstimator(model))
 calibrated.fit(X_calibration, y_calibration)
 
 # %%
@@ -36,7 +35,7 @@ calibrated.fit(X_calibration, y_calibration)
 # band is where the accuracies of a calibrated model with as many rows would lie.
 before = ReliabilityDisplay.from_estimator(model, X_test, y_test, n_bins=10)
 after = ReliabilityDisplay.from_estimator(
-    calibrated, X_test, y_test, n_bins=10, ax=before.ax_, name="with temperature"
+    calibrated, X_test, y_test, n_bins=10, ax=before.ax_, name="calibrated"
 )
 print(f"expected calibration error: {before.error:.1%} before, {after.error:.1%} after")
 
@@ -44,7 +43,7 @@ print(f"expected calibration error: {before.error:.1%} before, {after.error:.1%}
 # Cumulative score and accuracy part by the KS error, where the bar is; no bin has been chosen.
 ks_before = KSDisplay.from_estimator(model, X_test, y_test)
 ks_after = KSDisplay.from_estimator(
-    calibrated, X_test, y_test, ax=ks_before.axes_, name="with temperature"
+    calibrated, X_test, y_test, ax=ks_before.axes_, name="calibrated"
 )
 print(f"KS error: {ks_before.error:.1%} before, {ks_after.error:.1%} after")
 
