@@ -113,7 +113,7 @@ def verdict(frame: pd.DataFrame, metric: str | None = None) -> tuple[str, str]:
             f"{metric} by more than chance (the best, {name}, by {interval})."
         )
     changed = table["changed"][name]
-    rival = f" {best} has rank 1; its gain, {table['gain'][best]:.2g}, is within this interval."
+    rival = f" The gain of {best}, {table['gain'][best]:.2g}, is within this interval."
     doubt = (
         " Changes of so many usually mean that the columns do not follow the sorted labels: "
         "check that first."

@@ -220,7 +220,7 @@ def test_the_verdict_is_auto_unless_another_gains_more_than_its_interval(gain, h
     name, sentence = verdict(frame)
     assert name == chosen
     assert sentence.startswith(f"Calibrate by {chosen}: log_loss goes from ")
-    rival = "temperature has rank 1; its gain, 0.3, is within this interval."
+    rival = "The gain of temperature, 0.3, is within this interval."
     assert sentence.endswith(rival) == (chosen == "auto")
     frame.loc["auto", ("log_loss", "low")] = -0.01
     assert verdict(frame)[0] == "temperature", "what may be no gain is not recommended"
