@@ -36,9 +36,11 @@ from skcalib.calibrators._auto.posterior import Hessian, Posterior
 
 PRIOR_SHAPE = 0.5
 SMALLEST_STRENGTH, LARGEST_STRENGTH = 1e-2, 1e6
-# A fit ends when a step lowers the objective by a smaller share, which is below the rounding of
-# features in float32.
+# The last fit ends when a step lowers the objective by a smaller share, which is below the rounding
+# of features in float32.
 FLAT = 1e-8
+# The same before the last fit.
+FLAT_ROUNDS = 1e-6
 # Whitened problems need few pairs of steps and gradients, and pairs of a million numbers are large.
 PAIRS = 5
 # Changes of a log strength are extrapolated as a geometric series with a ratio of at most this.
@@ -117,11 +119,13 @@ def fit_by_evidence(
     posterior = H.posterior(alpha)
     before: dict[str, float] = {}
 
-    def refit(tol: float) -> tuple[Float64Array, int, bool]:
-        return _minimise(problem, theta, alpha, posterior, low=low, tol=tol, max_iter=max_iter)
+    def refit(tol: float, flat: float) -> tuple[Float64Array, int, bool]:
+        return _minimise(
+            problem, theta, alpha, posterior, low=low, tol=tol, flat=flat, max_iter=max_iter
+        )
 
     for turn in range(rounds + 1):
-        theta, steps, converged = refit(10.0 * tol)
+        theta, steps, converged = refit(10.0 * tol, FLAT_ROUNDS)
         n_iter += steps
         if exact_round is None or turn <= exact_round:
             rough = exact_round is not None and turn < exact_round
@@ -150,7 +154,7 @@ def fit_by_evidence(
         before = change
         alpha = _alpha(groups, strengths, size)
         posterior = H.posterior(alpha)
-    theta, steps, last = refit(tol)
+    theta, steps, last = refit(tol, FLAT)
     return EvidenceFit(theta, strengths, dof, np.array(path), n_iter + steps, converged and last)
 
 
@@ -185,6 +189,7 @@ def _minimise(
     *,
     low: Float64Array | None,
     tol: float,
+    flat: float,
     max_iter: int,
 ) -> tuple[Float64Array, int, bool]:
     """Minimise loss plus penalty by L-BFGS in whitened coordinates."""
@@ -203,7 +208,7 @@ def _minimise(
         bounds=None
         if low is None
         else Bounds((low - theta) / posterior.step(np.ones_like(theta)), np.inf),
-        options={"maxiter": max_iter, "gtol": tol, "ftol": FLAT, "maxcor": PAIRS},
+        options={"maxiter": max_iter, "gtol": tol, "ftol": flat, "maxcor": PAIRS},
     )
     new = theta + posterior.step(result.x)
     return new if low is None else np.maximum(new, low), int(result.nit), result.status != 1
