@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import skcalib.calibrators
-from skcalib.calibrators import IdentityCalibrator
+from skcalib.calibrators._identity import IdentityCalibrator
 
 
 def calibrators_by_name() -> dict[str, Any]:
