@@ -21,6 +21,7 @@ VARIANTS = {
     ],
     "IsotonicCalibrator": [{"interpolation": "step"}, {"centered": True}],
     "PlattScaling": [{"degree": 2}],
+    "StackedCalibrator": [{"calibrators": ["temperature", "isotonic"], "cv": 3}],
 }
 
 DEFAULTS = [getattr(skcalib.calibrators, name)() for name in skcalib.calibrators.__all__]

@@ -47,8 +47,8 @@ def _known_calibrators() -> dict[str, type[ScoreCalibrator]]:
     }
 
 
-def calibrator_to_plain(estimator: Any) -> dict[str, Any]:
-    """Write the class, the parameters and the fitted attributes of a calibrator."""
+def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
+    """Write the class, the parameters and, if `fitted`, the fitted attributes of a calibrator."""
     cls = type(estimator)
     if _known_calibrators().get(cls.__name__) is not cls:
         advice = (
@@ -59,19 +59,23 @@ def calibrator_to_plain(estimator: Any) -> dict[str, Any]:
         raise ValueError(
             f"Only calibrators of skcalib are stored as JSON, not {cls.__name__}: {advice}."
         )
-    check_is_fitted(estimator)
     parameters = estimator.get_params(deep=False)
-    fitted = {k: v for k, v in vars(estimator).items() if k not in {*parameters, *NOT_FITTED}}
+    parts = {"parameters": parameters}
+    if fitted:
+        check_is_fitted(estimator)
+        known = {*parameters, *NOT_FITTED}
+        parts["fitted"] = {k: v for k, v in vars(estimator).items() if k not in known}
 
     def other(value: Any, where: str) -> Any:
+        parameter = where.partition(".")[2]
         if isinstance(value, ScoreCalibrator):
-            return calibrator_to_plain(value)
+            # A fit clones the calibrators among its parameters: whether they are fitted is nothing.
+            return calibrator_to_plain(value, fitted=parameter not in parameters)
         name = getattr(value, "__name__", "")
         if name in skcalib.metrics.__all__ and getattr(skcalib.metrics, name) is value:
             return {"metric": name}
         if isinstance(value, NotStored):
             return {"not_stored": value.what}
-        parameter = where.partition(".")[2]
         if parameter in parameters and _may_be_missing(cls, parameter):
             return {"not_stored": getattr(value, "__qualname__", type(value).__name__)}
         if hasattr(value, "to_numpy"):  # a series or an index, as `classes`
@@ -82,16 +86,18 @@ def calibrator_to_plain(estimator: Any) -> dict[str, Any]:
         "calibrator": cls.__name__,
         **{
             part: {k: to_plain(v, f"{cls.__name__}.{k}", other) for k, v in values.items()}
-            for part, values in (("parameters", parameters), ("fitted", fitted))
+            for part, values in parts.items()
         },
     }
 
 
-def calibrator_from_plain(body: dict[str, Any]) -> ScoreCalibrator:
-    """Return the stored calibrator, or raise ValueError."""
-    if set(body) != {"calibrator", "parameters", "fitted"}:
+def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> ScoreCalibrator:
+    """Return the stored calibrator, or raise ValueError; one among parameters is not `fitted`."""
+    parts = ["parameters", "fitted"] if fitted else ["parameters"]
+    if set(body) != {"calibrator", *parts}:
+        expected = "', '".join(["calibrator", *parts[:-1]])
         raise ValueError(
-            "A stored calibrator has 'calibrator', 'parameters' and 'fitted'; got "
+            f"A stored calibrator has '{expected}' and '{parts[-1]}'; got "
             f"{', '.join(sorted(map(str, body)))[:60]}."
         )
     name = body["calibrator"]
@@ -104,22 +110,23 @@ def calibrator_from_plain(body: dict[str, Any]) -> ScoreCalibrator:
 
     def other(value: dict[str, Any], where: str) -> Any:
         keys = set(value)
+        parameter = where.partition(".")[2]
         if "calibrator" in keys:
-            return calibrator_from_plain(value)
+            return calibrator_from_plain(value, fitted=parameter not in cls().get_params())
         if keys == {"metric"} and value["metric"] in list(skcalib.metrics.__all__):
             return getattr(skcalib.metrics, value["metric"])
-        parameter = where.partition(".")[2]
         named = keys == {"not_stored"} and type(value["not_stored"]) is str
         if named and _may_be_missing(cls, parameter):
             return NotStored(value["not_stored"])
         raise ValueError(f"{where} is not written as this skcalib stores values.")
 
     values = {}
-    for part in ("parameters", "fitted"):
+    for part in parts:
         if type(body[part]) is not dict or not all(type(k) is str for k in body[part]):
             raise ValueError(f"'{part}' of a stored {name} must be an object.")
         values[part] = {k: from_plain(v, f"{name}.{k}", other) for k, v in body[part].items()}
-    return _restore(cls, values["parameters"], values["fitted"])
+    unfitted = _with_parameters(cls, values["parameters"])
+    return _restore(unfitted, values["fitted"]) if fitted else unfitted
 
 
 def _may_be_missing(cls: type[ScoreCalibrator], parameter: str) -> bool:
@@ -128,17 +135,20 @@ def _may_be_missing(cls: type[ScoreCalibrator], parameter: str) -> bool:
     return callable in constraints or "random_state" in constraints
 
 
-def _restore(
-    cls: type[ScoreCalibrator], parameters: dict[str, Any], fitted: dict[str, Any]
-) -> ScoreCalibrator:
-    """Create the calibrator and check it."""
+def _with_parameters(cls: type[ScoreCalibrator], parameters: dict[str, Any]) -> ScoreCalibrator:
+    """Create the calibrator, not fitted."""
     known = set(cls().get_params(deep=False))
     if not set(parameters) <= known:
         unknown = sorted(set(parameters) - known)[0]
         raise ValueError(f"{cls.__name__} has no parameter {unknown[:60]!r}.")
     stored = {k: v for k, v in parameters.items() if not isinstance(v, NotStored)}
     cls(**stored)._validate_params()
-    calibrator = cls(**parameters)
+    return cls(**parameters)
+
+
+def _restore(calibrator: ScoreCalibrator, fitted: dict[str, Any]) -> ScoreCalibrator:
+    """Set the fitted attributes and check the calibrator."""
+    cls = type(calibrator)
     for name in fitted:
         if not re.fullmatch(r"_[a-zA-Z]\w*|[a-zA-Z]\w*_", name) or hasattr(calibrator, name):
             raise ValueError(f"{cls.__name__} has no fitted attribute {name[:60]!r}.")

@@ -4,12 +4,18 @@ from functools import partial
 
 import numpy as np
 import pytest
-from discovery import CALIBRATORS, DEFAULTS, ERRORS
+from discovery import CALIBRATORS, DEFAULTS, ERRORS, VARIANTS
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from skcalib import HistogramBinning, IdentityCalibrator, TemperatureScaling, VectorScaling
+from skcalib import (
+    HistogramBinning,
+    IdentityCalibrator,
+    StackedCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+)
 from skcalib.metrics import (
     expected_calibration_error,
     label_binned_calibration_error,
@@ -19,7 +25,9 @@ from skcalib.testing import check_calibration_metric, check_calibrator
 from skcalib.testing._calibrators import CALIBRATOR_CHECKS
 from skcalib.testing._metrics import METRIC_CHECKS
 
+# And the variant that stands for the default stack.
 FAST = {str(calibrator) for calibrator in DEFAULTS}
+FAST |= {str(StackedCalibrator(**keywords)) for keywords in VARIANTS["StackedCalibrator"]}
 
 
 @pytest.mark.parametrize(

@@ -706,11 +706,13 @@ def round_trip(estimator, types):
 @pytest.mark.parametrize("calibrator", DEFAULTS, ids=str)
 def test_skops_keeps_every_calibrator_and_asks_for_its_class_alone(calibrator):
     before = fitted(calibrator)
-    after = round_trip(before, {type(before).__name__})
+    members = {type(member).__name__ for member in vars(before).get("calibrators_", {}).values()}
+    types = {type(before).__name__, *members}
+    after = round_trip(before, types)
     assert_array_equal(after.predict_proba(S0), before.predict_proba(S0))
     piped = make_pipeline(ClassifierScores(FrozenEstimator(GaussianNB().fit(S0, CODE0))), before)
     piped.fit(S0, CODE0)
-    after = round_trip(piped, {type(before).__name__, "ClassifierScores"})
+    after = round_trip(piped, {*types, "ClassifierScores"})
     assert_array_equal(after.predict_proba(S0), piped.predict_proba(S0))
 
 

@@ -281,7 +281,8 @@ class StackedCalibrator(ScoreCalibrator):
         """
         found, weights = [np.empty((0, len(members)))], [np.empty(0)]
         if len(members) > 1:
-            for fold in make_folds(scores.source, w, self.cv):
+            # Of probabilities, so that logits and their softmax have the same folds.
+            for fold in make_folds(scores.as_proba(), w, self.cv):
                 train, test = (take_rows(scores.source, rows) for rows in (fold.train, fold.test))
                 F = np.empty((len(members), fold.test.size))
                 for (name, member), out in zip(members.items(), F, strict=True):

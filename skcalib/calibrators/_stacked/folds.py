@@ -32,9 +32,9 @@ class Fold(NamedTuple):
     test_weight: Float64Array
 
 
-def make_folds(source: Source, w: Float64Array, n_folds: int) -> list[Fold]:
-    """Return the folds; none if all rows would be in one."""
-    fold, n_folds = fold_of_rows(source, w, n_folds)
+def make_folds(P: Source, w: Float64Array, n_folds: int) -> list[Fold]:
+    """Return the folds of probabilities `P`; none if all rows would be in one."""
+    fold, n_folds = fold_of_rows(P, w, n_folds)
     if n_folds < 2:
         return []
     divided = fold < 0
@@ -47,11 +47,11 @@ def make_folds(source: Source, w: Float64Array, n_folds: int) -> list[Fold]:
     return folds
 
 
-def fold_of_rows(source: Source, w: Float64Array, n_folds: int) -> tuple[Intp, int]:
+def fold_of_rows(P: Source, w: Float64Array, n_folds: int) -> tuple[Intp, int]:
     """Return the fold of each row, -1 if it is divided among all, and the number of folds."""
-    n = source.shape[0]
+    n = P.shape[0]
     own, unordered = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
-    map_rows(numbers_of_block, source, out=(own, unordered))
+    map_rows(numbers_of_block, P, out=(own, unordered))
     group = np.unique(own, return_inverse=True)[1].reshape(-1)
     weight = np.bincount(group, w)[group]
     share = weight / w.sum()
@@ -67,9 +67,9 @@ def fold_of_rows(source: Source, w: Float64Array, n_folds: int) -> tuple[Intp, i
 
 
 def numbers_of_block(block: FloatArray) -> tuple[UInt64Array, UInt64Array]:
-    """Return two pseudo-random numbers of each row: of its scores, and of them in any order.
+    """Return two pseudo-random numbers of each row: of its numbers, and of them in any order.
 
-    Scores are rounded to float32, so that an error of rounding in float64 changes nothing.
+    They are rounded to float32, so that an error of rounding in float64 changes nothing.
     """
     single = np.ascontiguousarray(block, dtype=np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
     bits = scramble(single.view(np.uint32).astype(np.uint64))
