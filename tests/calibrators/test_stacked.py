@@ -133,6 +133,13 @@ def test_copies_are_in_one_fold_and_are_weights():
     assert_array_equal(folds_of(S[copies]), folds_of(S, w.astype(float))[copies])
 
 
+def test_both_zeros_are_one_score():
+    S = np.vstack([np.eye(3)[[0, 0, 0]], sample(50)[0]])
+    signed = S.copy()
+    signed[1, 1] = -0.0
+    assert_array_equal(folds_of(signed), folds_of(S))
+
+
 def test_certain_rows_of_different_classes_are_told_apart_by_their_number():
     counts = [1, 2, 3, 4, 5, 6]
     S = np.vstack(
@@ -214,6 +221,13 @@ def test_few_rows_leave_the_weights_to_the_prior():
     assert_allclose(same.weights_, [20 / 20.2, 0.2 / 20.2])
 
 
+def test_a_single_member_has_all_the_weight():
+    Z, y = sample(60)
+    stacked = StackedCalibrator(["platt"]).fit(Z, y)
+    assert_array_equal(stacked.weights_, [1.0])
+    assert_array_equal(stacked.predict_proba(Z), PlattScaling().fit(Z, y).predict_proba(Z))
+
+
 def test_a_member_of_no_weight_is_left_out():
     Z, y = sample(1000, seed=2)
     stacked = StackedCalibrator(["temperature", "identity"], prior_rows=1e-4).fit(Z, y)
@@ -266,6 +280,7 @@ def test_what_members_keep_the_mean_keeps():
     assert stacked._monotone
     assert not stacked._class_specific
     T = np.float32(sample(2000, seed=5)[0])
+    T[:, 2] = np.nextafter(T[:, :2].max(axis=1), np.float32(100))  # ties after rounding
     assert_array_equal(stacked.fit(Z, y).predict(T), T.argmax(axis=1))
     both = StackedCalibrator(["temperature", "vector"])
     assert not both._preserves_top_label

@@ -141,8 +141,8 @@ class StackedCalibrator(ScoreCalibrator):
     cv : int, default=5
         Number of folds, at least 2.
     prior_rows : float, default=20.0
-        Weight of the prior, above 0: rows that would all be most probable under the first
-        calibrator, :math:`c_1`. Each other calibrator has a hundredth of it.
+        :math:`c_1`, above 0. The weights are fitted as if there were this number of further rows
+        that only the first calibrator predicts, and a hundredth of it for each other calibrator.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
@@ -170,22 +170,23 @@ class StackedCalibrator(ScoreCalibrator):
 
     See Also
     --------
-    skcalib.AutoCalibrator : The first of the default list, in a sixth of the time or less.
+    skcalib.AutoCalibrator : The first of the default list; takes a twentieth of the time.
     skcalib.compare_calibrators : A table of calibrators, to choose one.
 
     Notes
     -----
     A fit takes `cv` + 1 fits of each calibrator; a prediction, one of each.
 
-    The weights are the maximum that EM finds, with pseudo-counts in each M step; the objective is
-    concave. With a weight of 20 rows for the first and .2 for each other, few rows change little,
-    and a calibrator that never helps keeps a weight of about .2 / n.
+    The objective is concave; the weights are its maximum, which EM with pseudo-counts in each M
+    step also finds, and Newton's method in fewer steps. With a weight of 20 rows for the first and
+    .2 for each other, few rows change little, and a calibrator that never helps keeps a weight of
+    about .2 / n.
 
-    The folds depend on the scores and weights alone, so that a fit can be repeated and the order of
-    rows and classes means nothing. Rows of equal scores are in the same fold, whatever their
-    labels. A score that has at least 20 rows and 5 % of all weight, such as a probability of 1, is
-    divided among all folds: its rows count in all fits. If all scores are equal, the weights are
-    those of the prior.
+    The folds depend on the probabilities and weights alone, so that a fit can be repeated and the
+    order of rows and classes means nothing. Rows of equal scores are in the same fold, whatever
+    their labels. A score that has at least 20 rows and 5 % of all weight, such as a probability of
+    1, is divided among all folds: its rows count in all fits. If fewer than 20 rows all have equal
+    scores, the weights are those of the prior.
 
     References
     ----------

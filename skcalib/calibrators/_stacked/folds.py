@@ -1,4 +1,4 @@
-"""Folds that depend on the scores and weights alone: not on the order of rows or of classes.
+"""Folds that depend on probabilities and weights alone: not on the order of rows or of classes.
 
 Rows of equal scores go into the same fold, whatever their labels, as copies of a row must. Labels
 play no part: rows of a score with label A in one fold and with label B in another would teach the
