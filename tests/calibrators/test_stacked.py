@@ -315,3 +315,16 @@ def test_files_hold_the_members_and_how_they_were_given():
     assert str(after.calibrators) == str(before.calibrators)
     again = after.fit(Z, y).predict_proba(Z)
     assert_array_equal(again, before.predict_proba(Z))
+
+
+def test_files_of_members_without_a_fit_or_of_parameters_with_one_are_refused():
+    plain = to_dict(StackedCalibrator([TemperatureScaling(), "platt"], cv=2).fit(*sample(60)))
+    member = plain["fitted"]["calibrators_"]["dict"][0][1]
+    parameter = plain["parameters"]["calibrators"][0]
+    assert set(parameter) == {"calibrator", "parameters"}
+    fit = member.pop("fitted")
+    with pytest.raises(ValueError, match="has 'calibrator', 'parameters' and 'fitted'; got"):
+        from_dict(plain)
+    member["fitted"] = parameter["fitted"] = fit
+    with pytest.raises(ValueError, match="has 'calibrator' and 'parameters'; got"):
+        from_dict(plain)
