@@ -26,14 +26,6 @@ settings.register_profile("many", max_examples=300, print_blob=True, **COMMON)
 settings.load_profile("suite")
 
 
-@pytest.hookimpl(tryfirst=True)  # before those that -m leaves out are
-def pytest_collection_modifyitems(items):
-    """Mark what fits the default list of a stack as slow: 66 fits; a variant stands for it."""
-    for item in items:
-        if "StackedCalibrator()" in item.name:
-            item.add_marker(pytest.mark.slow)
-
-
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Let passes read blocks of `n_rows` rows."""

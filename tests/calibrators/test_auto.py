@@ -269,7 +269,8 @@ def test_the_fit_is_the_minimum_and_its_evidence_that_of_the_formula(K, preservi
     gradient = np.einsum("i,ik,ikp->p", w, Q - np.eye(K)[code], X) + alpha * theta
     H = hessian(w, Q, X)[np.ix_(free, free)]
     A = H + np.diag(alpha[free])
-    assert gradient[free] @ np.linalg.solve(A, gradient[free]) < 1e-6
+    # In units of the objective; a fit ends when a step lowers it by less than 1e-8 of it, 2e-6.
+    assert gradient[free] @ np.linalg.solve(A, gradient[free]) < 1e-5
     assert (gradient[~free] > -1e-2).all()
     # Laplace's estimate at the last strengths, the scale's, and that of no calibration.
     rows, log_beta = np.arange(len(code)), np.log(beta)

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from discovery import CALIBRATORS, DEFAULTS, ERRORS, VARIANTS
+from discovery import CALIBRATORS, DEFAULTS, ERRORS
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -12,7 +12,6 @@ from sklearn.metrics import log_loss
 from skcalib import (
     HistogramBinning,
     IdentityCalibrator,
-    StackedCalibrator,
     TemperatureScaling,
     VectorScaling,
 )
@@ -25,9 +24,7 @@ from skcalib.testing import check_calibration_metric, check_calibrator
 from skcalib.testing._calibrators import CALIBRATOR_CHECKS
 from skcalib.testing._metrics import METRIC_CHECKS
 
-# And the variant that stands for the default stack.
 FAST = {str(calibrator) for calibrator in DEFAULTS}
-FAST |= {str(StackedCalibrator(**keywords)) for keywords in VARIANTS["StackedCalibrator"]}
 
 
 @pytest.mark.parametrize(
