@@ -43,7 +43,7 @@ MAX_THRESHOLDS = 1 << 21
 SAME = 1e-12
 
 # Binnings with a posterior weight below exp(NEGLIGIBLE) are ignored.
-NEGLIGIBLE = -50.0
+NEGLIGIBLE = -64.0
 
 # With fewer hits nearly all binnings have a weight that counts, and bounds save no time.
 FEW_HITS = 50

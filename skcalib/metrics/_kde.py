@@ -11,6 +11,7 @@ from scipy.special import spherical_jn
 
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.norm import MeanNorm, check_norm, exponent
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, error_by_mode, row_count
@@ -152,5 +153,5 @@ def kde_calibration_error(
     0.1325
     """
     check_norm(norm, has_max=False)
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    return error_by_mode(data, partial(kde_error, norm=norm), mode, average, norm)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    return error_by_mode(predictions, partial(kde_error, norm=norm), mode, average, norm)

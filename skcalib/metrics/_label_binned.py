@@ -155,4 +155,4 @@ def label_binned_calibration_error(
     bins = bins.with_precision_of(predictions.P)
 
     error = partial(label_binned_error, bins=bins, norm=norm)
-    return error_by_mode((None, predictions), error, mode, average, norm)
+    return error_by_mode(predictions, error, mode, average, norm)

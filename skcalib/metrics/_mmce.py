@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.mmce import kernel_mean_error
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, error_by_mode
@@ -82,5 +83,5 @@ def maximum_mean_calibration_error(
     >>> round(maximum_mean_calibration_error(y, P), 4)
     0.1056
     """
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    return error_by_mode(data, kernel_mean_error, mode, average)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    return error_by_mode(predictions, kernel_mean_error, mode, average)

@@ -8,7 +8,7 @@ is the class-wise error with exponent q: the root is taken once, of the mean.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_option
 from skcalib._validation.norm import Norm, exponent
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.predictions import Predictions
 
 Mode = Literal["top", "classwise"]
 BinaryError = Callable[[Float64Array, NDArray[np.bool_], Float64Array], float]
@@ -48,15 +48,13 @@ def mean_of_classes(
 
 
 def error_by_mode(
-    data: tuple[Any, ...], error: BinaryError, mode: str, average: str | None, norm: Norm = "l1"
+    predictions: Predictions, error: BinaryError, mode: str, average: str | None, norm: Norm = "l1"
 ) -> float | Float64Array:
     """Measure ``error(score, hit, w)`` of one event, of the top label, or of each class.
 
-    `data` are arguments of `check_predictions`. ``average=None`` returns the error of each class,
-    even if `pos_label` names an event.
+    ``average=None`` returns the error of each class, even if `pos_label` names an event.
     """
     check_mode(mode, average)
-    predictions = check_predictions(*data)
     P, code, w, _, event = predictions
     if mode == "top" or (event is not None and average is not None):
         score, hit = event_or_top(predictions)

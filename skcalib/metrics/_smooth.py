@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from skcalib._arrays.types import Float64Array
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, error_by_mode
@@ -139,5 +140,5 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error(y, P), 4)
     0.1321
     """
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    return error_by_mode(data, smooth_error, mode, average)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    return error_by_mode(predictions, smooth_error, mode, average)

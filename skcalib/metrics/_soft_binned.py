@@ -12,6 +12,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
 from skcalib._validation.keywords import check_between, check_count, check_option
 from skcalib._validation.norm import MeanNorm, check_norm
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import Mode, error_by_mode
@@ -112,5 +113,5 @@ def soft_binned_calibration_error(
     check_between("temperature", temperature, 0, np.inf, "a positive number")
     bins = SoftBins(int(n_bins), temperature, kind, norm)
 
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    return error_by_mode(data, partial(soft_binned_error, bins=bins), mode, average, norm)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    return error_by_mode(predictions, partial(soft_binned_error, bins=bins), mode, average, norm)

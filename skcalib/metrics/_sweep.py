@@ -225,4 +225,4 @@ def sweep_calibration_error(
     bins = bins.with_precision_of(predictions.P)
 
     error = partial(sweep_error, bins=bins, norm=norm)
-    return error_by_mode((None, predictions), error, mode, average, norm)
+    return error_by_mode(predictions, error, mode, average, norm)

@@ -25,7 +25,7 @@ point approaches large strengths slowly. H may be rough: without products of som
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -119,9 +119,18 @@ def fit_by_evidence(
     posterior = H.posterior(alpha)
     before: dict[str, float] = {}
 
+    # A fit begins where the one before ended, so that its first loss is known.
+    known: tuple[Float64Array, float, Float64Array] = theta, *problem.value_and_gradient(theta)
+
+    def loss(theta: Float64Array) -> tuple[float, Float64Array]:
+        nonlocal known
+        if not np.array_equal(theta, known[0]):
+            known = theta, *problem.value_and_gradient(theta)
+        return known[1:]
+
     def refit(tol: float, flat: float) -> tuple[Float64Array, int, bool]:
         return _minimise(
-            problem, theta, alpha, posterior, low=low, tol=tol, flat=flat, max_iter=max_iter
+            loss, theta, alpha, posterior, low=low, tol=tol, flat=flat, max_iter=max_iter
         )
 
     for turn in range(rounds + 1):
@@ -137,7 +146,7 @@ def fit_by_evidence(
             g: next_strength(dof[g], float(theta[where] @ theta[where]), prior[g])
             for g, where in groups.items()
         }
-        objective = problem.value_and_gradient(theta)[0] + float(theta @ (alpha * theta)) / 2.0
+        objective = loss(theta)[0] + float(theta @ (alpha * theta)) / 2.0
         path.append(-objective + (float(np.log(alpha).sum()) - posterior.log_det) / 2.0)
         if verbose:
             shown = ", ".join(f"{g} {strengths[g]:.3g}" for g in groups)
@@ -182,7 +191,7 @@ def _alpha(groups: Mapping[str, slice], strengths: Mapping[str, float], size: in
 
 
 def _minimise(
-    problem: Problem,
+    loss: Callable[[Float64Array], tuple[float, Float64Array]],
     theta: Float64Array,
     alpha: Float64Array,
     posterior: Posterior,
@@ -196,7 +205,7 @@ def _minimise(
 
     def objective(v: Float64Array) -> tuple[float, Float64Array]:
         new = theta + posterior.step(v)
-        value, gradient = problem.value_and_gradient(new)
+        value, gradient = loss(new)
         pull = alpha * new
         return value + float(pull @ new) / 2.0, posterior.whiten(gradient + pull)
 

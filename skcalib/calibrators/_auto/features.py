@@ -93,9 +93,8 @@ class Layout:
 
     def __init__(self, n_classes: int) -> None:
         K = self.n_classes = n_classes
-        self.crossed = K > 2
         sizes = {"t": N_SHARED, "b": K, "R": N_COSINES * K}
-        if self.crossed:
+        if K > 2:
             sizes |= {"M": K * K, "L": K * K}
         ends = np.cumsum(list(sizes.values()))
         self.groups = {

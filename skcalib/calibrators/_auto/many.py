@@ -26,6 +26,7 @@ from skcalib._arrays.passes import Work, merge_rows
 from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import softmax_inplace
 from skcalib.calibrators._auto.posterior import Diagonal
 from skcalib.calibrators._auto.smoothing import Smoothing
 
@@ -143,7 +144,6 @@ class ManyNLL:
     ) -> None:
         self.n_classes = scores.shape[1]
         self.groups = groups_of(self.n_classes)
-        self.size = self.groups["M"].stop
         self.code, self.w, self.dtype = code, w, dtype
         self._scale = smoothing.square_scale
         # Blocks are larger than the gradient that each of them returns.
@@ -195,9 +195,7 @@ class ManyNLL:
             f, rows = block
             Q = logits(f, terms, self._scale)
             for part in row_blocks(*Q.shape):
-                Q[part] -= Q[part].max(axis=1)[:, None]
-                np.exp(Q[part], out=Q[part])
-                Q[part] /= Q[part].sum(axis=1)[:, None]
+                softmax_inplace(Q[part])
             return self._diagonal(f, Q, self.w[rows])
 
         return Diagonal(reduce(np.add, map_blocks(of_block, self._blocks, 1)))
