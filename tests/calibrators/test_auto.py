@@ -154,6 +154,23 @@ def test_the_hessian_is_that_of_the_formula(kind, K):
         assert_allclose(found.H / scale, H / scale, atol=1e-9)
 
 
+@pytest.mark.parametrize(("kind", "K"), CASES)
+def test_derivatives_are_differences(kind, K):
+    """The gradient is that of the loss, and the Hessian that of the gradient."""
+    *_, nll, _, _, theta = problem(kind, K)
+    gradient, H = nll.value_and_gradient(theta)[1], nll.hessian(theta)
+    for j in np.random.default_rng(1).choice(theta.size, min(20, theta.size), replace=False):
+        step = np.zeros(theta.size)
+        step[j] = 1e-5
+        (up, up_gradient), (down, down_gradient) = (
+            nll.value_and_gradient(theta + sign * step) for sign in (1, -1)
+        )
+        assert gradient[j] == pytest.approx((up - down) / 2e-5, rel=1e-6, abs=1e-6)
+        row = (up_gradient - down_gradient) / 2e-5
+        found, expected = (H.h[j], row[j]) if kind == "many" else (H.H[j], row)
+        assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
 def test_the_rough_hessian_leaves_out_products_of_classes():
     """A class's own part is exact, and the rest is still positive semi-definite."""
     _, w, nll, base, X, theta = problem("whole", 4)

@@ -73,7 +73,7 @@ def test_a_metric_is_at_most_one_percent_above_a_fine_grid(name):
     metric = MEMBERS[name]
     Z, y, _ = data(200, seed=len(name))
     found = TemperatureScaling(objective=metric).fit(Z, y).temperature_
-    best = min(metric(y, softmax(Z / t, axis=1)) for t in GRID[::4])
+    best = min(metric(y, softmax(Z / t, axis=1)) for t in GRID)
     assert metric(y, softmax(Z / found, axis=1)) <= 1.01 * best
 
 

@@ -9,7 +9,7 @@ from benchmarks.trust import fuzz
 from skcalib import BayesianBinning, HistogramBinning, SplineCalibrator, VectorScaling
 from skcalib.metrics import general_calibration_error
 
-CALLS = 150
+CALLS = 300
 
 
 def test_hostile_calls_end_in_a_right_answer_or_a_named_error():
