@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES, column_blocks
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES, TALL_BLOCK_BYTES, column_blocks
 from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source
@@ -42,6 +42,9 @@ from skcalib._validation.scores import (
     two_columns,
 )
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
+
+# Columns of this many bytes are mapped at once: a map compares each number with several others.
+MAPPED_BYTES = 1 << 18
 
 
 class ScoreCalibrator(ClassifierMixin, BaseEstimator):
@@ -262,12 +265,13 @@ class ColumnwiseCalibrator(ScoreCalibrator):
 
     With two classes there is a single map, for the second class; the first gets the complement.
     A subclass defines ``_map_column(j, column)``, which applies map number j to a column of
-    probabilities (or of what ``_columns`` returns instead) and returns values in [0, 1].
+    probabilities (or of what ``_columns`` returns instead) and returns values in [0, 1]; or, where
+    a call for each of 1,000 columns would take longer than the map, ``_map_columns(own, columns)``.
     """
 
     # A map is called for each column of a block, so a block needs many rows: to compare a shorter
     # column with several edges, NumPy takes four times as long for each entry.
-    _work = Work(8 * ROW_BLOCK_BYTES, 1, least_rows=4096)
+    _work = Work(8 * ROW_BLOCK_BYTES, 1, least_rows=3072)
 
     def _first_column(self, n_classes: int) -> int:
         """Return the first class that has a map of its own."""
@@ -277,21 +281,27 @@ class ColumnwiseCalibrator(ScoreCalibrator):
         """Return a new array ``(k, n)``, to which the maps of a block of classes are applied."""
         return scores.proba_columns(columns)
 
-    @abstractmethod
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         """Map the probabilities of a class, ``(n,)``."""
+        raise NotImplementedError
+
+    def _map_columns(self, own: slice, columns: FloatArray) -> FloatArray:
+        """Apply the maps `own` to a few columns, ``(k, n)``; may overwrite them."""
+        return np.stack([self._map_column(*each) for each in enumerate(columns, start=own.start)])
 
     def _map(self, scores: Scores) -> FloatArray:
         n, n_classes = scores.shape
         first = self._first_column(n_classes)
         values = np.empty((0, n))
         # A few columns at a time, because they take several arrays of their size.
-        for columns in column_blocks(n, n_classes, ROW_BLOCK_BYTES, first):
+        for columns in column_blocks(n, n_classes, TALL_BLOCK_BYTES, first):
             part = self._columns(scores, columns)
             if not values.size:
                 values = np.empty((n_classes - first, n), dtype=part.dtype)
-            for j, column in enumerate(part, start=columns.start - first):
-                values[j] = self._map_column(j, column)
+            for some in column_blocks(n, len(part), MAPPED_BYTES):
+                j = columns.start - first + some.start
+                own = slice(j, j + len(part[some]))
+                values[own] = self._map_columns(own, part[some])
         if first:
             return np.column_stack([1 - values[0], values[0]])
         return normalise_rows(values.T)

@@ -132,5 +132,7 @@ class BetaCalibrator(LogOddsCalibrator):
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
         return fit_beta(odds, hit, w), separates(odds, hit)
 
-    def _map_column(self, j: int, column: FloatArray) -> FloatArray:
-        return expit(self.coef_[j] @ beta_features(column) + self.intercept_[j])
+    def _map_columns(self, own: slice, odds: FloatArray) -> FloatArray:
+        log_p, no_log = beta_features(odds)
+        a, b = self.coef_[own].T[:, :, None]
+        return expit(a * log_p + b * no_log + self.intercept_[own, None])

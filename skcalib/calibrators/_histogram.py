@@ -57,16 +57,18 @@ def average_steps(maps: list[StepMaps]) -> StepMaps:
     return StepMaps(np.hstack([border[0], merged, border[1]]), mean / len(maps))
 
 
-def edges_passed(edges: Float64Array, column: FloatArray, side: Side) -> NDArray[np.integer]:
-    """Return `numpy.searchsorted` of `column` in `edges`.
+def edges_passed(edges: Float64Array, columns: FloatArray, side: Side) -> NDArray[np.integer]:
+    """Return `numpy.searchsorted` of each of ``columns (k, n)`` in its edges, or in the only ones.
 
-    For few edges and a long column, comparisons take a quarter of the time of the search.
+    For few edges and long columns, comparisons take a quarter of the time of the search.
     """
-    if edges.size > FEW_EDGES or column.size < LONG * edges.size:
-        return np.searchsorted(edges, column, side=side)
+    if edges.shape[1] > FEW_EDGES or columns.shape[1] < LONG * edges.shape[1]:
+        own = np.broadcast_to(edges, (len(columns), edges.shape[1]))
+        found = [np.searchsorted(*pair, side=side) for pair in zip(own, columns, strict=True)]
+        return np.stack(found)
     beyond = np.greater if side == "left" else np.greater_equal
-    passed = beyond(column.astype(np.float64, copy=False), edges[:, None])
-    return passed.view(np.uint8).sum(axis=0, dtype=np.uint8)
+    passed = beyond(columns.astype(np.float64, copy=False)[:, None], edges[:, :, None])
+    return passed.view(np.uint8).sum(axis=1, dtype=np.uint8)
 
 
 def closing_scores(edges: Float64Array, bits: int) -> Float64Array:
@@ -252,12 +254,15 @@ class HistogramBinning(ColumnwiseCalibrator):
             maps.edges[:, 1:-1] = opening_scores(maps.edges[:, 1:-1], scores.dtype)
         return maps
 
-    def _map_column(self, j: int, column: FloatArray) -> FloatArray:
-        row = j if self.class_conditional else 0
-        values = self.bin_values_[row]
+    def _map_columns(self, own: slice, columns: FloatArray) -> FloatArray:
+        rows = own if self.class_conditional else slice(0, 1)
+        values = self.bin_values_[rows]
         # As in fit: uniform bins are closed on the right, quantile bins on the left, and edges are
         # rounded as the scores are.
-        edges = self.bin_edges_[row, 1:-1].astype(column.dtype).astype(np.float64)
+        edges = self.bin_edges_[rows, 1:-1].astype(columns.dtype).astype(np.float64)
         below: Side = "left" if self.strategy == "uniform" else "right"
+        place = (
+            edges_passed(edges, columns, below) + values.shape[1] * np.arange(len(values))[:, None]
+        )
         # No index is clipped: this mode takes half the time, because it does not look for errors.
-        return values.take(edges_passed(edges, column, below), mode="clip")
+        return values.ravel().take(place, mode="clip")

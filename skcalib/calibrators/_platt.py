@@ -129,12 +129,10 @@ class PlattScaling(LogOddsCalibrator):
             apart[k] |= encloses(column, event) or encloses(column, ~event)
         return fit_logistic(np.stack([odds, odds * odds], axis=1), hit, w), apart
 
-    def _map_column(self, j: int, column: FloatArray) -> FloatArray:
+    def _map_columns(self, own: slice, odds: FloatArray) -> FloatArray:
+        shift = self.intercept_[own, None]
         if self.coef_.ndim == 1:
-            eta = self.coef_[j] * column
-        else:
-            slope, bend = self.coef_[j]
-            with np.errstate(over="ignore"):
-                eta = (bend * column + slope) * column
-        eta += self.intercept_[j]
-        return expit(eta)
+            return expit(self.coef_[own, None] * odds + shift)
+        slope, bend = self.coef_[own].T[:, :, None]
+        with np.errstate(over="ignore"):
+            return expit((bend * odds + slope) * odds + shift)

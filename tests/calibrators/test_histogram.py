@@ -190,10 +190,10 @@ def test_bootstraps_average_the_binnings_of_resampled_rows(n_classes, strategy, 
         one = HistogramBinning(classes=np.arange(n_classes), **options).fit(P_b, y_b)
         for k in range(n_classes):
             if n_classes == 2 and class_conditional and k == 0:
-                column = 1 - one._map_column(0, new[:, 1])
+                column = 1 - one._map_columns(slice(0, 1), new[None, :, 1])[0]
             else:
                 j = k - 1 if n_classes == 2 and class_conditional else k
-                column = one._map_column(j, new[:, k])
+                column = one._map_columns(slice(j, j + 1), new[None, :, k])[0]
             expected[:, k] += column / 5
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(bagged.predict_proba(new), expected, rtol=0, atol=1e-12)
