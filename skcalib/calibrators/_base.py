@@ -271,7 +271,7 @@ class ColumnwiseCalibrator(ScoreCalibrator):
 
     # A map is called for each column of a block, so a block needs many rows: to compare a shorter
     # column with several edges, NumPy takes four times as long for each entry.
-    _work = Work(8 * ROW_BLOCK_BYTES, 1, least_rows=3072)
+    _work = Work(4 * ROW_BLOCK_BYTES, 1, least_rows=3072)
 
     def _first_column(self, n_classes: int) -> int:
         """Return the first class that has a map of its own."""
