@@ -26,6 +26,7 @@ from skcalib.metrics._reliability_table import reliability_table
 from skcalib.metrics._binary_view import binary_view
 from skcalib.metrics._local import local_calibration
 from skcalib.metrics._bootstrap import bootstrap_interval
+from skcalib.metrics._calibration_interval import calibration_interval
 from skcalib.metrics._significance import calibration_test
 from skcalib.metrics._hosmer_lemeshow import hosmer_lemeshow_test
 from skcalib.metrics._scorers import SCORERS, get_scorer, make_calibration_scorer
@@ -36,6 +37,7 @@ __all__ = [
     "avuc_loss",
     "binary_view",
     "bootstrap_interval",
+    "calibration_interval",
     "calibration_test",
     "debiased_calibration_error",
     "expected_calibration_error",

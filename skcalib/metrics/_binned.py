@@ -81,22 +81,30 @@ def close_norm(
     table: BinTable, norm: Norm, *, class_weight: str = "uniform", bin_weight: str = "count"
 ) -> tuple[float, Float64Array]:
     """Return the norm of a bin table's gaps: of all problems together, and of each, ``(m,)``."""
-    gap = np.abs(table.gap)
-    kept = table.weight.sum(axis=1)
+    total, each = norm_of_gaps(table.gap, table.weight, norm, class_weight, bin_weight)
+    return float(total), each
+
+
+def norm_of_gaps(
+    gap: Float64Array, weight: Float64Array, norm: Norm, class_weight: str, bin_weight: str
+) -> tuple[Float64Array, Float64Array]:
+    """Return the norm of gaps ``(..., m, B)`` of all problems, ``(...)``, and of each."""
+    gap = np.abs(gap)
     if norm == "max":
-        each = gap.max(axis=1)
-        return float(each.max()), each
+        each = gap.max(axis=-1)
+        return each.max(axis=-1), each
     q = exponent(norm)
+    kept = weight.sum(axis=-1)
     if bin_weight == "count":
-        share = table.weight / np.where(kept > 0, kept, 1.0)[:, None]
+        share = weight / np.where(kept > 0, kept, 1.0)[..., None]
     else:
-        share = (table.weight > 0) / gap.shape[1]
-    each = (share * gap**q).sum(axis=1)
+        share = (weight > 0) / gap.shape[-1]
+    each = (share * gap**q).sum(axis=-1)
     if class_weight == "count" and kept.any():
-        total = kept @ each / kept.sum()
+        total = (kept * each).sum(axis=-1) / kept.sum(axis=-1)
     else:
-        total = each.sum() / each.size
-    return float(total ** (1 / q)), each ** (1 / q)
+        total = each.sum(axis=-1) / each.shape[-1]
+    return total ** (1 / q), each ** (1 / q)
 
 
 def binned_error(

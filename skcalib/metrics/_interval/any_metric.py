@@ -1,0 +1,57 @@
+"""Any metric as a function of the labels, by calling it for each set of labels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._resampling import Evaluation
+
+# A truth of 1 is this weight, so that rounded weights are whole and count copies of rows.
+ONE = 1e9
+# Probabilities below this do not change the limit of a metric.
+NEGLIGIBLE = 1e-7
+# Copies of each row, each with labels of its own, that stand for the limit of many rows where a
+# metric takes no weights.
+COPIES = 20
+
+
+class AnyError:
+    """A metric of predictions, as a function of labels or of a truth."""
+
+    def __init__(self, evaluate: Evaluation, predictions: Predictions) -> None:
+        self.evaluate = evaluate
+        self.predictions = predictions
+
+    def values(self, codes: NDArray[np.integer]) -> Float64Array:
+        """Return the metric ``(R, m)`` for R sets of labels, ``(R, n)``."""
+        found = [
+            self.evaluate(self.predictions._replace(code=code.astype(np.intp))) for code in codes
+        ]
+        return np.stack(found).reshape(len(codes), -1)
+
+    def limits(self, q: FloatArray) -> Float64Array:
+        """Return the metric ``(m,)`` of many rows with labels of the truth ``(n, K)``."""
+        return self._limit(q, np.arange(len(q)))
+
+    def limits_without(self, q: FloatArray, group: Intp, n_groups: int) -> Float64Array:
+        """Return the limits ``(n_groups, m)``, each without one group of rows."""
+        return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(n_groups)])
+
+    def _limit(self, q: FloatArray, rows: Intp) -> Float64Array:
+        P, _, w, classes, event = self.predictions
+        if self.evaluate.own or "sample_weight" in self.evaluate.accepted:
+            i, code = np.nonzero(q[rows] > NEGLIGIBLE)
+            at = rows[i]
+            weight = np.maximum(np.rint(ONE * q[at, code] * w[at] / w.mean()), 1.0)
+        else:
+            at = np.repeat(rows, COPIES)
+            edges = np.cumsum(q[at], axis=1, dtype=np.float64)
+            drawn = np.random.default_rng(0).random((at.size, 1)) * edges[:, -1:]
+            code = (edges[:, :-1] <= drawn).sum(axis=1)
+            weight = w[at]
+        many = Predictions(take_rows(P, at), code, weight, classes, event)
+        return np.atleast_1d(self.evaluate(many))

@@ -1,0 +1,263 @@
+"""Which errors are functions of the hits of cells, and how each of them is made one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from inspect import signature
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._binning.bins import Bins, exceeds
+from skcalib._binning.quantiles import edge_sides
+from skcalib._scores.one_vs_rest import map_columns
+from skcalib._scores.scores import Scores
+from skcalib._scores.top_label import top_label
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._binned import (
+    bin_predictions,
+    check_bins,
+    general_calibration_error,
+    norm_of_gaps,
+)
+from skcalib.metrics._classwise import (
+    adaptive_calibration_error,
+    static_calibration_error,
+    thresholded_adaptive_calibration_error,
+)
+from skcalib.metrics._debiased import debiased_calibration_error
+from skcalib.metrics._interval.any_metric import AnyError
+from skcalib.metrics._interval.cells import CellError, Close, OnePerClass, OnePerRow
+from skcalib.metrics._ks import ks_calibration_error, reduce_top
+from skcalib.metrics._modes import row_count
+from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._top_label import (
+    expected_calibration_error,
+    maximum_calibration_error,
+    root_mean_squared_calibration_error,
+)
+
+Keywords = dict[str, Any]
+
+
+class LabelError(Protocol):
+    """An error of m numbers, as a function of labels or of a truth; all else stays the same."""
+
+    def values(self, codes: NDArray[np.integer]) -> Float64Array:
+        """Return the error ``(R, m)`` for R sets of labels, ``(R, n)``."""
+
+    def limits(self, q: FloatArray) -> Float64Array:
+        """Return the error ``(m,)`` of many rows with labels of the truth ``(n, K)``."""
+
+    def limits_without(self, q: FloatArray, group: Intp, n_groups: int) -> Float64Array:
+        """Return the limits ``(n_groups, m)``, each without one group of rows."""
+
+
+def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
+    """Return a metric as a function of the labels of these predictions."""
+    metric: Any = evaluate.metric
+    keywords = dict(evaluate.keywords)
+    while isinstance(metric, partial):
+        metric, keywords = metric.func, {**metric.keywords, **keywords}
+    if metric in BY_CELLS and evaluate.own:
+        parameters = signature(metric).parameters.items()
+        defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
+        made = BY_CELLS[metric](predictions, {**defaults, **keywords})
+        if made is not None:
+            return made
+    return AnyError(evaluate, predictions)
+
+
+def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> CellError | None:
+    """Return a binned error; `reduction` as in `bin_predictions`."""
+    average = keywords.get("average", "macro")
+    weighting = keywords.get("class_weight", "uniform"), keywords.get("bin_weight", "count")
+
+    def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        total, each = norm_of_gaps(_gap(H - S, W), W, keywords["norm"], *weighting)
+        return total[..., None] if average == "macro" else each
+
+    return _with_bins(predictions, keywords, average, close, None, **reduction)
+
+
+def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
+    """Return the signed root of the debiased square: the debiased error where it is above 0.
+
+    Its limit is the plain l2 error.
+    """
+    average, classwise = keywords["average"], keywords["mode"] == "classwise"
+    rows_per_weight = row_count(predictions.w) / float(predictions.w.sum())
+
+    def root(H: Float64Array, S: Float64Array, W: Float64Array, noisy: bool) -> Float64Array:
+        square = _gap(H - S, W) ** 2
+        if noisy:
+            rows = W * rows_per_weight
+            acc = _gap(H, W)
+            noise = acc * (1 - acc) / np.maximum(rows - 1, 1.0)
+            square = np.where(rows >= 2, square - noise, 0.0)
+        share = W / np.maximum(W.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+        each = (share * square).sum(axis=-1)
+        mean = each.mean(axis=-1, keepdims=True) if average == "macro" else each
+        return np.sign(mean) * np.sqrt(np.abs(mean))
+
+    return _with_bins(
+        predictions,
+        {**keywords, "norm": "l2"},
+        average,
+        partial(root, noisy=True),
+        partial(root, noisy=False),
+        max_prob=not classwise,
+        class_conditional=classwise,
+    )
+
+
+def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | None:
+    """Return TACE; the first version cuts its bins in a way of its own and is left to calls."""
+    if keywords["version"] == 1:
+        return None
+    keywords = {**keywords, "bin_weight": keywords["bin_weight"] or "count"}
+    threshold = keywords["threshold"]
+    return binned(
+        predictions, keywords, max_prob=False, class_conditional=True, threshold=threshold
+    )
+
+
+def general(predictions: Predictions, keywords: Keywords) -> CellError | None:
+    """Return the general error."""
+    names = ("max_prob", "class_conditional", "threshold")
+    return binned(predictions, keywords, **{name: keywords[name] for name in names})
+
+
+def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
+    """Return the KS error: a cell for each distinct score."""
+    mode, average = keywords["mode"], keywords["average"]
+    P, _, w, _, event = predictions
+    n, n_classes = P.shape
+
+    def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        curve = H - S
+        np.cumsum(curve, axis=-1, out=curve)
+        largest = np.maximum(curve.max(axis=-1), -curve.min(axis=-1))
+        each = largest / np.maximum(W.sum(axis=-1), np.finfo(float).tiny)
+        return each.mean(axis=-1, keepdims=True) if average == "macro" else each
+
+    if mode != "classwise" or (event is not None and average is not None):
+        score, _ = reduce_top(predictions, mode, keywords["r"])
+        place, cells = _ties(score)
+        own = _hit_classes(predictions, mode, int(keywords["r"]))
+        return CellError(OnePerRow(place, score, own), P, w, 1, cells, close)
+    found = list(map_columns(lambda _, column: _ties(column), Scores(P, "proba")))
+    cells = max(number for _, number in found)
+    place = np.empty((n, n_classes), dtype=np.min_scalar_type(n_classes * (cells + 1)))
+    for k, (tie, _) in enumerate(found):
+        place[:, k] = k * (cells + 1) + tie
+    return CellError(OnePerClass(place), P, w, n_classes, cells, close)
+
+
+def _hit_classes(predictions: Predictions, mode: str, r: int) -> NDArray[Any]:
+    """Return the class of each row that is a hit, or whether each class is ``(n, K)``."""
+    P, _, _, _, event = predictions
+    if event is not None:
+        return np.full(P.shape[0], event)
+    if mode == "top" and r == 1:
+        return top_label(P)[1]
+    # Stable, so that equal probabilities are ranked by column.
+    order = np.argsort(-P.read(slice(None)), axis=1, kind="stable")
+    if mode == "top":
+        return order[:, r - 1]
+    member = np.zeros(P.shape, dtype=bool)
+    np.put_along_axis(member, order[:, :r], True, axis=1)
+    return member
+
+
+def _ties(score: FloatArray) -> tuple[Intp, int]:
+    """Return the rank of each score among the distinct ones, from 0, and their number."""
+    order = np.argsort(score)
+    ascending = score[order]
+    place = np.empty(score.size, dtype=np.intp)
+    place[order] = np.concatenate([[0], np.cumsum(ascending[1:] > ascending[:-1])])
+    return place, int(place[order[-1]]) + 1
+
+
+def _gap(difference: Float64Array, W: Float64Array) -> Float64Array:
+    W = np.broadcast_to(W, difference.shape)
+    return np.divide(difference, W, out=np.zeros_like(difference), where=W > 0)
+
+
+def _with_bins(
+    predictions: Predictions,
+    keywords: Keywords,
+    average: str | None,
+    close: Close,
+    close_limit: Close | None,
+    **reduction: Any,
+) -> CellError | None:
+    """Return an error by bins; None where bins split tied rows, which have no bin of their own."""
+    names = ("n_bins", "strategy", "closed", "quantile_method")
+    bins = check_bins(*(keywords[name] for name in names))
+    if bins.method == "rank":
+        return None
+    if average is None:  # each class, whether or not one of them is the event
+        predictions = predictions._replace(event=None)
+    table, _ = bin_predictions(predictions, bins, **reduction)
+    P, _, w, _, event = predictions
+    bins = bins.with_precision_of(P)
+    edges, B = table.left[:, 1:], bins.n_bins
+    kept = reduction.get("threshold")
+    find = partial(_bin, bins=bins, threshold=None if kept is None else bins.threshold(kept))
+    m = len(edges)
+    if event is not None:
+        score, own = predictions.of_event()[0], np.full(w.size, event)
+        entries: OnePerRow | OnePerClass = OnePerRow(find(score, edges[0]), score, own)
+    elif reduction.get("max_prob", True):
+        score, own = top_label(P)
+        place = np.empty(w.size, dtype=np.intp)
+        problem = own if m > 1 else np.zeros_like(own)
+        for j in np.unique(problem):
+            rows = problem == j
+            place[rows] = j * (B + 1) + find(score[rows], edges[j])
+        entries = OnePerRow(place, score, own)
+    else:
+        kind = np.min_scalar_type(m * (B + 1))
+        of_class = np.empty(P.shape, dtype=kind)
+
+        def fill(k: int, column: FloatArray) -> None:
+            j = k if m > 1 else 0
+            of_class[:, k] = j * (B + 1) + find(column, edges[j])
+
+        for _ in map_columns(fill, Scores(P, "proba")):
+            pass
+        entries = OnePerClass(of_class)
+    return CellError(entries, P, w, m, B, close, close_limit)
+
+
+def _bin(
+    score: FloatArray, edges: Float64Array, bins: Bins, threshold: float | None
+) -> NDArray[np.integer]:
+    """Return the bin of each score, the number of bins for a score up to the threshold."""
+    if bins.method == "uniform":
+        place = bins.uniform_index(score)
+    else:
+        place = np.searchsorted(edges, score, side=edge_sides(bins)[1])
+    if threshold is not None:
+        place = np.where(exceeds(score, threshold), place, bins.n_bins)
+    return place
+
+
+TOP: Keywords = {"max_prob": True}
+EACH: Keywords = {"max_prob": False, "class_conditional": True}
+# A metric that is not here is called for each set of labels.
+BY_CELLS: dict[Callable[..., Any], Callable[[Predictions, Keywords], CellError | None]] = {
+    general_calibration_error: general,
+    expected_calibration_error: partial(binned, **TOP),
+    maximum_calibration_error: partial(binned, **TOP),
+    root_mean_squared_calibration_error: partial(binned, **TOP),
+    static_calibration_error: partial(binned, **EACH),
+    adaptive_calibration_error: partial(binned, **EACH),
+    thresholded_adaptive_calibration_error: thresholded,
+    debiased_calibration_error: debiased,
+    ks_calibration_error: cumulative,
+}

@@ -1,0 +1,174 @@
+r"""The interval of a gain: how much smaller an error is after a calibrator than before it.
+
+The truth lies somewhere on the path P -> base -> Q of the predictions before, the calibrated model
+and the predictions after, at u = -1, 0 and 1. At each u labels are drawn, and both errors are
+measured on the same ones. With T the errors of the data, D the true gain, b the bias of its
+estimate, and d, s the difference and the sum of the errors,
+
+.. math:: z_d = \frac{T_d - D - b}{S_d}, \quad z_s = \frac{T_s - m_s}{S_s}, \quad
+          M(u) = \frac{z_d^2 + z_s^2 - 2 \rho z_d z_s}{1 - \rho^2},
+
+and u is plausible if M is at most the quantile of :math:`\chi^2_1` above its least value. The
+interval is the union of :math:`T_d - b - z S_d` over plausible u.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.stats import chi2
+
+from skcalib._arrays.source import as_source, whole
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._validation.keywords import check_seed
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._interval.errors import LabelError, label_error
+from skcalib.metrics._interval.intervals import (
+    jackknife_variance,
+    limits_of,
+    limits_without,
+    values_of,
+)
+from skcalib.metrics._interval.truths import calibrated, on_path
+from skcalib.metrics._resampling import Evaluation
+
+# Truths on the path, and the sets of labels at each.
+PLACES = np.array([-1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0])
+SETS = np.where(np.isin(PLACES, (-1, 0, 1)), 160, 80)
+FINE = np.linspace(-1, 1, 161)
+LARGEST_CORRELATION = 0.98
+# The standardised quantiles are at least this far from 0, in units of the normal ones.
+LEAST_QUANTILE = 0.97
+TINY = 1e-12
+
+
+class GainInterval(NamedTuple):
+    """The gain of an error, less what chance adds to it, and its interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+class Drawn(NamedTuple):
+    """Errors of one set of predictions at one truth: limits, those without groups, and values."""
+
+    limits: Float64Array
+    without: Float64Array
+    values: Float64Array
+
+
+class GainSimulation:
+    """Gains of several errors over the predictions `before`, each of which is one number."""
+
+    def __init__(
+        self,
+        evaluations: list[Evaluation],
+        before: Predictions,
+        *,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
+        self.evaluations = evaluations
+        self.before = before
+        self.n_jobs = n_jobs
+        self._seeds = np.random.SeedSequence(entropy.tolist()).spawn(PLACES.size)
+        self._base = calibrated(before)
+        self._errors = [label_error(evaluate, before) for evaluate in evaluations]
+        self._observed = self._measure(self._errors)
+        self._drawn = self._draw(self._errors, [j for j, u in enumerate(PLACES) if u <= 0])
+
+    def gains(self, after: Predictions, level: float) -> list[GainInterval]:
+        """Return the gain of each error for other predictions of the same rows."""
+        errors = [label_error(evaluate, after) for evaluate in self.evaluations]
+        Q = whole(after.P)
+        own = self._draw(errors, list(range(PLACES.size)), Q)
+        beyond = [j for j in range(PLACES.size) if j not in self._drawn]
+        first = {**self._drawn, **self._draw(self._errors, beyond, Q)}
+        before, now = self._observed, self._measure(errors)
+        return [
+            gain_interval(
+                [_one(first[j], k) for j in range(PLACES.size)],
+                [_one(own[j], k) for j in range(PLACES.size)],
+                float(before[k]),
+                float(now[k]),
+                level,
+            )
+            for k in range(before.size)
+        ]
+
+    def _measure(self, errors: list[LabelError]) -> Float64Array:
+        code = self.before.code[None]
+        return np.concatenate([error.values(code)[0] for error in errors])
+
+    def _draw(
+        self, errors: list[LabelError], places: list[int], after: FloatArray | None = None
+    ) -> dict[int, Drawn]:
+        """Return the errors at some places; above u = 0 the path leads to `after`."""
+        ends = {True: after, False: whole(self.before.P)}
+        found = Parallel(n_jobs=self.n_jobs)(
+            delayed(draw_at)(errors, self._base, ends[bool(PLACES[j] > 0)], j, self._seeds[j])
+            for j in places
+        )
+        return dict(zip(places, found, strict=True))
+
+
+def draw_at(
+    errors: list[LabelError],
+    base: FloatArray,
+    end: FloatArray,
+    j: int,
+    seed: np.random.SeedSequence,
+) -> Drawn:
+    """Return the errors at place j; the same seed gives the same labels."""
+    q = on_path(as_source(base), end, float(abs(PLACES[j])))
+    # A copy, because a seed remembers how often it was used.
+    same = np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
+    values = values_of(errors, q, int(SETS[j]), same)
+    return Drawn(limits_of(errors, q), limits_without(errors, q), values)
+
+
+def _one(drawn: Drawn, k: int) -> Drawn:
+    return Drawn(*(part[..., k] for part in drawn))
+
+
+def gain_interval(
+    before: list[Drawn], after: list[Drawn], observed: float, now: float, level: float
+) -> GainInterval:
+    """Return the interval of the gain of one error, from its simulations at all places."""
+    rows, residuals = [], []
+    for p, q in zip(before, after, strict=True):
+        gain, total = p.values - q.values, p.values + q.values
+        true = float(p.limits - q.limits)
+        by_rows = np.stack([p.without - q.without, p.without + q.without], axis=1)
+        difference, summed = jackknife_variance(by_rows)
+        jackknifed = jackknife_variance(p.without) - jackknife_variance(q.without)
+        sd = np.sqrt(gain.var(ddof=1) + difference)
+        sd_sum = np.sqrt(total.var(ddof=1) + summed)
+        covariance = np.cov(gain, total)[0, 1] + jackknifed
+        rho = covariance / max(sd * sd_sum, TINY**2)
+        rows.append((true, gain.mean() - true, total.mean(), sd, sd_sum, rho))
+        residuals.append((gain - gain.mean()) / max(gain.std(), TINY))
+    D, bias, mean_sum, sd, sd_sum, rho = (
+        np.interp(FINE, PLACES, column) for column in np.transpose(rows)
+    )
+    rho = np.clip(rho, -LARGEST_CORRELATION, LARGEST_CORRELATION)
+    observed_gain = observed - now
+    z = (observed_gain - D - bias) / np.maximum(sd, TINY)
+    z_sum = (observed + now - mean_sum) / np.maximum(sd_sum, TINY)
+    distance = (z * z + z_sum * z_sum - 2 * rho * z * z_sum) / (1 - rho * rho)
+    plausible = distance - distance.min() <= chi2.ppf(level, 1)
+    alpha = (1 - level) / 2
+    pooled = [
+        np.quantile(np.concatenate(residuals[max(j - 1, 0) : j + 2]), [alpha, 1 - alpha])
+        for j in range(PLACES.size)
+    ]
+    least = LEAST_QUANTILE * np.sqrt(chi2.ppf(level, 1))
+    z_low, z_high = (np.interp(FINE, PLACES, column) for column in np.transpose(pooled))
+    low = observed_gain - bias - np.maximum(z_high, least) * sd
+    high = observed_gain - bias - np.minimum(z_low, -least) * sd
+    estimate = (observed_gain - bias)[distance.argmin()]
+    return GainInterval(float(estimate), float(low[plausible].min()), float(high[plausible].max()))

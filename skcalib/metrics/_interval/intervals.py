@@ -1,0 +1,255 @@
+"""Intervals of several metrics of the same predictions, from the same sets of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.source import whole
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._validation.keywords import check_seed
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._interval.errors import LabelError, label_error
+from skcalib.metrics._interval.inversion import Ends, Point, invert, search_range
+from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, rough
+from skcalib.metrics._one_line import shown
+from skcalib.metrics._resampling import Evaluation
+
+# Sets of labels: drawn from the predictions, from Q, and from each further truth.
+NULL_SETS, Q_SETS, SETS = 300, 150, 50
+# Truths of a path for one number, and for several at once.
+TRUTHS, MANY_TRUTHS = 8, 12
+# Factors beyond Q at which the error is tried.
+TRIED = (1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512)
+# Groups of rows that are left out in turn, for the part of the variance that is due to the rows.
+GROUPS = 30
+# With more entries, the truths are chosen on a subset of the rows of this many.
+SCOUTED_ENTRIES, FEWEST_ROWS = 1 << 21, 1000
+# Entries of the sets of labels that are held at once.
+HELD_LABELS = 1 << 25
+# Values of e between which the truths of a path are spread.
+SPREAD = 12
+# An error below this is rounding.
+ROUNDING = 1e-6
+
+
+class CalibrationInterval(NamedTuple):
+    """What `calibration_interval` returns."""
+
+    estimate: Any
+    debiased: Any
+    low: Any
+    high: Any
+    expected_if_calibrated: Any
+    p_value: Any
+
+    def __repr__(self) -> str:
+        parts = [f"{name}{shown(value)}" for name, value in self._asdict().items()]
+        parts[-1] = f"p_value{shown(self.p_value, 1 / (1 + NULL_SETS))}"
+        return f"CalibrationInterval({', '.join(parts)})"
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Several errors at one truth: limits ``(m,)``, and values ``(R, m)`` of sets of labels."""
+
+    limits: Float64Array
+    values: Float64Array
+
+    def point(self, j: int, row_variance: float) -> Point:
+        """Return the simulations of one error."""
+        return Point(float(self.limits[j]), row_variance, self.values[:, j])
+
+
+def simulate(
+    errors: list[LabelError], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
+) -> Simulated:
+    """Draw labels from a truth and measure them."""
+    return Simulated(limits_of(errors, q), values_of(errors, q, n_sets, seed))
+
+
+def values_of(
+    errors: list[LabelError], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
+) -> Float64Array:
+    """Return the errors ``(n_sets, m)`` of sets of labels drawn from a truth."""
+    at_once = max(1, HELD_LABELS // len(q))
+    parts = []
+    for start, own in zip(range(0, n_sets, at_once), seed.spawn(n_sets), strict=False):
+        codes = draw_codes(q, min(at_once, n_sets - start), own)
+        parts.append(np.concatenate([error.values(codes) for error in errors], axis=1))
+    return np.concatenate(parts)
+
+
+def limits_of(errors: list[LabelError], q: FloatArray) -> Float64Array:
+    """Return the errors ``(m,)`` of a truth."""
+    return np.concatenate([error.limits(q) for error in errors])
+
+
+def row_groups(n: int) -> tuple[Intp, int]:
+    """Return a group for each row, at random, and their number."""
+    n_groups = min(n, GROUPS)
+    return np.random.default_rng(0).permutation(n) % n_groups, n_groups
+
+
+def limits_without(errors: list[LabelError], q: FloatArray) -> Float64Array:
+    """Return the errors ``(groups, m)`` of a truth without each group of rows."""
+    group, n_groups = row_groups(len(q))
+    return np.concatenate([e.limits_without(q, group, n_groups) for e in errors], axis=1)
+
+
+def jackknife_variance(without: Float64Array) -> Float64Array:
+    """Return the variance ``(m,)`` that the choice of rows adds, from values without each group."""
+    n_groups = len(without)
+    away = without - without.mean(axis=0)
+    return np.asarray((n_groups - 1) / n_groups * (away**2).sum(axis=0))
+
+
+def choose_truths(
+    limit: Callable[[float], Float64Array],
+    null: Float64Array,
+    one: Float64Array,
+    ranges: list[tuple[float, float]],
+) -> Float64Array:
+    """Return the t of truths whose errors are evenly spread over the ranges of all errors."""
+    tried, found = [0.0, 1.0], [null, one]
+    high = np.array([end for _, end in ranges])
+    for t in TRIED:
+        if (found[-1] >= high).all():
+            break
+        tried.append(float(t))
+        found.append(limit(t))
+    table = np.maximum.accumulate(np.array(found), axis=0)
+    wanted = []
+    for column, (start, end) in zip(table.T, ranges, strict=True):
+        e = np.linspace(start, max(start, min(end, float(column[-1]))), SPREAD)
+        # The smallest slope makes the errors distinct where they do not change along the path.
+        wanted.append(np.interp(e, column + 1e-12 * np.arange(len(column)), tried))
+    all_wanted = np.sort(np.concatenate(wanted))
+    number = TRUTHS if len(ranges) == 1 else MANY_TRUTHS
+    places = np.linspace(0, all_wanted.size - 1, number).round().astype(np.intp)
+    chosen = np.unique(all_wanted[places])
+    return chosen[chosen > 0]
+
+
+def follow(
+    evaluations: list[Evaluation],
+    errors: list[LabelError],
+    predictions: Predictions,
+    Q: FloatArray,
+    null: Simulated,
+    observed: Float64Array,
+    seed: np.random.SeedSequence,
+    n_jobs: int | None,
+) -> list[list[Point]]:
+    """Return the simulations along the path to Q and beyond, a list for each error."""
+    P = predictions.P
+    first, *seeds = seed.spawn(1 + MANY_TRUTHS)
+    one = simulate(errors, on_path(P, Q, 1.0), Q_SETS, first)
+    variance = jackknife_variance(limits_without(errors, on_path(P, Q, 1.0)))
+    numbers = range(observed.size)
+    ranges = [
+        search_range(observed[j], null.point(j, 0.0), one.point(j, variance[j])) for j in numbers
+    ]
+    n, n_classes = P.shape
+    every = max(1, min(n * n_classes // SCOUTED_ENTRIES, n // FEWEST_ROWS))
+    some = take_some(predictions, every)
+    scouts = errors if every == 1 else [label_error(e, some) for e in evaluations]
+
+    def limit(t: float) -> Float64Array:
+        return limits_of(scouts, on_path(some.P, Q[::every], t))
+
+    scale = np.ones(observed.size)
+    if every > 1:
+        scale = one.limits / np.maximum(limit(1.0), ROUNDING)
+    chosen = choose_truths(lambda t: limit(t) * scale, null.limits, one.limits, ranges)
+    rest = Parallel(n_jobs=n_jobs)(
+        delayed(simulate_on_path)(errors, predictions, Q, t, own)
+        for t, own in zip(chosen, seeds, strict=False)
+    )
+    relative = variance / np.maximum(one.limits, ROUNDING) ** 2
+    return [
+        [null.point(j, 0.0), one.point(j, variance[j])]
+        + [made.point(j, relative[j] * made.limits[j] ** 2) for made in rest]
+        for j in numbers
+    ]
+
+
+def simulate_on_path(
+    errors: list[LabelError],
+    predictions: Predictions,
+    Q: FloatArray,
+    t: float,
+    seed: np.random.SeedSequence,
+) -> Simulated:
+    """Simulate at one truth of a path."""
+    return simulate(errors, on_path(predictions.P, Q, t), SETS, seed)
+
+
+def take_some(predictions: Predictions, every: int) -> Predictions:
+    """Return every so many rows."""
+    if every == 1:
+        return predictions
+    P, code, w, classes, event = predictions
+    rows = np.arange(0, code.size, every)
+    return Predictions(take_rows(P, rows), code[rows], w[rows], classes, event)
+
+
+def intervals_of(
+    evaluations: list[Evaluation],
+    predictions: Predictions,
+    *,
+    level: float = 0.95,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> list[CalibrationInterval]:
+    """Return the interval of each metric.
+
+    A metric that is smaller where labels do not follow the predictions is no calibration error: all
+    but its estimate is NaN.
+    """
+    estimates = [evaluate(predictions) for evaluate in evaluations]
+    entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
+    seeds = np.random.SeedSequence(entropy.tolist()).spawn(4)
+    errors = [label_error(evaluate, predictions) for evaluate in evaluations]
+    observed = np.concatenate([error.values(predictions.code[None])[0] for error in errors])
+    null = simulate(errors, whole(predictions.P), NULL_SETS, seeds[0])
+    null.limits[null.limits < ROUNDING] = 0.0
+    directions = calibrated(predictions), rough(predictions.P, np.random.default_rng(seeds[1]))
+    paths = [
+        follow(evaluations, errors, predictions, Q, null, observed, seed, n_jobs)
+        for Q, seed in zip(directions, seeds[2:], strict=True)
+    ]
+    ends = [
+        combine([invert(path[j], observed[j], level) for path in paths], [p[j] for p in paths])
+        for j in range(observed.size)
+    ]
+    chance = (1 + (null.values >= observed).sum(axis=0)) / (1 + NULL_SETS)
+    expected = np.maximum(null.values, 0.0).mean(axis=0)
+    results, start = [], 0
+    for estimate in estimates:
+        own = slice(start, start + estimate.size)
+        start += estimate.size
+        parts = np.array([[end.middle, end.low, end.high] for end in ends[own]]).T
+        numbers = (estimate, *parts, expected[own], chance[own])
+        results.append(CalibrationInterval(*(_as_given(x, estimate) for x in numbers)))
+    return results
+
+
+def combine(ends: list[Ends], paths: list[list[Point]]) -> Ends:
+    """Return the hull of the intervals of all paths and the mean of their estimates."""
+    if any(path[1].error < path[0].error - ROUNDING for path in paths):
+        return Ends(np.nan, np.nan, np.nan)
+    low, middle, high = zip(*ends, strict=True)
+    return Ends(min(low), float(np.mean(middle)), max(high))
+
+
+def _as_given(numbers: Any, estimate: Any) -> Any:
+    """Return a float where the metric is one, else an array of its shape."""
+    if estimate.ndim == 0:
+        return float(np.ravel(numbers)[0])
+    return np.reshape(numbers, estimate.shape)

@@ -1,0 +1,121 @@
+r"""The interval of an error, from simulations along a path of truths.
+
+On the path the error of the truth is e. Where the truth has error e, the metric of drawn labels has
+mean m(e) and standard deviation S(e), the part of the rows included, and its standardised
+distribution has quantiles z(e). The interval is the set of e for which the metric T of the data
+lies between the quantiles,
+
+.. math:: m(e) + (z_{\alpha/2}(e) - 0.1)\, S(e) \le T \le m(e) + (z_{1 - \alpha/2}(e) + 0.1)\, S(e),
+
+and the debiased estimate is the e at which T is the median. The 0.1 is for the chance in the
+simulation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from skcalib._arrays.types import Float64Array
+
+# Widens the interval, in standard deviations.
+MARGIN = 0.1
+# The range of e goes this many standard deviations beyond the metric; fits use points within this
+# share of the range beyond its ends, and at least so many.
+FAR, BEYOND, FEWEST = 5.0, 0.25, 6
+# Values of e at which the curves are compared with the metric.
+FINE = 401
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Point:
+    """Simulations at one truth: its error, the variance that rows add, and the metric of labels."""
+
+    error: float
+    row_variance: float
+    values: Float64Array
+
+    @property
+    def mean(self) -> float:
+        """Mean over the sets of labels."""
+        return float(self.values.mean())
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation over the sets of labels."""
+        return float(self.values.std(ddof=1))
+
+    @property
+    def residuals(self) -> Float64Array:
+        """Standardised values."""
+        return (self.values - self.mean) / max(self.sd, TINY)
+
+
+class Ends(NamedTuple):
+    """The ends of an interval, and the error at which the metric is the median."""
+
+    low: float
+    middle: float
+    high: float
+
+
+def search_range(observed: float, null: Point, one: Point) -> tuple[float, float]:
+    """Return the range in which the error may lie; the mean of the metric is at least its limit."""
+    s = max(null.sd, float(np.sqrt(one.sd**2 + one.row_variance)), TINY)
+    return max(0.0, observed - max(null.mean, 0.0) - FAR * s), observed + FAR * s
+
+
+def invert(points: list[Point], observed: float, level: float) -> Ends:
+    """Return the interval of the error; the first point is that of e = 0, the second of Q."""
+    alpha = (1 - level) / 2
+    null = points[0]
+    low, high = search_range(observed, null, points[1])
+    error = np.array([point.error for point in points])
+    pad = BEYOND * (high - low)
+    near = np.flatnonzero((error >= low - pad) & (error <= high + pad))
+    if near.size < FEWEST:
+        near = np.argsort(np.abs(error - (low + high) / 2), kind="stable")[: FEWEST + 1]
+    used = [points[i] for i in near[np.argsort(error[near], kind="stable")]]
+    e = np.array([point.error for point in used])
+    span = max(float(np.ptp(e)), TINY)
+    x, fine = (e - e[0]) / span, np.linspace(0, 1, FINE)
+    sd = np.array([point.sd for point in used])
+    trust = np.sqrt([point.values.size for point in used])
+    spread = np.sqrt(sd**2 + [point.row_variance for point in used])
+    weight = trust / np.maximum(sd, max(TINY, 1e-3 * sd.max()))
+    mean = np.array([point.mean for point in used])
+    m = np.polyval(_fit(x, mean, 3, weight), fine)
+    S = np.maximum(np.polyval(_fit(x, spread, 2, trust), fine), 0.5 * sd.min())
+    pooled = [
+        np.quantile(
+            np.concatenate([point.residuals for point in used[max(i - 1, 0) : i + 2]]),
+            [alpha, 0.5, 1 - alpha],
+        )
+        for i in range(len(used))
+    ]
+    z_low, z_middle, z_high = (np.interp(fine, x, z) for z in np.transpose(pooled))
+    at = e[0] + fine * np.ptp(e)
+    null_middle, null_high = np.quantile(null.values, [0.5, 1 - alpha])
+    reaches_0 = e[0] == 0.0
+
+    def first(below: Float64Array) -> float:
+        return float(at[below.argmax()] if below.any() else at[-1])
+
+    start = first(m + (z_high + MARGIN) * S >= observed)
+    middle = first(m + z_middle * S >= observed)
+    allowed = np.flatnonzero(m + (z_low - MARGIN) * S <= observed)
+    end = float(at[allowed[-1]] if allowed.size else at[0])
+    if reaches_0 and observed <= null_high:
+        start = 0.0
+    if reaches_0 and observed <= null_middle:
+        middle = 0.0
+    return Ends(start, middle, max(start, end))
+
+
+def _fit(x: Float64Array, y: Float64Array, degree: int, weight: Float64Array) -> Float64Array:
+    """Return the coefficients of a least-squares polynomial, of as many degrees as points allow."""
+    distinct = np.unique(x).size
+    return np.asarray(np.polyfit(x, y, max(0, min(degree, distinct - 2)), w=weight))

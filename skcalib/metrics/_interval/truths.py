@@ -1,0 +1,134 @@
+r"""Truths q from which labels are drawn: paths away from the predictions P, and labels drawn.
+
+.. math:: q_t = P + t (Q - P), \quad 0 \le t \le 1; \qquad
+          q_t \propto Q \exp((t - 1) r), \quad r = \log(Q / P) \text{ clipped to } [-3, 3],
+          \quad t > 1 .
+
+Q is the calibrated model (the errors of a model are mostly smooth functions of its scores), or a
+rough one, whose top odds are :math:`e^{\pm 1/2}` times those of P by fifteenths of the rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.passes import map_rows
+from skcalib._arrays.source import Source, as_source, whole
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._scores.softmax import softmax_inplace
+from skcalib._scores.top_label import top_label
+from skcalib._validation.predictions import Predictions
+from skcalib.calibrators import AutoCalibrator, TemperatureScaling
+from skcalib.metrics._modes import row_count
+
+# Above this many classes the calibrated model is that of temperature scaling, which takes seconds.
+MANY_CLASSES = 100
+# Least probability in the ratio of Q and P, and in Q itself; the largest log of the ratio.
+LEAST_RATIO, LEAST, LARGEST_LOG_RATIO = 1e-9, 1e-12, 3.0
+# The rough truth: blocks of rows by top score, of which one more gets higher odds than lower ones.
+BLOCKS, LOG_ODDS = 15, 0.5
+# A mixture with more of P than this is not taken apart: rounding would dominate.
+LARGEST_SHARE = 0.9999
+# Truths with more entries are kept in float32: 6e-8 is far below what labels can tell.
+FLOAT64_ENTRIES = 1 << 21
+# Up to this many classes, a drawn number is compared with the edges of all; else it is searched.
+COMPARED = 100
+
+
+def calibrated(predictions: Predictions) -> FloatArray:
+    """Return the calibrated probabilities ``(n, K)`` by a calibrator fitted on the same rows."""
+    P, code, w, *_ = predictions
+    columns = np.arange(P.shape[1])
+    calibrator = AutoCalibrator if P.shape[1] <= MANY_CLASSES else TemperatureScaling
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes without rows and the like
+        # Weights that are fractions count as the number of rows that they are worth.
+        rows = w * (row_count(w) / w.sum())
+        fitted = calibrator(input="proba", classes=columns).fit(whole(P), code, rows)
+        Q = fitted.predict_proba(whole(P))
+    # The direction of the correction is that of the map alone, not of its mixture with P.
+    share = float(getattr(fitted, "identity_weight_", 0.0))
+    if 0.0 < share <= LARGEST_SHARE:
+        Q = np.maximum(P.read(slice(None)) + (Q - P.read(slice(None))) / (1.0 - share), 0.0)
+        Q /= Q.sum(axis=1, keepdims=True)
+    return Q
+
+
+def rough(P: Source, random: np.random.Generator) -> FloatArray:
+    """Return probabilities whose top odds are too high and too low in turn, in a random order."""
+    score, top = top_label(P)
+    rank = np.empty(score.size, dtype=np.intp)
+    rank[np.argsort(score, kind="stable")] = np.arange(score.size)
+    sign = np.where(np.arange(BLOCKS) <= BLOCKS // 2, 1.0, -1.0)
+    random.shuffle(sign)
+    lift = LOG_ODDS * sign[rank * BLOCKS // score.size]
+    out = np.empty(P.shape, dtype=truth_type(P))
+    map_rows(lift_top, P, top, lift, out=out)
+    return out
+
+
+def lift_top(block: FloatArray, top: Intp, lift: Float64Array) -> Float64Array:
+    """Return a block with the log-odds of its top classes raised."""
+    Z = np.log(np.maximum(block.astype(np.float64), LEAST))
+    Z[np.arange(len(Z)), top] += lift
+    return softmax_inplace(Z)
+
+
+def truth_type(P: Source) -> np.dtype[np.floating]:
+    """Return the type in which truths of the shape of P are kept."""
+    return np.dtype(np.float64 if P.shape[0] * P.shape[1] <= FLOAT64_ENTRIES else np.float32)
+
+
+def on_path(P: Source, Q: FloatArray, t: float) -> FloatArray:
+    """Return the truth ``(n, K)`` at t."""
+    out = np.empty(P.shape, dtype=truth_type(P))
+    map_rows(partial(beyond if t > 1 else between, t=t), P, Q, out=out)
+    return out
+
+
+def between(P: FloatArray, Q: FloatArray, t: float) -> Float64Array:
+    """Return a block of the truth between P and Q."""
+    return (1.0 - t) * P.astype(np.float64) + t * Q
+
+
+def beyond(P: FloatArray, Q: FloatArray, t: float) -> Float64Array:
+    """Return a block of the truth beyond Q."""
+    P, Q = P.astype(np.float64), Q.astype(np.float64)
+    ratio = np.log(np.maximum(Q, LEAST_RATIO) / np.maximum(P, LEAST_RATIO))
+    Z = np.log(np.maximum(Q, LEAST))
+    Z += (t - 1.0) * np.clip(ratio, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
+    return softmax_inplace(Z)
+
+
+def draw_codes(
+    q: FloatArray, n_sets: int, seed: np.random.SeedSequence
+) -> NDArray[np.unsignedinteger]:
+    """Return labels ``(n_sets, n)`` drawn from a truth; they do not depend on the threads."""
+    n, n_classes = q.shape
+    codes = np.empty((n_sets, n), dtype=np.min_scalar_type(n_classes - 1))
+    kernel = partial(draw_block, n_sets=n_sets, entropy=seed.generate_state(4).tolist())
+    map_rows(kernel, as_source(q), range(n), out=codes.T)
+    return codes
+
+
+def draw_block(
+    block: FloatArray, rows: range, n_sets: int, entropy: list[int]
+) -> NDArray[np.unsignedinteger]:
+    """Return labels ``(rows, n_sets)`` of a block."""
+    random = np.random.default_rng([*entropy, rows.start])
+    at = random.random((n_sets, len(block)), dtype=np.float32)
+    n_classes = block.shape[1]
+    kind = np.min_scalar_type(n_classes - 1)
+    if n_classes > COMPARED:
+        edges = np.cumsum(block, axis=1, dtype=np.float32)[:, :-1]
+        pairs = zip(edges, at.T, strict=True)
+        return np.stack([np.searchsorted(*pair, side="right") for pair in pairs]).astype(kind)
+    edges = np.cumsum(block.T, axis=0, dtype=np.float64)[:-1].astype(np.float32)
+    code = np.zeros(at.shape, dtype=kind)
+    for edge in edges:
+        code += at >= edge
+    return code.T

@@ -1,0 +1,389 @@
+"""Intervals of errors: errors as functions of labels, truths, inversion, and what users pass."""
+
+from functools import partial
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import log_loss
+
+from skcalib import metrics
+from skcalib._arrays.source import as_source
+from skcalib._validation.predictions import check_predictions
+from skcalib.metrics import (
+    calibration_interval,
+    calibration_test,
+    debiased_calibration_error,
+    expected_calibration_error,
+    general_calibration_error,
+    ks_calibration_error,
+    smooth_calibration_error,
+    static_calibration_error,
+)
+from skcalib.metrics._interval import intervals
+from skcalib.metrics._interval.any_metric import AnyError
+from skcalib.metrics._interval.cells import CellError
+from skcalib.metrics._interval.errors import label_error
+from skcalib.metrics._interval.gains import PLACES, Drawn, GainSimulation, gain_interval
+from skcalib.metrics._interval.inversion import Point, invert
+from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, rough
+from skcalib.metrics._resampling import Evaluation
+
+GCE, SCE, KS = general_calibration_error, static_calibration_error, ks_calibration_error
+FAST = {
+    "ECE": expected_calibration_error,
+    "ECE, left": partial(expected_calibration_error, closed="left", n_bins=7),
+    "MCE": metrics.maximum_calibration_error,
+    "RMSCE": metrics.root_mean_squared_calibration_error,
+    "SCE": SCE,
+    "SCE of each": partial(SCE, average=None),
+    "SCE of an event": partial(SCE, pos_label=1),
+    "ACE": metrics.adaptive_calibration_error,
+    "TACE": metrics.thresholded_adaptive_calibration_error,
+    "top by class": partial(GCE, class_conditional=True),
+    "pooled": partial(GCE, max_prob=False, strategy="quantile"),
+    "all keywords": partial(
+        GCE,
+        max_prob=False,
+        class_conditional=True,
+        class_weight="count",
+        bin_weight="uniform",
+        threshold=0.05,
+        norm=3.0,
+    ),
+    "KS": KS,
+    "KS of rank 2": partial(KS, r=2),
+    "KS within 2": partial(KS, mode="within_top", r=2),
+    "KS by class": partial(KS, mode="classwise"),
+    "KS of each": partial(KS, mode="classwise", average=None),
+    "debiased": debiased_calibration_error,
+    "debiased of each": partial(debiased_calibration_error, mode="classwise", average=None),
+}
+SLOW = {
+    "rank bins": partial(expected_calibration_error, strategy="quantile", quantile_method="rank"),
+    "TACE 1": partial(metrics.thresholded_adaptive_calibration_error, version=1),
+    "smooth": smooth_calibration_error,
+}
+
+
+def ties(n, n_classes, seed=0):
+    """Probabilities with ties and zeros, another truth, and labels."""
+    rng = np.random.default_rng(seed)
+    Z = 1.5 * rng.normal(size=(n, n_classes))
+    P = np.exp(Z)
+    P = (P / P.sum(axis=1, keepdims=True)).round(2)
+    P /= P.sum(axis=1, keepdims=True)
+    Q = np.exp(0.8 * Z)
+    return P, Q / Q.sum(axis=1, keepdims=True), rng.integers(n_classes, size=n)
+
+
+def opened(metric, P, y, w=None):
+    """The metric as a function of labels, and as one that is called for each set of them."""
+    predictions = check_predictions(y, P, w, np.arange(P.shape[1]))
+    if "pos_label" in getattr(metric, "keywords", {}):
+        predictions = predictions._replace(event=metric.keywords["pos_label"])
+    evaluate = Evaluation(metric, {}, False)
+    return label_error(evaluate, predictions), AnyError(evaluate, predictions)
+
+
+@pytest.mark.parametrize("weights", [None, "whole", "fractions"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("name", FAST)
+def test_an_error_by_cells_is_the_metric_of_each_set_of_labels(name, n_classes, weights):
+    P, Q, y = ties(120, n_classes)
+    rng = np.random.default_rng(1)
+    w = {None: None, "whole": rng.integers(1, 4, 120), "fractions": rng.random(120) + 0.1}[weights]
+    fast, slow = opened(FAST[name], P, y, w)
+    assert isinstance(fast, CellError)
+    codes = rng.integers(n_classes, size=(4, 120)).astype(np.uint8)
+    values = fast.values(codes)
+    if "debiased" in name:  # the signed root, which the metric cuts at 0
+        values = np.maximum(values, 0.0)
+    np.testing.assert_allclose(values, slow.values(codes), rtol=0, atol=1e-12)
+    if weights is None and "debiased" not in name:
+        # Quantile edges move by a row of weight 1e-9, which may be one of several equal scores.
+        quantile = name in ("RMSCE", "ACE", "TACE", "pooled")
+        atol = 5e-4 if quantile else 1e-7
+        np.testing.assert_allclose(fast.limits(Q), slow.limits(Q), rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("name", ["ECE", "SCE of each", "KS", "KS by class", "all keywords"])
+def test_limits_without_a_group_are_those_of_the_other_rows(name):
+    P, Q, y = ties(120, 3)
+    fast, slow = opened(FAST[name], P, y)
+    group = np.arange(120) % 5
+    expected = slow.limits_without(Q, group, 5)
+    np.testing.assert_allclose(fast.limits_without(Q, group, 5), expected, rtol=0, atol=1e-7)
+
+
+def test_the_limit_of_the_debiased_error_is_the_plain_one():
+    P, Q, y = ties(120, 3)
+    fast, _ = opened(debiased_calibration_error, P, y)
+    plain = partial(
+        metrics.root_mean_squared_calibration_error, strategy="quantile", quantile_method="split"
+    )
+    limit = AnyError(Evaluation(plain, {}, False), check_predictions(y, P)).limits(Q)
+    np.testing.assert_allclose(fast.limits(Q), limit, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_other_metrics_are_called(name):
+    P, _, y = ties(60, 3)
+    assert isinstance(opened(SLOW[name], P, y)[0], AnyError)
+
+
+def test_the_limit_of_a_metric_without_weights_is_near():
+    def gap(y_true, y_proba):
+        return abs((y_proba[:, 1] - (y_true == 1)).mean())
+
+    P, Q, y = ties(2000, 2)
+    _, slow = opened(gap, P, y)
+    assert slow.limits(Q)[0] == pytest.approx(abs((P - Q)[:, 1].mean()), abs=0.01)
+
+
+@pytest.mark.parametrize("n_classes", [3, 150])
+def test_labels_follow_the_truth_and_not_the_threads(n_classes):
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet(np.ones(n_classes), 40)
+    q[:, 1] = 0.0
+    q /= q.sum(axis=1, keepdims=True)
+    seed = np.random.SeedSequence(3)
+    codes = draw_codes(q, 4000, seed)
+    share = (codes[:, :, None] == np.arange(n_classes)).mean(axis=0)
+    np.testing.assert_allclose(share, q, rtol=0, atol=5 * 0.5 / np.sqrt(4000))
+    assert not (codes == 1).any()
+    with joblib.parallel_config(n_jobs=1):
+        np.testing.assert_array_equal(codes, draw_codes(q, 4000, seed))
+
+
+def test_the_path_passes_through_p_and_q():
+    P, Q, _ = ties(50, 3)
+    P = np.maximum(P, 1e-3)
+    P /= P.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(on_path(as_source(P), Q, 0.0), P, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(on_path(as_source(P), Q, 0.25), 0.75 * P + 0.25 * Q, atol=1e-15)
+    expected = Q * np.clip(Q / P, np.exp(-3), np.exp(3)) ** 2.0
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(on_path(as_source(P), Q, 3.0), expected, rtol=1e-9)
+
+
+def test_the_rough_truth_has_other_top_odds_in_fifteen_blocks():
+    P = np.random.default_rng(0).dirichlet([1, 1, 1], 150)
+    Q = rough(as_source(P), np.random.default_rng(1))
+    top = P.argmax(axis=1)
+    odds = [A[np.arange(150), top] / (1 - A[np.arange(150), top]) for A in (P, Q)]
+    lift = np.log(odds[1] / odds[0])[np.argsort(odds[0])].reshape(15, 10)
+    np.testing.assert_allclose(np.abs(lift), 0.5, rtol=1e-9)
+    assert (np.ptp(lift, axis=1) < 1e-9).all()
+    assert (lift[:, 0] > 0).sum() == 8
+
+
+def test_the_calibrated_truth_is_the_map_without_its_mixture():
+    """Where AutoCalibrator mixes in no calibration, the direction is that of its map alone."""
+    from skcalib import AutoCalibrator
+
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([1, 1], 300)
+    y = (rng.random(300) < P[:, 1]).astype(int)
+    fitted = AutoCalibrator(input="proba").fit(P, y)
+    share = fitted.identity_weight_
+    assert 0.1 < share < 0.9999
+    Q = calibrated(check_predictions(y, P))
+    np.testing.assert_allclose(
+        share * P + (1 - share) * Q, fitted.predict_proba(P), rtol=0, atol=1e-9
+    )
+
+
+def test_jackknife_variance_of_a_mean_is_that_of_the_mean():
+    x = np.random.default_rng(0).normal(size=30)
+    without = (x.sum() - x)[:, None] / 29
+    assert intervals.jackknife_variance(without)[0] == pytest.approx(x.var(ddof=1) / 30)
+
+
+def test_the_inversion_of_a_normal_metric_is_the_normal_interval():
+    """With T normal about e, standard deviation 1, the interval is T -/+ (1.96 + 0.1)."""
+    z = np.random.default_rng(0).normal(size=4000)
+    z = (z - z.mean()) / z.std()
+    points = [Point(e, 0.0, e + z) for e in (0.0, 5.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0)]
+    found = invert(points, 5.5, 0.95)
+    np.testing.assert_allclose(found, [5.5 - 2.06, 5.5, 5.5 + 2.06], rtol=0, atol=0.1)
+    assert invert(points, 1.0, 0.95).low == 0.0
+    by_rows = [Point(p.error, 3.0, p.values) for p in points]  # standard deviation 2
+    found = invert(by_rows, 5.5, 0.95)
+    np.testing.assert_allclose(found[::2], [5.5 - 4.12, 5.5 + 4.12], rtol=0, atol=0.15)
+
+
+def test_the_gain_of_normal_errors_is_the_normal_interval():
+    """Two independent errors with bias 1, so that the bias of the difference is 0."""
+    rng = np.random.default_rng(0)
+
+    def drawn(limit):
+        z = rng.normal(size=4000)
+        return Drawn(np.array(limit), np.full(30, limit), limit + 1 + (z - z.mean()) / z.std())
+
+    before = [drawn(5 + u) for u in PLACES]
+    after = [drawn(3 - u) for u in PLACES]
+    found = gain_interval(before, after, 6.0, 4.0, 0.95)
+    half = 1.96 * np.sqrt(2)
+    np.testing.assert_allclose(found, [2.0, 2 - half, 2 + half], rtol=0, atol=0.2)
+
+
+def sample(n, n_classes, factor, seed):
+    """Probabilities whose logits are `factor` times too large, and labels."""
+    rng = np.random.default_rng(seed)
+    Z = 1.5 * rng.normal(size=(n, n_classes))
+    q, P = np.exp(Z), np.exp(factor * Z)
+    q, P = q / q.sum(axis=1, keepdims=True), P / P.sum(axis=1, keepdims=True)
+    y = (q.cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
+    return y, P, q
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", [expected_calibration_error, SCE, KS], ids=lambda m: m.__name__)
+def test_intervals_cover(metric):
+    """The bootstrap interval of SCE covers in less than half of the cases here."""
+    y, P, q = sample(200_000, 3, 1.25, 99)
+    i, k = np.nonzero(q > 0)
+    true = metric(k, P[i], sample_weight=q[i, k])
+    held = 0
+    for seed in range(40):
+        y, P, _ = sample(500, 3, 1.25, seed)
+        found = calibration_interval(metric, y, P, random_state=seed)
+        held += found.low <= true <= found.high
+    assert held >= 35  # of 40; with 95 %, 34 or less has a probability of 0.2 %
+
+
+@pytest.mark.slow
+def test_intervals_of_gains_cover():
+    evaluations = [Evaluation(m, {}, False) for m in (SCE, KS)]
+    _, P, q = sample(200_000, 3, 1.4, 99)
+    i, k = np.nonzero(q > 0)
+    true = np.array([m(k, P[i], sample_weight=q[i, k]) for m in (SCE, KS)])
+    held = np.zeros(2)
+    for seed in range(40):
+        y, P, q = sample(500, 3, 1.4, seed)
+        before, after = check_predictions(y, P), check_predictions(y, q)
+        gains = GainSimulation(evaluations, before, random_state=seed).gains(after, 0.95)
+        held += [g.low <= t <= g.high for g, t in zip(gains, true, strict=True)]
+    assert (held >= 35).all()
+
+
+def test_a_gain_has_a_sign_and_none_over_itself():
+    y, P, q = sample(1000, 3, 2.0, 0)
+    before, after = check_predictions(y, P), check_predictions(y, q)
+    evaluations = [Evaluation(m, {}, False) for m in (SCE, KS)]
+    gains = GainSimulation(evaluations, before, random_state=0).gains(after, 0.95)
+    assert all(g.low > 0 and g.low < g.estimate < g.high for g in gains)
+    harms = GainSimulation(evaluations, after, random_state=0).gains(before, 0.95)
+    assert all(g.high < 0 for g in harms)
+    none = GainSimulation(evaluations, before, random_state=0).gains(before, 0.95)
+    assert all(tuple(g) == (0.0, 0.0, 0.0) for g in none)
+
+
+def test_p_value_and_expectation_are_those_of_the_test():
+    y, P, _ = sample(400, 3, 1.2, 0)
+    found = calibration_interval(SCE, y, P, random_state=0)
+    test = calibration_test(SCE, y, P, random_state=0, n_resamples=2000)
+    assert found.estimate == test.statistic
+    error = test.standard_error / np.sqrt(300)
+    assert found.expected_if_calibrated == pytest.approx(test.mean, abs=4 * error)
+    assert found.p_value == pytest.approx(test.pvalue, abs=0.05)
+
+
+def test_it_is_reproducible_and_independent_of_jobs():
+    y, P, _ = sample(200, 3, 1.2, 0)
+    found = calibration_interval(SCE, y, P, random_state=1)
+    assert found == calibration_interval(SCE, y, P, random_state=1)
+    assert found == calibration_interval(SCE, y, P, random_state=1, n_jobs=2)
+    assert found != calibration_interval(SCE, y, P, random_state=2)
+
+
+def test_a_higher_level_is_wider():
+    y, P, _ = sample(400, 3, 1.5, 0)
+    narrow = calibration_interval(KS, y, P, random_state=0, confidence_level=0.8)
+    wide = calibration_interval(KS, y, P, random_state=0, confidence_level=0.99)
+    assert wide.low < narrow.low < narrow.debiased < narrow.high < wide.high
+
+
+def test_each_class_has_an_interval():
+    y, P, _ = sample(400, 3, 1.5, 0)
+    found = calibration_interval(SCE, y, P, average=None, random_state=0)
+    np.testing.assert_array_equal(found.estimate, SCE(y, P, average=None))
+    assert all(np.shape(part) == (3,) for part in found)
+    assert (found.low <= found.high).all()
+
+
+def test_it_takes_what_metrics_take():
+    """Strings, frames, one column, weights, float32, labels in an order of their own."""
+    y, P, _ = sample(300, 3, 1.5, 0)
+    expected = calibration_interval(SCE, y, P, random_state=0)
+    names = np.array(["a", "b", "c"])
+    frame = pd.DataFrame(P, columns=names)
+    assert calibration_interval(SCE, names[y], frame, random_state=0) == expected
+    turned = calibration_interval(
+        expected_calibration_error, y, P[:, ::-1], labels=[2, 1, 0], random_state=0
+    )
+    assert turned.estimate == expected_calibration_error(y, P)
+    single = P.astype(np.float32)
+    assert calibration_interval(KS, y, single, random_state=0).estimate == KS(y, single)
+    found = calibration_interval(SCE, y == 1, P[:, 1], random_state=0)
+    assert found.estimate == SCE(y == 1, P[:, 1])
+    w = np.random.default_rng(0).random(300)
+    found = calibration_interval(SCE, y, P, sample_weight=w, random_state=0)
+    assert found.estimate == SCE(y, P, sample_weight=w)
+    scaled = calibration_interval(SCE, y, P, sample_weight=1000 * w, random_state=0)
+    np.testing.assert_allclose(scaled, found, rtol=1e-9)
+    less = calibration_interval(SCE, y[y < 2], P[y < 2], labels=[0, 1, 2], random_state=0)
+    assert less.low <= less.high
+
+
+@pytest.mark.parametrize(
+    ("y", "P"),
+    [
+        ([1], [[0.2, 0.8]]),
+        ([0, 1], [[0.5, 0.5], [0.5, 0.5]]),
+        ([0, 1, 1], [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]),
+        ([1, 0, 0], [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]),
+        ([1] * 50, [[0.3, 0.7]] * 50),
+    ],
+    ids=["one row", "two rows", "all right", "all wrong", "one class"],
+)
+@pytest.mark.parametrize(
+    "metric", [expected_calibration_error, SCE, KS, debiased_calibration_error]
+)
+def test_extreme_data_have_an_interval(metric, y, P):
+    found = calibration_interval(metric, y, np.array(P), labels=[0, 1], random_state=0)
+    assert np.isfinite(found).all()
+    assert 0 <= found.low <= found.high
+
+
+def test_many_classes():
+    y, P, _ = sample(300, 150, 1.5, 0)
+    found = calibration_interval(SCE, y, P, labels=range(150), random_state=0)
+    assert 0 <= found.low <= found.debiased <= found.high
+
+
+def test_an_array_too_large_for_the_first_guess_is_tried_on_some_rows(monkeypatch):
+    y, P, _ = sample(3000, 3, 1.5, 0)
+    whole = calibration_interval(KS, y, P, random_state=0)
+    monkeypatch.setattr(intervals, "SCOUTED_ENTRIES", 3000)
+    found = calibration_interval(KS, y, P, random_state=0)
+    np.testing.assert_allclose(found, whole, rtol=0, atol=0.005)
+
+
+def test_what_is_no_calibration_error_is_refused():
+    y, P, _ = sample(300, 3, 0.5, 0)
+    with pytest.raises(ValueError, match="no calibration error: use bootstrap_interval"):
+        calibration_interval(log_loss, y, P, random_state=0)
+    with pytest.raises(ValueError, match="confidence_level"):
+        calibration_interval(SCE, y, P, confidence_level=95)
+    with pytest.raises(TypeError, match="metric must be a function"):
+        calibration_interval("ece", y, P)
+
+
+def test_it_is_printed_in_a_line():
+    y, P, _ = sample(1000, 3, 2.0, 0)
+    printed = repr(calibration_interval(SCE, y, P, random_state=0))
+    assert printed.startswith("CalibrationInterval(estimate=0.")
+    assert printed.endswith("p_value<0.0034)")
