@@ -22,27 +22,43 @@ COPIES = 20
 class AnyError:
     """A metric of predictions, as a function of labels or of a truth."""
 
-    def __init__(self, evaluate: Evaluation, predictions: Predictions) -> None:
+    def __init__(self, evaluate: Evaluation, predictions: Predictions, every: int = 1) -> None:
         self.evaluate = evaluate
         self.predictions = predictions
+        self.every = every
+        self.some = take_every(predictions, every)
 
-    def values(self, codes: NDArray[np.integer]) -> Float64Array:
-        """Return the metric ``(R, m)`` for R sets of labels, ``(R, n)``."""
-        found = [
-            self.evaluate(self.predictions._replace(code=code.astype(np.intp))) for code in codes
-        ]
-        return np.stack(found).reshape(len(codes), -1)
+    def observed(self, code: Intp) -> Float64Array:
+        """Return the metric ``(m,)`` of labels."""
+        return np.atleast_1d(self.evaluate(self.predictions._replace(code=code)))
 
     def limits(self, q: FloatArray) -> Float64Array:
         """Return the metric ``(m,)`` of many rows with labels of the truth ``(n, K)``."""
-        return self._limit(q, np.arange(len(q)))
+        return self._limit(q[:: self.every], np.arange(self.some.code.size))
+
+    def simulate(
+        self, q: FloatArray, codes: NDArray[np.integer]
+    ) -> tuple[Float64Array, Float64Array]:
+        r"""Return the metric ``(m,)`` of a truth and those ``(R, m)`` of R sets of labels.
+
+        Of labels of a part of the rows, the metric deviates from the limit by
+        :math:`\sqrt{n / n_s}` times as much as of all.
+        """
+        limits = self.limits(q)
+        found = [self.evaluate(self.some._replace(code=code.astype(np.intp))) for code in codes]
+        values = np.stack(found).reshape(len(codes), -1)
+        if self.every > 1:
+            share = self.some.code.size / self.predictions.code.size
+            values = limits + np.sqrt(share) * (values - limits)
+        return limits, values
 
     def limits_without(self, q: FloatArray, group: Intp, n_groups: int) -> Float64Array:
         """Return the limits ``(n_groups, m)``, each without one group of rows."""
+        q, group = q[:: self.every], group[:: self.every]
         return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(n_groups)])
 
     def _limit(self, q: FloatArray, rows: Intp) -> Float64Array:
-        P, _, w, classes, event = self.predictions
+        P, _, w, classes, event = self.some
         if self.evaluate.own or "sample_weight" in self.evaluate.accepted:
             i, code = np.nonzero(q[rows] > NEGLIGIBLE)
             at = rows[i]
@@ -55,3 +71,12 @@ class AnyError:
             weight = w[at]
         many = Predictions(take_rows(P, at), code, weight, classes, event)
         return np.atleast_1d(self.evaluate(many))
+
+
+def take_every(predictions: Predictions, every: int) -> Predictions:
+    """Return every so many rows."""
+    if every == 1:
+        return predictions
+    P, code, w, classes, event = predictions
+    rows = np.arange(0, code.size, every)
+    return Predictions(take_rows(P, rows), code[rows], w[rows], classes, event)

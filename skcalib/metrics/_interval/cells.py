@@ -21,6 +21,8 @@ from skcalib._arrays.types import Float64Array, FloatArray, Intp
 
 # Numbers of the tables of several label sets that are computed at once.
 AT_ONCE = 1 << 18
+# Labels are drawn for no more rows than about this many, evenly spaced; deviations are scaled.
+DRAWN_ROWS = 100_000
 # Most numbers of the tables that leave out one group of rows each: cells are joined to stay below.
 GROUPED = 1 << 22
 
@@ -35,6 +37,10 @@ class OnePerRow:
     place: NDArray[np.integer]
     score: FloatArray
     own: NDArray[np.integer] | NDArray[np.bool_]
+
+    def some(self, every: int) -> OnePerRow:
+        """Return every so many rows."""
+        return OnePerRow(self.place[::every], self.score[::every], self.own[::every])
 
     def hits(self, code: Intp) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
         """Return the places of the rows, and which rows are hits."""
@@ -59,6 +65,10 @@ class OnePerClass:
     """The probabilities of all classes; places ``(n, K)``."""
 
     place: NDArray[np.integer]
+
+    def some(self, every: int) -> OnePerClass:
+        """Return every so many rows."""
+        return OnePerClass(self.place[::every])
 
     def hits(self, code: Intp) -> tuple[NDArray[np.integer], None]:
         """Return the places of the true classes; all are hits."""
@@ -109,26 +119,58 @@ class CellError:
         self.W, self.S = self.W[0], self.S[0]
         self._groups: tuple[Float64Array, Float64Array] | None = None
 
-    def values(self, codes: NDArray[np.integer]) -> Float64Array:
-        """Return the errors ``(R, m)`` for R sets of labels, ``(R, n)``."""
-        problems, cells = self.shape
-        size = problems * (cells + 1)
-        step = max(1, AT_ONCE // size)
-        parts = []
-        for start in range(0, len(codes), step):
-            H = np.empty((min(step, len(codes) - start), size))
-            for row, code in zip(H, codes[start : start + step], strict=True):
-                place, hit = self.entries.hits(code)
-                weights = self.w if hit is None else self.w * hit
-                row[:] = np.bincount(place, weights=weights, minlength=size)
-            H = H.reshape(-1, problems, cells + 1)[..., :cells]
-            parts.append(self.close(H, self.S, self.W))
-        return np.concatenate(parts)
+    def observed(self, code: Intp) -> Float64Array:
+        """Return the errors ``(m,)`` of labels."""
+        return self.close(self._hits(self.entries, self.w, code[None]), self.S, self.W)[0]
 
     def limits(self, q: FloatArray) -> Float64Array:
         """Return the error ``(m,)`` of a truth ``(n, K)``."""
-        H = self._sums(self.entries.chances, as_source(q), np.zeros(len(q), dtype=np.intp), 1, 1)
-        return self.close_limit(H, self.S, self.W)[0]
+        return self.close_limit(self._chances(self.entries, self.w, q), self.S, self.W)[0]
+
+    def simulate(
+        self, q: FloatArray, codes: NDArray[np.integer]
+    ) -> tuple[Float64Array, Float64Array]:
+        r"""Return the error ``(m,)`` of a truth and those ``(R, m)`` of R sets of labels.
+
+        Labels ``(R, n / every)`` may be those of every so many rows. The hits of all rows then
+        deviate from their expectation by :math:`\sqrt{n / n_s}` times the deviation of the
+        :math:`n_s` rows: both are sums of many independent hits.
+        """
+        H = self._chances(self.entries, self.w, q)
+        limits = self.close_limit(H, self.S, self.W)[0]
+        every = every_of(len(q))
+        entries, w, expected, factor = self.entries, self.w, H, 1.0
+        if every > 1:
+            entries, w = entries.some(every), w[::every]
+            expected = self._chances(entries, w, q[::every])
+            factor = float(np.sqrt(len(q) / w.size))
+        step = max(1, AT_ONCE // H.size)
+        parts = []
+        for start in range(0, len(codes), step):
+            drawn = self._hits(entries, w, codes[start : start + step])
+            if every > 1:
+                drawn = H + factor * (drawn - expected)
+            parts.append(self.close(drawn, self.S, self.W))
+        return limits, np.concatenate(parts)
+
+    def _hits(
+        self, entries: OnePerRow | OnePerClass, w: Float64Array, codes: NDArray[np.integer]
+    ) -> Float64Array:
+        """Return the weight of the hits ``(R, problems, cells)`` for each set of labels."""
+        problems, cells = self.shape
+        H = np.empty((len(codes), problems * (cells + 1)))
+        for row, code in zip(H, codes, strict=True):
+            place, hit = entries.hits(code)
+            weights = w if hit is None else w * hit
+            row[:] = np.bincount(place, weights=weights, minlength=row.size)
+        return H.reshape(-1, problems, cells + 1)[..., :cells]
+
+    def _chances(
+        self, entries: OnePerRow | OnePerClass, w: Float64Array, q: FloatArray
+    ) -> Float64Array:
+        """Return the expected weight of the hits ``(1, problems, cells)``."""
+        group = np.zeros(len(q), dtype=np.intp)
+        return self._sums(entries.place, entries.chances, as_source(q), w, group, 1, 1)
 
     def limits_without(self, q: FloatArray, group: Intp, n_groups: int) -> Float64Array:
         """Return the errors ``(n_groups, m)`` of a truth, each without one group of rows."""
@@ -138,7 +180,8 @@ class CellError:
         if self._groups is None:
             self._groups = self._tables(group, n_groups, step)
         W, S = self._groups
-        H = self._sums(self.entries.chances, as_source(q), group, n_groups, step)
+        entries = self.entries
+        H = self._sums(entries.place, entries.chances, as_source(q), self.w, group, n_groups, step)
         H, S, W = (table.sum(axis=0) - table for table in (H, S, W))
         return self.close_limit(H, S, W)
 
@@ -146,15 +189,19 @@ class CellError:
         def ones(block: FloatArray, rows: range) -> FloatArray:
             return np.ones_like(self.entries.scores(block, rows))
 
-        return (
-            self._sums(ones, self.P, group, n_groups, step),
-            self._sums(self.entries.scores, self.P, group, n_groups, step),
+        kinds = ones, self.entries.scores
+        W, S = (
+            self._sums(self.entries.place, amounts, self.P, self.w, group, n_groups, step)
+            for amounts in kinds
         )
+        return W, S
 
     def _sums(
         self,
+        place: NDArray[np.integer],
         amounts: Callable[[FloatArray, range], FloatArray],
         source: Source,
+        w: Float64Array,
         group: Intp,
         n_groups: int,
         step: int,
@@ -162,14 +209,15 @@ class CellError:
         """Return weighted sums ``(n_groups, problems, cells)``, with `step` cells joined."""
         problems, cells = self.shape
         joined = -(-cells // step)
-        kernel = partial(
-            sum_places,
-            amounts=amounts,
-            place=self.entries.place,
-            shape=(n_groups, problems, cells + 1, joined + 1),
-        )
-        sums = sum_rows(kernel, source, range(source.shape[0]), group, self.w)
-        return sums.reshape(n_groups, problems, joined + 1)[..., :joined]
+        shape = n_groups, problems, cells + 1, joined + 1
+        kernel = partial(sum_places, amounts=amounts, place=place, shape=shape)
+        sums = sum_rows(kernel, source, range(source.shape[0]), group, w)
+        return np.asarray(sums.reshape(n_groups, problems, joined + 1)[..., :joined])
+
+
+def every_of(n: int) -> int:
+    """Return the step between the rows for which labels are drawn."""
+    return max(1, n // DRAWN_ROWS)
 
 
 def sum_places(

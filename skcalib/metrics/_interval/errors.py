@@ -30,7 +30,7 @@ from skcalib.metrics._classwise import (
 )
 from skcalib.metrics._debiased import debiased_calibration_error
 from skcalib.metrics._interval.any_metric import AnyError
-from skcalib.metrics._interval.cells import CellError, Close, OnePerClass, OnePerRow
+from skcalib.metrics._interval.cells import CellError, Close, OnePerClass, OnePerRow, every_of
 from skcalib.metrics._ks import ks_calibration_error, reduce_top
 from skcalib.metrics._modes import row_count
 from skcalib.metrics._resampling import Evaluation
@@ -42,15 +42,26 @@ from skcalib.metrics._top_label import (
 
 Keywords = dict[str, Any]
 
+# With more distinct scores, the KS error looks at its curve at this many places.
+MANY_RANKS, JOINED_RANKS = 1 << 17, 1 << 14
+
 
 class LabelError(Protocol):
     """An error of m numbers, as a function of labels or of a truth; all else stays the same."""
 
-    def values(self, codes: NDArray[np.integer]) -> Float64Array:
-        """Return the error ``(R, m)`` for R sets of labels, ``(R, n)``."""
+    def observed(self, code: Intp) -> Float64Array:
+        """Return the error ``(m,)`` of labels."""
 
     def limits(self, q: FloatArray) -> Float64Array:
         """Return the error ``(m,)`` of many rows with labels of the truth ``(n, K)``."""
+
+    def simulate(
+        self, q: FloatArray, codes: NDArray[np.integer]
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return the error ``(m,)`` of a truth, and those ``(R, m)`` of R sets of labels.
+
+        The labels are those of every so many rows, by `every_of`.
+        """
 
     def limits_without(self, q: FloatArray, group: Intp, n_groups: int) -> Float64Array:
         """Return the limits ``(n_groups, m)``, each without one group of rows."""
@@ -68,7 +79,7 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
         made = BY_CELLS[metric](predictions, {**defaults, **keywords})
         if made is not None:
             return made
-    return AnyError(evaluate, predictions)
+    return AnyError(evaluate, predictions, every_of(predictions.code.size))
 
 
 def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> CellError | None:
@@ -174,12 +185,18 @@ def _hit_classes(predictions: Predictions, mode: str, r: int) -> NDArray[Any]:
 
 
 def _ties(score: FloatArray) -> tuple[Intp, int]:
-    """Return the rank of each score among the distinct ones, from 0, and their number."""
+    """Return the rank of each score among the distinct ones, from 0, and their number.
+
+    Very many are joined, a few neighbours at a time.
+    """
     order = np.argsort(score)
     ascending = score[order]
+    rank = np.concatenate([[0], np.cumsum(ascending[1:] > ascending[:-1])])
+    if rank[-1] >= MANY_RANKS:
+        rank //= -(-(rank[-1] + 1) // JOINED_RANKS)
     place = np.empty(score.size, dtype=np.intp)
-    place[order] = np.concatenate([[0], np.cumsum(ascending[1:] > ascending[:-1])])
-    return place, int(place[order[-1]]) + 1
+    place[order] = rank
+    return place, int(rank[-1]) + 1
 
 
 def _gap(difference: Float64Array, W: Float64Array) -> Float64Array:

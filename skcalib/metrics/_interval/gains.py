@@ -27,9 +27,8 @@ from skcalib._validation.predictions import Predictions
 from skcalib.metrics._interval.errors import LabelError, label_error
 from skcalib.metrics._interval.intervals import (
     jackknife_variance,
-    limits_of,
     limits_without,
-    values_of,
+    simulate,
 )
 from skcalib.metrics._interval.truths import calibrated, on_path
 from skcalib.metrics._resampling import Evaluation
@@ -101,8 +100,7 @@ class GainSimulation:
         ]
 
     def _measure(self, errors: list[LabelError]) -> Float64Array:
-        code = self.before.code[None]
-        return np.concatenate([error.values(code)[0] for error in errors])
+        return np.concatenate([error.observed(self.before.code) for error in errors])
 
     def _draw(
         self, errors: list[LabelError], places: list[int], after: FloatArray | None = None
@@ -125,10 +123,8 @@ def draw_at(
 ) -> Drawn:
     """Return the errors at place j; the same seed gives the same labels."""
     q = on_path(as_source(base), end, float(abs(PLACES[j])))
-    # A copy, because a seed remembers how often it was used.
-    same = np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
-    values = values_of(errors, q, int(SETS[j]), same)
-    return Drawn(limits_of(errors, q), limits_without(errors, q), values)
+    made = simulate(errors, q, int(SETS[j]), seed)
+    return Drawn(made.limits, limits_without(errors, q), made.values)
 
 
 def _one(drawn: Drawn, k: int) -> Drawn:

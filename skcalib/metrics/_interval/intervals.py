@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import whole
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
+from skcalib.metrics._interval.any_metric import take_every
+from skcalib.metrics._interval.cells import every_of
 from skcalib.metrics._interval.errors import LabelError, label_error
 from skcalib.metrics._interval.inversion import Ends, Point, invert, search_range
 from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, rough
@@ -30,8 +31,6 @@ TRIED = (1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512)
 GROUPS = 30
 # With more entries, the truths are chosen on a subset of the rows of this many.
 SCOUTED_ENTRIES, FEWEST_ROWS = 1 << 21, 1000
-# Entries of the sets of labels that are held at once.
-HELD_LABELS = 1 << 25
 # Values of e between which the truths of a path are spread.
 SPREAD = 12
 # An error below this is rounding.
@@ -70,19 +69,9 @@ def simulate(
     errors: list[LabelError], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
 ) -> Simulated:
     """Draw labels from a truth and measure them."""
-    return Simulated(limits_of(errors, q), values_of(errors, q, n_sets, seed))
-
-
-def values_of(
-    errors: list[LabelError], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
-) -> Float64Array:
-    """Return the errors ``(n_sets, m)`` of sets of labels drawn from a truth."""
-    at_once = max(1, HELD_LABELS // len(q))
-    parts = []
-    for start, own in zip(range(0, n_sets, at_once), seed.spawn(n_sets), strict=False):
-        codes = draw_codes(q, min(at_once, n_sets - start), own)
-        parts.append(np.concatenate([error.values(codes) for error in errors], axis=1))
-    return np.concatenate(parts)
+    codes = draw_codes(q[:: every_of(len(q))], n_sets, seed)
+    limits, values = zip(*(error.simulate(q, codes) for error in errors), strict=True)
+    return Simulated(np.concatenate(limits), np.concatenate(values, axis=1))
 
 
 def limits_of(errors: list[LabelError], q: FloatArray) -> Float64Array:
@@ -157,7 +146,7 @@ def follow(
     ]
     n, n_classes = P.shape
     every = max(1, min(n * n_classes // SCOUTED_ENTRIES, n // FEWEST_ROWS))
-    some = take_some(predictions, every)
+    some = take_every(predictions, every)
     scouts = errors if every == 1 else [label_error(e, some) for e in evaluations]
 
     def limit(t: float) -> Float64Array:
@@ -190,15 +179,6 @@ def simulate_on_path(
     return simulate(errors, on_path(predictions.P, Q, t), SETS, seed)
 
 
-def take_some(predictions: Predictions, every: int) -> Predictions:
-    """Return every so many rows."""
-    if every == 1:
-        return predictions
-    P, code, w, classes, event = predictions
-    rows = np.arange(0, code.size, every)
-    return Predictions(take_rows(P, rows), code[rows], w[rows], classes, event)
-
-
 def intervals_of(
     evaluations: list[Evaluation],
     predictions: Predictions,
@@ -216,7 +196,7 @@ def intervals_of(
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     seeds = np.random.SeedSequence(entropy.tolist()).spawn(4)
     errors = [label_error(evaluate, predictions) for evaluate in evaluations]
-    observed = np.concatenate([error.values(predictions.code[None])[0] for error in errors])
+    observed = np.concatenate([error.observed(predictions.code) for error in errors])
     null = simulate(errors, whole(predictions.P), NULL_SETS, seeds[0])
     null.limits[null.limits < ROUNDING] = 0.0
     directions = calibrated(predictions), rough(predictions.P, np.random.default_rng(seeds[1]))

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.passes import map_rows
+from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import Source, as_source, whole
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scores.softmax import softmax_inplace
@@ -27,6 +28,8 @@ from skcalib.metrics._modes import row_count
 
 # Above this many classes the calibrated model is that of temperature scaling, which takes seconds.
 MANY_CLASSES = 100
+# The calibrator is fitted on no more rows or entries: only a direction is needed.
+FITTED_ROWS, FITTED_ENTRIES = 20_000, 1 << 22
 # Least probability in the ratio of Q and P, and in Q itself; the largest log of the ratio.
 LEAST_RATIO, LEAST, LARGEST_LOG_RATIO = 1e-9, 1e-12, 3.0
 # The rough truth: blocks of rows by top score, of which one more gets higher odds than lower ones.
@@ -42,13 +45,17 @@ COMPARED = 100
 def calibrated(predictions: Predictions) -> FloatArray:
     """Return the calibrated probabilities ``(n, K)`` by a calibrator fitted on the same rows."""
     P, code, w, *_ = predictions
-    columns = np.arange(P.shape[1])
-    calibrator = AutoCalibrator if P.shape[1] <= MANY_CLASSES else TemperatureScaling
+    n, n_classes = P.shape
+    every = -(-n // min(FITTED_ROWS, max(1, FITTED_ENTRIES // n_classes)))
+    rows = np.arange(0, n, every)
+    calibrator = AutoCalibrator if n_classes <= MANY_CLASSES else TemperatureScaling
+    # Weights that are fractions count as the number of rows that they are worth.
+    weights = w[rows] * (row_count(w[rows]) / w[rows].sum())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes without rows and the like
-        # Weights that are fractions count as the number of rows that they are worth.
-        rows = w * (row_count(w) / w.sum())
-        fitted = calibrator(input="proba", classes=columns).fit(whole(P), code, rows)
+        fitted = calibrator(input="proba", classes=np.arange(n_classes)).fit(
+            whole(take_rows(P, rows)), code[rows], weights
+        )
         Q = fitted.predict_proba(whole(P))
     # The direction of the correction is that of the map alone, not of its mixture with P.
     share = float(getattr(fitted, "identity_weight_", 0.0))
@@ -127,8 +134,11 @@ def draw_block(
         edges = np.cumsum(block, axis=1, dtype=np.float32)[:, :-1]
         pairs = zip(edges, at.T, strict=True)
         return np.stack([np.searchsorted(*pair, side="right") for pair in pairs]).astype(kind)
-    edges = np.cumsum(block.T, axis=0, dtype=np.float64)[:-1].astype(np.float32)
+    cumulative = np.cumsum(block.T, axis=0, dtype=np.float64)[:-1]
     code = np.zeros(at.shape, dtype=kind)
-    for edge in edges:
-        code += at >= edge
+    passed = np.empty(at.shape, dtype=bool)
+    # Contiguous, which takes a tenth of the time.
+    for edge in np.ascontiguousarray(cumulative, dtype=np.float32):
+        np.greater_equal(at, edge, out=passed)
+        np.add(code, passed.view(np.uint8), out=code)
     return code.T
