@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
-from skcalib._arrays.types import FloatArray
+from skcalib._arrays.types import Float, FloatArray
 
 # The shift subtracted from the logits of each row, and the sum of exponentials after it.
 Normaliser = tuple[NDArray[Any], NDArray[Any]]
@@ -48,8 +48,8 @@ def log_sum_exp(Z: NDArray[np.float64]) -> NDArray[np.float64]:
     return shift + np.log(total)
 
 
-def softmax_inplace(Z: NDArray[np.float64], max_abs_logit: float = np.inf) -> NDArray[np.float64]:
-    """Overwrite float64 logits ``Z (n, K)`` by their softmax; return it."""
+def softmax_inplace(Z: NDArray[Float], max_abs_logit: float = np.inf) -> NDArray[Float]:
+    """Overwrite logits ``Z (n, K)`` by their softmax; return it."""
     _, total = exponentiate(Z, max_abs_logit)
     Z /= total[:, None]
     return Z

@@ -14,7 +14,7 @@ import warnings
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.selection import take_rows
@@ -93,21 +93,25 @@ def truth_type(P: Source) -> np.dtype[np.floating]:
 def on_path(P: Source, Q: FloatArray, t: float) -> FloatArray:
     """Return the truth ``(n, K)`` at t."""
     out = np.empty(P.shape, dtype=truth_type(P))
-    map_rows(partial(beyond if t > 1 else between, t=t), P, Q, out=out)
+    map_rows(partial(beyond if t > 1 else between, t=t, dtype=out.dtype), P, Q, out=out)
     return out
 
 
-def between(P: FloatArray, Q: FloatArray, t: float) -> Float64Array:
+def between(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
     """Return a block of the truth between P and Q."""
-    return (1.0 - t) * P.astype(np.float64) + t * Q
+    return (1.0 - t) * P.astype(dtype) + t * Q.astype(dtype)
 
 
-def beyond(P: FloatArray, Q: FloatArray, t: float) -> Float64Array:
+def beyond(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
     """Return a block of the truth beyond Q."""
-    P, Q = P.astype(np.float64), Q.astype(np.float64)
-    ratio = np.log(np.maximum(Q, LEAST_RATIO) / np.maximum(P, LEAST_RATIO))
-    Z = np.log(np.maximum(Q, LEAST))
-    Z += (t - 1.0) * np.clip(ratio, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
+    P, Q = P.astype(dtype), Q.astype(dtype)
+    ratio = np.maximum(Q, LEAST_RATIO)
+    ratio /= np.maximum(P, LEAST_RATIO)
+    np.log(ratio, out=ratio)
+    np.clip(ratio, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO, out=ratio)
+    ratio *= t - 1.0
+    Z = np.log(np.maximum(Q, LEAST, out=Q), out=Q)
+    Z += ratio
     return softmax_inplace(Z)
 
 
@@ -133,7 +137,7 @@ def draw_block(
     if n_classes > COMPARED:
         edges = np.cumsum(block, axis=1, dtype=np.float32)[:, :-1]
         pairs = zip(edges, at.T, strict=True)
-        return np.stack([np.searchsorted(*pair, side="right") for pair in pairs]).astype(kind)
+        return np.stack([edge.searchsorted(each, "right") for edge, each in pairs]).astype(kind)
     cumulative = np.cumsum(block.T, axis=0, dtype=np.float64)[:-1]
     code = np.zeros(at.shape, dtype=kind)
     passed = np.empty(at.shape, dtype=bool)
