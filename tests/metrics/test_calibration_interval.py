@@ -21,7 +21,7 @@ from skcalib.metrics import (
     smooth_calibration_error,
     static_calibration_error,
 )
-from skcalib.metrics._interval import intervals
+from skcalib.metrics._interval import cells, errors, intervals
 from skcalib.metrics._interval.any_metric import AnyError
 from skcalib.metrics._interval.cells import CellError
 from skcalib.metrics._interval.errors import label_error
@@ -387,3 +387,24 @@ def test_it_is_printed_in_a_line():
     printed = repr(calibration_interval(SCE, y, P, random_state=0))
     assert printed.startswith("CalibrationInterval(estimate=0.")
     assert printed.endswith("p_value<0.0034)")
+
+
+@pytest.mark.parametrize("metric", [SCE, KS, debiased_calibration_error, smooth_calibration_error])
+def test_labels_of_a_part_of_the_rows_give_the_same_interval(metric, monkeypatch):
+    """Deviations of the hits of a third of the rows, scaled, are those of all."""
+    y, P, _ = sample(1500, 3, 1.5, 0)
+    expected = calibration_interval(metric, y, P, random_state=0)
+    monkeypatch.setattr(cells, "DRAWN_ROWS", 500)
+    found = calibration_interval(metric, y, P, random_state=0)
+    assert found.estimate == expected.estimate
+    width = expected.high - expected.low
+    np.testing.assert_allclose(found[1:5], expected[1:5], rtol=0, atol=0.2 * width)
+
+
+def test_very_many_scores_are_joined_for_the_ks_error(monkeypatch):
+    y, P, _ = sample(3000, 3, 1.5, 0)
+    expected = calibration_interval(KS, y, P, random_state=0)
+    monkeypatch.setattr(errors, "MANY_RANKS", 1000)
+    monkeypatch.setattr(errors, "JOINED_RANKS", 500)
+    found = calibration_interval(KS, y, P, random_state=0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
