@@ -44,6 +44,15 @@ def smooth_error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -
     return fixed_point(size, width, size(width))
 
 
+def smooth_size(nodes: Float64Array) -> float:
+    """Return the width that equals the size of masses at grid nodes, smoothed with it."""
+    least = abs(float(nodes.sum()))
+    if np.abs(nodes).sum() - least <= ROUNDING:
+        return least
+    size = smoothed_size(nodes)
+    return fixed_point(size, least, size(0.0))
+
+
 def smoothed_size(nodes: Float64Array, cells: int | None = None) -> Callable[[float], float]:
     """Return the size of masses at grid nodes as a function of the smoothing width.
 

@@ -63,7 +63,8 @@ FAST = {
 SLOW = {
     "rank bins": partial(expected_calibration_error, strategy="quantile", quantile_method="rank"),
     "TACE 1": partial(metrics.thresholded_adaptive_calibration_error, version=1),
-    "smooth": smooth_calibration_error,
+    "sweep": metrics.sweep_calibration_error,
+    "kernel": metrics.kde_calibration_error,
 }
 
 
@@ -115,6 +116,16 @@ def test_limits_without_a_group_are_those_of_the_other_rows(name):
     group = np.arange(120) % 5
     expected = slow.limits_without(Q, group, 5)
     np.testing.assert_allclose(fast.limits_without(Q, group, 5), expected, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("mode", ["top", "classwise"])
+def test_the_smooth_error_is_computed_on_a_coarse_grid(mode):
+    P, Q, y = ties(120, 3)
+    fast, slow = opened(partial(smooth_calibration_error, mode=mode), P, y)
+    assert isinstance(fast, CellError)
+    codes = np.random.default_rng(1).integers(3, size=(4, 120))
+    for found, expected in zip(fast.simulate(Q, codes), slow.simulate(Q, codes), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-4)
 
 
 def test_the_limit_of_the_debiased_error_is_the_plain_one():

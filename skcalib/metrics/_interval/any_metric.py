@@ -14,16 +14,23 @@ from skcalib.metrics._resampling import Evaluation
 ONE = 1e9
 # Probabilities below this do not change the limit of a metric.
 NEGLIGIBLE = 1e-7
-# Copies of each row, each with labels of its own, that stand for the limit of many rows where a
-# metric takes no weights.
+# Copies of each row, each with a label of its own, that stand for the limit of many rows.
 COPIES = 20
 
 
 class AnyError:
-    """A metric of predictions, as a function of labels or of a truth."""
+    """A metric of predictions, as a function of labels or of a truth.
 
-    def __init__(self, evaluate: Evaluation, predictions: Predictions, every: int = 1) -> None:
+    Its limit is that of rows whose weights are split between the classes; with `copies`, that of
+    several copies of each row with drawn labels, for a metric that takes no weights or that uses
+    more bins the more rows there are.
+    """
+
+    def __init__(
+        self, evaluate: Evaluation, predictions: Predictions, every: int = 1, copies: bool = False
+    ) -> None:
         self.evaluate = evaluate
+        self.copies = copies or not (evaluate.own or "sample_weight" in evaluate.accepted)
         self.predictions = predictions
         self.every = every
         self.some = take_every(predictions, every)
@@ -59,7 +66,7 @@ class AnyError:
 
     def _limit(self, q: FloatArray, rows: Intp) -> Float64Array:
         P, _, w, classes, event = self.some
-        if self.evaluate.own or "sample_weight" in self.evaluate.accepted:
+        if not self.copies:
             i, code = np.nonzero(q[rows] > NEGLIGIBLE)
             at = rows[i]
             weight = np.maximum(np.rint(ONE * q[at, code] * w[at] / w.mean()), 1.0)

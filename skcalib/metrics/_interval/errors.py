@@ -34,6 +34,8 @@ from skcalib.metrics._interval.cells import CellError, Close, OnePerClass, OnePe
 from skcalib.metrics._ks import ks_calibration_error, reduce_top
 from skcalib.metrics._modes import row_count
 from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._smooth import COARSE, smooth_calibration_error, smooth_size
+from skcalib.metrics._sweep import sweep_calibration_error
 from skcalib.metrics._top_label import (
     expected_calibration_error,
     maximum_calibration_error,
@@ -79,7 +81,8 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
         made = BY_CELLS[metric](predictions, {**defaults, **keywords})
         if made is not None:
             return made
-    return AnyError(evaluate, predictions, every_of(predictions.code.size))
+    every = every_of(predictions.code.size)
+    return AnyError(evaluate, predictions, every, copies=metric is sweep_calibration_error)
 
 
 def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> CellError | None:
@@ -166,6 +169,32 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
     for k, (tie, _) in enumerate(found):
         place[:, k] = k * (cells + 1) + tie
     return CellError(OnePerClass(place), P, w, n_classes, cells, close)
+
+
+def smooth(predictions: Predictions, keywords: Keywords) -> CellError:
+    """Return the smooth error with scores rounded to the nodes of its first grid."""
+    average, classwise = keywords["average"], keywords["mode"] == "classwise"
+    P, _, w, _, event = predictions
+    n_classes = P.shape[1]
+
+    def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        masses = ((H - S) / W.sum(axis=-1, keepdims=True)).reshape(-1, COARSE + 1)
+        each = np.array([smooth_size(nodes) for nodes in masses]).reshape(H.shape[:-1])
+        return each.mean(axis=-1, keepdims=True) if average == "macro" else each
+
+    def node(score: FloatArray) -> Intp:
+        return np.rint(score * COARSE).astype(np.intp)
+
+    if classwise and (event is None or average is None):
+        place = np.empty(P.shape, dtype=np.min_scalar_type(n_classes * (COARSE + 2)))
+        for k, column in enumerate(map_columns(lambda _, column: node(column), Scores(P, "proba"))):
+            place[:, k] = k * (COARSE + 2) + column
+        return CellError(OnePerClass(place), P, w, n_classes, COARSE + 1, close)
+    if event is None:
+        score, own = top_label(P)
+    else:
+        score, own = predictions.of_event()[0], np.full(w.size, event)
+    return CellError(OnePerRow(node(score), score, own), P, w, 1, COARSE + 1, close)
 
 
 def _hit_classes(predictions: Predictions, mode: str, r: int) -> NDArray[Any]:
@@ -277,4 +306,5 @@ BY_CELLS: dict[Callable[..., Any], Callable[[Predictions, Keywords], CellError |
     thresholded_adaptive_calibration_error: thresholded,
     debiased_calibration_error: debiased,
     ks_calibration_error: cumulative,
+    smooth_calibration_error: smooth,
 }
