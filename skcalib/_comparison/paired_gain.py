@@ -13,9 +13,9 @@ from scipy.special import stdtrit
 from sklearn.metrics import get_scorer_names
 
 from skcalib._arrays.passes import map_rows
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array
 from skcalib._comparison.held_out import ScoresAsGiven
-from skcalib._scores.softmax import LOG_PROBA_MIN
+from skcalib._comparison.row_losses import row_brier_score, row_error_rate, row_log_loss
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics import SCORERS, get_scorer
 from skcalib.metrics._bootstrap import draw_counts
@@ -26,27 +26,6 @@ from skcalib.metrics._scorers import CalibrationScorer
 # number.
 RESAMPLED_ENTRIES = 100_000_000
 FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
-
-
-def _true(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
-    """Return the probability of the true class of each row."""
-    return np.take_along_axis(P, code[:, None], axis=1)[:, 0].astype(np.float64)
-
-
-def row_log_loss(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
-    """Return ``-log P_iy`` of each row; a probability counts as at least 1e-12."""
-    return -np.log(np.maximum(_true(P, code), np.exp(LOG_PROBA_MIN)))
-
-
-def row_brier_score(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
-    """Return ``sum_k (P_ik - [k = y_i])^2`` of each row: in [0, 2] for any K."""
-    squares = np.einsum("ik,ik->i", P, P, dtype=np.float64)
-    return np.asarray(squares - 2 * _true(P, code) + 1)
-
-
-def row_error_rate(P: FloatArray, code: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return whether the largest probability of each row is that of a wrong class."""
-    return P.argmax(axis=1) != code
 
 
 # Losses that are means over rows: their intervals need no resampling.

@@ -1,0 +1,181 @@
+"""Which calibrator to take, by the log losses of held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from skcalib._arrays.passes import map_rows
+from skcalib._arrays.types import Float64Array
+from skcalib._comparison.row_losses import (
+    Interval,
+    hall_interval,
+    mean_and_error,
+    row_log_loss,
+    with_pseudo_row,
+    wrong_log_loss,
+)
+from skcalib._validation.predictions import Predictions
+
+# The recommended calibrator is taken unless another is better by so many standard errors: the
+# best of a dozen is better by two or three often enough by chance.
+CLEAR_LEAD = 3.0
+# Calibrators within so many standard errors of the chosen one count as equally good.
+AS_GOOD = 2.0
+# If a gain is at most this share of the log loss, the probabilities may stay as they are.
+SMALL_SHARE = 0.02
+
+
+class HeldOut(NamedTuple):
+    """Log losses of the held-out rows of one calibrator.
+
+    ``losses (n,)``; ``pseudo_error``, the mean loss that a row would have if its top class were
+    wrong. Where a model is nearly always right the held-out rows show no error, and the map that
+    is most sure of itself has the lowest loss; one such row more, the pseudo row, restores the
+    order.
+    """
+
+    losses: Float64Array
+    pseudo_error: float
+
+    def mean(self, w: Float64Array) -> float:
+        """Return the mean loss of the held-out rows."""
+        return float(np.average(self.losses, weights=w))
+
+
+class Choice(NamedTuple):
+    """The calibrator to take and why.
+
+    ``name`` is the chosen one, ``candidate`` the best calibrator apart from the identity (the
+    chosen one, unless the identity is), ``anchor`` the recommended one, None if it is not among
+    them. ``gain``, ``low`` and ``high`` are of the candidate over the identity. ``kind`` is
+
+    * "sure": the interval of the gain lies above 0;
+    * "likely": there is a gain, and its interval holds 0;
+    * "small": the identity is chosen, and a gain could only be small;
+    * "open": the identity is chosen, and more rows could show a gain;
+    * "alone": there is nothing but the identity.
+
+    ``lead`` is the amount by which the candidate is better than the anchor, where it is chosen
+    instead of it, else None.
+    """
+
+    name: str
+    candidate: str
+    anchor: str | None
+    kind: str
+    loss_before: float
+    loss_after: float
+    gain: float
+    low: float
+    high: float
+    lead: float | None
+
+
+def held_out(predictions: Predictions) -> HeldOut:
+    """Return the log losses of held-out predictions, and the pseudo-error."""
+    n = predictions.code.size
+    losses, wrong = np.empty(n), np.empty(n)
+    map_rows(row_log_loss, predictions.P, predictions.code, out=losses)
+    map_rows(wrong_log_loss, predictions.P, out=wrong)
+    return HeldOut(losses, float(np.average(wrong, weights=predictions.w)))
+
+
+def level_of(name: str, others: int, anchor: str | None, level: float) -> float:
+    """Return the level of a calibrator's interval.
+
+    The recommended one is named before looking. All others, `others` in number, hold the level
+    together (Sidak), so that the best of them may be picked after looking.
+    """
+    return level if name == anchor else level ** (1 / max(others, 1))
+
+
+def lead_and_error(a: HeldOut, b: HeldOut, w: Float64Array) -> tuple[float, float]:
+    """Return by how much b is better than a, with the pseudo row, and the standard error."""
+    d, weights = with_pseudo_row(a.losses - b.losses, w, a.pseudo_error - b.pseudo_error)
+    return mean_and_error(d, weights)[:2]
+
+
+def as_good_as(found: Mapping[str, HeldOut], w: Float64Array, name: str) -> list[str]:
+    """Return those that are not worse than one of them by more than two standard errors."""
+    kept = []
+    for other, held in found.items():
+        lead, error = lead_and_error(held, found[name], w)
+        if lead <= AS_GOOD * error:
+            kept.append(other)
+    return kept
+
+
+def choose(
+    found: Mapping[str, HeldOut],
+    w: Float64Array,
+    *,
+    identity: str = "identity",
+    anchor: str | None = "auto",
+    level: float = 0.95,
+) -> Choice:
+    """Choose a calibrator by the log losses of held-out rows.
+
+    The anchor, the calibrator that is recommended before looking, is taken unless another is
+    better by more than three standard errors, the pseudo row counted in. Without an anchor it is
+    the one with the lowest loss, half a pseudo row counted in. The identity is taken if that
+    calibrator does not gain anything on the held-out rows.
+
+    ``w (n,)`` are weights. Their scale does not matter: the pseudo row has the mean weight.
+    """
+    others = [name for name in found if name != identity]
+    anchor = anchor if anchor in others else None
+    before = found[identity].mean(w)
+    if not others:
+        return Choice(identity, identity, None, "alone", before, before, 0.0, 0.0, 0.0, None)
+    lead = None
+    if anchor is None:
+        n = w.size
+        losses = {c: found[c].mean(w) + found[c].pseudo_error / (2 * n) for c in others}
+        candidate = min(losses, key=losses.__getitem__)
+    else:
+        candidate, lead = _challenger(found, w, [c for c in others if c != anchor], anchor)
+    after = found[candidate].mean(w)
+    gain = before - after
+    low, high = gain_over(found, w, identity, candidate, anchor, level)
+    if gain > 0:
+        name, kind = candidate, "sure" if low > 0 else "likely"
+    else:
+        name, kind = identity, "small" if high < SMALL_SHARE * before else "open"
+    return Choice(name, candidate, anchor, kind, before, after, gain, low, high, lead)
+
+
+def gain_over(
+    found: Mapping[str, HeldOut],
+    w: Float64Array,
+    identity: str,
+    name: str,
+    anchor: str | None,
+    level: float,
+) -> Interval:
+    """Return the interval of the gain in log loss of a calibrator over the identity."""
+    before, after = found[identity], found[name]
+    others = len(found) - 1 - (anchor is not None)
+    return hall_interval(
+        before.losses - after.losses,
+        w,
+        before.pseudo_error - after.pseudo_error,
+        level_of(name, others, anchor, level),
+    )
+
+
+def _challenger(
+    found: Mapping[str, HeldOut], w: Float64Array, others: list[str], anchor: str
+) -> tuple[str, float | None]:
+    """Return the best of those that are clearly better than the anchor and its lead, or it."""
+    leads = {}
+    for name in others:
+        lead, error = lead_and_error(found[anchor], found[name], w)
+        if lead > CLEAR_LEAD * error:
+            leads[name] = lead
+    if not leads:
+        return anchor, None
+    best = max(leads, key=leads.__getitem__)
+    return best, leads[best]

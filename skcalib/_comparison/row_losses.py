@@ -1,0 +1,105 @@
+"""Losses of rows, and what their mean differences say: standard errors and intervals."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._scores.softmax import LOG_PROBA_MIN
+
+# Below this skewness Hall's correction is lost in rounding.
+NO_SKEWNESS = 1e-7
+# A wrong class counts as having at most the probability 1 less this.
+LEAST_REST = 1e-6
+
+
+class Interval(NamedTuple):
+    """Two ends."""
+
+    low: float
+    high: float
+
+
+def _true(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
+    """Return the probability of the true class of each row."""
+    return np.take_along_axis(P, code[:, None], axis=1)[:, 0].astype(np.float64)
+
+
+def row_log_loss(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
+    """Return ``-log P_iy`` of each row; a probability counts as at least 1e-12."""
+    return -np.log(np.maximum(_true(P, code), np.exp(LOG_PROBA_MIN)))
+
+
+def row_brier_score(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
+    """Return ``sum_k (P_ik - [k = y_i])^2`` of each row: in [0, 2] for any K."""
+    squares = np.einsum("ik,ik->i", P, P, dtype=np.float64)
+    return np.asarray(squares - 2 * _true(P, code) + 1)
+
+
+def row_error_rate(P: FloatArray, code: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return whether the largest probability of each row is that of a wrong class."""
+    return P.argmax(axis=1) != code
+
+
+def wrong_log_loss(P: FloatArray) -> Float64Array:
+    """Return the log loss of each row if its top class were wrong, and all other mass right."""
+    return -np.log(np.maximum(1 - P.max(axis=1).astype(np.float64), LEAST_REST))
+
+
+def wrong_brier_score(P: FloatArray) -> Float64Array:
+    """Return the Brier score of each row if its top class were wrong, and all other mass right.
+
+    With p the top probability it is :math:`p^2 + (1 - (1 - p))^2`.
+    """
+    return 2 * P.max(axis=1).astype(np.float64) ** 2
+
+
+def with_pseudo_row(
+    differences: Float64Array, w: Float64Array, pseudo: float | None
+) -> tuple[Float64Array, Float64Array]:
+    """Return differences and weights with the pseudo row, which has the mean weight."""
+    if pseudo is None:
+        return differences, w
+    return np.append(differences, pseudo), np.append(w, w.mean())
+
+
+def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, float, float]:
+    r"""Return a weighted mean, its standard error and its skewness.
+
+    With :math:`u_i = w_i (d_i - g) / \sum_j w_j` they are g, the root of
+    :math:`n / (n - 1) \sum_i u_i^2` and :math:`\sum_i u_i^3 / (\sum_i u_i^2)^{3/2}`. A row is one
+    observation, whatever its weight; the scale of the weights does not matter.
+    """
+    n = differences.size
+    mean = np.average(differences, weights=w)
+    u = w * (differences - mean) / w.sum()
+    square = u @ u
+    skewness = 0.0 if square == 0 else u**2 @ u / square**1.5
+    return float(mean), float(np.sqrt(square * n / max(n - 1, 1))), float(skewness)
+
+
+def hall_interval(
+    differences: Float64Array, w: Float64Array, pseudo: float | None, level: float
+) -> Interval:
+    r"""Interval of a mean difference by Hall's t, which corrects for skewness.
+
+    With g the mean of the differences and the pseudo row, s its standard error and a its
+    skewness,
+
+    .. math:: \left[g - s\, h(t_{(1 + c)/2}),\; g - s\, h(t_{(1 - c)/2})\right], \qquad
+              h(t) = \frac{3}{a} \left(\sqrt[3]{1 + a \left(t - \frac{a}{6}\right)} - 1\right)
+
+    with the quantiles of Student's t of n degrees of freedom, where n counts the rows without
+    the pseudo row (Hall, 1992, On the removal of skewness by transformation).
+    """
+    d, weights = with_pseudo_row(differences, w, pseudo)
+    mean, error, a = mean_and_error(d, weights)
+    t = stdtrit(max(d.size - 1, 1), np.array([(1 + level) / 2, (1 - level) / 2]))
+    if abs(a) > NO_SKEWNESS:
+        t = 3 / a * (np.cbrt(1 + a * (t - a / 6)) - 1)
+    low, high = mean - error * t
+    return Interval(float(low), float(high))
