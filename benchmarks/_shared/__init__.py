@@ -1,1 +1,1 @@
-"""What two folders of benchmarks need: data of known truth, tables, time limits, peers."""
+"""What two folders of benchmarks need: data of known truth, real models, tables, limits, peers."""

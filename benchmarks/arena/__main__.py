@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from benchmarks._shared.model_scores import MODELS, cached, extra_files, from_file, known_sets
 from benchmarks.arena import page
-from benchmarks.arena.data import MODELS, cached, extra_files, from_file, known_sets
 from benchmarks.arena.entrants import our_entrants, peers_installed
 from benchmarks.arena.run import Experiment, Store, run
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks._shared.model_scores import Float64Array, Given
 from benchmarks._shared.peers import Logits, version
-from benchmarks.arena.data import Float64Array, Given
 from skcalib import calibrators
 
 Predict = Callable[[Given], Float64Array]

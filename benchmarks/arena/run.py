@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks._shared.model_scores import SMALLEST, Float64Array, Given, Scores
 from benchmarks._shared.timing import OutOfTimeError, quiet
-from benchmarks.arena.data import SMALLEST, Float64Array, Given, Scores
 from benchmarks.arena.entrants import Entrant
 from skcalib import metrics
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks.arena.data import design_half
+from benchmarks._shared.model_scores import design_half
 
 OURS, TEMPERATURE = "skcalib", "TemperatureScaling"
 EXPERIMENT = ["family", "data", "model", "seed", "n_cal", "classes"]

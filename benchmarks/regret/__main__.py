@@ -1,0 +1,168 @@
+"""How far is the recommended calibrator from the best one? On real models of real data.
+
+``python -m benchmarks.regret [FILES ...]`` runs every calibrator that `compare_calibrators` tries
+by default on the arena's sets and on files, and writes tables between the markers of a page. The
+losses of each run are kept in a folder, so that rules are compared without a fit. Files are
+``.npz`` with ``logits`` or ``probs`` (n, K) and ``labels`` (n,).
+
+Regret is the log loss of the chosen calibrator, fitted on all n rows, over that of the best one in
+hindsight, less 1, on up to 4,000 other rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks._shared.model_scores import MODELS, design_half
+from benchmarks._shared.report import fill
+from benchmarks.regret.rules import ANCHOR, IDENTITY, RULES, Rule
+from benchmarks.regret.runs import Run, run_all, sources
+from skcalib._comparison.choice import choose
+
+Array = NDArray[np.float64]
+
+HERE = Path(__file__).parent
+# A chosen calibrator does harm if its loss is so much larger than the identity's; the identity is
+# kept wrongly if its loss is so much larger than the best.
+HARM, MISSED = 0.01, 0.05
+
+
+def weights(runs: Sequence[Run]) -> Array:
+    """Return weights of runs with which every family has the same."""
+    families = [run.family for run in runs]
+    w = np.array([1 / families.count(family) for family in families])
+    return w / w.sum()
+
+
+def quantile(values: Array, w: Array, share: float) -> float:
+    """Return the least value up to which at least a share of the weight lies."""
+    order = values.argsort()
+    reached = np.cumsum(w[order])
+    return float(values[order][min(np.searchsorted(reached, share - 1e-12), len(values) - 1)])
+
+
+def regrets(runs: Sequence[Run], rule: Rule) -> tuple[Array, Array, Array]:
+    """Return by run: loss over the best, less 1; loss less the best; over the identity's, less 1.
+
+    The last is NaN where the identity is chosen.
+    """
+    found = []
+    for run in runs:
+        losses, name = run.losses(), rule(run)
+        best = min(losses.values())
+        over = np.nan if name == IDENTITY else losses[name] / losses[IDENTITY] - 1
+        found.append((losses[name] / best - 1, losses[name] - best, over))
+    regret, nats, over_identity = np.array(found).T
+    return regret, nats, over_identity
+
+
+def table(runs: Sequence[Run]) -> list[str]:
+    """Return the lines of the table of rules."""
+    sizes = sorted({run.n for run in runs})
+    parts = [[run for run in runs if run.n == n] for n in sizes]
+    heads = [f"n = {n:,}" for n in sizes]
+    heads += ["all", "mnat", "95th", "worst", "identity kept, > 5 % lost", "> 1 % worse than it"]
+    lines = [f"| regret, % | {' | '.join(heads)} |", "|---|" + "--:|" * len(heads)]
+    w = weights(runs)
+    for name, rule in RULES.items():
+        cells = [weights(part) @ regrets(part, rule)[0] for part in parts]
+        regret, nats, over = regrets(runs, rule)
+        missed, harm = np.isnan(over) & (regret > MISSED), over > HARM
+        cells += [w @ regret, 10 * w @ nats, quantile(regret, w, 0.95), regret.max()]
+        cells += [w @ missed, w @ harm]
+        lines.append(f"| {name} | {' | '.join(f'{100 * cell:.1f}' for cell in cells)} |")
+    return lines
+
+
+def evidence(runs: Sequence[Run]) -> list[str]:
+    """Return the lines of the table of auto's gain over the identity and its interval.
+
+    A verdict is wrong if auto's loss on the test rows says the opposite.
+    """
+    lines = [
+        "| auto's gain over the identity | runs | said to be > 0 | of these wrongly "
+        "| said to be < 0 | of these wrongly |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for n in sorted({run.n for run in runs}):
+        part = [run for run in runs if run.n == n]
+        w, said, gain = weights(part), [], []
+        for run in part:
+            found, losses = run.found(), run.losses()
+            two = {name: found[name] for name in (IDENTITY, ANCHOR)}
+            choice = choose(two, np.ones(run.n))
+            said.append((choice.low > 0) - (choice.high < 0))
+            gain.append(losses[IDENTITY] - losses[ANCHOR])
+        sign, true = np.array(said), np.array(gain)
+        cells = [f"{w @ (sign == s):.2f} | {((sign == s) & (s * true < 0)).sum()}" for s in (1, -1)]
+        lines.append(f"| n = {n:,} | {len(part)} | {' | '.join(cells)} |")
+    return lines
+
+
+def page(runs: Sequence[Run]) -> list[str]:
+    """Return both tables and what they are of."""
+    families = len({run.family for run in runs})
+    w = weights(runs)
+    rule = next(iter(RULES.values()))
+    regret = regrets(runs, rule)[0]
+    by_family = [
+        regret[[run.family == family for run in runs]].mean()
+        for family in sorted({run.family for run in runs})
+    ]
+    error = 100 * np.std(by_family, ddof=1) / np.sqrt(families) if families > 1 else np.nan
+    return [
+        f"{len(runs):,} runs on {families} sets of data, which weigh the same. The rule's mean",
+        f"regret is {100 * w @ regret:.1f} %, with a standard error of {error:.1f} over the sets.",
+        "",
+        *table(runs),
+        "",
+        *evidence(runs),
+    ]
+
+
+def listed(text: str) -> list[str]:
+    """Read names between commas."""
+    return text.split(",")
+
+
+def counts(text: str) -> list[int]:
+    """Read whole numbers between commas."""
+    return [int(number) for number in text.split(",")]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run what is not yet in the folder, and write the page."""
+    parser = argparse.ArgumentParser(prog="benchmarks.regret", description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path, help=".npz files of scores")
+    parser.add_argument("--n", type=counts, default=[100, 300, 1000, 3000], help="rows to fit")
+    parser.add_argument("--draws", type=int, default=1, help="draws of rows for each model and n")
+    parser.add_argument("--data", type=listed, help="names of sets; all")
+    parser.add_argument("--models", type=listed, default=list(MODELS), help="names of models; all")
+    parser.add_argument("--half", choices=("design", "other"), help="half of the families alone")
+    parser.add_argument("--page", type=Path, default=HERE / "table.md", help="the page to write")
+    temporary = Path(tempfile.gettempdir())
+    parser.add_argument("--cache", type=Path, default=temporary / "regret-runs", help="of losses")
+    parser.add_argument("--scores", type=Path, default=temporary / "arena-scores")
+    options = parser.parse_args(arguments)
+    runs: list[Run] = []
+    chosen = sources(options.files, options.data, options.models, options.scores)
+    for found in run_all(chosen, options.n, options.draws, options.cache):
+        if isinstance(found, Run):
+            runs.append(found)
+        else:
+            print(found, flush=True)
+    if options.half is not None:
+        design = design_half(run.family for run in runs)
+        runs = [run for run in runs if (run.family in design) == (options.half == "design")]
+    fill(options.page, "regret", page(runs))
+    print(*page(runs), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
