@@ -1,0 +1,183 @@
+"""Cells of the simulation: a truth, a number of rows and one of classes, again and again."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatch
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from benchmarks._shared.data import sample_labels
+from benchmarks._shared.timing import quiet
+from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS, Rows, limits
+from skcalib._validation.predictions import check_predictions
+from skcalib.metrics._interval.gains import GainSimulation
+from skcalib.metrics._interval.intervals import intervals_of
+from skcalib.metrics._resampling import Evaluation
+
+Array = NDArray[np.float64]
+
+LEVEL = 0.95
+# The smooth error takes a hundred times as long as the others: it is measured with so many
+# classes, up to so many rows, in the first repetitions, and its gain is not.
+SMOOTH = "smECE"
+CLASSES_OF_SMOOTH, MOST_ROWS_OF_SMOOTH = 3, 1_000
+# Repetitions of one task.
+AT_ONCE = 10
+ROUNDING = 1e-9
+
+
+class Cell(NamedTuple):
+    """A truth of one model, or, for a gain, of a pair; rows; classes."""
+
+    truth: str
+    n: int
+    K: int
+
+    @property
+    def name(self) -> str:
+        """Name, as `--cells` takes it."""
+        return f"{self.truth}/{self.n}/{self.K}"
+
+    @property
+    def file(self) -> str:
+        """Name of the file of results."""
+        return f"{self.truth}-{self.n}-{self.K}.npz".replace(" ", "_")
+
+    @property
+    def errors(self) -> list[str]:
+        """Names of the errors that are measured."""
+        smooth = self.K == CLASSES_OF_SMOOTH and self.n <= MOST_ROWS_OF_SMOOTH
+        return [name for name in ERRORS if name != SMOOTH or (smooth and self.truth in TRUTHS)]
+
+
+class Result(NamedTuple):
+    """Repetitions of a cell.
+
+    ``true (m,)`` limits; ``found (R, m, 4)`` values as measured, estimates without bias, and the
+    lower and upper ends of intervals; NaN where an error was not measured.
+    """
+
+    cell: Cell
+    true: Array
+    found: Array
+
+
+def cells(
+    truths: Sequence[str], sizes: Sequence[int], classes: Sequence[int], patterns: Sequence[str]
+) -> list[Cell]:
+    """Return the cells whose names are like one of the patterns, small ones first."""
+    every = [Cell(truth, n, K) for n, K, truth in product(sizes, classes, truths)]
+    kept = [cell for cell in every if any(fnmatch(cell.name, like) for like in patterns)]
+    return sorted(kept, key=lambda cell: cell.n * cell.K)
+
+
+def run(
+    listed: Sequence[Cell], repetitions: int, folder: Path, jobs: int, smooth: int = 0
+) -> list[Result]:
+    """Run the repetitions that the folder lacks; with the smooth error, if number < `smooth`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kinds = sorted({(cell.truth, cell.K) for cell in listed}, key=lambda kind: kind[1])
+    Parallel(n_jobs=jobs)(delayed(known_limits)(*kind, folder) for kind in kinds)
+    tasks = [
+        (cell, start, min(start + AT_ONCE, repetitions), smooth)
+        for cell in listed
+        for start in range(len(stored(cell, folder).found), repetitions, AT_ONCE)
+    ]
+    made = Parallel(n_jobs=jobs, return_as="generator")(delayed(repeat)(*task) for task in tasks)
+    for (cell, _, stop, _), found in zip(tasks, made, strict=True):
+        result = stored(cell, folder)
+        every = np.concatenate([result.found, found])
+        store(folder / cell.file, found=every)
+        if stop == repetitions:
+            print(told(result._replace(found=every)), flush=True)
+    return [stored(cell, folder) for cell in listed]
+
+
+def repeat(cell: Cell, start: int, stop: int, smooth: int) -> Array:
+    """Return the numbers ``(stop - start, m, 4)`` of some repetitions."""
+    found = np.full((stop - start, len(cell.errors), 4), np.nan)
+    for number in range(start, stop):
+        kept = [j for j, name in enumerate(cell.errors) if name != SMOOTH or number < smooth]
+        metrics = [ERRORS[cell.errors[j]].metric for j in kept]
+        try:
+            found[number - start, kept] = measure(cell, number, metrics)
+        except Exception as error:
+            error.add_note(f"in repetition {number} of {cell.name}")
+            raise
+    return found
+
+
+def measure(cell: Cell, number: int, metrics: list[Callable[..., Any]]) -> list[tuple[float, ...]]:
+    """Draw rows and labels, and return the four numbers of each metric."""
+    rng = np.random.default_rng([zlib.crc32(cell.name.encode()), number])
+    truth, models, w = draw_of(cell.truth)(cell.n, cell.K, rng)
+    y = sample_labels(truth, rng)
+    evaluations = [Evaluation(metric, {}, column=False) for metric in metrics]
+    before, *after = (check_predictions(y, P, w, range(cell.K)) for P in models)
+    with quiet():
+        if not after:
+            found = intervals_of(evaluations, before, level=LEVEL, random_state=number, n_jobs=1)
+            return [(i.estimate, i.debiased, i.low, i.high) for i in found]
+        simulation = GainSimulation(evaluations, before, random_state=number, n_jobs=1)
+        return [
+            (
+                float(evaluate(before)) - float(evaluate(after[0])),
+                gain.estimate,
+                gain.low,
+                gain.high,
+            )
+            for evaluate, gain in zip(evaluations, simulation.gains(after[0], LEVEL), strict=True)
+        ]
+
+
+def draw_of(truth: str) -> Callable[..., Rows]:
+    """Return what draws the rows of a truth."""
+    return TRUTHS.get(truth) or PAIRS[truth]
+
+
+def known_limits(truth: str, K: int, folder: Path) -> Array:
+    """Return the limit of each error, or of its gain, from the folder where it is there."""
+    path = folder / f"limits-{truth}-{K}.npz".replace(" ", "_")
+    if not path.exists():
+        values = np.array(limits(draw_of(truth), K, list(ERRORS)))
+        store(path, true=values[:, 0] - values[:, 1:].sum(axis=1))
+    with np.load(path) as found:
+        return np.asarray(found["true"])
+
+
+def store(path: Path, **arrays: Array) -> None:
+    """Write arrays, whole or not at all."""
+    partial = path.with_suffix(".partial.npz")
+    np.savez(partial, **arrays)  # type: ignore[arg-type]
+    partial.replace(path)
+
+
+def stored(cell: Cell, folder: Path) -> Result:
+    """Return what there is of a cell."""
+    true = known_limits(cell.truth, cell.K, folder)[: len(cell.errors)]
+    path = folder / cell.file
+    if not path.exists():
+        return Result(cell, true, np.empty((0, len(cell.errors), 4)))
+    with np.load(path) as found:
+        return Result(cell, true, found["found"])
+
+
+def held(result: Result) -> Array:
+    """Return the share of intervals that hold the limit, ``(m,)``."""
+    measured, _, low, high = np.moveaxis(result.found, 2, 0)
+    holds = (low <= result.true + ROUNDING) & (result.true <= high + ROUNDING)
+    number = (~np.isnan(measured)).sum(axis=0)
+    return np.asarray(holds.sum(axis=0) / np.where(number, number, np.nan))
+
+
+def told(result: Result) -> str:
+    """Return a line with the share of each error."""
+    shares = zip(result.cell.errors, held(result), strict=True)
+    return f"{result.cell.name}: " + ", ".join(f"{name} {share:.2f}" for name, share in shares)

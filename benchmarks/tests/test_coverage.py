@@ -1,0 +1,140 @@
+"""The simulation of intervals: its truths, its limits and what it counts."""
+
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+# The benchmarks are not installed; last, so that it is the installed package that is tested.
+sys.path.append(str(Path(__file__).parents[2]))
+
+from benchmarks.coverage import __main__ as coverage
+from benchmarks.coverage import cells, sources
+from benchmarks.coverage.cells import Cell, Result
+from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
+from skcalib.metrics._interval.intervals import CalibrationInterval
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("name", [*TRUTHS, *PAIRS])
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_truths_and_models_are_probabilities(name, n_classes):
+    """Of the right number, and only the calibrated model is the truth."""
+    draw = cells.draw_of(name)
+    rows = draw(500, n_classes, np.random.default_rng(0))
+    assert len(rows.models) == (2 if name in PAIRS else 1)
+    for A in (rows.truth, *rows.models):
+        assert A.shape == (500, n_classes)
+        assert A.min() >= 0
+        np.testing.assert_allclose(A.sum(axis=1), 1)
+    assert np.array_equal(rows.truth, rows.models[0]) == (
+        name in ("calibrated", "x1 to x1.05", "x1 to x1.2")
+    )
+
+
+def test_ties_are_hundredths_and_teeth_are_as_deep_as_told():
+    """Rounded probabilities are near those that were rounded; a jagged truth is off by .07."""
+    rng = np.random.default_rng(0)
+    P = TRUTHS["ties"](400, 3, rng).models[0]
+    np.testing.assert_allclose(100 * P, np.rint(100 * P), atol=1e-9)
+    plain = TRUTHS["x1.25"](400, 3, np.random.default_rng(0)).models[0]
+    assert np.abs(P - plain).max() < 0.01 + 1e-9
+    truth, (P,), _ = TRUTHS["jagged"](400, 3, rng)
+    top = P.argmax(axis=1)
+    off = truth[np.arange(400), top] - P.max(axis=1)
+    inside = P.max(axis=1) < 0.93
+    np.testing.assert_allclose(np.abs(off[inside]), 0.07)
+    assert 0.3 < (off[inside] > 0).mean() < 0.7
+
+
+def gaps(s, t, edges):
+    """Return share and gap of each bin, by loops; bins are closed on the right."""
+    found = []
+    for low, high in itertools.pairwise(edges):
+        rows = [i for i in range(len(s)) if low < s[i] <= high]
+        if rows:
+            found.append((len(rows) / len(s), sum(t[i] - s[i] for i in rows) / len(rows)))
+    return found
+
+
+def test_limits_are_the_errors_with_truths_for_labels():
+    """ECE, class-wise ECE and KS by the definition, in loops over rows."""
+    truth, (P,), w = TRUTHS["x2"](300, 3, np.random.default_rng(1))
+    even = np.linspace(0, 1, 16)
+    top = P.argmax(axis=1)
+    s, t = P.max(axis=1), truth[np.arange(300), top]
+    ece = sum(share * abs(gap) for share, gap in gaps(s, t, even))
+    sce = np.mean([sum(a * abs(g) for a, g in gaps(P[:, k], truth[:, k], even)) for k in range(3)])
+    below = [sum(t[i] - s[i] for i in range(300) if s[i] <= at) / 300 for at in s]
+    for name, expected in {"ECE": ece, "SCE": sce, "KS": max(map(abs, below))}.items():
+        assert sources.limit(ERRORS[name], truth, P, w) == pytest.approx(expected, abs=1e-9)
+    # The debiased error subtracts only the noise of labels: without noise it is the plain l2.
+    edges = np.r_[0, np.sort(s)[19:-1:20], 1]  # 15 bins of 20 rows
+    l2 = sum(share * gap**2 for share, gap in gaps(s, t, edges)) ** 0.5
+    assert sources.limit(ERRORS["debiased l2"], truth, P, w) == pytest.approx(l2, abs=1e-9)
+    for name in ERRORS:
+        assert sources.limit(ERRORS[name], truth, truth, w) < 1e-6
+
+
+def test_figures_are_counted_as_by_hand():
+    """Three of four intervals hold the truth, and one cell of two is low."""
+    ends = [(0.1, 0.2), (0.15, 0.3), (0.16, 0.3), (0.0, 0.2)]
+    found = np.array([[(0.2 + 0.01 * i, 0.15, *e)] * 7 for i, e in enumerate(ends)])
+    low = Result(Cell("x2", 300, 2), np.full(7, 0.15), found)
+    good = Result(Cell("x2", 300, 10), np.full(7, 0.16), found)
+    assert cells.held(low).tolist() == [0.75] * 7
+    column = coverage.Column("ECE", [low, good])
+    width, sd = (0.1 + 0.15 + 0.14 + 0.2) / 4, np.std([0, 0.01, 0.02, 0.03], ddof=1)
+    squares = np.mean([(0.05 + 0.01 * i) ** 2 + (0.04 + 0.01 * i) ** 2 for i in range(4)]) / 2
+    assert column.summary() == [
+        "0.875",
+        "0.75",
+        "1 of 2",
+        f"{width / (3.92 * sd):.2f}",
+        f"{1e4 * squares**0.5:.0f} to {1e4 * (0.01**2 / 2) ** 0.5:.0f}",
+    ]
+    assert column.at(300, 2) == "0.750, 0.75"
+    lines = coverage.tables([low, good])
+    assert "* ECE: x2/300/2 0.75." in lines
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(sources, "POPULATION_ROWS", 2_000)
+
+
+@pytest.mark.usefixtures("small")
+def test_repetitions_are_added_to_those_that_are_there(tmp_path, monkeypatch):
+    """A second run makes what is missing, and the first ones stay as they were."""
+    asked = []
+
+    def intervals(evaluations, before, *, level, random_state, n_jobs):
+        asked.append(random_state)
+        assert before.P.shape == (60, 2)
+        return [CalibrationInterval(0.1, 0.2, 0.0, 1.0, 0.0, 1.0) for _ in evaluations]
+
+    monkeypatch.setattr(cells, "intervals_of", intervals)
+    chosen = cells.cells(list(TRUTHS), [60], [2, 3], ["x1.25/*/2"])
+    assert [cell.name for cell in chosen] == ["x1.25/60/2"]
+    (first,) = cells.run(chosen, 3, tmp_path, 1)
+    (second,) = cells.run(chosen, 12, tmp_path, 1)
+    assert asked == list(range(12))
+    assert first.found.shape == (3, 7, 4)  # no smooth error with two classes
+    assert second.found.shape == (12, 7, 4)
+    assert (cells.held(second) == 1).all()
+
+
+@pytest.mark.usefixtures("small")
+def test_tables_of_a_small_run(tmp_path, capsys):
+    """Errors and gains, measured and written; both are likely to hold the truth once."""
+    arguments = ["--n", "60", "--classes", "3", "--repetitions", "2", "--out", str(tmp_path)]
+    arguments += ["--cells", "x1.25/*", "x2 to x1.25/*", "--page", str(tmp_path / "page.md")]
+    coverage.main(arguments)
+    page = (tmp_path / "page.md").read_text()
+    assert page.count("1 cells, 2 repetitions of each.") == 2
+    assert "smECE" not in page
+    assert "| n = 60, K = 3 |" in page
+    capsys.readouterr()
