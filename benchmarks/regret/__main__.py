@@ -31,6 +31,9 @@ HERE = Path(__file__).parent
 # A chosen calibrator does harm if its loss is so much larger than the identity's; the identity is
 # kept wrongly if its loss is so much larger than the best.
 HARM, MISSED = 0.01, 0.05
+# A run counts if the best loss is as large: below, a model is right on nearly every row, and the
+# best in hindsight is whoever is the most sure of itself.
+LEAST_LOSS = 0.01
 
 
 def weights(runs: Sequence[Run]) -> Array:
@@ -47,6 +50,11 @@ def quantile(values: Array, w: Array, share: float) -> float:
     return float(values[order][min(np.searchsorted(reached, share - 1e-12), len(values) - 1)])
 
 
+def best_loss(run: Run) -> float:
+    """Return the loss of the best calibrator in hindsight."""
+    return min(run.losses().values())
+
+
 def regrets(runs: Sequence[Run], rule: Rule) -> tuple[Array, Array, Array]:
     """Return by run: loss over the best, less 1; loss less the best; over the identity's, less 1.
 
@@ -55,7 +63,7 @@ def regrets(runs: Sequence[Run], rule: Rule) -> tuple[Array, Array, Array]:
     found = []
     for run in runs:
         losses, name = run.losses(), rule(run)
-        best = min(losses.values())
+        best = best_loss(run)
         over = np.nan if name == IDENTITY else losses[name] / losses[IDENTITY] - 1
         found.append((losses[name] / best - 1, losses[name] - best, over))
     regret, nats, over_identity = np.array(found).T
@@ -64,16 +72,17 @@ def regrets(runs: Sequence[Run], rule: Rule) -> tuple[Array, Array, Array]:
 
 def table(runs: Sequence[Run]) -> list[str]:
     """Return the lines of the table of rules."""
-    sizes = sorted({run.n for run in runs})
-    parts = [[run for run in runs if run.n == n] for n in sizes]
-    heads = [f"n = {n:,}" for n in sizes]
+    size = np.array([run.n for run in runs])
+    parts = [size == n for n in np.unique(size)]
+    of_part = [weights([run for run in runs if run.n == n]) for n in np.unique(size)]
+    heads = [f"n = {n:,}" for n in np.unique(size)]
     heads += ["all", "mnat", "95th", "worst", "identity kept, > 5 % lost", "> 1 % worse than it"]
     lines = [f"| regret, % | {' | '.join(heads)} |", "|---|" + "--:|" * len(heads)]
     w = weights(runs)
     for name, rule in RULES.items():
-        cells = [weights(part) @ regrets(part, rule)[0] for part in parts]
         regret, nats, over = regrets(runs, rule)
         missed, harm = np.isnan(over) & (regret > MISSED), over > HARM
+        cells = [share @ regret[part] for share, part in zip(of_part, parts, strict=True)]
         cells += [w @ regret, 10 * w @ nats, quantile(regret, w, 0.95), regret.max()]
         cells += [w @ missed, w @ harm]
         lines.append(f"| {name} | {' | '.join(f'{100 * cell:.1f}' for cell in cells)} |")
@@ -107,18 +116,21 @@ def evidence(runs: Sequence[Run]) -> list[str]:
 
 def page(runs: Sequence[Run]) -> list[str]:
     """Return both tables and what they are of."""
-    families = len({run.family for run in runs})
-    w = weights(runs)
     rule = next(iter(RULES.values()))
-    regret = regrets(runs, rule)[0]
-    by_family = [
-        regret[[run.family == family for run in runs]].mean()
-        for family in sorted({run.family for run in runs})
-    ]
-    error = 100 * np.std(by_family, ddof=1) / np.sqrt(families) if families > 1 else np.nan
+    more = [run.losses()[rule(run)] - best_loss(run) for run in runs]
+    bounded = np.array(more) / [max(best_loss(run), LEAST_LOSS) for run in runs]
+    with_all = weights(runs) @ bounded
+    number = len(runs)
+    runs = [run for run in runs if best_loss(run) >= LEAST_LOSS]
+    regret, w = regrets(runs, rule)[0], weights(runs)
+    families = np.array([run.family for run in runs])
+    means = [regret[families == family].mean() for family in np.unique(families)]
+    error = 100 * np.std(means) / np.sqrt(max(len(means) - 1, 1))
     return [
-        f"{len(runs):,} runs on {families} sets of data, which weigh the same. The rule's mean",
+        f"{len(runs):,} runs on {len(means)} sets of data, which weigh the same. The rule's mean",
         f"regret is {100 * w @ regret:.1f} %, with a standard error of {error:.1f} over the sets.",
+        f"{number - len(runs)} runs are left out, where the best loss is below {LEAST_LOSS:g}:",
+        f"with them, and {LEAST_LOSS:g} for their best loss, it is {100 * with_all:.1f} %.",
         "",
         *table(runs),
         "",
@@ -160,8 +172,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.half is not None:
         design = design_half(run.family for run in runs)
         runs = [run for run in runs if (run.family in design) == (options.half == "design")]
-    fill(options.page, "regret", page(runs))
-    print(*page(runs), sep="\n")
+    lines = page(runs)
+    fill(options.page, "regret", lines)
+    print(*lines, sep="\n")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ from skcalib._comparison.choice import choose, lead_and_error
 Rule = Callable[[Run], str]
 
 IDENTITY, ANCHOR = "identity", "auto"
-# The identity is kept by the stricter rule if it is better by so many standard errors.
-CLEARLY_WORSE = 2.0
 
 
 def recommended(run: Run) -> str:
@@ -34,19 +32,19 @@ def without_auto(run: Run) -> str:
     return choose(found, np.ones(run.n)).name
 
 
-def identity_if_clearly_better(run: Run) -> str:
-    """Take the candidate unless the identity is better by two standard errors."""
-    found, w = run.found(), np.ones(run.n)
-    candidate = choose(found, w).candidate
-    lead, error = lead_and_error(found[candidate], found[IDENTITY], w)
-    return IDENTITY if lead > CLEARLY_WORSE * error else candidate
+def identity_if_better_by(errors: float) -> Rule:
+    """Return the rule with another last step.
 
+    The identity is taken if it is better by so many standard errors, the pseudo row counted in.
+    """
 
-def identity_if_better_with_pseudo_row(run: Run) -> str:
-    """Take the candidate unless the identity is better, the pseudo row counted in."""
-    found, w = run.found(), np.ones(run.n)
-    candidate = choose(found, w).candidate
-    return IDENTITY if lead_and_error(found[candidate], found[IDENTITY], w)[0] > 0 else candidate
+    def rule(run: Run) -> str:
+        found, w = run.found(), np.ones(run.n)
+        candidate = choose(found, w).candidate
+        lead, error = lead_and_error(found[candidate], found[IDENTITY], w)
+        return IDENTITY if lead > errors * error else candidate
+
+    return rule
 
 
 def lowest_loss(run: Run) -> str:
@@ -61,8 +59,9 @@ def lowest_loss_with_pseudo_row(run: Run) -> str:
 
 RULES: dict[str, Rule] = {
     "**the rule of `compare_calibrators`**": recommended,
-    "that; the identity only if better by 2 standard errors": identity_if_clearly_better,
-    "that; the identity if better with the pseudo row": identity_if_better_with_pseudo_row,
+    "that; the identity if better with the pseudo row": identity_if_better_by(0.0),
+    "that; by 1 standard error": identity_if_better_by(1.0),
+    "that; by 2 standard errors": identity_if_better_by(2.0),
     "auto or the identity, no other": auto_or_identity,
     "the rule, auto not in the list": without_auto,
     "lowest held-out loss": lowest_loss,
