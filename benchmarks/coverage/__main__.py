@@ -25,8 +25,8 @@ Array = NDArray[np.float64]
 HERE = Path(__file__).parent
 # A cell that holds less is named in the page.
 ENOUGH = 0.93
-# Widths are told in those of a normal interval of the error as it is measured, but for an error
-# that is often 0, which hardly varies.
+# Widths are divided by that of a normal interval of the error as it is measured, except for an
+# error that is often exactly 0.
 NORMAL_WIDTH = 3.92
 OFTEN_ZERO = "debiased l2"
 

@@ -96,7 +96,7 @@ def run(
         every = np.concatenate([result.found, found])
         store(folder / cell.file, found=every)
         if stop == repetitions:
-            print(told(result._replace(found=every)), flush=True)
+            print(line_of(result._replace(found=every)), flush=True)
     return [stored(cell, folder) for cell in listed]
 
 
@@ -177,7 +177,8 @@ def held(result: Result) -> Array:
     return np.asarray(holds.sum(axis=0) / np.where(number, number, np.nan))
 
 
-def told(result: Result) -> str:
+def line_of(result: Result) -> str:
     """Return a line with the share of each error."""
     shares = zip(result.cell.errors, held(result), strict=True)
-    return f"{result.cell.name}: " + ", ".join(f"{name} {share:.2f}" for name, share in shares)
+    words = [f"{name} {share:.2f}" for name, share in shares if not np.isnan(share)]
+    return f"{result.cell.name}: {', '.join(words)}"

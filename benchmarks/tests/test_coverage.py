@@ -35,7 +35,7 @@ def test_truths_and_models_are_probabilities(name, n_classes):
     )
 
 
-def test_ties_are_hundredths_and_teeth_are_as_deep_as_told():
+def test_ties_are_hundredths_and_a_jagged_truth_is_off_by_a_constant():
     """Rounded probabilities are near those that were rounded; a jagged truth is off by .07."""
     rng = np.random.default_rng(0)
     P = TRUTHS["ties"](400, 3, rng).models[0]
