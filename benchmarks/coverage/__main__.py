@@ -3,7 +3,8 @@
 ``python -m benchmarks.coverage`` draws labels from known probabilities, computes 95 % intervals and
 counts how many hold the limit of the error as the number of rows grows, which has no label noise.
 Repetitions are kept in a folder: a run that is stopped goes on, and one with more repetitions adds
-to them. ``--cells "jagged/300/*"`` runs a part: names are truth/rows/classes.
+to them. ``--cells "jagged/300/*"`` runs a part: names are truth/rows/classes. ``--repetitions 0``
+makes the tables of what is there.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def tables(results: Sequence[Result]) -> list[str]:
     """Return the lines of both tables, and the cells that hold too little."""
     names = [name for name in ERRORS if any(measured(result, name) for result in results)]
     columns = [Column(name, results) for name in names]
-    repetitions = min(len(result.found) for result in results)
+    numbers = sorted({len(result.found) for result in results})
+    repetitions = " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
     rule = "|---|" + "--:|" * len(names)
     lines = [f"{len(results)} cells, {repetitions} repetitions of each.", ""]
     lines += [f"| | {' | '.join(names)} |", rule]
@@ -126,12 +128,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     for title, truths in (("one error", TRUTHS), ("a gain", PAIRS)):
         chosen = cells(list(truths), options.n, options.classes, options.cells)
-        if not chosen:
-            continue
         results = run(chosen, options.repetitions, options.out, options.jobs, options.smooth)
-        lines = tables(results)
-        fill(options.page, f"intervals of {title}", lines)
-        print(*lines, sep="\n")
+        if results:
+            lines = tables(results)
+            fill(options.page, f"intervals of {title}", lines)
+            print(*lines, sep="\n")
 
 
 if __name__ == "__main__":

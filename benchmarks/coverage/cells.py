@@ -81,23 +81,24 @@ def cells(
 def run(
     listed: Sequence[Cell], repetitions: int, folder: Path, jobs: int, smooth: int = 0
 ) -> list[Result]:
-    """Run the repetitions that the folder lacks; with the smooth error, if number < `smooth`."""
+    """Run the repetitions that the folder lacks, and return all cells that it has.
+
+    Those whose number is less than `smooth` have the smooth error.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    kinds = sorted({(cell.truth, cell.K) for cell in listed}, key=lambda kind: kind[1])
-    Parallel(n_jobs=jobs)(delayed(known_limits)(*kind, folder) for kind in kinds)
     tasks = [
         (cell, start, min(start + AT_ONCE, repetitions), smooth)
         for cell in listed
-        for start in range(len(stored(cell, folder).found), repetitions, AT_ONCE)
+        for start in range(len(found_in(cell, folder)), repetitions, AT_ONCE)
     ]
+    kinds = sorted({(cell.truth, cell.K) for cell, *_ in tasks}, key=lambda kind: kind[1])
+    Parallel(n_jobs=jobs)(delayed(known_limits)(*kind, folder) for kind in kinds)
     made = Parallel(n_jobs=jobs, return_as="generator")(delayed(repeat)(*task) for task in tasks)
     for (cell, _, stop, _), found in zip(tasks, made, strict=True):
-        result = stored(cell, folder)
-        every = np.concatenate([result.found, found])
-        store(folder / cell.file, found=every)
+        store(folder / cell.file, found=np.concatenate([found_in(cell, folder), found]))
         if stop == repetitions:
-            print(line_of(result._replace(found=every)), flush=True)
-    return [stored(cell, folder) for cell in listed]
+            print(line_of(stored(cell, folder)), flush=True)
+    return [stored(cell, folder) for cell in listed if len(found_in(cell, folder))]
 
 
 def repeat(cell: Cell, start: int, stop: int, smooth: int) -> Array:
@@ -159,14 +160,18 @@ def store(path: Path, **arrays: Array) -> None:
     partial.replace(path)
 
 
+def found_in(cell: Cell, folder: Path) -> Array:
+    """Return the repetitions of a cell that there are, ``(R, m, 4)``."""
+    if not (folder / cell.file).exists():
+        return np.empty((0, len(cell.errors), 4))
+    with np.load(folder / cell.file) as stored:
+        return np.asarray(stored["found"])
+
+
 def stored(cell: Cell, folder: Path) -> Result:
-    """Return what there is of a cell."""
+    """Return a cell and its limits."""
     true = known_limits(cell.truth, cell.K, folder)[: len(cell.errors)]
-    path = folder / cell.file
-    if not path.exists():
-        return Result(cell, true, np.empty((0, len(cell.errors), 4)))
-    with np.load(path) as found:
-        return Result(cell, true, found["found"])
+    return Result(cell, true, found_in(cell, folder))
 
 
 def held(result: Result) -> Array:

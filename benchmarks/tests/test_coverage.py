@@ -125,6 +125,10 @@ def test_repetitions_are_added_to_those_that_are_there(tmp_path, monkeypatch):
     assert first.found.shape == (3, 7, 4)  # no smooth error with two classes
     assert second.found.shape == (12, 7, 4)
     assert (cells.held(second) == 1).all()
+    every = cells.cells(list(TRUTHS), [60], [2, 3], ["*"])
+    (kept,) = cells.run(every, 0, tmp_path, 1)  # no more, and what there is
+    assert kept.cell == chosen[0]
+    assert asked == list(range(12))
 
 
 @pytest.mark.usefixtures("small")
