@@ -87,7 +87,11 @@ def tables(results: Sequence[Result]) -> list[str]:
     numbers = sorted({len(result.found) for result in results})
     repetitions = " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
     rule = "|---|" + "--:|" * len(names)
-    lines = [f"{len(results)} cells, {repetitions} repetitions of each.", ""]
+    lines = [
+        f"Share of 95 % intervals that hold the error's limit as rows grow. {len(results)} cells,",
+        f"each of a truth, a number of rows and one of classes; {repetitions} repetitions of each.",
+        "",
+    ]
     lines += [f"| | {' | '.join(names)} |", rule]
     for head, row in zip(SUMMARY, zip(*(c.summary() for c in columns), strict=True), strict=True):
         lines.append(f"| {head} | {' | '.join(row)} |")

@@ -138,7 +138,7 @@ def test_tables_of_a_small_run(tmp_path, capsys):
     arguments += ["--cells", "x1.25/*", "x2 to x1.25/*", "--page", str(tmp_path / "page.md")]
     coverage.main(arguments)
     page = (tmp_path / "page.md").read_text()
-    assert page.count("1 cells, 2 repetitions of each.") == 2
+    assert page.count("2 repetitions of each.") == 2
     assert "smECE" not in page
     assert "| n = 60, K = 3 |" in page
     capsys.readouterr()
