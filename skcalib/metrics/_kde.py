@@ -52,12 +52,20 @@ def kde_error(
     width = kernel_width(score, w)
     if width == 0.0:
         return abs(float((share * (hit - score)).sum()))
-    nodes = np.linspace(0.0, 1.0, CELLS + 1)
+    density, hits = (share_to_grid(score, mass, CELLS) for mass in (share, share * hit))
+    return kde_of_masses(density, hits, width, norm)
+
+
+def kde_of_masses(weights: Float64Array, hits: Float64Array, width: float, norm: MeanNorm) -> float:
+    """Return the error of masses at grid nodes: of all rows, of sum 1, and of the hits."""
+    cells = weights.size - 1
+    nodes = np.linspace(0.0, 1.0, cells + 1)
+    if width == 0.0:
+        return abs(float((hits - nodes * weights).sum()))
     # The cosines of the grid do not resolve a kernel of fewer cells.
-    transform = triweight_transform(max(width, 16.0 / CELLS) * np.pi * CELLS * nodes)
+    transform = triweight_transform(max(width, 16.0 / cells) * np.pi * cells * nodes)
     density, hits = (
-        smoothed_density(cosine_coefficients(share_to_grid(score, mass, CELLS)), transform)
-        for mass in (share, share * hit)
+        smoothed_density(cosine_coefficients(mass), transform) for mass in (weights, hits)
     )
     # Rounding leaves small values far from all scores.
     density = np.maximum(density, 0.0)

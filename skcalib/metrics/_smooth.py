@@ -50,7 +50,7 @@ def smooth_size(nodes: Float64Array) -> float:
     if np.abs(nodes).sum() - least <= ROUNDING:
         return least
     size = smoothed_size(nodes)
-    return fixed_point(size, least, size(0.0))
+    return fixed_point(size, least, size(0.0), tol=1e-6)
 
 
 def smoothed_size(nodes: Float64Array, cells: int | None = None) -> Callable[[float], float]:
@@ -71,10 +71,12 @@ def smoothed_size(nodes: Float64Array, cells: int | None = None) -> Callable[[fl
     return size
 
 
-def fixed_point(size: Callable[[float], float], one: float, other: float) -> float:
+def fixed_point(
+    size: Callable[[float], float], one: float, other: float, tol: float = 1e-10
+) -> float:
     """Return the width between `one` and `other` that equals its size, a decreasing function."""
     low, high = max(min(one, other) - ROUNDING, 0.0), max(one, other) + ROUNDING
-    return float(brentq(lambda width: size(width) - width, low, high, xtol=1e-10))
+    return float(brentq(lambda width: size(width) - width, low, high, xtol=tol))
 
 
 @listed("Błasiok and Nakkiran 2024", scorer=True)

@@ -64,7 +64,7 @@ SLOW = {
     "rank bins": partial(expected_calibration_error, strategy="quantile", quantile_method="rank"),
     "TACE 1": partial(metrics.thresholded_adaptive_calibration_error, version=1),
     "sweep": metrics.sweep_calibration_error,
-    "kernel": metrics.kde_calibration_error,
+    "label-binned": metrics.label_binned_calibration_error,
 }
 
 
@@ -119,13 +119,17 @@ def test_limits_without_a_group_are_those_of_the_other_rows(name):
 
 
 @pytest.mark.parametrize("mode", ["top", "classwise"])
-def test_the_smooth_error_is_computed_on_a_coarse_grid(mode):
+@pytest.mark.parametrize("metric", [smooth_calibration_error, metrics.kde_calibration_error])
+def test_smoothed_errors_are_computed_on_a_coarse_grid(metric, mode):
     P, Q, y = ties(120, 3)
-    fast, slow = opened(partial(smooth_calibration_error, mode=mode), P, y)
+    fast, slow = opened(partial(metric, mode=mode), P, y)
     assert isinstance(fast, CellError)
     codes = np.random.default_rng(1).integers(3, size=(4, 120))
-    for found, expected in zip(fast.simulate(Q, codes), slow.simulate(Q, codes), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-4)
+    found, expected = fast.simulate(Q, codes), slow.simulate(Q, codes)
+    np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=2e-4)
+    # The kernel of many rows is narrow, and so the grid shows.
+    atol = 2e-4 if metric is smooth_calibration_error else 2e-3
+    np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=atol)
 
 
 def test_the_limit_of_the_debiased_error_is_the_plain_one():

@@ -16,6 +16,7 @@ from skcalib._binning.quantiles import edge_sides
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label
+from skcalib._validation.norm import Norm
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._binned import (
     bin_predictions,
@@ -29,10 +30,11 @@ from skcalib.metrics._classwise import (
     thresholded_adaptive_calibration_error,
 )
 from skcalib.metrics._debiased import debiased_calibration_error
-from skcalib.metrics._interval.any_metric import AnyError
+from skcalib.metrics._interval.any_metric import ONE, AnyError
 from skcalib.metrics._interval.cells import CellError, Close, OnePerClass, OnePerRow, every_of
+from skcalib.metrics._kde import kde_calibration_error, kde_of_masses, kernel_width
 from skcalib.metrics._ks import ks_calibration_error, reduce_top
-from skcalib.metrics._modes import row_count
+from skcalib.metrics._modes import mean_of_classes, row_count
 from skcalib.metrics._resampling import Evaluation
 from skcalib.metrics._smooth import COARSE, smooth_calibration_error, smooth_size
 from skcalib.metrics._sweep import sweep_calibration_error
@@ -46,6 +48,8 @@ Keywords = dict[str, Any]
 
 # With more distinct scores, the KS error looks at its curve at this many places.
 MANY_RANKS, JOINED_RANKS = 1 << 17, 1 << 14
+# With more nodes of all classes, tables that leave out groups of rows would take much memory.
+MOST_NODES = 1 << 17
 
 
 class LabelError(Protocol):
@@ -171,30 +175,76 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
     return CellError(OnePerClass(place), P, w, n_classes, cells, close)
 
 
-def smooth(predictions: Predictions, keywords: Keywords) -> CellError:
-    """Return the smooth error with scores rounded to the nodes of its first grid."""
+def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
+    """Return the smooth error."""
+
+    def size(hits: Float64Array, scores: Float64Array, weight: Float64Array, _: float) -> float:
+        return smooth_size((hits - scores) / weight.sum())
+
+    return _on_grid(predictions, keywords, size, "l1")
+
+
+def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
+    """Return the kernel density error."""
+    norm = keywords["norm"]
+
+    def size(hits: Float64Array, _: Float64Array, weight: Float64Array, width: float) -> float:
+        total = weight.sum()
+        return kde_of_masses(weight / total, hits / total, width, norm)
+
+    return _on_grid(predictions, keywords, size, norm)
+
+
+def _on_grid(
+    predictions: Predictions,
+    keywords: Keywords,
+    size: Callable[[Float64Array, Float64Array, Float64Array, float], float],
+    norm: Norm,
+) -> CellError | None:
+    """Return an error of masses at the nodes of a grid, to which scores are rounded.
+
+    ``size(hits, scores, weights, kernel width)`` is the error of one problem.
+    """
     average, classwise = keywords["average"], keywords["mode"] == "classwise"
     P, _, w, _, event = predictions
-    n_classes = P.shape[1]
-
-    def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
-        masses = ((H - S) / W.sum(axis=-1, keepdims=True)).reshape(-1, COARSE + 1)
-        each = np.array([smooth_size(nodes) for nodes in masses]).reshape(H.shape[:-1])
-        return each.mean(axis=-1, keepdims=True) if average == "macro" else each
+    n_classes, nodes = P.shape[1], COARSE + 1
 
     def node(score: FloatArray) -> Intp:
         return np.rint(score * COARSE).astype(np.intp)
 
     if classwise and (event is None or average is None):
-        place = np.empty(P.shape, dtype=np.min_scalar_type(n_classes * (COARSE + 2)))
-        for k, column in enumerate(map_columns(lambda _, column: node(column), Scores(P, "proba"))):
-            place[:, k] = k * (COARSE + 2) + column
-        return CellError(OnePerClass(place), P, w, n_classes, COARSE + 1, close)
-    if event is None:
-        score, own = top_label(P)
+        if n_classes * nodes > MOST_NODES:
+            return None
+        place = np.empty(P.shape, dtype=np.min_scalar_type(n_classes * (nodes + 1)))
+        widths = np.empty(n_classes)
+        columns = map_columns(lambda _, column: column.astype(np.float64), Scores(P, "proba"))
+        for k, column in enumerate(columns):
+            place[:, k] = k * (nodes + 1) + node(column)
+            widths[k] = kernel_width(column, w)
+        entries: OnePerRow | OnePerClass = OnePerClass(place)
     else:
-        score, own = predictions.of_event()[0], np.full(w.size, event)
-    return CellError(OnePerRow(node(score), score, own), P, w, 1, COARSE + 1, close)
+        score, own = top_label(P)
+        if event is not None:
+            score, own = predictions.of_event()[0], np.full(w.size, event)
+        entries = OnePerRow(node(score), score, own)
+        widths = np.array([kernel_width(score.astype(np.float64), w)])
+
+    def close(
+        H: Float64Array, S: Float64Array, W: Float64Array, widths: Float64Array
+    ) -> Float64Array:
+        tables = (np.broadcast_to(table, H.shape).reshape(-1, nodes) for table in (H, S, W))
+        sizes = [
+            size(hits, scores, weights, widths[i % widths.size])
+            for i, (hits, scores, weights) in enumerate(zip(*tables, strict=True))
+        ]
+        each = np.array(sizes).reshape(H.shape[:-1])
+        if average is None:
+            return each
+        return np.stack([np.atleast_1d(mean_of_classes(row, average, norm)) for row in each])
+
+    # Of many more rows the kernel is narrower.
+    narrow = partial(close, widths=widths * ONE**-0.2)
+    return CellError(entries, P, w, widths.size, nodes, partial(close, widths=widths), narrow)
 
 
 def _hit_classes(predictions: Predictions, mode: str, r: int) -> NDArray[Any]:
@@ -307,4 +357,5 @@ BY_CELLS: dict[Callable[..., Any], Callable[[Predictions, Keywords], CellError |
     debiased_calibration_error: debiased,
     ks_calibration_error: cumulative,
     smooth_calibration_error: smooth,
+    kde_calibration_error: kernel,
 }
