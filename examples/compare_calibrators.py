@@ -4,8 +4,8 @@ Choose a calibrator for a model that is over- or under-confident
 
 Five models of real data, each badly calibrated in its own way, are fitted on one part of the rows.
 On a second part every calibrator is compared in cross-validation, the model as it was ("identity")
-among them, and each metric chooses one if its gain is more than chance. A third part, which no fit
-has seen, gives the table: ``*`` marks the best of a column.
+among them, and one is chosen. A third part, which no fit has seen, gives the table: ``*`` marks the
+best of a column.
 
 With a path it does the same for saved predictions, as ``python -m skcalib compare`` does::
 
@@ -25,6 +25,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 
 from skcalib import (
+    CalibratorComparison,
     HistogramBinning,
     SplineCalibrator,
     TemperatureScaling,
@@ -107,21 +108,14 @@ def model_cases() -> Iterator[Case]:
 
 
 # %%
-# Two comparisons: by folds of the calibration rows, to choose, and on the test rows, to know what
-# the choice is worth.
-
-
-def chosen_by(frame: pd.DataFrame, metric: str) -> str:
-    """Return the best calibrator by a metric, if it gains more than chance; else the identity."""
-    table = frame[metric]
-    sure = table[table["low"] > 0]
-    return "identity" if sure.empty else sure["rank"].idxmin()
+# One comparison: folds of the calibration rows choose, and the test rows say what the choice is
+# worth.
 
 
 def print_table(frame: pd.DataFrame) -> None:
     """Print a row for each calibrator and ``*`` at whatever reads as the best of its column."""
     columns = {
-        title: [f"{factor * mean:.{decimals}f}" for mean in frame[metric]["mean"]]
+        title: [f"{factor * mean:.{decimals}f}" for mean in frame[metric]["value"]]
         for title, (metric, factor, decimals) in METRICS.items()
     }
     best = {title: min(column, key=float) for title, column in columns.items()}
@@ -131,19 +125,15 @@ def print_table(frame: pd.DataFrame) -> None:
         print(f"  {name:<20}" + "".join(f"{cell:>9}{mark}" for cell, mark in cells))
 
 
-def report(case: Case) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Print the table of the test rows and what the calibration rows alone would choose."""
-    metrics = [metric for metric, _, _ in METRICS.values()]
-    folds = compare_calibrators(
-        case.P, case.y, CALIBRATORS, metrics=metrics, n_resamples=40, random_state=0
-    )
-    test = compare_calibrators(
+def report(case: Case) -> CalibratorComparison:
+    """Print the table of the test rows and the verdict."""
+    found = compare_calibrators(
         case.P,
         case.y,
         CALIBRATORS,
-        metrics=metrics,
+        metrics=[metric for metric, _, _ in METRICS.values()],
         test=(case.P_test, case.y_test),
-        n_resamples=0,
+        random_state=0,
     )
     confidence = case.P_test.max(axis=1).mean()
     accuracy = np.mean(case.P_test.argmax(axis=1) == case.y_test)
@@ -152,13 +142,9 @@ def report(case: Case) -> tuple[pd.DataFrame, pd.DataFrame]:
         f"{case.P.shape[1]} classes\n  accuracy {accuracy:.1%}, mean confidence {confidence:.1%}: "
         f"{'over' if confidence > accuracy else 'under'}-confident"
     )
-    print_table(test)
-    choices = (
-        f"{title.removesuffix(', %')}: {chosen_by(folds, metrics[j])}"
-        for j, title in enumerate(METRICS)
-    )
-    print("  chosen by " + ", by ".join(choices))
-    return folds, test
+    print_table(found.frame)
+    print(f"  {found.verdict}")
+    return found
 
 
 def main(arguments: list[str] | None = None) -> int:

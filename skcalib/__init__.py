@@ -1,8 +1,9 @@
 """Calibration of classifiers: measure, improve, compare on held-out data."""
 
 from skcalib import calibrators, plotting
+from skcalib._comparison.agreement import metric_rank_correlation
 from skcalib._comparison.compare import compare_calibrators
-from skcalib._comparison.frame import metric_rank_correlation
+from skcalib._comparison.comparison import CalibratorComparison
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._storage.files import from_dict, load_json, save_json, to_dict
@@ -14,6 +15,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CalibratedClassifier",
+    "CalibratorComparison",
     "ClassifierScores",
     "__version__",
     "compare_calibrators",

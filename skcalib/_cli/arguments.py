@@ -73,7 +73,13 @@ def make_parser() -> Parser:
         nargs="+",
         metavar="METRIC",
         default=list(METRICS),
-        help=f"the first one decides; default: {' '.join(METRICS)}",
+        help=f"what to show; default: {' '.join(METRICS)}",
+    )
+    compare.add_argument(
+        "--choose-by",
+        metavar="ERROR",
+        default="log_loss",
+        help="a calibration error to choose by among those whose log loss is as good as the best",
     )
     compare.add_argument(
         "--calibrators",
@@ -99,13 +105,10 @@ def make_parser() -> Parser:
     )
     for each in (compare, measure):
         each.add_argument(
-            "--seed", type=whole(0, 2**32 - 1), default=0, help="of the resamples behind intervals"
-        )
-        each.add_argument(
-            "--resamples",
-            type=whole(2),
-            metavar="B",
-            help="their number (20 to 200, as size allows)",
+            "--seed",
+            type=whole(0, 2**32 - 1),
+            default=0,
+            help="of the simulations behind intervals",
         )
     return parser
 

@@ -26,36 +26,26 @@ from skcalib._cli.files import (
     read,
     save,
 )
-from skcalib._cli.report import gains_table, means_table, report_html, troubles
+from skcalib._cli.report import report_html, troubles
 from skcalib._cli.saved_predictions import SavedPredictions, write_predictions
 from skcalib._comparison.compare import compare_calibrators
-from skcalib._comparison.frame import metric_names, verdict
-from skcalib._comparison.held_out import (
-    HeldOutRows,
-    fit_calibrator,
-    open_rows,
-    predict_held_out,
-    read_rows,
-)
-from skcalib._comparison.paired_gain import (
-    ROW_LOSSES,
-    Measured,
-    affordable_resamples,
-    as_measures,
-    measure_resampled,
-    paired_gain,
-)
+from skcalib._comparison.comparison import CalibratorComparison
+from skcalib._comparison.held_out import HeldOutRows, fit_calibrator, read_rows
+from skcalib._comparison.measures import ROW_LOSSES
+from skcalib._comparison.row_losses import hall_interval
+from skcalib._comparison.tables import in_columns, summary_table
 from skcalib._scores.top_label import top_label
 from skcalib._validation.event import read_event
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.scores import two_columns
 from skcalib.calibrators import IdentityCalibrator
-from skcalib.calibrators._names import calibrators_by_name
-from skcalib.metrics import SCORERS, bootstrap_interval, calibration_test
+from skcalib.metrics import SCORERS
+from skcalib.metrics._interval.intervals import NULL_SETS, intervals_of
 from skcalib.metrics._one_line import shown as shown_number
+from skcalib.metrics._resampling import Evaluation
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 # Arguments that the library's messages name, and what stands for them on the command line.
 ARGUMENTS = {
@@ -73,40 +63,40 @@ def run_compare(args: argparse.Namespace) -> str:
     check_ending(args.save, (".json",))
     found = read(args)
     X, y, rows = rows_to_compare(found, args)
-    frame = compare_calibrators(
+    comparison = compare_calibrators(
         X,
         y,
         args.calibrators,
         metrics=args.metrics,
+        choose_by=args.choose_by,
         n_jobs=args.jobs,
         verbose=1 if sys.stderr.isatty() else 0,
-        n_resamples=args.resamples,
         random_state=args.seed,
         **rows,
     )
-    chosen, sentence = verdict(frame)
-    data = open_rows(X, y, None, **rows)
-    before = predict_held_out(IdentityCalibrator(), data).pooled()
+    data, before = comparison._given.data, comparison._predict(comparison.frame.index[0])
     lines = [
         describe(args.file, data, before),
         columns_of(found, data.classes, data.event),
         "",
-        in_columns(means_table(frame)),
+        in_columns(summary_table(comparison.frame)),
         "",
-        "gain over no calibration [interval], * if the interval excludes 0",
-        in_columns(gains_table(frame, metric_names(frame)[:1])),
-        *troubles(frame),
+        "Of rows not fitted on. Gain: in log loss, over no calibration, and its 95 % interval:",
+        "+ a gain, - a harm, neither: may be chance. Debiased: less what chance adds to the error.",
+        *troubles(comparison.frame),
         "",
-        sentence,
+        comparison.verdict,
     ]
-    after, fitted, warned = fit_chosen(args, data, chosen)
-    lines += [f"{chosen}: {text}" for text in warned if text not in frame["warning"][chosen]]
+    after, fitted, warned = fit_chosen(args, comparison)
+    name = comparison.choice
+    known = comparison.frame["warning"][name]
+    lines += [f"{name}: {text}" for text in warned if text not in known]
     if after is not None:
-        write_report(args, data, frame, chosen, sentence, before, after)
+        write_report(args, comparison, before, after)
         lines.append(f"report: {args.report}")
     if fitted is not None:
         save(fitted, args.save)
-        lines.append(f"calibrator ({chosen}): {args.save}")
+        lines.append(f"calibrator ({name}): {args.save}")
     return "\n".join(lines)
 
 
@@ -144,35 +134,32 @@ def describe(file: str, data: HeldOutRows, before: Predictions) -> str:
 
 
 def fit_chosen(
-    args: argparse.Namespace, data: HeldOutRows, chosen: str
+    args: argparse.Namespace, comparison: CalibratorComparison
 ) -> tuple[Predictions | None, Any, list[str]]:
     """Fit the calibrator of the verdict again, as far as a report or a saved file needs it.
 
     Returns its predictions of the measured rows, its fit on all calibration rows, and the texts of
     the warnings.
     """
-    calibrator, after, fitted = calibrators_by_name()[chosen], None, None
+    after, fitted = None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if args.report:
-            after = predict_held_out(calibrator, data).pooled()
+            after = comparison._predict(comparison.choice)
         if args.save:
-            rows = data.splits[0][0] if len(data.splits) == 1 else slice(None)
-            fitted = fit_calibrator(calibrator, data, rows).calibrator_
+            fitted = comparison.fit()
     texts = [" ".join(str(warning.message).split()) for warning in caught]
     return after, fitted, list(dict.fromkeys(texts))
 
 
 def write_report(
     args: argparse.Namespace,
-    data: HeldOutRows,
-    frame: pd.DataFrame,
-    chosen: str,
-    sentence: str,
+    comparison: CalibratorComparison,
     before: Predictions,
     after: Predictions,
 ) -> None:
     """Write the page of a comparison."""
+    data = comparison._given.data
     folds = len(data.splits)
     how = "those of the test split" if folds == 1 else f"{folds} stratified folds"
     settings = {
@@ -182,21 +169,12 @@ def write_report(
         "scores": KINDS[data.kind],
         "measured on": f"{before.code.size:,} rows, {how}",
         "metrics": ", ".join(args.metrics),
+        "chosen by": args.choose_by,
         "seed": args.seed,
     }
     title = f"Calibration of {Path(args.file).name}"
-    page = report_html(title, frame, chosen, sentence, before, after, settings)
+    page = report_html(title, comparison, before, after, settings)
     Path(args.report).write_text(page, encoding="utf-8")
-
-
-def in_columns(rows: list[list[str]]) -> str:
-    """Write cells under one another; a row that is too wide is for the eyes to scroll."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *others in rows:
-        cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join([f"{first:<{widths[0]}}", *cells]).rstrip())
-    return "\n".join(lines)
 
 
 def run_measure(args: argparse.Namespace) -> str:
@@ -213,33 +191,28 @@ def run_measure(args: argparse.Namespace) -> str:
     P = fit_calibrator(IdentityCalibrator(), data).predict_proba(data.scores.read(rows))
     predictions = check_predictions(y[rows], P, None, classes, pos_label)
     n, n_classes = predictions.P.shape
-    resamples = affordable_resamples(n, n_classes) if args.resamples is None else args.resamples
-    table = [["metric", "value", "95 % interval", "if calibrated", "p-value"]]
-    numbers = np.arange(n)
-    for measure in as_measures(list(ROW_LOSSES)):
-        mean = measure_resampled(measure, predictions, numbers, [])
-        zero = Measured(0.0, np.zeros(n))
-        value, low, high = paired_gain(measure, mean, zero, numbers, predictions.w, 0.95)
-        table.append([measure.name, f"{value:.4f}", f"[{low:.4f}, {high:.4f}]", "", ""])
-    for name in SCORERS:
-        if name == "neg_general_calibration_error":  # at its defaults, ECE
-            continue
-        metric = SCORERS[name]._score_func
-        keywords: dict[str, Any] = {
-            "n_resamples": resamples,
-            "random_state": args.seed,
-            "labels": classes,
-            "pos_label": pos_label,
-        }
-        interval = bootstrap_interval(metric, y[rows], P, **keywords)
-        chance = calibration_test(metric, y[rows], P, **keywords)
+    table = [["metric", "value", "debiased", "95 % interval", "if calibrated", "p-value"]]
+    for name, loss in ROW_LOSSES.items():
+        losses = loss.losses(predictions)
+        low, high = hall_interval(losses.losses, predictions.w, losses.pseudo_error, 0.95)
+        value = losses.mean(predictions.w)
+        table.append([name, f"{value:.4f}", "", f"[{low:.4f}, {high:.4f}]", "", ""])
+    # General calibration error is, at its defaults, ECE.
+    names = [name for name in SCORERS if name != "neg_general_calibration_error"]
+    metrics = [SCORERS[name]._score_func for name in names]
+    evaluations = [Evaluation(metric, {}, event is not None) for metric in metrics]
+    intervals = intervals_of(
+        evaluations, predictions, level=0.95, random_state=args.seed, n_jobs=None
+    )
+    for name, interval in zip(names, intervals, strict=True):
         table.append(
             [
                 name.removeprefix("neg_"),
                 f"{interval.estimate:.4f}",
+                f"{interval.debiased:.4f}",
                 f"[{interval.low:.4f}, {interval.high:.4f}]",
-                f"{chance.mean:.4f}",
-                shown_number(chance.pvalue, 1 / (1 + resamples)).removeprefix("="),
+                f"{interval.expected_if_calibrated:.4f}",
+                shown_number(interval.p_value, 1 / (1 + NULL_SETS)).removeprefix("="),
             ]
         )
     which = "" if found.test is None else " of the test split"
@@ -250,9 +223,9 @@ def run_measure(args: argparse.Namespace) -> str:
             "",
             in_columns(table),
             "",
-            f"Intervals by {resamples} resamples of the rows. 'If calibrated': the mean of the "
-            "metric if every",
-            "probability were right, which is not 0; the p-value is that of the value under this.",
+            "'Debiased': the value less what chance adds to it; the interval is of the value that",
+            "very many rows would give. 'If calibrated': what these rows would show on average if",
+            "every probability were right, which is not 0; the p-value tests that.",
         ]
     )
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import base64
 import io
 import platform
-import re
 from collections.abc import Mapping
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import skcalib
-from skcalib._comparison.frame import metric_names, metric_rank_correlation
+from skcalib._comparison.agreement import metric_rank_correlation
+from skcalib._comparison.comparison import CalibratorComparison
+from skcalib._comparison.tables import as_html, gains_table, ordered, summary_table, values_table
 from skcalib._validation.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -35,49 +34,7 @@ tr.chosen { background: #f2f7fb; font-weight: 600; }
 img { max-width: min(100%, 62rem); height: auto; }
 .note { color: #555; font-size: .9rem; }
 """
-# Spaces of a cell but those before brackets.
-WITHIN = re.compile(r" (?![\[(])")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
-
-
-def ordered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with numbers, the best by the first metric first."""
-    kept = frame[(frame["error"] == "").to_numpy()]
-    ranks = kept[metric_names(frame)[0], "rank"].to_numpy()
-    return kept.iloc[np.argsort(ranks, kind="stable")]
-
-
-def means_table(frame: pd.DataFrame) -> list[list[str]]:
-    """Return the cells of the table of means, its header first."""
-    names = metric_names(frame)
-    head = ["calibrator", *(name.replace("_", " ") for name in names)]
-    rows = [[*head, "argmax changed", "fit seconds"]]
-    table = ordered(frame)
-    for i, name in enumerate(table.index):
-        cells = [str(name)]
-        for metric in names:
-            mean, std, rank = (table[metric, part].iloc[i] for part in ("mean", "std", "rank"))
-            spread = f" ± {std:.4f}" if std == std else ""
-            cells.append(f"{mean:.4f}{spread} ({rank:.0f})")
-        changed, seconds = table["argmax changed"].iloc[i], table["fit seconds"].iloc[i]
-        rows.append([*cells, f"{changed:.1%}", f"{seconds:.3f}"])
-    return rows
-
-
-def gains_table(frame: pd.DataFrame, names: list[str]) -> list[list[str]]:
-    """Return the cells of the table of gains over the identity, its header first."""
-    rows = [["calibrator", *(name.replace("_", " ") for name in names)]]
-    table = ordered(frame)
-    for i, name in enumerate(table.index):
-        if name == frame.index[0]:
-            continue
-        cells = [str(name)]
-        for metric in names:
-            gain, low, high = (table[metric, part].iloc[i] for part in ("gain", "low", "high"))
-            sure = "" if not (low > 0 or high < 0) else " *"
-            cells.append(f"{gain:.4f} [{low:.4f}, {high:.4f}]{sure}")
-        rows.append(cells)
-    return rows
 
 
 def troubles(frame: pd.DataFrame) -> list[str]:
@@ -91,9 +48,7 @@ def troubles(frame: pd.DataFrame) -> list[str]:
 
 def report_html(
     title: str,
-    frame: pd.DataFrame,
-    chosen: str,
-    sentence: str,
+    comparison: CalibratorComparison,
     before: Predictions,
     after: Predictions,
     settings: Mapping[str, Any],
@@ -104,31 +59,34 @@ def report_html(
     ----------
     title : str
         What was compared.
-    frame : pandas.DataFrame
+    comparison : CalibratorComparison
         What `compare_calibrators` returned.
-    chosen, sentence : str
-        The calibrator of the verdict, and the verdict.
     before, after : Predictions
         Of the same held-out rows, by the identity and by the calibrator chosen.
     settings : mapping
         What the numbers depend on.
     """
+    frame, chosen = comparison.frame, comparison.choice
     body = [
         f"<h1>{escape(title)}</h1>",
-        f'<p class="verdict">{escape(sentence)}</p>',
-        "<h2>Errors on rows not fitted on</h2>",
-        _table(means_table(frame), chosen),
-        '<p class="note">Small is good; rank in brackets; ± is the standard deviation over the '
-        "folds. <em>argmax changed</em>: share of rows whose predicted class is another than "
-        "before.</p>",
-        "<h2>Gain over the identity</h2>",
-        _table(gains_table(frame, metric_names(frame)), chosen),
-        '<p class="note">Paired intervals, for all calibrators together; <strong>*</strong> '
-        "marks those that do not hold 0. They cover the chance in the measured rows, not that of "
-        "other calibration rows.</p>",
-        *_pictures(frame, chosen, before, after),
+        f'<p class="verdict">{escape(comparison.verdict)}</p>',
+        as_html(summary_table(frame), chosen),
+        '<p class="note">Of rows not fitted on, the lowest log loss first. <em>gain</em>: in log '
+        "loss, over no calibration, with its 95 % interval; <strong>+</strong> marks a gain, "
+        "<strong>-</strong> a harm, where the interval does not hold 0. <em>debiased</em>: the "
+        "error less what chance adds to it. <em>classes changed</em>: share of rows whose "
+        "predicted class is another than before.</p>",
+        *_pictures(comparison, before, after),
+        "<h2>All metrics</h2>",
+        as_html(values_table(frame), chosen),
+        '<p class="note">Small is good. In brackets, for a calibration error: the error less what '
+        "chance adds to it; what the same rows would show if every probability were right.</p>",
+        "<h2>Gains over no calibration</h2>",
+        as_html(gains_table(frame), chosen),
+        '<p class="note">Paired, with 95 % intervals: of auto alone, and of all others together. '
+        "They cover the chance in the measured rows, not that of other calibration rows.</p>",
     ]
-    correlation = metric_rank_correlation(frame) if len(ordered(frame)) > 1 else None
+    correlation = metric_rank_correlation(comparison) if len(ordered(frame)) > 1 else None
     if correlation is not None and len(correlation) > 1:
         names = [str(name).replace("_", " ") for name in correlation]
         cells = [
@@ -137,15 +95,15 @@ def report_html(
         ]
         body += [
             "<h2>Do the metrics agree?</h2>",
-            _table([["rank correlation", *names], *cells]),
+            as_html([["rank correlation", *names], *cells]),
             '<p class="note">1: the same order of the calibrators; 0: none in common.</p>',
         ]
     if troubles(frame):
         items = "".join(f"<li>{escape(text)}</li>" for text in troubles(frame))
         body += ["<h2>Left out, failed or in doubt</h2>", f"<ul>{items}</ul>"]
     pairs = [[str(key), str(value)] for key, value in settings.items()]
-    body += ["<h2>Settings</h2>", _table(pairs, head=False)]
-    body += ["<h2>Versions</h2>", _table(list(map(list, versions().items())), head=False)]
+    body += ["<h2>Settings</h2>", as_html(pairs, head=False)]
+    body += ["<h2>Versions</h2>", as_html(list(map(list, versions().items())), head=False)]
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
@@ -165,21 +123,8 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _table(rows: list[list[str]], chosen: str | None = None, head: bool = True) -> str:
-    lines = []
-    for i, row in enumerate(rows):
-        tag = "th" if head and i == 0 else "td"
-        kind = "" if head else ' class="text"'
-        # A number and its deviation, or the two ends of an interval, stay on one line.
-        texts = row if tag == "th" or kind else [WITHIN.sub("\u00a0", cell) for cell in row]
-        cells = "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for text in texts)
-        marked = ' class="chosen"' if i and row[0] == chosen else ""
-        lines.append(f"<tr{marked}>{cells}</tr>")
-    return f'<div class="wide"><table>{"".join(lines)}</table></div>'
-
-
 def _pictures(
-    frame: pd.DataFrame, chosen: str, before: Predictions, after: Predictions
+    comparison: CalibratorComparison, before: Predictions, after: Predictions
 ) -> list[str]:
     try:
         from matplotlib.figure import Figure
@@ -188,12 +133,12 @@ def _pictures(
             "<h2>Pictures</h2>",
             '<p>There are none: matplotlib is not installed (pip install "skcalib[plot]").</p>',
         ]
-    from skcalib.plotting import ComparisonDisplay, ReliabilityDisplay
+    from skcalib.plotting import ReliabilityDisplay
 
-    width, m = min(1.6 + 2.1 * len(metric_names(frame)), 12.5), len(metric_names(frame))
-    overview = Figure(figsize=(width, 1.3 + 0.27 * len(ordered(frame))), layout="constrained")
-    axes = overview.subplots(1, m, sharey=True, squeeze=False)[0]
-    ComparisonDisplay.from_frame(frame, ax=axes)
+    chosen, rows, m = comparison.choice, len(ordered(comparison.frame)), len(comparison.metrics)
+    size = (min(1.6 + 2.1 * m, 12.5), 1.5 + 0.27 * rows)
+    overview = Figure(figsize=size, layout="constrained")
+    comparison.plot(ax=overview.subplots(1, m, sharey=True, squeeze=False)[0])
     sides = Figure(figsize=(9.5, 4.8), layout="constrained")
     for ax, name, predictions in zip(
         sides.subplots(1, 2), ("before", f"after: {chosen}"), (before, after), strict=True
@@ -203,7 +148,7 @@ def _pictures(
         ax.set_title(name)
     return [
         "<h2>All calibrators</h2>",
-        _image(overview, "Each calibrator's errors, beside those of the identity"),
+        _image(overview, "What each calibrator gains by each metric, with intervals"),
         "<h2>Before and after</h2>",
         _image(sides, "Reliability diagrams of the same rows, before and after calibration"),
     ]

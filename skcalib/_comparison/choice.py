@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.types import Float64Array
@@ -29,16 +30,16 @@ SMALL_SHARE = 0.02
 
 
 class HeldOut(NamedTuple):
-    """Log losses of the held-out rows of one calibrator.
+    """Losses of the held-out rows of one calibrator.
 
     ``losses (n,)``; ``pseudo_error``, the mean loss that a row would have if its top class were
-    wrong. Where a model is nearly always right the held-out rows show no error, and the map that
-    is most sure of itself has the lowest loss; one such row more, the pseudo row, restores the
-    order.
+    wrong; None for a loss without a pseudo row. Where a model is nearly always right the held-out
+    rows show no error, and the map that is most sure of itself has the lowest loss; one such row
+    more, the pseudo row, restores the order.
     """
 
     losses: Float64Array
-    pseudo_error: float
+    pseudo_error: float | None
 
     def mean(self, w: Float64Array) -> float:
         """Return the mean loss of the held-out rows."""
@@ -74,28 +75,45 @@ class Choice(NamedTuple):
     lead: float | None
 
 
-def held_out(predictions: Predictions) -> HeldOut:
-    """Return the log losses of held-out predictions, and the pseudo-error."""
+def held_out(
+    predictions: Predictions,
+    loss: Callable[..., NDArray[Any]] = row_log_loss,
+    if_wrong: Callable[..., NDArray[Any]] | None = wrong_log_loss,
+) -> HeldOut:
+    """Return the losses of held-out predictions, log losses by default, and the pseudo-error."""
     n = predictions.code.size
     losses, wrong = np.empty(n), np.empty(n)
-    map_rows(row_log_loss, predictions.P, predictions.code, out=losses)
-    map_rows(wrong_log_loss, predictions.P, out=wrong)
+    map_rows(loss, predictions.P, predictions.code, out=losses)
+    if if_wrong is None:
+        return HeldOut(losses, None)
+    map_rows(if_wrong, predictions.P, out=wrong)
     return HeldOut(losses, float(np.average(wrong, weights=predictions.w)))
 
 
-def level_of(name: str, others: int, anchor: str | None, level: float) -> float:
+def gain_interval(before: HeldOut, after: HeldOut, w: Float64Array, level: float) -> Interval:
+    """Return the interval of the mean by which the losses of the same rows are lower."""
+    return hall_interval(before.losses - after.losses, w, _pseudo_gain(before, after), level)
+
+
+def lead_and_error(before: HeldOut, after: HeldOut, w: Float64Array) -> tuple[float, float]:
+    """Return the mean by which the losses are lower, with the pseudo row, and its error."""
+    differences = before.losses - after.losses
+    return mean_and_error(*with_pseudo_row(differences, w, _pseudo_gain(before, after)))[:2]
+
+
+def _pseudo_gain(before: HeldOut, after: HeldOut) -> float | None:
+    if before.pseudo_error is None or after.pseudo_error is None:
+        return None
+    return before.pseudo_error - after.pseudo_error
+
+
+def level_of(name: str, n_others: int, anchor: str | None, level: float) -> float:
     """Return the level of a calibrator's interval.
 
-    The recommended one is named before looking. All others, `others` in number, hold the level
+    The recommended one is named before looking. All others, `n_others` in number, hold the level
     together (Sidak), so that the best of them may be picked after looking.
     """
-    return level if name == anchor else level ** (1 / max(others, 1))
-
-
-def lead_and_error(a: HeldOut, b: HeldOut, w: Float64Array) -> tuple[float, float]:
-    """Return by how much b is better than a, with the pseudo row, and the standard error."""
-    d, weights = with_pseudo_row(a.losses - b.losses, w, a.pseudo_error - b.pseudo_error)
-    return mean_and_error(d, weights)[:2]
+    return level if name == anchor else level ** (1 / max(n_others, 1))
 
 
 def as_good_as(found: Mapping[str, HeldOut], w: Float64Array, name: str) -> list[str]:
@@ -115,6 +133,7 @@ def choose(
     identity: str = "identity",
     anchor: str | None = "auto",
     level: float = 0.95,
+    n_others: int | None = None,
 ) -> Choice:
     """Choose a calibrator by the log losses of held-out rows.
 
@@ -124,6 +143,7 @@ def choose(
     calibrator does not gain anything on the held-out rows.
 
     ``w (n,)`` are weights. Their scale does not matter: the pseudo row has the mean weight.
+    ``n_others`` counts the calibrators besides the anchor, if some that were tried failed.
     """
     others = [name for name in found if name != identity]
     anchor = anchor if anchor in others else None
@@ -133,37 +153,20 @@ def choose(
     lead = None
     if anchor is None:
         n = w.size
-        losses = {c: found[c].mean(w) + found[c].pseudo_error / (2 * n) for c in others}
+        losses = {c: found[c].mean(w) + (found[c].pseudo_error or 0.0) / (2 * n) for c in others}
         candidate = min(losses, key=losses.__getitem__)
     else:
         candidate, lead = _challenger(found, w, [c for c in others if c != anchor], anchor)
     after = found[candidate].mean(w)
     gain = before - after
-    low, high = gain_over(found, w, identity, candidate, anchor, level)
+    tried = len(others) - (anchor is not None) if n_others is None else n_others
+    own_level = level_of(candidate, tried, anchor, level)
+    low, high = gain_interval(found[identity], found[candidate], w, own_level)
     if gain > 0:
         name, kind = candidate, "sure" if low > 0 else "likely"
     else:
         name, kind = identity, "small" if high < SMALL_SHARE * before else "open"
     return Choice(name, candidate, anchor, kind, before, after, gain, low, high, lead)
-
-
-def gain_over(
-    found: Mapping[str, HeldOut],
-    w: Float64Array,
-    identity: str,
-    name: str,
-    anchor: str | None,
-    level: float,
-) -> Interval:
-    """Return the interval of the gain in log loss of a calibrator over the identity."""
-    before, after = found[identity], found[name]
-    others = len(found) - 1 - (anchor is not None)
-    return hall_interval(
-        before.losses - after.losses,
-        w,
-        before.pseudo_error - after.pseudo_error,
-        level_of(name, others, anchor, level),
-    )
 
 
 def _challenger(

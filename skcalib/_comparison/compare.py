@@ -1,4 +1,4 @@
-"""Compare calibrators by metrics, on rows that they were not fitted on, as a frame."""
+"""Compare calibrators by metrics, on rows that they were not fitted on."""
 
 from __future__ import annotations
 
@@ -13,21 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._comparison.held_out import HeldOutRows, open_rows, predict_held_out
-from skcalib._comparison.paired_gain import (
-    Measure,
-    Measured,
-    PairedGain,
-    affordable_resamples,
-    as_measures,
-    measure_resampled,
-    paired_gain,
-)
+from skcalib._comparison.choice import HeldOut, held_out, level_of
+from skcalib._comparison.comparison import CalibratorComparison, Given
+from skcalib._comparison.decision import Row, Setting, decide, held_log_loss
+from skcalib._comparison.gains import Gain, Gains, Size, sizes_of
+from skcalib._comparison.held_out import HeldOutRows, in_folds, open_rows, predict_held_out
+from skcalib._comparison.measures import Measure, as_measures
 from skcalib._scores.top_label import top_label
-from skcalib._validation.keywords import check_between, check_count
-from skcalib.calibrators import IdentityCalibrator
+from skcalib._validation.keywords import check_between, check_seed
+from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
 from skcalib.calibrators._names import calibrators_by_name
-from skcalib.metrics._resampling import random_chunks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,65 +41,78 @@ HEAVY = ("dirichlet", "matrix")
 HEAVY_CLASSES = 100
 
 
-class Row(NamedTuple):
-    """Results of one calibrator; ``values (folds, metrics)``."""
-
-    values: NDArray[np.float64]
-    gains: list[PairedGain]
-    fit_seconds: float
-    changed: float
-    warning: str = ""
-    error: str = ""
-
-
-class Baseline(NamedTuple):
-    """Results of the identity: its predicted columns, and each metric with its parts."""
-
-    predicted: NDArray[np.intp]
-    measured: list[Measured]
-
-
 class Task(NamedTuple):
-    """Data and metrics, the same for every calibrator; ``row`` numbers measured rows from 0."""
+    """Data and metrics, the same for every calibrator.
 
-    data: HeldOutRows
+    The choice is made on ``folds``; what is reported is of ``test`` rows, or of the folds if that
+    is None.
+    """
+
+    folds: HeldOutRows
+    test: HeldOutRows | None
     measures: list[Measure]
-    row: NDArray[np.intp]
-    chunks: list[tuple[np.random.SeedSequence, int]]
-    level: float
+    chosen_by: Measure | None
+    seed: int
 
-    def run(self, calibrator: Any, baseline: Baseline | None) -> tuple[Row, Baseline]:
-        """Fit, predict and measure one calibrator; without a baseline it is its own baseline."""
+    def run(self, calibrator: Any, identity: Identity | None, level: float) -> tuple[Row, Identity]:
+        """Fit, predict and measure one calibrator; the identity's results are its own baseline."""
         with recorded_warnings() as caught:
-            fit = predict_held_out(calibrator, self.data)
-        pooled = fit.pooled()
-        measured = [measure_resampled(m, pooled, self.row, self.chunks) for m in self.measures]
-        own = Baseline(top_label(pooled.P)[1], measured)
-        base = own if baseline is None else baseline
+            fit = predict_held_out(calibrator, self.folds)
+            tested = fit if self.test is None else predict_held_out(calibrator, self.test)
+        pooled, reported = fit.pooled(), tested.pooled()
+        predicted = top_label(reported.P)[1]
+        if identity is None:
+            gains = Gains(self.measures, reported, self.seed)
+            identity = Identity(predicted, gains, pooled.w, reported.w)
+            found = [Gain(0.0, 0.0, 0.0)] * len(self.measures)
+        else:
+            found = identity.gains.over(reported, level)
+        sizes = sizes_of(self.measures, reported, self.seed)
+        held = held_out(pooled)
         row = Row(
-            np.array([[m.value(fold) for m in self.measures] for fold in fit.folds]),
-            [
-                paired_gain(m, before, after, self.row, pooled.w, self.level)
-                for m, before, after in zip(self.measures, base.measured, measured, strict=True)
-            ],
-            float(np.mean(fit.seconds)),
-            float(np.average(own.predicted != base.predicted, weights=pooled.w)),
+            sizes,
+            found,
+            held,
+            held if self.test is None else held_out(reported),
+            self._error_in_folds(sizes, pooled),
+            float(np.mean(tested.seconds)),
+            float(np.average(predicted != identity.predicted, weights=reported.w)),
             warning=_line(caught[0].message) if caught else "",
         )
-        return row, own
+        return row, identity
 
-    def try_run(self, calibrator: Any, baseline: Baseline) -> Row:
+    def _error_in_folds(self, sizes: list[Size], pooled: Any) -> float:
+        """Return the debiased error that the choice is made by, NaN if it is by log loss."""
+        if self.chosen_by is None:
+            return np.nan
+        if self.test is None:
+            return sizes[self.measures.index(self.chosen_by)].debiased
+        return sizes_of([self.chosen_by], pooled, self.seed)[0].debiased
+
+    def try_run(self, calibrator: Any, identity: Identity, level: float) -> Row:
         """Run, or return a row with the error."""
         try:
-            return self.run(calibrator, baseline)[0]
+            return self.run(calibrator, identity, level)[0]
         except Exception as error:  # an error of one calibrator must not end the comparison
             return self.failed(f"{type(error).__name__}: {_line(error)}")
 
     def failed(self, why: str) -> Row:
         """Return a row without numbers."""
-        nothing = PairedGain(np.nan, np.nan, np.nan)
-        m = len(self.measures)
-        return Row(np.full((1, m), np.nan), [nothing] * m, np.nan, np.nan, error=why)
+        m, nothing = len(self.measures), HeldOut(np.empty(0), None)
+        sizes, gains = [Size(np.nan, np.nan, np.nan)] * m, [Gain(np.nan, np.nan, np.nan)] * m
+        return Row(sizes, gains, nothing, nothing, np.nan, np.nan, np.nan, error=why)
+
+
+class Identity(NamedTuple):
+    """Results of the identity: its predicted columns, gains over it, and the rows' weights.
+
+    The weights are those of the rows to choose by, and of the reported ones.
+    """
+
+    predicted: NDArray[np.intp]
+    gains: Gains
+    w: NDArray[np.float64]
+    w_reported: NDArray[np.float64]
 
 
 @contextmanager
@@ -135,26 +143,27 @@ def compare_calibrators(
     metrics: Any = None,
     cv: Any = 5,
     test: tuple[Any, ...] | None = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-    sample_weight: ArrayLike | None = None,
     input: str = "auto",
     classes: ArrayLike | None = None,
     pos_label: Any = None,
-    n_resamples: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    choose_by: str = "log_loss",
     confidence_level: float = 0.95,
     random_state: Any = None,
-) -> pd.DataFrame:
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> CalibratorComparison:
     r"""Compare calibrators, including no calibration, on rows that they were not fitted on.
 
-    Every calibrator is fitted on the training rows of each fold and measured on its test rows.
-    The gain of calibrator g over the identity is, for a metric :math:`\theta` and the
-    predictions Q of all folds together,
+    Every calibrator is fitted on the training rows of each fold and predicts its test rows; all
+    numbers are of the predictions of all folds together. The choice is :class:`AutoCalibrator`,
+    unless another has a log loss that is lower by more than three standard errors, or the
+    identity (no calibration) if nothing is gained. The gain of calibrator g over the identity is,
+    for a metric :math:`\theta` and the predictions Q of all folds,
 
     .. math:: \theta(y, Q_{\text{identity}}) - \theta(y, Q_g)
 
-    with a confidence interval. If no interval lies above 0, these rows do not show that
-    calibration is needed.
+    with a confidence interval.
 
     Parameters
     ----------
@@ -176,16 +185,10 @@ def compare_calibrators(
         which get `labels` and `sample_weight` if they take them; or scorers. A dict names
         them. None means log loss, Brier score, ECE, SCE and the KS error.
     cv : int, splitter or iterable of (train, test), default=5
-        Folds; an integer means stratified ones. Not used with `test`.
+        Folds; an integer means stratified ones. A row that several folds leave out is measured
+        in the first of them.
     test : tuple (X, y) or (X, y, sample_weight), default=None
-        Rows to measure on; calibrators are then fitted once, on all of `X`.
-    n_jobs : int, default=None
-        Calibrators tried at the same time, as in joblib.
-    verbose : int, default=0
-        1 shows a bar if tqdm is installed, else a line on stderr for each calibrator; 2 always
-        shows the lines.
-    sample_weight : array-like of shape (n,), default=None
-        Non-negative weights, for fits and metrics.
+        Rows to report on, for fits on all of `X`. The choice is still made in folds of `X`.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are; decided once, for all folds.
     classes : array-like of shape (K,), default=None
@@ -194,24 +197,28 @@ def compare_calibrators(
         The event whose probability calibration errors measure. With one column, which is the
         probability or the logit of that event, None means 1 or True of labels {0, 1}, {-1, 1}
         or booleans; others need it. With more columns, None means the default of each metric.
-    n_resamples : int, default=None
-        Resamples for the interval of a metric that is not a mean over rows; None means 200, or
-        fewer, at least 20, if n K is large. 0 means no such intervals.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights, for fits and metrics.
+    choose_by : str, default="log_loss"
+        Name of a calibration error to choose by instead: the calibrator with the lowest debiased
+        error among those whose log loss is within two standard errors of that of the choice by
+        log loss. A map that ruins the predictions can have a low error.
     confidence_level : float in (0, 1), default=0.95
-        Level of the intervals of one metric, for all calibrators together.
+        Level of the intervals: for :class:`AutoCalibrator` alone, and for all other calibrators
+        together.
     random_state : int, RandomState instance or None, default=None
-        Seed of the resamples.
+        Seed of the simulations behind the intervals of errors.
+    n_jobs : int, default=None
+        Calibrators tried at the same time, as in joblib.
+    verbose : int, default=0
+        1 shows a bar if tqdm is installed, else a line on stderr for each calibrator; 2 always
+        shows the lines.
 
     Returns
     -------
-    frame : pandas.DataFrame
-        A row for each calibrator, the identity first. For each metric the columns
-        ``(metric, "mean")`` and ``"std"`` over the folds (NaN for a single one), ``"rank"`` (1 is
-        best, ties share the lower), ``"gain"`` over the identity and its interval, ``"low"`` and
-        ``"high"``: positive if the calibrator is better. Then "fit seconds" (mean over folds),
-        "argmax changed" (share of rows whose predicted class differs from the identity's),
-        "warning" (the first one raised) and "error" (why a calibrator has no numbers), which are
-        empty strings if there is none.
+    comparison : CalibratorComparison
+        With the name of the `choice`, the `verdict`, a `frame` of all numbers, and methods to
+        `fit` the chosen calibrator and to `plot` the gains.
 
     Raises
     ------
@@ -223,24 +230,30 @@ def compare_calibrators(
     See Also
     --------
     metric_rank_correlation : How far the metrics agree.
-    skcalib.plotting.ComparisonDisplay : A plot of the table.
+    skcalib.plotting.ComparisonDisplay : A plot of the gains.
 
     Notes
     -----
     Gains are paired: both predictions are for the same rows. For a mean over rows (log loss,
-    Brier score, error rate) the interval is the mean difference plus or minus t standard errors.
-    For other metrics rows are drawn with replacement, the same for all calibrators, and the
-    bootstrap estimate of the bias is subtracted: errors are biased upwards, most for a well
-    calibrated model. Levels have Sidak's correction for the number of calibrators with results,
-    so that the best may be chosen after looking.
+    Brier score, error rate) the interval is by Hall's t, which corrects for skewness. For log
+    loss and Brier score one pseudo row is added, whose top class is wrong: where a model is
+    nearly always right, the rows may show no error, and the map that is most sure of itself would
+    seem the best. For scorers of scikit-learn and functions of one's own, rows are drawn with
+    replacement, and the bootstrap estimate of the bias is subtracted. Intervals of all
+    calibrators but `AutoCalibrator` have Sidak's correction for their number, so that the best of
+    them may be picked after looking.
 
-    The intervals cover the sampling of the measured rows, given the fitted calibrators, not the
-    sampling of the rows that they are fitted on. There is no correction for several metrics:
-    choose the metric before looking.
+    A row is one observation, whatever its weight, and the scale of the weights does not matter to
+    the intervals. The intervals cover the sampling of the measured rows, given the fitted
+    calibrators, not the sampling of the rows that they are fitted on. There is no correction for
+    several metrics.
 
     References
     ----------
     Efron, Tibshirani (1993). An Introduction to the Bootstrap. Chapman & Hall.
+
+    Hall (1992). On the Removal of Skewness by Transformation. Journal of the Royal Statistical
+    Society, Series B 54.
 
     Sidak (1967). Rectangular Confidence Regions for the Means of Multivariate Normal
     Distributions. Journal of the American Statistical Association 62.
@@ -252,46 +265,79 @@ def compare_calibrators(
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(3, size=900)
     >>> Z = 4 * (rng.normal(size=(900, 3)) + 1.5 * np.eye(3)[y])  # logits 2.7 times too large
-    >>> frame = compare_calibrators(Z, y, ["temperature", "isotonic"], metrics=["log_loss"])
-    >>> frame["log_loss"][["mean", "rank"]].round(2)
-                 mean  rank
-    identity     0.82   3.0
-    temperature  0.56   1.0
-    isotonic     0.64   2.0
-    >>> bool(frame.loc["temperature", ("log_loss", "low")] > 0)
-    True
+    >>> found = compare_calibrators(Z, y, ["auto", "temperature"], metrics=["log_loss"])
+    >>> print(found.verdict.split(" (")[0])
+    Calibrate by auto: log loss goes from 0.82 to 0.56 on rows that it was not fitted on
+    >>> found.frame["log_loss"][["value", "rank"]].round(2)
+                 value  rank
+    identity      0.82   3.0
+    auto          0.56   2.0
+    temperature   0.56   1.0
     """
     check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
     data = open_rows(
         X, y, sample_weight, cv=cv, test=test, input=input, classes=classes, pos_label=pos_label
     )
     measures = as_measures(METRICS if metrics is None else metrics)
+    chosen_by = _error_to_choose_by(choose_by, measures)
     named, left_out = _choose(calibrators, data.classes.size)
-    measured = data.measured()
-    if n_resamples is None:
-        n_resamples = affordable_resamples(measured.size, data.classes.size)
-    check_count("n_resamples", n_resamples, 0)
-    others = max(len(named) - 1, 1)
-    task = Task(
-        data,
-        measures,
-        np.unique(measured, return_inverse=True)[1],
-        random_chunks(n_resamples, random_state),
-        confidence_level ** (1 / others),
-    )
+    seed = int(check_seed(random_state).randint(2**31))
+    folds = data if test is None else in_folds(data, cv)
+    task = Task(folds, None if test is None else data, measures, chosen_by, seed)
+    anchor = next((name for name, c in named.items() if type(c) is AutoCalibrator), None)
     (first, identity), *rest = named.items()
-    row, baseline = task.run(identity, None)
+    n_others = len(rest) - (anchor is not None)
+    row, baseline = task.run(identity, None, confidence_level)
     rows = {first: row}
+    jobs = [(c, baseline, level_of(n, n_others, anchor, confidence_level)) for n, c in rest]
     if n_jobs in (None, 1):
-        runs: Iterable[Row] = (task.try_run(calibrator, baseline) for _, calibrator in rest)
+        runs: Iterable[Row] = (task.try_run(*job) for job in jobs)
     else:
         runs = Parallel(n_jobs=n_jobs, return_as="generator")(
-            delayed(Task.try_run)(task, calibrator, baseline) for _, calibrator in rest
+            delayed(Task.try_run)(task, *job) for job in jobs
         )
     for (name, _), row in zip(rest, _progress(runs, [n for n, _ in rest], verbose), strict=True):
         rows[name] = row
     rows.update({name: task.failed(why) for name, why in left_out.items()})
-    return _frame(rows, measures)
+    kinds = {name: type(calibrator).__name__ for name, calibrator in named.items()}
+    by = None if chosen_by is None else chosen_by.name
+    w, w_reported = baseline.w, baseline.w_reported
+    setting = Setting(
+        first, anchor, n_others, confidence_level, by, kinds, w, w_reported, test is not None
+    )
+    decision = decide(rows, setting)
+    frame = _frame(rows, measures, w, decision.as_good)
+    given = Given(data, named, X, y, sample_weight, _in_order(X, classes, data.event))
+    return CalibratorComparison(frame, *decision, given)
+
+
+def _error_to_choose_by(name: str, measures: list[Measure]) -> Measure | None:
+    """Return the error to choose by, None for log loss; it is measured even if not asked for."""
+    if not isinstance(name, str):
+        raise ValueError(f"choose_by must be 'log_loss' or the name of an error; got {name!r}.")
+    bare = name.removeprefix("neg_")
+    if bare == "log_loss":
+        return None
+    for measure in measures:
+        if measure.name == bare and measure.is_own_error:
+            return measure
+    (measure,) = as_measures([bare])
+    if not measure.is_own_error or bare in [m.name for m in measures]:
+        raise ValueError(
+            f"choose_by must be 'log_loss' or the name of a calibration error; got {name!r}."
+        )
+    measures.append(measure)
+    return measure
+
+
+def _in_order(X: ArrayLike, classes: ArrayLike | None, event: int | None) -> bool:
+    """Whether a calibrator may be fitted on `X` as it is given."""
+    if np.ndim(X) == 1 or np.shape(X)[1] == 1:
+        return event == 1
+    if classes is None:
+        return True
+    given = np.asarray(classes)
+    return bool((np.argsort(given) == np.arange(given.size)).all())
 
 
 def _choose(calibrators: Any, n_classes: int) -> tuple[dict[str, Any], dict[str, str]]:
@@ -369,20 +415,23 @@ def _print_each(runs: Iterable[Row], names: list[str]) -> Iterator[Row]:
         yield row
 
 
-def _frame(rows: dict[str, Row], measures: list[Measure]) -> pd.DataFrame:
+def _frame(
+    rows: dict[str, Row], measures: list[Measure], w: NDArray[np.float64], as_good: list[str]
+) -> pd.DataFrame:
     import pandas as pd  # imported late, because pandas takes long to import
 
     found = list(rows.values())
     columns: dict[tuple[str, str], Any] = {}
     for j, measure in enumerate(measures):
-        mean = pd.Series([row.values[:, j].mean() for row in found])
-        columns[measure.name, "mean"] = mean
-        columns[measure.name, "std"] = [
-            row.values[:, j].std(ddof=1) if len(row.values) > 1 else np.nan for row in found
-        ]
-        columns[measure.name, "rank"] = (measure.sign * mean).rank(method="min")
-        for k, part in enumerate(PairedGain._fields):
+        value = pd.Series([row.sizes[j].value for row in found])
+        columns[measure.name, "value"] = value
+        columns[measure.name, "debiased"] = [row.sizes[j].debiased for row in found]
+        columns[measure.name, "if calibrated"] = [row.sizes[j].expected for row in found]
+        columns[measure.name, "rank"] = (measure.sign * value).rank(method="min")
+        for k, part in enumerate(Gain._fields):
             columns[measure.name, part] = [row.gains[j][k] for row in found]
+    columns["choice", "log loss"] = [held_log_loss(row, w) for row in found]
+    columns["choice", "as good"] = [name in as_good for name in rows]
     columns["fit seconds", ""] = [row.fit_seconds for row in found]
     columns["argmax changed", ""] = [row.changed for row in found]
     columns["warning", ""] = [row.warning for row in found]

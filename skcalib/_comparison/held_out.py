@@ -38,8 +38,8 @@ class HeldOutRows(NamedTuple):
     """Checked scores and labels, and which rows are fitted on and which are measured.
 
     ``scores (n, K)``; ``code (n,)`` columns of the true classes; ``w (n,)`` weights, all above 0,
-    None if none were given; ``splits``, pairs of row numbers (fitted on, measured); ``event``,
-    the column of the one event that is measured, None for all classes.
+    None if none were given; ``splits``, pairs of row numbers (fitted on, measured), no row
+    measured twice; ``event``, the column of the one event that is measured, None for all classes.
     """
 
     scores: Source
@@ -49,10 +49,6 @@ class HeldOutRows(NamedTuple):
     w: NDArray[np.float64] | None
     splits: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
     event: int | None = None
-
-    def measured(self) -> NDArray[np.intp]:
-        """Return the measured rows of all splits, one after the other."""
-        return np.concatenate([test for _, test in self.splits])
 
 
 class HeldOutFit(NamedTuple):
@@ -123,9 +119,28 @@ def open_rows(
 ) -> HeldOutRows:
     """Check all arguments once; rows of weight 0 are dropped before the folds are made."""
     data = read_rows(X, y, sample_weight, test=test, **keywords)
-    if test is not None:
-        return data
-    return data._replace(splits=_folds(cv, whole(data.scores), data.classes[data.code]))
+    return data if test is not None else in_folds(data, cv)
+
+
+def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
+    """Return the calibration rows split into folds; test rows, if any, are in none."""
+    fit = data.splits[0][0] if data.splits else slice(None)
+    folds = _folds(cv, whole(data.scores)[fit], data.classes[data.code[fit]])
+    return data._replace(splits=_once(folds))
+
+
+def _once(
+    folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Leave out of each fold the rows that an earlier one measures, and folds without rows."""
+    seen: NDArray[np.intp] = np.empty(0, dtype=np.intp)
+    once = []
+    for train, test in folds:
+        new = test[~np.isin(test, seen)]
+        seen = np.concatenate([seen, new])
+        if new.size:
+            once.append((train, new))
+    return once
 
 
 def read_rows(

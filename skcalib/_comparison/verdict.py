@@ -2,46 +2,176 @@
 
 from __future__ import annotations
 
-from skcalib._comparison.choice import CLEAR_LEAD, Choice
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from skcalib._comparison.choice import AS_GOOD, CLEAR_LEAD, Choice
+
+# Maps that are easy to understand, the simplest first. One that is as good as a chosen one that is
+# less simple is named.
+SIMPLE = ("TemperatureScaling", "PlattScaling", "VectorScaling")
+# More changed classes than this are rather columns in a wrong order.
+MANY_CHANGED = 0.5
+
+
+class Outcome(NamedTuple):
+    """Log losses of the measured rows with and without a calibrator, and the gain's interval.
+
+    ``changed`` is the share of rows whose predicted class is another.
+    """
+
+    before: float
+    after: float
+    gain: float
+    low: float
+    high: float
+    changed: float
+
+
+class ByError(NamedTuple):
+    """A choice by a calibration error among the calibrators that are as good as ``best``.
+
+    ``before`` and ``after`` are its debiased values without calibration and with the chosen one.
+    """
+
+    name: str
+    metric: str
+    best: str
+    before: float
+    after: float
 
 
 def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
-    """Return the choice and its reason in words; ``n`` is the number of held-out rows."""
-    best = choice.candidate
-    percent = f"{100 * level:.4g} % interval {number(choice.low)} to {number(choice.high)}"
+    """Return the choice and its reason; ``n`` is the number of held-out rows."""
     if choice.kind == "alone":
         return "Nothing to compare: no calibrator but the identity has numbers."
-    change = f"log loss goes from {number(choice.loss_before)} to {number(choice.loss_after)}"
+    best, before = choice.candidate, number(choice.loss_before)
+    change = f"log loss goes from {before} to {number(choice.loss_after)}"
+    ends = interval(choice.low, choice.high, level)
     if choice.kind == "sure":
         text = (
             f"Calibrate by {best}: {change} on rows that it was not fitted on (gain "
-            f"{number(choice.gain)}, {percent})."
+            f"{number(choice.gain)}, {ends})."
         )
     elif choice.kind == "likely":
         text = (
             f"Calibrate by {best}: {change} on rows that it was not fitted on. This is most "
-            f"likely a gain ({number(choice.gain)}), but {n:,} rows do not settle it ({percent})."
+            f"likely a gain ({number(choice.gain)}), but {n:,} rows do not settle it ({ends})."
         )
     elif choice.kind == "small":
         text = (
-            f"Keep the probabilities: {best} does not lower the log loss "
-            f"({number(choice.loss_before)}) of {n:,} held-out rows, and gains less than "
-            f"{number(max(choice.high, 0.0))} on others ({percent})."
+            f"Keep the probabilities: {best} does not lower the log loss ({before}) of {n:,} "
+            f"held-out rows, and a gain on other rows would be below "
+            f"{number(max(choice.high, 0.0))} ({ends})."
         )
     else:
         text = (
-            f"Keep the probabilities for now: {best} does not lower the log loss "
-            f"({number(choice.loss_before)}) of {n:,} held-out rows, but a gain of up to "
-            f"{number(choice.high)} is not ruled out ({percent}); more rows would tell."
+            f"Keep the probabilities for now: {best} does not lower the log loss ({before}) of "
+            f"{n:,} held-out rows, but a gain of up to {number(choice.high)} is not ruled out "
+            f"({ends}); more rows would tell."
         )
-    if choice.lead is not None:
-        text += (
-            f" It is better than {choice.anchor} by {number(choice.lead)}, more than "
-            f"{CLEAR_LEAD:.0f} standard errors."
+    return text + _about_anchor(choice)
+
+
+def sentence_on_test(choice: Choice, outcome: Outcome, n: int, level: float) -> str:
+    """Return the choice, made on folds of the calibration rows, and its outcome on test rows."""
+    if choice.kind == "alone":
+        return sentence(choice, n, level)
+    change = f"log loss goes from {number(outcome.before)} to {number(outcome.after)}"
+    ends = interval(outcome.low, outcome.high, level)
+    if choice.name != choice.candidate:
+        return (
+            f"Keep the probabilities: no gain in folds of the calibration rows. By "
+            f"{choice.candidate} {change} on the {n:,} test rows (gain {number(outcome.gain)}, "
+            f"{ends})." + _about_anchor(choice)
         )
+    text = (
+        f"Calibrate by {choice.name}, chosen in folds of the calibration rows: {change} on the "
+        f"{n:,} test rows (gain {number(outcome.gain)}, {ends})."
+    )
+    if outcome.high < 0:
+        text += " This is a loss: do the test rows come from elsewhere?"
+    elif outcome.low <= 0:
+        text += " The test rows alone do not settle whether this is a gain."
+    return text + _about_anchor(choice)
+
+
+def error_sentence(
+    chosen: ByError, outcome: Outcome, n: int, is_identity: bool, level: float
+) -> str:
+    """Return the choice by a calibration error."""
+    among = (
+        f"of all whose log loss is as good as that of {chosen.best} (within {AS_GOOD:.0f} standard "
+        "errors)"
+    )
+    if is_identity:
+        return (
+            f"Keep the probabilities: {among} they have the lowest debiased {chosen.metric} "
+            f"({number(chosen.before)})."
+        )
+    return (
+        f"Calibrate by {chosen.name}: {among} it has the lowest debiased {chosen.metric} "
+        f"({number(chosen.after)}; the probabilities as they are have {number(chosen.before)}). "
+        f"On {n:,} held-out rows log loss goes from {number(outcome.before)} to "
+        f"{number(outcome.after)} (gain {number(outcome.gain)}, "
+        f"{interval(outcome.low, outcome.high, level)})."
+    )
+
+
+def _about_anchor(choice: Choice) -> str:
     if choice.anchor is None:
-        text += ' Add "auto" to the list: it is the safest choice on few rows.'
-    return text
+        return ' Add "auto" to the list: it is the safest choice on few rows.'
+    if choice.lead is None:
+        return ""
+    return (
+        f" {choice.candidate} is better than {choice.anchor} by {number(choice.lead)}, more than "
+        f"{CLEAR_LEAD:.0f} standard errors."
+    )
+
+
+def changes_sentence(changed: float) -> str:
+    """Say how many predicted classes change, and doubt the columns if most do."""
+    if changed == 0:
+        return " No predicted class changes."
+    doubt = (
+        " Changes of so many usually mean that the columns do not follow the sorted labels: "
+        "check that first."
+    )
+    share = f"{changed:.1%}" if changed >= 0.0005 else "less than 0.1%"
+    return (
+        f" The predicted class changes in {share} of the rows."
+        f"{doubt if changed > MANY_CHANGED else ''}"
+    )
+
+
+def simpler_sentence(
+    name: str, as_good: list[str], kinds: Mapping[str, str], outcomes: Mapping[str, Outcome]
+) -> str:
+    """Name the simplest map that is as good as the chosen one, if that is less simple.
+
+    ``kinds`` has the class of each calibrator by its name.
+    """
+    own = kinds[name]
+    simpler = SIMPLE[: SIMPLE.index(own)] if own in SIMPLE else SIMPLE
+    if own == "IdentityCalibrator":
+        return ""
+    for kind in simpler:
+        for other in as_good:
+            if kinds[other] == kind:
+                more = outcomes[other].after - outcomes[name].after
+                way = "higher" if more > 0 else "lower"
+                changed = outcomes[other].changed
+                share = "no predicted class" if changed == 0 else f"{changed:.1%} of the classes"
+                return (
+                    f" {other}, which is simpler, is as good: its log loss is "
+                    f"{number(abs(more))} {way}, and it changes {share}."
+                )
+    return ""
+
+
+def interval(low: float, high: float, level: float) -> str:
+    """Write an interval and its level."""
+    return f"{100 * level:.4g} % interval {number(low)} to {number(high)}"
 
 
 def number(value: float) -> str:

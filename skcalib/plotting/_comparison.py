@@ -1,4 +1,4 @@
-"""A plot of a comparison: every calibrator by every metric, with the identity."""
+"""A plot of a comparison: what every calibrator gains by every metric."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skcalib._comparison.frame import metric_names
 from skcalib.plotting._display import COLORS, check_axes, check_matplotlib
 
 if TYPE_CHECKING:
@@ -16,25 +15,31 @@ if TYPE_CHECKING:
 # Markers by the interval of a calibrator's gain over the identity.
 MARKS: dict[str, dict[str, Any]] = {
     "better": {"marker": "o", "color": COLORS[0], "label": "better than the identity"},
-    "unclear": {"marker": "D", "color": "0.45", "label": "no more than chance"},
+    "unclear": {"marker": "D", "color": "0.45", "label": "may be chance"},
     "worse": {"marker": "X", "color": COLORS[1], "label": "worse than the identity"},
 }
+
+
+def metric_names(frame: pd.DataFrame) -> list[str]:
+    """Return the metrics of the frame of a comparison, in their order."""
+    columns = [column for column in frame.columns if isinstance(column, tuple)]
+    return [str(column[0]) for column in columns if column[1] == "value"]
 
 
 class ComparisonDisplay:
     """Plot of the result of `skcalib.compare_calibrators`, with a panel for each metric.
 
     Calibrators are ordered from top to bottom by the first metric, the best on top. A mark is the
-    mean over the folds, its line one standard deviation on either side; the dotted line is the
-    identity. Shape and colour of a mark show whether the interval of the gain over the identity
-    lies above 0, contains 0, or lies below 0.
+    gain over the identity, its line the interval; the dotted line is no gain. Gains are positive,
+    to the right, where a calibrator is better. Shape and colour of a mark show whether the
+    interval lies above 0, contains 0, or lies below 0.
 
     Create it with `from_frame`.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        What `skcalib.compare_calibrators` returned; rows without numbers are not drawn.
+        The `frame` of a `skcalib.CalibratorComparison`; rows without numbers are not drawn.
 
     Attributes
     ----------
@@ -49,7 +54,7 @@ class ComparisonDisplay:
 
     See Also
     --------
-    skcalib.compare_calibrators : Makes the frame.
+    skcalib.compare_calibrators : Makes the comparison, whose `plot` makes this display.
 
     Examples
     --------
@@ -59,8 +64,8 @@ class ComparisonDisplay:
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(3, size=600)
     >>> Z = 4 * (rng.normal(size=(600, 3)) + 1.5 * np.eye(3)[y])
-    >>> frame = compare_calibrators(Z, y, ["temperature", "vector"], random_state=0)
-    >>> display = ComparisonDisplay.from_frame(frame)
+    >>> found = compare_calibrators(Z, y, ["temperature", "vector"], random_state=0)
+    >>> display = ComparisonDisplay.from_frame(found.frame)
     >>> display.marks_["log_loss"]["temperature"]
     'better'
     """
@@ -68,9 +73,9 @@ class ComparisonDisplay:
     def __init__(self, frame: pd.DataFrame) -> None:
         names = metric_names(frame)
         if not names:
-            raise ValueError("frame must be what compare_calibrators returns.")
-        self._identity = frame.index[0]
-        kept = frame[(frame["error"] == "").to_numpy()]
+            raise ValueError("frame must be the frame of what compare_calibrators returns.")
+        # The identity gains nothing over itself.
+        kept = frame.iloc[1:][(frame["error"] == "").to_numpy()[1:]]
         order = np.argsort(kept[names[0], "rank"].to_numpy(), kind="stable")
         self.frame = kept.iloc[order]
 
@@ -83,7 +88,7 @@ class ComparisonDisplay:
         Parameters
         ----------
         frame : pandas.DataFrame
-            What `skcalib.compare_calibrators` returned.
+            The `frame` of a `skcalib.CalibratorComparison`.
         metrics, ax
             See `plot`.
 
@@ -145,7 +150,7 @@ class ComparisonDisplay:
         handles = [
             Line2D([], [], ls="-", lw=1.4, **style) for mark, style in MARKS.items() if mark in used
         ]
-        handles.append(Line2D([], [], color="0.2", ls=":", label="identity"))
+        handles.append(Line2D([], [], color="0.2", ls=":", label="identity: no gain"))
         self.figure_.legend(
             handles=handles,
             loc="outside lower center",
@@ -160,40 +165,26 @@ class ComparisonDisplay:
         from matplotlib.ticker import MaxNLocator
 
         marks = {}
-        places = np.arange(len(self.frame))
-        for place, calibrator in zip(places, self.frame.index, strict=True):
-            mean, std, low, high = (
-                float(self.frame.loc[calibrator, (name, part)])
-                for part in ("mean", "std", "low", "high")
+        ax.axvline(0, color="0.2", ls=":", lw=1.2, zorder=1)
+        for place, calibrator in enumerate(self.frame.index):
+            gain, low, high = (
+                float(self.frame.loc[calibrator, (name, part)]) for part in ("gain", "low", "high")
             )
-            if calibrator == self._identity:
-                ax.axvline(mean, color="0.2", ls=":", lw=1.2, zorder=1)
-                ax.errorbar(mean, place, xerr=_drawn(std), fmt="|", color="0.2", ms=9, lw=1.4)
-                continue
-            marks[str(calibrator)] = "better" if low > 0 else "worse" if high < 0 else "unclear"
-            style = MARKS[marks[str(calibrator)]]
-            ax.errorbar(
-                mean,
-                place,
-                xerr=_drawn(std),
-                marker=style["marker"],
-                color=style["color"],
-                ms=6,
-                lw=1.4,
-            )
-        ax.set_yticks(places, [str(calibrator) for calibrator in self.frame.index])
+            mark = "better" if low > 0 else "worse" if high < 0 else "unclear"
+            style = MARKS[mark]
+            ax.plot([low, high], [place, place], color=style["color"], lw=1.4)
+            ax.plot(gain, place, marker=style["marker"], color=style["color"], ms=6)
+            marks[str(calibrator)] = mark
+        ax.set_yticks(range(len(self.frame)), [str(calibrator) for calibrator in self.frame.index])
         ax.set_ylim(len(self.frame) - 0.5, -0.5)
         ax.grid(axis="y", color="0.9", zorder=0)
         ax.set_axisbelow(True)
         # Few, short labels: panels are narrow, and labels of neighbours would touch.
         ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
         ax.set_title(_in_lines(name), fontsize="medium")
+        ax.set_xlabel("gain")
         ax.spines[["top", "right"]].set_visible(False)
         return marks
-
-
-def _drawn(std: float) -> float | None:
-    return None if np.isnan(std) else std
 
 
 def _in_lines(name: str) -> str:

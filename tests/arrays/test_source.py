@@ -122,8 +122,8 @@ def test_a_comparison_is_that_of_copies(all_views):
     kept = w > 0
     calibrators = {"identity": IdentityCalibrator(), "platt": PlattScaling()}
     keywords = {"calibrators": calibrators, "cv": 3, "classes": range(4), "random_state": 0}
-    found = compare_calibrators(P, code, sample_weight=w, **keywords)
+    found = compare_calibrators(P, code, sample_weight=w, **keywords).frame
     clipped = np.clip(P, 0, 1)[kept]
-    expected = compare_calibrators(clipped, code[kept], sample_weight=w[kept], **keywords)
+    expected = compare_calibrators(clipped, code[kept], sample_weight=w[kept], **keywords).frame
     numbers = [name for name in found.columns if "seconds" not in name[0]]
     pd.testing.assert_frame_equal(found[numbers], expected[numbers], check_exact=True)

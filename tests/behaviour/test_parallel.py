@@ -155,7 +155,7 @@ def public_calls():
     yield "ClassifierScores", lambda: ClassifierScores(GaussianNB()).fit(X, y).transform(X)
     yield (
         "compare_calibrators",
-        lambda: compare_calibrators(X, y, ["temperature"], cv=2, n_resamples=20, random_state=0),
+        lambda: compare_calibrators(X, y, ["temperature"], cv=2, random_state=0),
     )
 
 

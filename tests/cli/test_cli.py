@@ -20,7 +20,7 @@ from skcalib.__main__ import main
 from skcalib._cli.arguments import COMPARE_EXAMPLE
 from skcalib._cli.saved_predictions import read_predictions
 from skcalib.calibrators._names import calibrators_by_name
-from skcalib.metrics import bootstrap_interval, expected_calibration_error
+from skcalib.metrics import calibration_interval, expected_calibration_error
 
 COLUMNS = "columns, by name: p_cat is cat, p_dog is dog, p_owl is owl\n"
 FEW = ["--calibrators", "temperature", "--metrics", "log_loss"]
@@ -69,7 +69,7 @@ def fails(capsys, *arguments):
 
 
 def mean_log_loss(printed, name):
-    (line,) = re.findall(rf"^{name} .*\(\d\).*$", printed, re.MULTILINE)
+    (line,) = re.findall(rf"^{name} +\d.*%.*$", printed, re.MULTILINE)
     return float(line.split()[1])
 
 
@@ -96,7 +96,7 @@ def test_compare_measures_the_test_split(capsys):
     assert mean_log_loss(printed, "temperature") == pytest.approx(loss, abs=5e-5)
     saved = skcalib.load_json("t.json")
     assert saved.temperature_ == pytest.approx(model.temperature_)
-    assert printed.splitlines()[-2].startswith("Calibrate by temperature: log_loss goes from")
+    assert printed.splitlines()[-2].startswith("Calibrate by temperature, chosen in folds")
     assert printed.splitlines()[-1] == "calibrator (temperature): t.json"
 
 
@@ -132,10 +132,10 @@ def test_all_calibrators_by_default(capsys):
 
 
 def test_identity_is_saved_where_nothing_is_needed(capsys):
-    """Half the logits are right: then the calibrator to apply is the softmax."""
+    """A map that cannot help: then the calibrator to apply is the softmax."""
     np.savez("p.npz", logits=Z / 2, labels=Y)
     printed = run(capsys, "compare", "p.npz", *FEW, "--save", "i.json")
-    assert "No calibration needed" in printed
+    assert "Keep the probabilities" in printed
     run(capsys, "apply", "i.json", "p.npz", "-o", "q.npz")
     np.testing.assert_allclose(np.load("q.npz")["probs"], softmax(Z / 2), rtol=1e-9)
 
@@ -234,15 +234,22 @@ def test_apply_needs_no_labels(capsys):
 def test_measure_gives_every_error_and_its_interval(capsys):
     """ECE as the library's own functions give it, and a row for each other scorer."""
     np.savez("p.npz", probs=P, labels=Y)
-    printed = run(capsys, "measure", "p.npz", "--seed", 3, "--resamples", 20)
-    rows = dict(re.findall(r"^(\w+) +(\d\.\d{4} +\[.*\].*)$", printed, re.MULTILINE))
+    printed = run(capsys, "measure", "p.npz", "--seed", 3)
+    rows = dict(re.findall(r"^(\w+) +(\d\.\d{4} .*\[.*\].*)$", printed, re.MULTILINE))
     assert set(rows) == {
         "log_loss", "brier_score", "error_rate",
         *(name.removeprefix("neg_") for name in skcalib.metrics.SCORERS),
     } - {"general_calibration_error"}  # fmt: skip
-    interval = bootstrap_interval(expected_calibration_error, Y, P, n_resamples=20, random_state=3)
-    ece = rows["expected_calibration_error"]
-    assert ece.startswith(f"{interval.estimate:.4f}  [{interval.low:.4f}, {interval.high:.4f}]")
+    interval = calibration_interval(expected_calibration_error, Y, P, random_state=1)
+    value, debiased, low, high, expected, p_value = re.findall(
+        r"<?[\d.]+", rows["expected_calibration_error"]
+    )
+    assert float(value) == pytest.approx(interval.estimate, abs=5e-5)
+    # Other simulations, of other truths.
+    assert float(debiased) == pytest.approx(interval.debiased, abs=0.01)
+    assert float(expected) == pytest.approx(interval.expected_if_calibrated, abs=0.01)
+    assert 0 < float(low) < float(debiased) < float(high)
+    assert p_value.startswith("<")
     assert float(rows["log_loss"].split()[0]) == pytest.approx(log_loss(Y, P), abs=5e-5)
 
 
@@ -250,7 +257,7 @@ def test_measure_of_a_split_is_that_of_its_test_rows(capsys):
     split = np.arange(300) % 2
     np.savez("p.npz", logits=Z, labels=Y, split=split)
     np.savez("test.npz", logits=Z[split == 1], labels=Y[split == 1])
-    whole, part = (run(capsys, "measure", path, "--resamples", 5) for path in ("p.npz", "test.npz"))
+    whole, part = (run(capsys, "measure", path) for path in ("p.npz", "test.npz"))
     assert whole.splitlines()[1:] == part.splitlines()[1:]
     assert whole.startswith("p.npz: 150 rows of the test split")
 
@@ -309,7 +316,7 @@ def test_report_says_what_is_in_doubt_and_compares_no_metric_with_itself(capsys)
     """Every row is right and certain: nothing is gained, and T meets its bound."""
     pytest.importorskip("matplotlib")
     np.savez("p.npz", logits=1e5 * Z, labels=Z.argmax(axis=1))
-    assert "No calibration needed" in run(capsys, "compare", "p.npz", *FEW, "--report", "r.html")
+    assert "Keep the" in run(capsys, "compare", "p.npz", *FEW, "--report", "r.html")
     text = Path("r.html").read_text(encoding="utf-8")
     assert "<h2>Left out, failed or in doubt</h2>" in text
     assert "<li>temperature: TemperatureScaling reached the lower bound of T" in text
@@ -457,7 +464,7 @@ def test_wrong_options_are_one_line(capsys):
         (["--cv", "1"], "argument --cv: must be a whole number, at least 2; got 1"),
         (["--cv", "x"], "argument --cv: must be a whole number"),
         (["--cv", "999"], "--cv=999 but no class has more than"),
-        (["--resamples", "-1"], "argument --resamples: must be a whole number"),
+        (["--seed", "-1"], "argument --seed: must be a whole number"),
         (["--seed", "-1"], "argument --seed: must be a whole number, from 0"),
         (["--jobs", "0"], "argument --jobs: must be 1 or more"),
         (["--metrics", "log_loss", "log_loss"], "'log_loss' twice"),
@@ -516,7 +523,7 @@ def test_the_columns_that_were_taken_are_printed(capsys):
     named.to_csv("named.csv", index=False)
     assert "columns, by name: cat, dog, owl\n" in run(capsys, "compare", "named.csv", *FEW)
     named.rename(columns={"owl": "s1", "cat": "s2", "dog": "s3"}).to_csv("other.csv", index=False)
-    printed = run(capsys, "measure", "other.csv", "--resamples", "2")
+    printed = run(capsys, "measure", "other.csv")
     assert "columns, in the order of the sorted labels: s1 is cat, s2 is dog, s3 is owl" in printed
     np.savez("p.npz", probs=P, labels=NAMES, classes=["owl", "cat", "dog"])
     assert "columns, by name: 0 is owl, 1 is cat, 2 is dog" in run(capsys, "compare", "p.npz", *FEW)
@@ -528,7 +535,7 @@ def test_labels_of_an_npz_may_be_in_any_order(capsys):
     np.savez("sorted.npz", probs=P[:, [1, 2, 0]], labels=NAMES)
     measured, verdicts = (
         [run(capsys, command, file, *extra).splitlines() for file in ("given.npz", "sorted.npz")]
-        for command, *extra in (["measure", "--resamples", "5"], ["compare", *FEW])
+        for command, *extra in (["measure"], ["compare", *FEW])
     )
     assert measured[0][2:] == measured[1][2:]
     assert verdicts[0][-1] == verdicts[1][-1]
@@ -559,7 +566,7 @@ def test_columns_that_are_chosen_are_read_by_name_if_they_are_named(capsys):
     frame = pd.DataFrame(P, columns=["owl", "cat", "dog"]).assign(labels=NAMES)
     frame.to_csv("p.csv", index=False)
     by_name, chosen = (
-        run(capsys, "measure", "p.csv", "--resamples", "2", *extra).splitlines()[1:]
+        run(capsys, "measure", "p.csv", *extra).splitlines()[1:]
         for extra in ([], ["--scores", "owl", "cat", "dog"])
     )
     assert by_name == chosen
@@ -574,7 +581,7 @@ def test_one_column_is_the_score_of_an_event(capsys):
     line = fails(capsys, "measure", "p.csv")
     assert "the table of scores is one column and the column of labels has the labels" in line
     assert "such as --pos-label='control'" in line
-    printed = run(capsys, "measure", "p.csv", "--pos-label", "case", "--resamples", "2")
+    printed = run(capsys, "measure", "p.csv", "--pos-label", "case")
     assert "column: risk is the score of case" in printed
     value = expected_calibration_error(hit, p)
     assert f"{value:.4f}" in printed

@@ -106,7 +106,7 @@ def test_the_anchor_is_taken_unless_another_is_three_standard_errors_better():
         assert (choice.lead is None) == (name == "auto")
         if choice.lead is not None:
             assert choice.lead == pytest.approx(d.mean())
-            assert "It is better than auto by 0.1, more than 3 standard errors." in sentence(
+            assert "vector is better than auto by 0.1, more than 3 standard errors." in sentence(
                 choice, 200
             )
 

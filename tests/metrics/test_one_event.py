@@ -187,8 +187,8 @@ def test_a_comparison_measures_the_event_of_one_column():
     names = ["expected_calibration_error", "log_loss", "brier_score"]
 
     def row(X, y, **keywords):
-        frame = compare_calibrators(X, y, ["temperature"], metrics=names, n_resamples=0, **keywords)
-        return frame.xs("mean", axis=1, level=1).to_numpy()
+        found = compare_calibrators(X, y, ["temperature"], metrics=names, **keywords)
+        return found.frame.xs("value", axis=1, level=1).to_numpy()
 
     expected = row(P, HIT)
     named = row(P, NAMES, pos_label="case")

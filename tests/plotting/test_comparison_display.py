@@ -32,55 +32,45 @@ def frame():
     """A calibrator that helps, one that harms, one that does nothing, one that fails."""
     y, _, Z = predictions()
     tried = {"fail": Failing(), "flat": Flat(), "same": Same(), "t": TemperatureScaling()}
-    return compare_calibrators(Z, y, tried, metrics=METRICS, random_state=0)
+    return compare_calibrators(Z, y, tried, metrics=METRICS, random_state=0).frame
 
 
 def names_of(ax):
     return [text.get_text() for text in ax.get_yticklabels()]
 
 
-def test_marks_stand_at_the_means_best_first(frame):
-    """One in each row, at the mean over the folds, with a line of one standard deviation."""
+def marks_and_bars(ax):
+    """Marks by their place, and the ends of the lines through them."""
+    lines = [line.get_xydata() for line in ax.lines if line.get_linestyle() != ":"]
+    marks = {int(xy[0, 1]): xy[0, 0] for xy in lines if len(xy) == 1}
+    return marks, {int(xy[0, 1]): xy[:, 0].tolist() for xy in lines if len(xy) == 2}
+
+
+def test_marks_stand_at_the_gains_best_first(frame):
+    """One in each row, with the interval as a line; the identity is a dotted line at 0."""
     display = ComparisonDisplay.from_frame(frame)
-    order = ["t", "identity", "same", "flat"]
+    order = ["t", "same", "flat"]
     assert names_of(display.axes_[0]) == order
     for ax, metric in zip(display.axes_, METRICS, strict=True):
-        marks = [container.lines[0].get_xydata()[0] for container in ax.containers]
-        bars = [container.lines[2][0].get_segments()[0][:, 0] for container in ax.containers]
-        for (x, place), (left, right) in zip(marks, bars, strict=True):
-            row = frame.loc[order[int(place)], metric]
-            assert x == pytest.approx(row["mean"])
-            assert right - left == pytest.approx(2 * row["std"])
-        assert sorted(place for _, place in marks) == [0, 1, 2, 3]
+        marks, bars = marks_and_bars(ax)
+        for place, name in enumerate(order):
+            row = frame.loc[name, metric]
+            assert marks[place] == row["gain"]
+            assert bars[place] == [row["low"], row["high"]]
+        assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [0]
 
 
 def test_marks_say_what_the_intervals_say(frame):
-    """Better, worse, or no more than chance; differing in shape, not in colour alone."""
+    """Better, worse, or perhaps chance; differing in shape, not in colour alone."""
     display = ComparisonDisplay.from_frame(frame)
     assert display.marks_["log_loss"] == {"t": "better", "same": "unclear", "flat": "worse"}
-    lines = [container.lines[0] for container in display.axes_[0].containers]
-    assert len({line.get_marker() for line in lines}) == 4
+    marks = [line for line in display.axes_[0].lines if len(line.get_xdata()) == 1]
+    assert len({line.get_marker() for line in marks}) == 3
     (legend,) = display.figure_.legends
     assert [text.get_text() for text in legend.get_texts()] == [
-        "better than the identity", "no more than chance", "worse than the identity", "identity",
+        "better than the identity", "may be chance", "worse than the identity",
+        "identity: no gain",
     ]  # fmt: skip
-
-
-def test_identity_is_a_line_through_the_panel(frame):
-    display = ComparisonDisplay.from_frame(frame)
-    for ax, metric in zip(display.axes_, METRICS, strict=True):
-        dotted = [line for line in ax.lines if line.get_linestyle() == ":"]
-        assert [line.get_xdata()[0] for line in dotted] == [frame.loc["identity", (metric, "mean")]]
-
-
-def test_single_split_has_no_spread_to_draw():
-    y, _, Z = predictions()
-    half = {"test": (Z[:200], y[:200]), "metrics": ["log_loss"]}
-    display = ComparisonDisplay.from_frame(
-        compare_calibrators(Z[200:], y[200:], "temperature", **half)
-    )
-    for container in display.axes_[0].containers:
-        assert not container.has_xerr
 
 
 def test_chosen_metrics_on_given_axes(frame):
@@ -106,7 +96,7 @@ def test_what_cannot_be_drawn(frame):
 def test_text_does_not_overlap(frame):
     """Titles of all default metrics side by side."""
     y, _, Z = predictions()
-    display = ComparisonDisplay.from_frame(compare_calibrators(Z, y, "temperature", n_resamples=2))
+    display = ComparisonDisplay.from_frame(compare_calibrators(Z, y, "temperature").frame)
     display.figure_.canvas.draw()
     boxes = [ax.title.get_window_extent() for ax in display.axes_]
     for left, right in pairwise(boxes):

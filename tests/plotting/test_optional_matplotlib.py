@@ -17,7 +17,7 @@ sys.modules["matplotlib"] = None
 import skcalib
 y, P = [0, 1, 1, 0], [0.2, 0.7, 0.6, 0.1]
 calibrator = skcalib.IdentityCalibrator().fit(P, y)
-frame = skcalib.compare_calibrators(P, y, [], metrics=["log_loss"], cv=2)
+frame = skcalib.compare_calibrators(P, y, [], metrics=["log_loss"], cv=2).frame
 for call in {CALLS}:
     try:
         eval("skcalib." + call)

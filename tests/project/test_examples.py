@@ -1,11 +1,10 @@
-"""The examples run, and the comparison marks and chooses what its own numbers say."""
+"""The examples run, and the comparison marks what its own numbers say."""
 
 import re
 import runpy
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -73,25 +72,11 @@ def test_main_job(compare, capsys):
             assert table["temperature"][j][0] < table["identity"][j][0]
     assert printed.count(": over-confident") >= 2
     assert printed.count(": under-confident") >= 1
-    criteria = [title.removesuffix(", %") for title in METRICS]
     chosen = re.findall(
-        "^  chosen by " + ", by ".join(f"{c}: (.+)" for c in criteria) + "$", printed, re.M
+        "^  Calibrate by (.+), chosen in folds of the calibration rows", printed, re.M
     )
     assert len(chosen) == 5
-    assert {name for row in chosen for name in row} <= set(calibrators)
-
-
-def test_a_choice_is_more_than_chance(compare):
-    """The best of those whose interval lies above 0; the identity if there is none."""
-    table = {
-        "rank": [4.0, 1.0, 2.0, 3.0],
-        "low": [0.0, -0.1, 0.1, 0.2],
-    }
-    index = ["identity", "a", "b", "c"]
-    frame = pd.concat({"m": pd.DataFrame(table, index=index)}, axis=1)
-    assert compare["chosen_by"](frame, "m") == "b"
-    frame["m", "low"] = -1.0
-    assert compare["chosen_by"](frame, "m") == "identity"
+    assert set(chosen) <= set(calibrators)
 
 
 def test_a_file_goes_to_the_command_line(compare, saved, capsys):

@@ -148,11 +148,9 @@ def test_a_calibrator_reads_a_frame_by_name(calibrator, make):
 
 def test_a_comparison_reads_labels_in_any_order_and_frames_by_name():
     def losses(X, **keywords):
-        frame = compare_calibrators(
-            X, Y, ["vector", "isotonic"], metrics=["log_loss", "static_calibration_error"],
-            n_resamples=0, **keywords
-        )  # fmt: skip
-        return frame.xs("mean", axis=1, level=1)
+        metrics = ["log_loss", "static_calibration_error"]
+        found = compare_calibrators(X, Y, ["vector", "isotonic"], metrics=metrics, **keywords)
+        return found.frame.xs("value", axis=1, level=1)
 
     expected = losses(SORTED)
     named = pd.DataFrame(P, columns=[f"p_{name}" for name in GIVEN])

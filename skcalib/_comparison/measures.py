@@ -1,4 +1,4 @@
-"""The metrics of a comparison, and intervals of the gain of one set of predictions over another."""
+"""The metrics of a comparison: means over rows, errors of this package, and any others."""
 
 from __future__ import annotations
 
@@ -9,55 +9,65 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 from sklearn.metrics import get_scorer_names
 
-from skcalib._arrays.passes import map_rows
-from skcalib._arrays.types import Float64Array
+from skcalib._comparison.choice import HeldOut, held_out
 from skcalib._comparison.held_out import ScoresAsGiven
-from skcalib._comparison.row_losses import row_brier_score, row_error_rate, row_log_loss
+from skcalib._comparison.row_losses import (
+    row_brier_score,
+    row_error_rate,
+    row_log_loss,
+    wrong_brier_score,
+    wrong_log_loss,
+)
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics import SCORERS, get_scorer
-from skcalib.metrics._bootstrap import draw_counts
-from skcalib.metrics._resampling import Evaluation, evaluate_chunks
+from skcalib.metrics._resampling import Evaluation
 from skcalib.metrics._scorers import CalibrationScorer
 
-# Entries of P that the resamples of one metric and calibrator may read, and the limits of their
-# number.
-RESAMPLED_ENTRIES = 100_000_000
-FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
+
+class RowLoss(NamedTuple):
+    """A loss that is a mean over rows: ``of(P, code)`` of each row.
+
+    ``if_wrong(P)`` is the loss of each row if its top class were wrong, for the pseudo row of an
+    interval; None where no such row is needed.
+    """
+
+    of: Callable[..., NDArray[Any]]
+    if_wrong: Callable[..., NDArray[Any]] | None = None
+
+    def losses(self, predictions: Predictions) -> HeldOut:
+        """Return the loss of each row, and the pseudo-error."""
+        return held_out(predictions, self.of, self.if_wrong)
 
 
-# Losses that are means over rows: their intervals need no resampling.
-ROW_LOSSES: dict[str, Callable[..., NDArray[Any]]] = {
-    "log_loss": row_log_loss,
-    "brier_score": row_brier_score,
-    "error_rate": row_error_rate,
+ROW_LOSSES = {
+    "log_loss": RowLoss(row_log_loss, wrong_log_loss),
+    "brier_score": RowLoss(row_brier_score, wrong_brier_score),
+    "error_rate": RowLoss(row_error_rate),
 }
 
 
 class Measure(NamedTuple):
-    """A metric of a comparison: the mean of ``loss(P, code)`` over rows, or ``evaluate(...)``.
+    """A metric of a comparison: the mean of a loss over rows, or ``evaluate(predictions)``.
 
     ``sign`` is 1 if smaller is better, -1 if larger is better.
     """
 
     name: str
     sign: int
-    loss: Callable[..., NDArray[Any]] | None
+    loss: RowLoss | None
     evaluate: Evaluation | None
 
-    def losses(self, predictions: Predictions) -> Float64Array:
-        """Return the loss of each row."""
-        assert self.loss is not None
-        losses = np.empty(predictions.code.size)
-        map_rows(self.loss, predictions.P, predictions.code, out=losses)
-        return losses
+    @property
+    def is_own_error(self) -> bool:
+        """Whether it is an error of this package, whose intervals come from simulated labels."""
+        return self.evaluate is not None and self.evaluate.own
 
     def value(self, predictions: Predictions) -> float:
         """Return the metric of checked predictions."""
         if self.loss is not None:
-            return float(np.average(self.losses(predictions), weights=predictions.w))
+            return self.loss.losses(predictions).mean(predictions.w)
         assert self.evaluate is not None
         return float(self.evaluate(predictions))
 
@@ -141,80 +151,3 @@ def _name(metric: Any) -> str:
     while hasattr(metric, "func"):  # functools.partial
         metric = metric.func
     return str(getattr(metric, "__name__", type(metric).__name__))
-
-
-def affordable_resamples(n: int, n_classes: int) -> int:
-    """Return the number of resamples of a metric that take seconds, not minutes."""
-    affordable = RESAMPLED_ENTRIES // (n * n_classes)
-    return min(max(affordable, FEWEST_RESAMPLES), MOST_RESAMPLES)
-
-
-class Measured(NamedTuple):
-    """Data for an interval: a metric, and its value for each row or for each resample."""
-
-    value: float
-    parts: Float64Array
-
-
-def measure_resampled(
-    measure: Measure,
-    predictions: Predictions,
-    row: NDArray[np.intp],
-    chunks: list[tuple[np.random.SeedSequence, int]],
-) -> Measured:
-    """Return the losses of all rows, or the metric in resamples given by the seeds.
-
-    ``row (n,)`` says which row of the data each prediction is for: where folds overlap, a row
-    is drawn with all its predictions.
-    """
-    if measure.loss is not None:
-        losses = measure.losses(predictions)
-        return Measured(float(np.average(losses, weights=predictions.w)), losses)
-    assert measure.evaluate is not None
-    draws = [(predictions, *chunk, row) for chunk in chunks]
-    values = evaluate_chunks(measure.evaluate, draw_counts, draws, None)
-    return Measured(measure.value(predictions), values)
-
-
-class PairedGain(NamedTuple):
-    """Gain of a metric, and the ends of its interval."""
-
-    gain: float
-    low: float
-    high: float
-
-
-def paired_gain(
-    measure: Measure,
-    before: Measured,
-    after: Measured,
-    row: NDArray[np.intp],
-    w: Float64Array,
-    level: float,
-) -> PairedGain:
-    r"""Interval of a gain, from measures of the same rows and the same resamples.
-
-    For a mean of row losses, with d the difference of a row's losses:
-
-    .. math:: g = \frac{\sum_i w_i d_i}{\sum_i w_i}, \qquad
-              s^2 = \frac{n}{n - 1} \frac{\sum_i w_i^2 (d_i - g)^2}{(\sum_i w_i)^2}
-
-    and for any other metric, with :math:`d_b` the difference in resample b and d that of the
-    data: :math:`g = 2 d - \bar d_b`, which subtracts the bootstrap estimate of the bias, and s
-    the standard deviation of the :math:`d_b`. The interval is :math:`g \mp t s`.
-    """
-    parts = before.parts - after.parts
-    if measure.loss is not None:
-        gain = before.value - after.value
-        n = int(row.max()) + 1
-        away = np.bincount(row, w * (parts - gain))
-        error = np.sqrt(away @ away * n / max(n - 1, 1)) / w.sum()
-    else:
-        n = parts.size
-        if n < 2:
-            return PairedGain(measure.sign * (before.value - after.value), np.nan, np.nan)
-        gain = 2 * (before.value - after.value) - parts.mean()
-        error = parts.std(ddof=1)
-    half = stdtrit(max(n - 1, 1), (1 + level) / 2) * error
-    gain = measure.sign * gain
-    return PairedGain(float(gain), float(gain - half), float(gain + half))

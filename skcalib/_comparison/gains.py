@@ -1,0 +1,127 @@
+"""What one calibrator does to each metric: values, what chance adds to them, intervals of gains."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from skcalib._arrays.types import Float64Array
+from skcalib._comparison.choice import gain_interval
+from skcalib._comparison.measures import Measure
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._bootstrap import draw_counts
+from skcalib.metrics._interval.gains import GainSimulation
+from skcalib.metrics._interval.intervals import intervals_of
+from skcalib.metrics._resampling import evaluate_chunks, random_chunks
+
+# Entries of P that the resamples of one metric and calibrator may read, and the limits of their
+# number.
+RESAMPLED_ENTRIES = 100_000_000
+FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
+
+
+class Gain(NamedTuple):
+    """Gain of a metric over the identity, and the ends of its interval.
+
+    The gain of an error of this package is less what chance adds to it.
+    """
+
+    gain: float
+    low: float
+    high: float
+
+
+class Size(NamedTuple):
+    """An error, less what chance adds to it, and what a calibrated model would show.
+
+    The last two are NaN for a metric that is not an error of this package.
+    """
+
+    value: float
+    debiased: float
+    expected: float
+
+
+def affordable_resamples(n: int, n_classes: int) -> int:
+    """Return the number of resamples of a metric that take seconds, not minutes."""
+    affordable = RESAMPLED_ENTRIES // (n * n_classes)
+    return min(max(affordable, FEWEST_RESAMPLES), MOST_RESAMPLES)
+
+
+def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> list[Size]:
+    """Return the size of each metric of the predictions."""
+    own = [m.evaluate for m in measures if m.evaluate is not None and m.evaluate.own]
+    found = (
+        intervals_of(own, predictions, level=0.95, random_state=seed, n_jobs=None) if own else []
+    )
+    errors = iter(found)
+    sizes = []
+    for measure in measures:
+        if measure.is_own_error:
+            one = next(errors)
+            sizes.append(Size(one.estimate, one.debiased, one.expected_if_calibrated))
+        else:
+            sizes.append(Size(measure.value(predictions), np.nan, np.nan))
+    return sizes
+
+
+class Gains:
+    """Gains over one set of predictions by any others of the same rows."""
+
+    def __init__(self, measures: list[Measure], before: Predictions, seed: int) -> None:
+        self.measures = measures
+        self.before = before
+        n_resamples = affordable_resamples(*before.P.shape)
+        self.chunks = random_chunks(n_resamples, seed)
+        own = [m.evaluate for m in measures if m.evaluate is not None and m.evaluate.own]
+        self.simulation = GainSimulation(own, before, random_state=seed) if own else None
+        self.losses = {m.name: m.loss.losses(before) for m in measures if m.loss is not None}
+        self.resampled = {
+            m.name: _resampled(m, before, self.chunks)
+            for m in measures
+            if m.loss is None and not m.is_own_error
+        }
+
+    def over(self, after: Predictions, level: float) -> list[Gain]:
+        """Return the gain by each metric."""
+        simulated = iter([] if self.simulation is None else self.simulation.gains(after, level))
+        return [
+            Gain(*next(simulated)) if m.is_own_error else self._gain(m, after, level)
+            for m in self.measures
+        ]
+
+    def _gain(self, measure: Measure, after: Predictions, level: float) -> Gain:
+        if measure.loss is not None:
+            before, losses = self.losses[measure.name], measure.loss.losses(after)
+            gain = before.mean(after.w) - losses.mean(after.w)
+            return Gain(gain, *gain_interval(before, losses, after.w, level))
+        return bootstrap_gain(
+            measure.sign,
+            measure.value(self.before) - measure.value(after),
+            self.resampled[measure.name] - _resampled(measure, after, self.chunks),
+            level,
+        )
+
+
+def _resampled(
+    measure: Measure, predictions: Predictions, chunks: list[tuple[np.random.SeedSequence, int]]
+) -> NDArray[np.float64]:
+    """Return the metric in resamples of the rows, the same ones for the same chunks."""
+    assert measure.evaluate is not None
+    draws = [(predictions, *chunk) for chunk in chunks]
+    return evaluate_chunks(measure.evaluate, draw_counts, draws, None)
+
+
+def bootstrap_gain(sign: int, plain: float, resampled: Float64Array, level: float) -> Gain:
+    r"""Interval of a gain from the differences of a metric in the same resamples of the rows.
+
+    With :math:`d_b` the difference in resample b and d that of the data the gain is
+    :math:`g = 2 d - \bar d_b`, which subtracts the bootstrap estimate of the bias, and the interval
+    :math:`g \mp t s` with s the standard deviation of the :math:`d_b`.
+    """
+    gain = sign * (2 * plain - resampled.mean())
+    half = stdtrit(resampled.size - 1, (1 + level) / 2) * resampled.std(ddof=1)
+    return Gain(float(gain), float(gain - half), float(gain + half))

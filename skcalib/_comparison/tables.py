@@ -1,0 +1,138 @@
+"""Tables of a comparison, as cells, as text and as HTML."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skcalib.plotting._comparison import metric_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHORT = {
+    "log_loss": "log loss",
+    "brier_score": "Brier",
+    "error_rate": "error rate",
+    "expected_calibration_error": "ECE",
+    "static_calibration_error": "SCE",
+    "adaptive_calibration_error": "ACE",
+    "ks_calibration_error": "KS",
+    "root_mean_squared_calibration_error": "RMSCE",
+}
+# Spaces of a cell but those before brackets.
+WITHIN = re.compile(r" (?![\[(])")
+
+
+def short(metric: str) -> str:
+    """Return the name of a metric as the head of a column."""
+    return SHORT.get(metric, metric.replace("_", " "))
+
+
+def ordered(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with numbers, the one with the lowest log loss first."""
+    kept = frame[(frame["error"] == "").to_numpy()]
+    names = metric_names(frame)
+    losses = kept["log_loss", "value"] if "log_loss" in names else kept["choice", "log loss"]
+    return kept.iloc[np.argsort(losses.to_numpy(), kind="stable")]
+
+
+def sign(low: float, high: float) -> str:
+    """Return "+" for a gain, "-" for harm, and nothing where the interval holds 0."""
+    return "+" if low > 0 else "-" if high < 0 else ""
+
+
+def summary_table(frame: pd.DataFrame) -> list[list[str]]:
+    """Return one table of what matters, its header first.
+
+    Log loss with its gain and interval, changed classes, and the other metrics, errors without
+    the part that chance adds.
+    """
+    names = metric_names(frame)
+    others = [name for name in names if name != "log_loss"]
+    head = ["calibrator"]
+    if "log_loss" in names:
+        head += ["log loss", "gain", "interval", ""]
+    else:
+        head += ["log loss"]
+    table = ordered(frame)
+    biased = {name: table[name, "debiased"].isna().all() for name in others}
+    head += ["classes changed"]
+    head += [short(name) if biased[name] else f"{short(name)}, debiased" for name in others]
+    rows = [head]
+    for i, name in enumerate(table.index):
+        cells = [str(name)]
+        if "log_loss" in names:
+            value, gain, low, high = (
+                float(table["log_loss", part].iloc[i]) for part in ("value", "gain", "low", "high")
+            )
+            gains = [f"{gain + 0.0:.4f}", f"[{low + 0.0:.4f}, {high + 0.0:.4f}]", sign(low, high)]
+            cells += [f"{value:.4f}", *(["", "", ""] if name == frame.index[0] else gains)]
+        else:
+            cells += [f"{table['choice', 'log loss'].iloc[i]:.4f}"]
+        cells += [f"{table['argmax changed'].iloc[i]:.1%}"]
+        for metric in others:
+            part = "value" if biased[metric] else "debiased"
+            cells += [f"{table[metric, part].iloc[i]:.4f}"]
+        rows.append(cells)
+    return rows
+
+
+def values_table(frame: pd.DataFrame) -> list[list[str]]:
+    """Return every metric's value, for errors also debiased and as chance alone would give it."""
+    names, table = metric_names(frame), ordered(frame)
+    rows = [["calibrator", *(short(name) for name in names), "fit seconds"]]
+    for i, calibrator in enumerate(table.index):
+        cells = [str(calibrator)]
+        for name in names:
+            value, debiased, expected = (
+                float(table[name, part].iloc[i]) for part in ("value", "debiased", "if calibrated")
+            )
+            more = "" if np.isnan(debiased) else f" ({debiased:.4f}; {expected:.4f})"
+            cells.append(f"{value:.4f}{more}")
+        rows.append([*cells, f"{table['fit seconds'].iloc[i]:.3f}"])
+    return rows
+
+
+def gains_table(frame: pd.DataFrame) -> list[list[str]]:
+    """Return the gains over the identity by every metric, with intervals and signs."""
+    names, table = metric_names(frame), ordered(frame)
+    rows = [["calibrator", *(short(name) for name in names)]]
+    for i, calibrator in enumerate(table.index):
+        if calibrator == frame.index[0]:
+            continue
+        cells = [str(calibrator)]
+        for name in names:
+            gain, low, high = (
+                float(table[name, part].iloc[i]) + 0.0 for part in ("gain", "low", "high")
+            )
+            cells.append(f"{gain:.4f} [{low:.4f}, {high:.4f}] {sign(low, high)}".rstrip())
+        rows.append(cells)
+    return rows
+
+
+def in_columns(rows: list[list[str]]) -> str:
+    """Write cells under one another; a row that is too wide is for the eyes to scroll."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([f"{first:<{widths[0]}}", *cells]).rstrip())
+    return "\n".join(lines)
+
+
+def as_html(rows: list[list[str]], chosen: str | None = None, head: bool = True) -> str:
+    """Write cells as a table of HTML; the row of the chosen calibrator is marked."""
+    lines = []
+    for i, row in enumerate(rows):
+        tag = "th" if head and i == 0 else "td"
+        kind = "" if head else ' class="text"'
+        # A number and its deviation, or the two ends of an interval, stay on one line.
+        texts = row if tag == "th" or kind else [WITHIN.sub("\u00a0", cell) for cell in row]
+        cells = "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for text in texts)
+        marked = ' class="chosen"' if i and row[0] == chosen else ""
+        lines.append(f"<tr{marked}>{cells}</tr>")
+    return f'<div class="wide"><table>{"".join(lines)}</table></div>'

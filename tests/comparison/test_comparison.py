@@ -1,0 +1,193 @@
+"""The result of a comparison says which calibrator to take, and fits it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skcalib import (
+    CalibratorComparison,
+    IdentityCalibrator,
+    TemperatureScaling,
+    compare_calibrators,
+)
+from skcalib._comparison.row_losses import row_log_loss
+
+
+def scores(n=400, n_classes=3, factor=3.0, seed=0):
+    """Labels and logits; calibrated if the factor is 1.5, the distance of the classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n)
+    return y, factor * (rng.normal(size=(n, n_classes)) + 1.5 * np.eye(n_classes)[y])
+
+
+class Failing(IdentityCalibrator):
+    def _fit(self, scores, code, w):
+        raise RuntimeError("no luck")
+
+
+class Flat(IdentityCalibrator):
+    """A calibrator that ruins the predictions, and has hardly any calibration error."""
+
+    def _map(self, scores):
+        return np.full(scores.shape, 1 / scores.shape[1])
+
+
+@pytest.fixture(scope="module")
+def found():
+    y, Z = scores()
+    return compare_calibrators(Z, y, ["temperature", "auto", "histogram"], metrics=["log_loss"])
+
+
+def test_the_verdict_has_the_numbers_of_the_frame(found):
+    row = found.frame.loc["auto"]
+    value, before = row["log_loss", "value"], found.frame.loc["identity", ("log_loss", "value")]
+    gain, low, high = (row["log_loss", part] for part in ("gain", "low", "high"))
+    assert isinstance(found, CalibratorComparison)
+    assert found.choice == "auto"
+    assert found.verdict.startswith(
+        f"Calibrate by auto: log loss goes from {before:.2g} to {value:.2g} on rows that it was "
+        f"not fitted on (gain {gain:.2g}, 95 % interval {low:.2g} to {high:.2g}). The predicted "
+        f"class changes in {row['argmax changed', '']:.1%} of the rows."
+    )
+    assert "temperature, which is simpler, is as good" in found.verdict
+    assert gain == pytest.approx(before - value)
+
+
+def test_printed_it_is_verdict_table_and_equals(found):
+    text, page = repr(found), found._repr_html_()
+    assert text.startswith(found.verdict)
+    lines = text.splitlines()
+    names = [line.split()[0] for line in lines[3:7]]
+    expected = found.frame["log_loss"]["value"].sort_values()
+    assert names == list(expected.index)
+    assert "As good as auto by log loss: temperature." in lines
+    assert found.as_good == [
+        n for n in found.frame.index if found.frame.loc[n, ("choice", "as good")]
+    ]
+    assert page.count("<tr") == 5
+    assert '<tr class="chosen"><td>auto' in page
+
+
+def test_harm_and_gain_have_different_signs():
+    y, Z = scores()
+    found = compare_calibrators(Z, y, {"flat": Flat(), "t": "temperature"}, metrics=["log_loss"])
+    lines = {line.split()[0]: line for line in repr(found).splitlines()[3:] if line}
+    assert "]  +" in lines["t"]
+    assert "]  -" in lines["flat"]
+
+
+def test_fit_is_a_fit_of_the_chosen_on_all_rows(found):
+    y, Z = scores()
+    named = found.fit("temperature")
+    assert named.temperature_ == pytest.approx(TemperatureScaling().fit(Z, y).temperature_)
+    assert type(found.fit()).__name__ == "AutoCalibrator"
+    with pytest.raises(ValueError, match="name must be one of identity, temperature, auto"):
+        found.fit("isotonic")
+
+
+FORMS = {
+    "logits": lambda Z, y: (Z, y, {}),
+    "one column": lambda Z, y: (Z[:, 1] - Z[:, 0], y, {}),
+    "first event": lambda Z, y: (Z[:, 0] - Z[:, 1], y, {"pos_label": 0}),
+    "frame": lambda Z, y: (
+        pd.DataFrame(Z[:, ::-1], columns=["dog", "cat"]), np.array(["cat", "dog"])[y], {},
+    ),
+    "given order": lambda Z, y: (Z[:, ::-1], y, {"classes": [1, 0]}),
+    "test rows": lambda Z, y: (Z, y, {"test": (Z[:50], y[:50])}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_fit_takes_scores_as_they_were_given(form):
+    """But in the order of `classes_` where X did not follow the sorted labels."""
+    y, Z = scores(200, n_classes=2)
+    X, labels, keywords = FORMS[form](Z, y)
+    tried = [TemperatureScaling(), LogisticRegression()]
+    found = compare_calibrators(X, labels, tried, metrics=["log_loss"], **keywords)
+    fitted = found.fit("TemperatureScaling")
+    expected = TemperatureScaling().fit(Z, y).predict_proba(Z[:9])
+    given = Z if form in ("first event", "given order") else X
+    np.testing.assert_allclose(fitted.predict_proba(given[:9]), expected, rtol=1e-6)
+    assert found.fit("LogisticRegression").predict_proba(Z[:9]).shape == (9, 2)
+
+
+def test_with_test_rows_the_choice_is_made_on_folds():
+    """Test rows with other labels turn the numbers round, and change no choice."""
+    y, Z = scores()
+    y_test, Z_test = scores(300, seed=1)
+    tried = ["temperature", "auto"]
+    keywords = {"metrics": ["log_loss"], "random_state": 0}
+    folds = compare_calibrators(Z, y, tried, **keywords)
+    right, wrong = (
+        compare_calibrators(Z, y, tried, test=(Z_test, labels), **keywords)
+        for labels in (y_test, Z_test.argmax(axis=1))
+    )
+    assert folds.choice == right.choice == wrong.choice == "auto"
+    assert wrong.frame.loc["auto", ("log_loss", "gain")] < 0
+    assert "do the test rows come from elsewhere?" in wrong.verdict
+    assert right.verdict.startswith("Calibrate by auto, chosen in folds of the calibration rows: ")
+    for found in (right, wrong):
+        pd.testing.assert_series_equal(
+            found.frame["choice", "log loss"], folds.frame["choice", "log loss"]
+        )
+    P = folds.fit("temperature").predict_proba(Z_test)
+    value = right.frame.loc["temperature", ("log_loss", "value")]
+    assert value == pytest.approx(row_log_loss(P, y_test).mean())
+
+
+def test_an_error_chooses_among_those_whose_log_loss_is_as_good():
+    """A constant answer has the lowest SCE of all, and is not taken."""
+    y, Z = scores()
+    tried = {"flat": Flat(), "temperature": "temperature", "auto": "auto", "beta": "beta"}
+    name = "static_calibration_error"
+    found = compare_calibrators(Z, y, tried, choose_by=name, random_state=0)
+    debiased = found.frame[name, "debiased"]
+    log_loss = compare_calibrators(Z, y, tried, metrics=["log_loss"])
+    assert debiased["flat"] <= debiased.drop("identity").min() + 0.05
+    assert "flat" not in log_loss.as_good
+    assert found.choice in log_loss.as_good
+    assert debiased[found.choice] == debiased[log_loss.as_good].min()
+    assert "it has the lowest debiased static_calibration_error" in found.verdict
+    assert ("adaptive_calibration_error", "value") in compare_calibrators(
+        Z, y, ["temperature"], choose_by="adaptive_calibration_error", cv=2, metrics=["log_loss"]
+    ).frame
+    for bad in ("brier_score", 3):
+        with pytest.raises(ValueError, match="choose_by must be 'log_loss' or the name of"):
+            compare_calibrators(Z, y, tried, choose_by=bad)
+
+
+def test_nothing_to_compare_is_said():
+    """Where every calibrator failed, or none was named."""
+    y, Z = scores(60)
+    for calibrators in ([Failing()], []):
+        found = compare_calibrators(Z, y, calibrators, metrics=["log_loss"])
+        assert found.choice == "identity"
+        assert found.verdict == "Nothing to compare: no calibrator but the identity has numbers."
+    assert "Without numbers" in repr(compare_calibrators(Z, y, [Failing()], metrics=["log_loss"]))
+
+
+@pytest.mark.filterwarnings("ignore:TemperatureScaling reached the upper bound")
+def test_a_verdict_doubts_columns_in_another_order_than_the_labels():
+    """A model that is nearly always wrong is nearly always one whose columns were swapped."""
+    y, Z = scores(600, factor=1.5)
+    swapped, right = (
+        compare_calibrators(W, y, ["matrix"], metrics=["log_loss"]) for W in (Z[:, ::-1] * 3, Z * 3)
+    )
+    assert "do not follow the sorted labels: check that first." in swapped.verdict
+    assert "sorted labels" not in right.verdict
+
+
+def test_errors_of_the_frame_are_those_of_the_metrics_and_of_calibration_interval():
+    """Value, debiased value and that of a calibrated model: one number for one thing."""
+    from skcalib.metrics import calibration_interval, ks_calibration_error
+
+    y, Z = scores()
+    found = compare_calibrators(Z, y, [], metrics=[ks_calibration_error], random_state=0)
+    P = np.exp(Z - Z.max(axis=1, keepdims=True))
+    P /= P.sum(axis=1, keepdims=True)
+    row = found.frame.loc["identity", "ks_calibration_error"]
+    assert row["value"] == pytest.approx(ks_calibration_error(y, P))
+    told = calibration_interval(ks_calibration_error, y, P, random_state=1)
+    assert row["debiased"] == pytest.approx(told.debiased, abs=0.003)
+    assert row["if calibrated"] == pytest.approx(told.expected_if_calibrated, abs=0.003)
