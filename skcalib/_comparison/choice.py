@@ -54,7 +54,8 @@ class Choice(NamedTuple):
     them. ``gain``, ``low`` and ``high`` are of the candidate over the identity. ``kind`` is
 
     * "sure": the interval of the gain lies above 0;
-    * "likely": there is a gain, and its interval holds 0;
+    * "likely": there is a gain, and its interval contains 0;
+    * "few errors": there is a gain with the pseudo row alone;
     * "small": the identity is chosen, and a gain could only be small;
     * "open": the identity is chosen, and more rows could show a gain;
     * "alone": there is nothing but the identity.
@@ -140,7 +141,7 @@ def choose(
     The anchor, the calibrator that is recommended before looking, is taken unless another is
     better by more than three standard errors, the pseudo row counted in. Without an anchor it is
     the one with the lowest loss, half a pseudo row counted in. The identity is taken if that
-    calibrator does not gain anything on the held-out rows.
+    calibrator does not gain anything on the held-out rows and the pseudo row.
 
     ``w (n,)`` are weights. Their scale does not matter: the pseudo row has the mean weight.
     ``n_others`` counts the calibrators besides the anchor, if some that were tried failed.
@@ -162,8 +163,9 @@ def choose(
     tried = len(others) - (anchor is not None) if n_others is None else n_others
     own_level = level_of(candidate, tried, anchor, level)
     low, high = gain_interval(found[identity], found[candidate], w, own_level)
-    if gain > 0:
-        name, kind = candidate, "sure" if low > 0 else "likely"
+    if lead_and_error(found[identity], found[candidate], w)[0] > 0:
+        kind = "sure" if low > 0 else "likely" if gain > 0 else "few errors"
+        name = candidate
     else:
         name, kind = identity, "small" if high < SMALL_SHARE * before else "open"
     return Choice(name, candidate, anchor, kind, before, after, gain, low, high, lead)

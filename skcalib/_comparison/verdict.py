@@ -58,6 +58,12 @@ def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
             f"Calibrate by {best}: {change} on rows that it was not fitted on. This is most "
             f"likely a gain ({number(choice.gain)}), but {n:,} rows do not settle it ({ends})."
         )
+    elif choice.kind == "few errors":
+        text = (
+            f"Calibrate by {best}: {change} on rows that it was not fitted on, but so few of the "
+            f"{n:,} predicted classes are wrong that one more wrong one would make it a gain "
+            f"({ends})."
+        )
     elif choice.kind == "small":
         text = (
             f"Keep the probabilities: {best} does not lower the log loss ({before}) of {n:,} "

@@ -138,6 +138,15 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
     worse = choose({"identity": rows(1.0), "auto": rows(1.01, spread=1.0)}, W)
     assert (worse.name, worse.candidate, worse.kind) == ("identity", "auto", "open")
     assert sentence(worse, 200).startswith("Keep the probabilities for now: auto does not lower")
+    # A row whose top class is wrong costs 1 less with auto than without: .01 a row over 10 rows.
+    w = np.ones(10)
+    before, after = rows(0.02, 10, pseudo=4.0), rows(0.03, 10, pseudo=3.0)
+    few = choose({"identity": before, "auto": after}, w)
+    assert (few.name, few.kind) == ("auto", "few errors")
+    assert few.gain == pytest.approx(-0.01)
+    assert "one more wrong one would make it a gain" in sentence(few, 10)
+    few = choose({"identity": before, "auto": rows(0.13, 10, pseudo=3.0)}, w)
+    assert few.name == "identity"
     small = choose({"identity": rows(1.0), "auto": rows(1.01, spread=0.05)}, W)
     assert (small.name, small.kind) == ("identity", "small")
     assert small.high < 0.02
