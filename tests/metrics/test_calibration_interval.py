@@ -126,9 +126,9 @@ def test_smoothed_errors_are_computed_on_a_coarse_grid(metric, mode):
     assert isinstance(fast, CellError)
     codes = np.random.default_rng(1).integers(3, size=(4, 120))
     found, expected = fast.simulate(Q, codes), slow.simulate(Q, codes)
-    np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=2e-4)
+    np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=5e-4)
     # The kernel of many rows is narrow, and so the grid shows.
-    atol = 2e-4 if metric is smooth_calibration_error else 2e-3
+    atol = 5e-4 if metric is smooth_calibration_error else 2e-3
     np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=atol)
 
 

@@ -48,6 +48,9 @@ Keywords = dict[str, Any]
 
 # With more distinct scores, the KS error looks at its curve at this many places.
 MANY_RANKS, JOINED_RANKS = 1 << 17, 1 << 14
+# Cells of the grid of the smooth error, which takes a dozen transforms of it: shifts by half a cell
+# change it by less than 5e-4.
+SMOOTH_CELLS = 1 << 10
 # With more nodes of all classes, tables that leave out groups of rows would take much memory.
 MOST_NODES = 1 << 17
 
@@ -181,7 +184,7 @@ def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
     def size(hits: Float64Array, scores: Float64Array, weight: Float64Array, _: float) -> float:
         return smooth_size((hits - scores) / weight.sum())
 
-    return _on_grid(predictions, keywords, size, "l1")
+    return _on_grid(predictions, keywords, size, "l1", SMOOTH_CELLS)
 
 
 def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
@@ -192,7 +195,7 @@ def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
         total = weight.sum()
         return kde_of_masses(weight / total, hits / total, width, norm)
 
-    return _on_grid(predictions, keywords, size, norm)
+    return _on_grid(predictions, keywords, size, norm, COARSE)
 
 
 def _on_grid(
@@ -200,6 +203,7 @@ def _on_grid(
     keywords: Keywords,
     size: Callable[[Float64Array, Float64Array, Float64Array, float], float],
     norm: Norm,
+    grid: int,
 ) -> CellError | None:
     """Return an error of masses at the nodes of a grid, to which scores are rounded.
 
@@ -207,10 +211,10 @@ def _on_grid(
     """
     average, classwise = keywords["average"], keywords["mode"] == "classwise"
     P, _, w, _, event = predictions
-    n_classes, nodes = P.shape[1], COARSE + 1
+    n_classes, nodes = P.shape[1], grid + 1
 
     def node(score: FloatArray) -> Intp:
-        return np.rint(score * COARSE).astype(np.intp)
+        return np.rint(score * grid).astype(np.intp)
 
     if classwise and (event is None or average is None):
         if n_classes * nodes > MOST_NODES:
