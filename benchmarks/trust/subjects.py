@@ -170,7 +170,8 @@ def _metrics() -> Iterator[Subject]:
         taken = signature(metric).parameters
         if "y_proba" not in taken:
             continue
-        fixed = {"n_resamples": 8, "random_state": 0} if "n_resamples" in taken else {}
+        seeded = {"n_resamples": 8, "random_state": 0}
+        fixed = {keyword: value for keyword, value in seeded.items() if keyword in taken}
         if "metric" in taken:
             fixed["metric"] = metrics.static_calibration_error
         yield Subject(

@@ -23,6 +23,7 @@ from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_between, check_seed
 from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
 from skcalib.calibrators._names import calibrators_by_name
+from skcalib.metrics import SCORERS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -321,11 +322,12 @@ def _error_to_choose_by(name: str, measures: list[Measure]) -> Measure | None:
     for measure in measures:
         if measure.name == bare and measure.is_own_error:
             return measure
+    refused = f"choose_by must be 'log_loss' or the name of a calibration error; got {name!r}."
+    if f"neg_{bare}" not in SCORERS or bare in [m.name for m in measures]:
+        raise ValueError(refused)
     (measure,) = as_measures([bare])
-    if not measure.is_own_error or bare in [m.name for m in measures]:
-        raise ValueError(
-            f"choose_by must be 'log_loss' or the name of a calibration error; got {name!r}."
-        )
+    if not measure.is_own_error:
+        raise ValueError(refused)
     measures.append(measure)
     return measure
 

@@ -105,7 +105,7 @@ def test_an_interrupted_comparison_stops_and_leaves_its_calibrators_alone():
         with interrupted_at(m), pytest.raises(KeyboardInterrupt):
             compare()
         assert {name: joblib.hash(vars(c)) for name, c in calibrators.items()} == before
-    assert set(compare().index) >= set(calibrators)
+    assert set(compare().frame.index) >= set(calibrators)
 
 
 # ------------------------------------------------------------------ in threads, and for real

@@ -137,11 +137,8 @@ def public_calls():
         metric = getattr(skcalib.metrics, name)
         if not callable(metric) or "y_proba" not in signature(metric).parameters:
             continue
-        few = (
-            {"n_resamples": 8, "random_state": 0}
-            if "n_resamples" in signature(metric).parameters
-            else {}
-        )
+        seeded = {"n_resamples": 8, "random_state": 0}
+        few = {name: x for name, x in seeded.items() if name in signature(metric).parameters}
         if "metric" in signature(metric).parameters:
             few["metric"] = skcalib.metrics.static_calibration_error
         if name == "hosmer_lemeshow_test":
