@@ -30,6 +30,7 @@ from skcalib._cli.report import report_html, troubles
 from skcalib._cli.saved_predictions import SavedPredictions, write_predictions
 from skcalib._comparison.compare import compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison
+from skcalib._comparison.gains import affordable_resamples
 from skcalib._comparison.held_out import HeldOutRows, fit_calibrator, read_rows
 from skcalib._comparison.measures import ROW_LOSSES
 from skcalib._comparison.row_losses import hall_interval
@@ -39,7 +40,7 @@ from skcalib._validation.event import read_event
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.scores import two_columns
 from skcalib.calibrators import IdentityCalibrator
-from skcalib.metrics import SCORERS
+from skcalib.metrics import SCORERS, bootstrap_interval
 from skcalib.metrics._interval.intervals import NULL_SETS, intervals_of
 from skcalib.metrics._one_line import shown as shown_number
 from skcalib.metrics._resampling import Evaluation
@@ -204,13 +205,27 @@ def run_measure(args: argparse.Namespace) -> str:
     intervals = intervals_of(
         evaluations, predictions, level=0.95, random_state=args.seed, n_jobs=None
     )
-    for name, interval in zip(names, intervals, strict=True):
+    for name, metric, interval in zip(names, metrics, intervals, strict=True):
+        low: Any = interval.low
+        high: Any = interval.high
+        debiased = f"{interval.debiased:.4f}"
+        if np.isnan(low):  # a score that is no calibration error
+            resampled = bootstrap_interval(
+                metric,
+                y[rows],
+                P,
+                n_resamples=affordable_resamples(n, n_classes),
+                random_state=args.seed,
+                labels=classes,
+                pos_label=pos_label,
+            )
+            low, high, debiased = resampled.low, resampled.high, ""
         table.append(
             [
                 name.removeprefix("neg_"),
                 f"{interval.estimate:.4f}",
-                f"{interval.debiased:.4f}",
-                f"[{interval.low:.4f}, {interval.high:.4f}]",
+                debiased,
+                f"[{low:.4f}, {high:.4f}]",
                 f"{interval.expected_if_calibrated:.4f}",
                 shown_number(interval.p_value, 1 / (1 + NULL_SETS)).removeprefix("="),
             ]
