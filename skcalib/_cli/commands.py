@@ -206,11 +206,11 @@ def run_measure(args: argparse.Namespace) -> str:
         evaluations, predictions, level=0.95, random_state=args.seed, n_jobs=None
     )
     for name, metric, interval in zip(names, metrics, intervals, strict=True):
-        low: Any = interval.low
-        high: Any = interval.high
+        ends: Any = interval
         debiased = f"{interval.debiased:.4f}"
-        if np.isnan(low):  # a score that is no calibration error
-            resampled = bootstrap_interval(
+        if np.isnan(interval.low):  # a score that is no calibration error
+            debiased = ""
+            ends = bootstrap_interval(
                 metric,
                 y[rows],
                 P,
@@ -219,13 +219,12 @@ def run_measure(args: argparse.Namespace) -> str:
                 labels=classes,
                 pos_label=pos_label,
             )
-            low, high, debiased = resampled.low, resampled.high, ""
         table.append(
             [
                 name.removeprefix("neg_"),
                 f"{interval.estimate:.4f}",
                 debiased,
-                f"[{low:.4f}, {high:.4f}]",
+                f"[{ends.low:.4f}, {ends.high:.4f}]",
                 f"{interval.expected_if_calibrated:.4f}",
                 shown_number(interval.p_value, 1 / (1 + NULL_SETS)).removeprefix("="),
             ]
