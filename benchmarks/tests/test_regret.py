@@ -49,8 +49,8 @@ def test_rules_differ_where_they_should():
     assert rules.auto_or_identity(run) == "auto"
     # The identity is better in all rows, and the pseudo row turns that.
     close = made("a", [0.2, 0.9, 0.21], [1, 1, 1], pseudo=(2.0, 9.0, 1.0))
-    assert rules.recommended(close) == "identity"
-    assert rules.identity_if_better_by(0.0)(close) == "auto"
+    assert rules.identity_if_lower(close) == "identity"
+    assert rules.recommended(close) == "auto"
     # 50 differences of .05 and one of -1: the mean is .029, its standard error .0206.
     far = made("a", [0.2, 0.9, 0.25], [1, 1, 1], pseudo=(2.0, 9.0, 1.0))
     chosen = [rules.identity_if_better_by(errors)(far) for errors in (0.0, 1.0, 2.0)]
