@@ -39,6 +39,9 @@ FAST = {
     "SCE": SCE,
     "SCE of each": partial(SCE, average=None),
     "SCE of an event": partial(SCE, pos_label=1),
+    "ECE of an event": partial(expected_calibration_error, pos_label=1),
+    "KS of an event": partial(KS, pos_label=1),
+    "KS of each, an event": partial(KS, mode="classwise", average=None, pos_label=1),
     "ACE": metrics.adaptive_calibration_error,
     "TACE": metrics.thresholded_adaptive_calibration_error,
     "top by class": partial(GCE, class_conditional=True),
@@ -82,8 +85,6 @@ def ties(n, n_classes, seed=0):
 def opened(metric, P, y, w=None):
     """The metric as a function of labels, and as one that is called for each set of them."""
     predictions = check_predictions(y, P, w, np.arange(P.shape[1]))
-    if "pos_label" in getattr(metric, "keywords", {}):
-        predictions = predictions._replace(event=metric.keywords["pos_label"])
     evaluate = Evaluation(metric, {}, False)
     return label_error(evaluate, predictions), AnyError(evaluate, predictions)
 

@@ -16,6 +16,7 @@ from skcalib._binning.quantiles import edge_sides
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label
+from skcalib._validation.event import class_column
 from skcalib._validation.norm import Norm
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._binned import (
@@ -83,6 +84,10 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
     while isinstance(metric, partial):
         metric, keywords = metric.func, {**metric.keywords, **keywords}
     if metric in BY_CELLS and evaluate.own:
+        event = keywords.get("pos_label")
+        if event is not None:
+            column = class_column(event, predictions.classes, "pos_label")
+            predictions = predictions._replace(event=column)
         parameters = signature(metric).parameters.items()
         defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
         made = BY_CELLS[metric](predictions, {**defaults, **keywords})

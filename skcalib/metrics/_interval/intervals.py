@@ -138,8 +138,9 @@ def follow(
     """Return the simulations along the path to Q and beyond, a list for each error."""
     P = predictions.P
     first, *seeds = seed.spawn(1 + MANY_TRUTHS)
-    one = simulate(errors, on_path(P, Q, 1.0), Q_SETS, first)
-    variance = jackknife_variance(limits_without(errors, on_path(P, Q, 1.0)))
+    q = on_path(P, Q, 1.0)
+    one = simulate(errors, q, Q_SETS, first)
+    variance = jackknife_variance(limits_without(errors, q))
     numbers = range(observed.size)
     ranges = [
         search_range(observed[j], null.point(j, 0.0), one.point(j, variance[j])) for j in numbers
@@ -189,8 +190,8 @@ def intervals_of(
 ) -> list[CalibrationInterval]:
     """Return the interval of each metric.
 
-    A metric that is smaller where labels do not follow the predictions is no calibration error: all
-    but its estimate is NaN.
+    A metric that is smaller where labels do not follow the predictions is not a calibration error:
+    its interval and its debiased value are NaN.
     """
     estimates = [evaluate(predictions) for evaluate in evaluations]
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
