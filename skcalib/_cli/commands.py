@@ -8,9 +8,10 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +42,9 @@ from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.scores import two_columns
 from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics import SCORERS, bootstrap_interval
-from skcalib.metrics._interval.intervals import NULL_SETS, intervals_of
+from skcalib.metrics._interval.intervals import ALL_SETS, NULL_SETS, intervals_of
 from skcalib.metrics._one_line import shown as shown_number
 from skcalib.metrics._resampling import Evaluation
-
-if TYPE_CHECKING:
-    pass
 
 # Arguments that the library's messages name, and what stands for them on the command line.
 ARGUMENTS = {
@@ -202,16 +200,21 @@ def run_measure(args: argparse.Namespace) -> str:
     names = [name for name in SCORERS if name != "neg_general_calibration_error"]
     metrics = [SCORERS[name]._score_func for name in names]
     evaluations = [Evaluation(metric, {}, event is not None) for metric in metrics]
-    intervals = intervals_of(
-        evaluations, predictions, level=0.95, random_state=args.seed, n_jobs=None
-    )
-    for name, metric, interval in zip(names, metrics, intervals, strict=True):
-        ends: Any = interval
-        debiased = f"{interval.debiased:.4f}"
-        if np.isnan(interval.low):  # a score that is no calibration error
-            debiased = ""
+    errors = [evaluate for evaluate in evaluations if evaluate.is_error]
+    with drawing(sys.stderr if sys.stderr.isatty() else None) as report:
+        intervals = iter(intervals_of(errors, predictions, random_state=args.seed, report=report))
+    for name, evaluate in zip(names, evaluations, strict=True):
+        others = ["", "", ""]
+        if evaluate.is_error:
+            ends: Any = next(intervals)
+            others = [
+                f"{ends.debiased:.4f}",
+                f"{ends.expected_if_calibrated:.4f}",
+                shown_number(ends.p_value, 1 / (1 + NULL_SETS)).removeprefix("="),
+            ]
+        else:
             ends = bootstrap_interval(
-                metric,
+                evaluate.metric,
                 y[rows],
                 P,
                 n_resamples=affordable_resamples(n, n_classes),
@@ -219,15 +222,9 @@ def run_measure(args: argparse.Namespace) -> str:
                 labels=classes,
                 pos_label=pos_label,
             )
+        interval = f"[{ends.low:.4f}, {ends.high:.4f}]"
         table.append(
-            [
-                name.removeprefix("neg_"),
-                f"{interval.estimate:.4f}",
-                debiased,
-                f"[{ends.low:.4f}, {ends.high:.4f}]",
-                f"{interval.expected_if_calibrated:.4f}",
-                shown_number(interval.p_value, 1 / (1 + NULL_SETS)).removeprefix("="),
-            ]
+            [name.removeprefix("neg_"), f"{ends.estimate:.4f}", others[0], interval, *others[1:]]
         )
     which = "" if found.test is None else " of the test split"
     return "\n".join(
@@ -242,6 +239,25 @@ def run_measure(args: argparse.Namespace) -> str:
             "every probability were right, which is not 0; the p-value tests that.",
         ]
     )
+
+
+@contextmanager
+def drawing(stream: TextIO | None) -> Iterator[Callable[[int], None]]:
+    """Show how many sets of labels are drawn, in a line of a terminal that ends as it began."""
+    drawn = 0
+
+    def report(sets: int) -> None:
+        nonlocal drawn
+        drawn += sets
+        if stream is not None:
+            stream.write(f"\r{drawn:,} of about {ALL_SETS:,} sets of labels")
+            stream.flush()
+
+    try:
+        yield report
+    finally:
+        if stream is not None:
+            stream.write("\r\033[K")
 
 
 def run_apply(args: argparse.Namespace) -> str:

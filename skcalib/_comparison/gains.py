@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 from skcalib._arrays.types import Float64Array
 from skcalib._comparison.choice import gain_interval
-from skcalib._comparison.measures import Measure
+from skcalib._comparison.measures import Measure, own_errors
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._bootstrap import draw_counts
 from skcalib.metrics._interval.gains import GainSimulation
@@ -53,11 +53,8 @@ def affordable_resamples(n: int, n_classes: int) -> int:
 
 def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> list[Size]:
     """Return the size of each metric of the predictions."""
-    own = [m.evaluate for m in measures if m.evaluate is not None and m.evaluate.own]
-    found = (
-        intervals_of(own, predictions, level=0.95, random_state=seed, n_jobs=None) if own else []
-    )
-    errors = iter(found)
+    own = own_errors(measures)
+    errors = iter(intervals_of(own, predictions, random_state=seed) if own else [])
     sizes = []
     for measure in measures:
         if measure.is_own_error:
@@ -76,7 +73,7 @@ class Gains:
         self.before = before
         n_resamples = affordable_resamples(*before.P.shape)
         self.chunks = random_chunks(n_resamples, seed)
-        own = [m.evaluate for m in measures if m.evaluate is not None and m.evaluate.own]
+        own = own_errors(measures)
         self.simulation = GainSimulation(own, before, random_state=seed) if own else None
         self.losses = {m.name: m.loss.losses(before) for m in measures if m.loss is not None}
         self.resampled = {

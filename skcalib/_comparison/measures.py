@@ -62,7 +62,7 @@ class Measure(NamedTuple):
     @property
     def is_own_error(self) -> bool:
         """Whether it is an error of this package, whose intervals come from simulated labels."""
-        return self.evaluate is not None and self.evaluate.own
+        return self.evaluate is not None and self.evaluate.is_error
 
     def value(self, predictions: Predictions) -> float:
         """Return the metric of checked predictions."""
@@ -70,6 +70,11 @@ class Measure(NamedTuple):
             return self.loss.losses(predictions).mean(predictions.w)
         assert self.evaluate is not None
         return float(self.evaluate(predictions))
+
+
+def own_errors(measures: list[Measure]) -> list[Evaluation]:
+    """Return the calibration errors of this package among the metrics."""
+    return [m.evaluate for m in measures if m.evaluate is not None and m.is_own_error]
 
 
 class Scored:

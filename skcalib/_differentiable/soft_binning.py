@@ -193,7 +193,7 @@ def _power_of_error(
     """Return the q-th power of the error of each problem."""
     share = w / xp.sum(w)
     n_bins, temperature, q = bins.n_bins, bins.temperature, bins.q
-    centres = _centres(share, n_bins, xp)
+    centres = bin_centres(share, n_bins, xp)
     mass, hits, surplus = _bin_sums(score, hit, share, centres, temperature, xp)
     divisor = _divisor(mass, xp)
     if bins.kind == "bin":
@@ -202,7 +202,7 @@ def _power_of_error(
     total = 0.0
     for rows in _row_blocks(score, n_bins):
         s = score[..., rows]
-        U = _members(s, centres, temperature, xp)
+        U = memberships(s, centres, temperature, xp)
         gap = accuracy[..., None, :] - s[..., None]
         total = total + xp.sum(share[rows] * xp.sum(U * _cost(gap, q, xp), axis=-1), axis=-1)
     return total
@@ -217,7 +217,7 @@ def _power_gradient(
     """Return the q-th power of the error and its derivative in each score."""
     share = w / w.sum()
     n_bins, temperature, q = bins.n_bins, bins.temperature, bins.q
-    centres = _centres(share, n_bins, np)
+    centres = bin_centres(share, n_bins, np)
     mass, hits, surplus = _bin_sums(score, hit, share, centres, temperature, np)
     divisor = _divisor(mass, np)
     filled = mass == divisor
@@ -230,7 +230,7 @@ def _power_gradient(
         by_surplus, by_mass = filled * _cost_slope(gap, q), filled * (1 - q) * cost
         for rows in blocks:
             s = score[..., rows, None].astype(np.float64)
-            U = _members(score[..., rows], centres, temperature, np)
+            U = memberships(score[..., rows], centres, temperature, np)
             into = by_surplus[..., None, :] * (hit[..., rows, None] - s) + by_mass[..., None, :]
             into *= _slopes(U, centres, temperature)
             gradient[..., rows] = into.sum(axis=-1) - (U @ by_surplus[..., None])[..., 0]
@@ -238,13 +238,13 @@ def _power_gradient(
         accuracy = (hits / divisor)[..., None, :]
         by_accuracy, power = np.zeros(mass.shape), np.zeros(mass.shape[:-1])
         for rows in blocks:
-            U = _members(score[..., rows], centres, temperature, np)
+            U = memberships(score[..., rows], centres, temperature, np)
             gap = accuracy - score[..., rows, None]
             power += (U * _cost(gap, q, np)).sum(axis=-1) @ share[rows]
             by_accuracy += share[rows] @ (U * _cost_slope(gap, q))
         by_accuracy = (by_accuracy * filled / divisor)[..., None, :]
         for rows in blocks:
-            U = _members(score[..., rows], centres, temperature, np)
+            U = memberships(score[..., rows], centres, temperature, np)
             gap = accuracy - score[..., rows, None]
             into = _cost(gap, q, np) + by_accuracy * (hit[..., rows, None] - accuracy)
             into *= _slopes(U, centres, temperature)
@@ -253,14 +253,14 @@ def _power_gradient(
     return power, gradient
 
 
-def _centres(like: Any, n_bins: int, xp: Any) -> Any:
+def bin_centres(like: Any, n_bins: int, xp: Any) -> Any:
     """Centres of even bins of [0, 1], ``(B,)``, of the type and on the device of `like`."""
     values = [(b + 0.5) / n_bins for b in range(n_bins)]
     place = {} if xp is np else {"device": like.device}
     return xp.asarray(values, dtype=like.dtype, **place)
 
 
-def _members(score: Any, centres: Any, temperature: float, xp: Any) -> Any:
+def memberships(score: Any, centres: Any, temperature: float, xp: Any) -> Any:
     """Memberships ``(..., n, B)``, each row summing to 1."""
     distance = score[..., None] - centres
     U = distance * distance / -temperature
@@ -283,7 +283,7 @@ def _bin_sums(
     parts = (share, hits, hits - share * score)
     sums: list[Any] = [0.0, 0.0, 0.0]
     for rows in _row_blocks(score, centres.shape[0]):
-        U = _members(score[..., rows], centres, temperature, xp)
+        U = memberships(score[..., rows], centres, temperature, xp)
         sums = [
             total + _weighted_sum(part[..., rows], U, xp)
             for total, part in zip(sums, parts, strict=True)

@@ -24,7 +24,7 @@ def entropies(P: Source) -> NDArray[np.float64]:
     return h
 
 
-@listed("Krishnan and Tickoo 2020", scorer=True)
+@listed("Krishnan and Tickoo 2020", scorer=True, error=False)
 def avuc_loss(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -110,7 +110,7 @@ def avuc_loss(
     )
 
 
-@listed("Karandikar et al. 2021", scorer=True)
+@listed("Karandikar et al. 2021", scorer=True, error=False)
 def soft_avuc_loss(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -12,7 +12,7 @@ from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._listed import listed
 
 
-@listed("Brier 1950", scorer=True)
+@listed("Brier 1950", scorer=True, error=False)
 def top_label_brier_score(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -90,8 +90,8 @@ def calibration_interval(
     ------
     ValueError
         If probabilities, labels, weights or keywords are invalid, weights are fractions and
-        the metric takes none, or the metric is no calibration error: smaller where the
-        probabilities are wrong, as a log loss may be.
+        the metric takes none, or the metric is not a calibration error: it is smaller
+        where the probabilities are wrong, as a log loss may be.
     TypeError
         If `metric` is not callable.
 
@@ -135,12 +135,18 @@ def calibration_interval(
     evaluate, predictions, _ = prepare(
         metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
     )
-    (found,) = intervals_of(
-        [evaluate], predictions, level=confidence_level, random_state=random_state, n_jobs=n_jobs
-    )
-    if np.isnan(found.low).any():
-        raise ValueError(
-            "metric is smaller where labels do not follow the probabilities, so it is no "
-            "calibration error: use bootstrap_interval for it."
+    score = evaluate.own and not evaluate.is_error
+    if not score:
+        (found,) = intervals_of(
+            [evaluate],
+            predictions,
+            level=confidence_level,
+            random_state=random_state,
+            n_jobs=n_jobs,
         )
-    return found
+        if not np.isnan(found.low).any():
+            return found
+    raise ValueError(
+        "metric may be smaller where labels do not follow the probabilities, so it is not a "
+        "calibration error: use bootstrap_interval for it."
+    )

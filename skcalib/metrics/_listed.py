@@ -1,4 +1,4 @@
-"""What lists of metrics need to know of each: its paper, and whether it has a scorer."""
+"""What lists of metrics need to know of each: its paper, its scorer, whether it is an error."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from skcalib._validation.predictions import Metric, takes_predictions
 SCORED: list[Callable[..., Any]] = []
 
 
-def listed(paper: str, *, scorer: bool = False) -> Callable[[Metric], Metric]:
+def listed(paper: str, *, scorer: bool = False, error: bool = True) -> Callable[[Metric], Metric]:
     """Mark a metric with the paper that README names, and with whether `SCORERS` has it.
 
-    A metric with a scorer takes checked predictions.
+    A metric with a scorer takes checked predictions. It is a calibration error, which is smallest
+    where labels follow the probabilities, unless `error` is False.
     """
 
     def mark(metric: Metric) -> Metric:
         metric._paper = paper  # type: ignore[attr-defined]
         if scorer:
             SCORED.append(takes_predictions(metric))
+            metric._is_error = error  # type: ignore[attr-defined]
         return metric
 
     return mark

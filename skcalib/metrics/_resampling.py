@@ -37,6 +37,7 @@ class Evaluation:
         self.keywords = keywords
         self.column = column
         self.own = is_own(metric)
+        self.is_error = self.own and is_error(metric)
         self.accepted = _accepted(metric)
 
     def __call__(self, predictions: Predictions) -> NDArray[np.float64]:
@@ -134,6 +135,13 @@ def is_own(metric: Callable[..., Any]) -> bool:
         metric = metric.func
     # functools.wraps copies the mark to a function that may do something else.
     return hasattr(metric, "takes_predictions") and not hasattr(metric, "__wrapped__")
+
+
+def is_error(metric: Callable[..., Any]) -> bool:
+    """Whether a metric is a calibration error of this package."""
+    while isinstance(metric, partial):
+        metric = metric.func
+    return getattr(metric, "_is_error", False)
 
 
 def _accepted(metric: Callable[..., Any]) -> set[str]:

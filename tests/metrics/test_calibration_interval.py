@@ -66,8 +66,10 @@ FAST = {
 SLOW = {
     "rank bins": partial(expected_calibration_error, strategy="quantile", quantile_method="rank"),
     "TACE 1": partial(metrics.thresholded_adaptive_calibration_error, version=1),
-    "sweep": metrics.sweep_calibration_error,
-    "label-binned": metrics.label_binned_calibration_error,
+    "even sweep": partial(metrics.sweep_calibration_error, strategy="uniform"),
+    "label-binned by rank": partial(
+        metrics.label_binned_calibration_error, strategy="quantile", quantile_method="rank"
+    ),
 }
 
 
@@ -119,18 +121,47 @@ def test_limits_without_a_group_are_those_of_the_other_rows(name):
     np.testing.assert_allclose(fast.limits_without(Q, group, 5), expected, rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize("mode", ["top", "classwise"])
-@pytest.mark.parametrize("metric", [smooth_calibration_error, metrics.kde_calibration_error])
-def test_smoothed_errors_are_computed_on_a_coarse_grid(metric, mode):
-    P, Q, y = ties(120, 3)
-    fast, slow = opened(partial(metric, mode=mode), P, y)
+# How far the limit on the grid may be from that by calls: edges of quantile bins move by a row of
+# weight 1e-9; the limits of a kernel and of a sweep are those of 20 copies with drawn labels.
+ON_GRID = {
+    "smooth": (smooth_calibration_error, 5e-4),
+    "kernel": (metrics.kde_calibration_error, 0.02),
+    "soft-binned": (metrics.soft_binned_calibration_error, 5e-4),
+    "soft-binned by label": (partial(metrics.soft_binned_calibration_error, kind="label"), 5e-4),
+    "soft-binned, l1": (partial(metrics.soft_binned_calibration_error, norm="l1"), 5e-4),
+    "label-binned": (metrics.label_binned_calibration_error, 1e-3),
+    "label-binned, even": (
+        partial(metrics.label_binned_calibration_error, strategy="uniform", norm="l1", n_bins=7),
+        5e-4,
+    ),
+    "label-binned, max": (
+        partial(metrics.label_binned_calibration_error, strategy="uniform", norm="max"),
+        5e-4,
+    ),
+    "mean kernel": (metrics.maximum_mean_calibration_error, 5e-4),
+    "sweep": (metrics.sweep_calibration_error, 0.02),
+}
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("mode", ["top", "classwise", "each"])
+@pytest.mark.parametrize("name", ON_GRID)
+def test_smooth_and_kernel_errors_are_computed_on_a_grid(name, mode, weights):
+    P, Q, y = ties(150, 3)
+    metric, atol = ON_GRID[name]
+    kind = {"mode": "top"} if mode == "top" else {"mode": "classwise"}
+    if mode == "each":
+        kind["average"] = None
+    w = np.random.default_rng(2).integers(1, 4, 150) if weights else None
+    fast, slow = opened(partial(metric, **kind), P, y, w)
     assert isinstance(fast, CellError)
-    codes = np.random.default_rng(1).integers(3, size=(4, 120))
-    found, expected = fast.simulate(Q, codes), slow.simulate(Q, codes)
-    np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=5e-4)
-    # The kernel of many rows is narrow, and so the grid shows.
-    atol = 5e-4 if metric is smooth_calibration_error else 2e-3
-    np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=atol)
+    codes = np.random.default_rng(1).integers(3, size=(4, 150))
+    values = fast.simulate(Q, codes)[1]
+    np.testing.assert_allclose(values, slow.simulate(Q, codes)[1], rtol=0, atol=5e-4)
+    if name in ("kernel", "sweep"):
+        predictions = check_predictions(y, P, w, np.arange(3))
+        slow = AnyError(Evaluation(partial(metric, **kind), {}, False), predictions, copies=True)
+    np.testing.assert_allclose(fast.limits(Q), slow.limits(Q), rtol=0, atol=atol)
 
 
 def test_the_limit_of_the_debiased_error_is_the_plain_one():
@@ -390,7 +421,7 @@ def test_an_array_too_large_for_the_first_guess_is_tried_on_some_rows(monkeypatc
 
 def test_what_is_no_calibration_error_is_refused():
     y, P, _ = sample(300, 3, 0.5, 0)
-    with pytest.raises(ValueError, match="no calibration error: use bootstrap_interval"):
+    with pytest.raises(ValueError, match="not a calibration error: use bootstrap_interval"):
         calibration_interval(log_loss, y, P, random_state=0)
     with pytest.raises(ValueError, match="confidence_level"):
         calibration_interval(SCE, y, P, confidence_level=95)

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins, exceeds
-from skcalib._binning.quantiles import edge_sides
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label
 from skcalib._validation.event import class_column
-from skcalib._validation.norm import Norm
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._binned import (
     bin_predictions,
@@ -31,13 +29,18 @@ from skcalib.metrics._classwise import (
     thresholded_adaptive_calibration_error,
 )
 from skcalib.metrics._debiased import debiased_calibration_error
-from skcalib.metrics._interval.any_metric import ONE, AnyError
+from skcalib.metrics._interval import grid
+from skcalib.metrics._interval.any_metric import AnyError
 from skcalib.metrics._interval.cells import CellError, Close, OnePerClass, OnePerRow, every_of
-from skcalib.metrics._kde import kde_calibration_error, kde_of_masses, kernel_width
+from skcalib.metrics._interval.grid import BINS, bin_index, quotient
+from skcalib.metrics._kde import kde_calibration_error
 from skcalib.metrics._ks import ks_calibration_error, reduce_top
-from skcalib.metrics._modes import mean_of_classes, row_count
+from skcalib.metrics._label_binned import label_binned_calibration_error
+from skcalib.metrics._mmce import maximum_mean_calibration_error
+from skcalib.metrics._modes import row_count
 from skcalib.metrics._resampling import Evaluation
-from skcalib.metrics._smooth import COARSE, smooth_calibration_error, smooth_size
+from skcalib.metrics._smooth import smooth_calibration_error
+from skcalib.metrics._soft_binned import soft_binned_calibration_error
 from skcalib.metrics._sweep import sweep_calibration_error
 from skcalib.metrics._top_label import (
     expected_calibration_error,
@@ -49,11 +52,6 @@ Keywords = dict[str, Any]
 
 # With more distinct scores, the KS error looks at its curve at this many places.
 MANY_RANKS, JOINED_RANKS = 1 << 17, 1 << 14
-# Cells of the grid of the smooth error, which takes a dozen transforms of it: shifts by half a cell
-# change it by less than 5e-4.
-SMOOTH_CELLS = 1 << 10
-# With more nodes of all classes, tables that leave out groups of rows would take much memory.
-MOST_NODES = 1 << 17
 
 
 class LabelError(Protocol):
@@ -103,7 +101,7 @@ def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> Ce
     weighting = keywords.get("class_weight", "uniform"), keywords.get("bin_weight", "count")
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
-        total, each = norm_of_gaps(_gap(H - S, W), W, keywords["norm"], *weighting)
+        total, each = norm_of_gaps(quotient(H - S, W), W, keywords["norm"], *weighting)
         return total[..., None] if average == "macro" else each
 
     return _with_bins(predictions, keywords, average, close, None, **reduction)
@@ -118,10 +116,10 @@ def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
     rows_per_weight = row_count(predictions.w) / float(predictions.w.sum())
 
     def root(H: Float64Array, S: Float64Array, W: Float64Array, noisy: bool) -> Float64Array:
-        square = _gap(H - S, W) ** 2
+        square = quotient(H - S, W) ** 2
         if noisy:
             rows = W * rows_per_weight
-            acc = _gap(H, W)
+            acc = quotient(H, W)
             noise = acc * (1 - acc) / np.maximum(rows - 1, 1.0)
             square = np.where(rows >= 2, square - noise, 0.0)
         share = W / np.maximum(W.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
@@ -183,79 +181,6 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
     return CellError(OnePerClass(place), P, w, n_classes, cells, close)
 
 
-def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the smooth error."""
-
-    def size(hits: Float64Array, scores: Float64Array, weight: Float64Array, _: float) -> float:
-        return smooth_size((hits - scores) / weight.sum())
-
-    return _on_grid(predictions, keywords, size, "l1", SMOOTH_CELLS)
-
-
-def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the kernel density error."""
-    norm = keywords["norm"]
-
-    def size(hits: Float64Array, _: Float64Array, weight: Float64Array, width: float) -> float:
-        total = weight.sum()
-        return kde_of_masses(weight / total, hits / total, width, norm)
-
-    return _on_grid(predictions, keywords, size, norm, COARSE)
-
-
-def _on_grid(
-    predictions: Predictions,
-    keywords: Keywords,
-    size: Callable[[Float64Array, Float64Array, Float64Array, float], float],
-    norm: Norm,
-    grid: int,
-) -> CellError | None:
-    """Return an error of masses at the nodes of a grid, to which scores are rounded.
-
-    ``size(hits, scores, weights, kernel width)`` is the error of one problem.
-    """
-    average, classwise = keywords["average"], keywords["mode"] == "classwise"
-    P, _, w, _, event = predictions
-    n_classes, nodes = P.shape[1], grid + 1
-
-    def node(score: FloatArray) -> Intp:
-        return np.rint(score * grid).astype(np.intp)
-
-    if classwise and (event is None or average is None):
-        if n_classes * nodes > MOST_NODES:
-            return None
-        place = np.empty(P.shape, dtype=np.min_scalar_type(n_classes * (nodes + 1)))
-        widths = np.empty(n_classes)
-        columns = map_columns(lambda _, column: column.astype(np.float64), Scores(P, "proba"))
-        for k, column in enumerate(columns):
-            place[:, k] = k * (nodes + 1) + node(column)
-            widths[k] = kernel_width(column, w)
-        entries: OnePerRow | OnePerClass = OnePerClass(place)
-    else:
-        score, own = top_label(P)
-        if event is not None:
-            score, own = predictions.of_event()[0], np.full(w.size, event)
-        entries = OnePerRow(node(score), score, own)
-        widths = np.array([kernel_width(score.astype(np.float64), w)])
-
-    def close(
-        H: Float64Array, S: Float64Array, W: Float64Array, widths: Float64Array
-    ) -> Float64Array:
-        tables = (np.broadcast_to(table, H.shape).reshape(-1, nodes) for table in (H, S, W))
-        sizes = [
-            size(hits, scores, weights, widths[i % widths.size])
-            for i, (hits, scores, weights) in enumerate(zip(*tables, strict=True))
-        ]
-        each = np.array(sizes).reshape(H.shape[:-1])
-        if average is None:
-            return each
-        return np.stack([np.atleast_1d(mean_of_classes(row, average, norm)) for row in each])
-
-    # Of many more rows the kernel is narrower.
-    narrow = partial(close, widths=widths * ONE**-0.2)
-    return CellError(entries, P, w, widths.size, nodes, partial(close, widths=widths), narrow)
-
-
 def _hit_classes(predictions: Predictions, mode: str, r: int) -> NDArray[Any]:
     """Return the class of each row that is a hit, or whether each class is ``(n, K)``."""
     P, _, _, _, event = predictions
@@ -287,11 +212,6 @@ def _ties(score: FloatArray) -> tuple[Intp, int]:
     return place, int(rank[-1]) + 1
 
 
-def _gap(difference: Float64Array, W: Float64Array) -> Float64Array:
-    W = np.broadcast_to(W, difference.shape)
-    return np.divide(difference, W, out=np.zeros_like(difference), where=W > 0)
-
-
 def _with_bins(
     predictions: Predictions,
     keywords: Keywords,
@@ -301,8 +221,7 @@ def _with_bins(
     **reduction: Any,
 ) -> CellError | None:
     """Return an error by bins; None where bins split tied rows, which have no bin of their own."""
-    names = ("n_bins", "strategy", "closed", "quantile_method")
-    bins = check_bins(*(keywords[name] for name in names))
+    bins = check_bins(*(keywords[name] for name in BINS))
     if bins.method == "rank":
         return None
     if average is None:  # each class, whether or not one of them is the event
@@ -343,10 +262,7 @@ def _bin(
     score: FloatArray, edges: Float64Array, bins: Bins, threshold: float | None
 ) -> NDArray[np.integer]:
     """Return the bin of each score, the number of bins for a score up to the threshold."""
-    if bins.method == "uniform":
-        place = bins.uniform_index(score)
-    else:
-        place = np.searchsorted(edges, score, side=edge_sides(bins)[1])
+    place = bin_index(score, edges, bins)
     if threshold is not None:
         place = np.where(exceeds(score, threshold), place, bins.n_bins)
     return place
@@ -365,6 +281,10 @@ BY_CELLS: dict[Callable[..., Any], Callable[[Predictions, Keywords], CellError |
     thresholded_adaptive_calibration_error: thresholded,
     debiased_calibration_error: debiased,
     ks_calibration_error: cumulative,
-    smooth_calibration_error: smooth,
-    kde_calibration_error: kernel,
+    smooth_calibration_error: grid.smooth,
+    kde_calibration_error: grid.kernel,
+    soft_binned_calibration_error: grid.soft_binned,
+    label_binned_calibration_error: grid.label_binned,
+    maximum_mean_calibration_error: grid.mean_kernel,
+    sweep_calibration_error: grid.sweep,
 }

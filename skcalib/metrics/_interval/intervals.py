@@ -35,6 +35,11 @@ SCOUTED_ENTRIES, FEWEST_ROWS = 1 << 21, 1000
 SPREAD = 12
 # An error below this is rounding.
 ROUNDING = 1e-6
+# Sets of labels of an interval.
+ALL_SETS = NULL_SETS + 2 * (Q_SETS + MANY_TRUTHS * SETS)
+
+# Is told how many sets of labels were drawn since it was told last.
+Report = Callable[[int], None]
 
 
 class CalibrationInterval(NamedTuple):
@@ -134,6 +139,7 @@ def follow(
     observed: Float64Array,
     seed: np.random.SeedSequence,
     n_jobs: int | None,
+    report: Report,
 ) -> list[list[Point]]:
     """Return the simulations along the path to Q and beyond, a list for each error."""
     P = predictions.P
@@ -157,10 +163,14 @@ def follow(
     if every > 1:
         scale = one.limits / np.maximum(limit(1.0), ROUNDING)
     chosen = choose_truths(lambda t: limit(t) * scale, null.limits, one.limits, ranges)
-    rest = Parallel(n_jobs=n_jobs)(
+    report(Q_SETS)
+    rest = []
+    for made in Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(simulate_on_path)(errors, predictions, Q, t, own)
         for t, own in zip(chosen, seeds, strict=False)
-    )
+    ):
+        rest.append(made)
+        report(SETS)
     relative = variance / np.maximum(one.limits, ROUNDING) ** 2
     return [
         [null.point(j, 0.0), one.point(j, variance[j])]
@@ -187,11 +197,12 @@ def intervals_of(
     level: float = 0.95,
     random_state: Any = None,
     n_jobs: int | None = None,
+    report: Report = lambda _: None,
 ) -> list[CalibrationInterval]:
-    """Return the interval of each metric.
+    """Return the interval of each metric; `report` is told of each number of sets that is drawn.
 
-    A metric that is smaller where labels do not follow the predictions is not a calibration error:
-    its interval and its debiased value are NaN.
+    A metric of others that is smaller where labels do not follow the predictions is not a
+    calibration error: its interval and its debiased value are NaN.
     """
     estimates = [evaluate(predictions) for evaluate in evaluations]
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
@@ -199,32 +210,40 @@ def intervals_of(
     errors = [label_error(evaluate, predictions) for evaluate in evaluations]
     observed = np.concatenate([error.observed(predictions.code) for error in errors])
     null = simulate(errors, whole(predictions.P), NULL_SETS, seeds[0])
+    report(NULL_SETS)
     null.limits[null.limits < ROUNDING] = 0.0
     directions = calibrated(predictions), rough(predictions.P, np.random.default_rng(seeds[1]))
     paths = [
-        follow(evaluations, errors, predictions, Q, null, observed, seed, n_jobs)
+        follow(evaluations, errors, predictions, Q, null, observed, seed, n_jobs, report)
         for Q, seed in zip(directions, seeds[2:], strict=True)
     ]
     ends = [
-        combine([invert(path[j], observed[j], level) for path in paths], [p[j] for p in paths])
+        combine([invert(path[j], observed[j], level) for path in paths])
         for j in range(observed.size)
     ]
     chance = (1 + (null.values >= observed).sum(axis=0)) / (1 + NULL_SETS)
     expected = np.maximum(null.values, 0.0).mean(axis=0)
     results, start = [], 0
-    for estimate in estimates:
+    for evaluate, estimate in zip(evaluations, estimates, strict=True):
         own = slice(start, start + estimate.size)
         start += estimate.size
         parts = np.array([[end.middle, end.low, end.high] for end in ends[own]]).T
+        if not evaluate.is_error and any(
+            falls(path[j]) for path in paths for j in range(own.start, own.stop)
+        ):
+            parts[:] = np.nan
         numbers = (estimate, *parts, expected[own], chance[own])
         results.append(CalibrationInterval(*(_as_given(x, estimate) for x in numbers)))
     return results
 
 
-def combine(ends: list[Ends], paths: list[list[Point]]) -> Ends:
+def falls(path: list[Point]) -> bool:
+    """Whether a metric of many rows is smaller at Q than where labels follow the predictions."""
+    return path[1].error < path[0].error - ROUNDING
+
+
+def combine(ends: list[Ends]) -> Ends:
     """Return the hull of the intervals of all paths and the mean of their estimates."""
-    if any(path[1].error < path[0].error - ROUNDING for path in paths):
-        return Ends(np.nan, np.nan, np.nan)
     low, middle, high = zip(*ends, strict=True)
     return Ends(min(low), float(np.mean(middle)), max(high))
 

@@ -1,0 +1,262 @@
+"""Errors of masses at the nodes of a grid, to which scores are rounded: smooth, soft bins, sweep.
+
+A set of labels is then a vector of hits at the nodes. Nodes keep the mean of their own scores, so
+that rounding changes an error only by what it changes within a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import lfilter
+
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._binning.bins import Bins
+from skcalib._binning.quantiles import edge_sides, rank_table
+from skcalib._differentiable.mmce import WIDTH
+from skcalib._differentiable.soft_binning import bin_centres, memberships
+from skcalib._scores.one_vs_rest import map_columns
+from skcalib._scores.scores import Scores
+from skcalib._scores.top_label import top_label
+from skcalib._validation.norm import Norm, exponent
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._binned import bin_predictions, check_bins, close_norm
+from skcalib.metrics._interval.any_metric import COPIES
+from skcalib.metrics._interval.cells import CellError, OnePerClass, OnePerRow
+from skcalib.metrics._kde import kde_of_masses, kernel_width
+from skcalib.metrics._modes import mean_of_classes, row_count
+from skcalib.metrics._smooth import COARSE, smooth_size
+from skcalib.metrics._sweep import Distinct, monotone_bins
+
+Keywords = dict[str, Any]
+# Errors ``(R, problems)`` from hits ``(R, problems, cells)``, sums of scores and weights
+# ``(problems, cells)``.
+Size = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
+
+# Cells of the grid of the smooth error, which takes a dozen transforms of it: shifts by half a cell
+# change it by less than 5e-4.
+SMOOTH_CELLS = 1 << 10
+# With more nodes of all classes, tables that leave out groups of rows would take much memory.
+MOST_NODES = 1 << 17
+BINS = ("n_bins", "strategy", "closed", "quantile_method")
+# The limit of a sweep has at most this many bins: more change it by less than labels can tell.
+LIMIT_BINS = 100
+
+
+def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
+    """Return the smooth error."""
+
+    def size(hits: Float64Array, scores: Float64Array, weight: Float64Array, _: int) -> float:
+        return smooth_size((hits - scores) / weight.sum())
+
+    return on_grid(predictions, keywords, one_by_one(size), grid=SMOOTH_CELLS)
+
+
+def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
+    """Return the kernel density error."""
+    norm, w = keywords["norm"], predictions.w
+    widths: dict[int, float] = {}
+
+    def size(
+        hits: Float64Array, _: Float64Array, weight: Float64Array, j: int, narrower: float
+    ) -> float:
+        total = weight.sum()
+        return kde_of_masses(weight / total, hits / total, narrower * widths[j], norm)
+
+    def measure(score: FloatArray, j: int) -> int:
+        widths[j] = kernel_width(score.astype(np.float64), w)
+        return 0
+
+    # Of many more rows the kernel is narrower; but rows within it must average out what is not a
+    # function of the score, or their deviations would count as error.
+    factors = 1.0, COPIES**-0.2
+    sizes, limits = (one_by_one(partial(size, narrower=factor)) for factor in factors)
+    return on_grid(predictions, keywords, sizes, limits, norm=norm, shift=measure)
+
+
+def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
+    """Return the soft-binned error."""
+    norm, temperature = keywords["norm"], keywords["temperature"]
+    q = exponent(norm)
+    at = np.linspace(0.0, 1.0, COARSE + 1)
+    U = memberships(at, bin_centres(at, int(keywords["n_bins"]), np), temperature, np)
+
+    def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        mass = W @ U
+        if keywords["kind"] == "bin":
+            power = (mass * np.abs(quotient((H - S) @ U, mass)) ** q).sum(axis=-1)
+        else:
+            accuracy = quotient(H @ U, mass)
+            score = quotient(S, W)
+            power = np.zeros(H.shape[:-1])
+            for b, own in enumerate(U.T):
+                gap = np.abs(accuracy[..., b, None] - score) ** q
+                power += (W * own * gap).sum(axis=-1)
+        return np.asarray((power / W.sum(axis=-1)) ** (1 / q))
+
+    return on_grid(predictions, keywords, size, norm=norm)
+
+
+def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
+    """Return the label-binned error: a cell is the part of a node that lies in one bin."""
+    bins = check_bins(*(keywords[name] for name in BINS))
+    if bins.method == "rank":
+        return None
+    norm, B = keywords["norm"], bins.n_bins
+    bins = bins.with_precision_of(predictions.P)
+    each = classwise(predictions, keywords)
+    if keywords["average"] is None:  # each class, whether or not one of them is the event
+        predictions = predictions._replace(event=None)
+    table, _ = bin_predictions(predictions, bins, max_prob=not each, class_conditional=each)
+    edges = table.left[:, 1:]
+    bin_of = np.zeros((len(edges), COARSE + B), dtype=np.intp)
+
+    def shift(score: FloatArray, j: int) -> NDArray[np.integer]:
+        found = bin_index(score, edges[j], bins)
+        bin_of[j, nearest(score, COARSE) + found] = found
+        return found
+
+    def by_bin(table: Float64Array) -> Float64Array:
+        return (table[..., None, :] @ indicator)[..., 0, :]
+
+    def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        accuracy = quotient(by_bin(H), by_bin(W))
+        own = np.broadcast_to(of_cell, H.shape)
+        gap = np.abs(np.take_along_axis(accuracy, own, axis=-1) - quotient(S, W))
+        if norm == "max":
+            return np.asarray(np.where(W > 0, gap, 0.0).max(axis=-1))
+        q = exponent(norm)
+        return np.asarray(((W * gap**q).sum(axis=-1) / W.sum(axis=-1)) ** (1 / q))
+
+    made = on_grid(predictions, keywords, size, norm=norm, shift=shift, n_shifts=B)
+    # Bins rise with the score: a cell without rows is given the bin before it.
+    of_cell = np.maximum.accumulate(bin_of, axis=1)
+    indicator = (of_cell[..., None] == np.arange(B)).astype(np.float64)
+    return made
+
+
+def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
+    """Return the maximum mean calibration error."""
+    decay = np.exp(-1.0 / (COARSE * WIDTH))
+
+    def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        residual = (H - S) / W.sum(axis=-1, keepdims=True)
+        # The sum of the residuals up to a node, each times the kernel at its distance.
+        before = lfilter([1.0], [1.0, -decay], residual, axis=-1)
+        square = (residual * (2.0 * before - residual)).sum(axis=-1)
+        return np.asarray(np.sqrt(np.maximum(square, 0.0)))
+
+    return on_grid(predictions, keywords, size, norm=keywords.get("norm", "l1"))
+
+
+def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
+    """Return the sweep error with bins of equal weight."""
+    norm = keywords["norm"]
+    bins = check_bins(15, keywords["strategy"], keywords["closed"], "rank")
+    if bins.method != "rank":
+        return None
+    n_rows = row_count(predictions.w)
+
+    def size(
+        hits: Float64Array, scores: Float64Array, weight: Float64Array, _: int, most: float
+    ) -> float:
+        full = weight > 0
+        rows = Distinct(scores[full] / weight[full], weight[full], hits[full])
+        own = replace(bins, n_bins=monotone_bins(rows, most, bins))
+        rate = rows.hits / rows.weight
+        return close_norm(rank_table(rows.score, rate, rows.weight, own), norm)[0]
+
+    sizes, limits = (one_by_one(partial(size, most=most)) for most in (n_rows, LIMIT_BINS + 1))
+    return on_grid(predictions, keywords, sizes, limits, norm=norm)
+
+
+def on_grid(
+    predictions: Predictions,
+    keywords: Keywords,
+    size: Size,
+    limit: Size | None = None,
+    *,
+    norm: Norm = "l1",
+    grid: int = COARSE,
+    shift: Callable[[FloatArray, int], Any] = lambda *_: 0,
+    n_shifts: int = 1,
+) -> CellError | None:
+    """Return an error of masses at the nodes of a grid; None if the nodes are too many.
+
+    The cell of a score of problem j is its node plus ``shift(score, j)``, which is below `n_shifts`
+    and does not fall with the score.
+    """
+    average = keywords["average"]
+    P, _, w, _, event = predictions
+    n_classes, cells = P.shape[1], grid + n_shifts
+
+    def cell(score: FloatArray, j: int) -> Intp:
+        return nearest(score, grid) + shift(score, j)
+
+    if classwise(predictions, keywords):
+        if n_classes * cells > MOST_NODES:
+            return None
+        place = np.empty(P.shape, dtype=np.min_scalar_type(n_classes * (cells + 1)))
+        columns = map_columns(lambda k, column: cell(column, k), Scores(P, "proba"))
+        for k, found in enumerate(columns):
+            place[:, k] = k * (cells + 1) + found
+        entries: OnePerRow | OnePerClass = OnePerClass(place)
+    else:
+        score, own = top_label(P)
+        if event is not None:
+            score, own = predictions.of_event()[0], np.full(w.size, event)
+        entries = OnePerRow(cell(score, 0), score, own)
+
+    def close(H: Float64Array, S: Float64Array, W: Float64Array, size: Size) -> Float64Array:
+        each = size(H, S, W)
+        if average is None:
+            return each
+        return np.stack([np.atleast_1d(mean_of_classes(row, average, norm)) for row in each])
+
+    n_problems = n_classes if isinstance(entries, OnePerClass) else 1
+    labels, truth = (partial(close, size=each) for each in (size, limit or size))
+    return CellError(entries, P, w, n_problems, cells, labels, truth)
+
+
+def one_by_one(
+    size: Callable[[Float64Array, Float64Array, Float64Array, int], float],
+) -> Size:
+    """Return ``size(hits, scores, weights, problem)`` of one problem as one of many sets."""
+
+    def sizes(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        found = np.empty(H.shape[:-1])
+        S, W = np.broadcast_to(S, H.shape), np.broadcast_to(W, H.shape)
+        for at in np.ndindex(found.shape):
+            found[at] = size(H[at], S[at], W[at], at[-1])
+        return found
+
+    return sizes
+
+
+def classwise(predictions: Predictions, keywords: Keywords) -> bool:
+    """Whether each class is measured, not one event or the top label."""
+    event = predictions.event is not None and keywords["average"] is not None
+    return keywords["mode"] == "classwise" and not event
+
+
+def nearest(score: FloatArray, grid: int) -> Intp:
+    """Return the nearest node of each score."""
+    return np.rint(score * grid).astype(np.intp)
+
+
+def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> NDArray[np.integer]:
+    """Return the bin of each score."""
+    if bins.method == "uniform":
+        return bins.uniform_index(score)
+    return np.searchsorted(edges, score, side=edge_sides(bins)[1])
+
+
+def quotient(amount: Float64Array, weight: Float64Array) -> Float64Array:
+    """Return amounts by weights; 0 where there is no weight."""
+    weight = np.broadcast_to(weight, amount.shape)
+    return np.divide(amount, weight, out=np.zeros_like(amount), where=weight > 0)
