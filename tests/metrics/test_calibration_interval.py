@@ -21,12 +21,13 @@ from skcalib.metrics import (
     smooth_calibration_error,
     static_calibration_error,
 )
-from skcalib.metrics._interval import cells, errors, intervals
+from skcalib.metrics._interval import errors, intervals, label_sets
 from skcalib.metrics._interval.any_metric import AnyError
 from skcalib.metrics._interval.cells import CellError
-from skcalib.metrics._interval.errors import label_error
+from skcalib.metrics._interval.errors import label_errors
 from skcalib.metrics._interval.gains import PLACES, Drawn, GainSimulation, gain_interval
 from skcalib.metrics._interval.inversion import Point, invert
+from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth
 from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, rough
 from skcalib.metrics._resampling import Evaluation
 
@@ -84,11 +85,21 @@ def ties(n, n_classes, seed=0):
     return P, Q / Q.sum(axis=1, keepdims=True), rng.integers(n_classes, size=n)
 
 
+def values(error, q, codes):
+    """The error of sets of labels."""
+    return error.values(Draw(q, 1), LabelSets(codes))
+
+
+def limits(error, q):
+    """The error of a truth."""
+    return error.limits(Truth(q))
+
+
 def opened(metric, P, y, w=None):
     """The metric as a function of labels, and as one that is called for each set of them."""
     predictions = check_predictions(y, P, w, np.arange(P.shape[1]))
     evaluate = Evaluation(metric, {}, False)
-    return label_error(evaluate, predictions), AnyError(evaluate, predictions)
+    return label_errors([evaluate], predictions)[0], AnyError(evaluate, predictions)
 
 
 @pytest.mark.parametrize("weights", [None, "whole", "fractions"])
@@ -101,15 +112,15 @@ def test_an_error_by_cells_is_the_metric_of_each_set_of_labels(name, n_classes, 
     fast, slow = opened(FAST[name], P, y, w)
     assert isinstance(fast, CellError)
     codes = rng.integers(n_classes, size=(4, 120)).astype(np.uint8)
-    values = fast.simulate(Q, codes)[1]
+    found = values(fast, Q, codes)
     if "debiased" in name:  # the signed root, which the metric cuts at 0
-        values = np.maximum(values, 0.0)
-    np.testing.assert_allclose(values, slow.simulate(Q, codes)[1], rtol=0, atol=1e-12)
+        found = np.maximum(found, 0.0)
+    np.testing.assert_allclose(found, values(slow, Q, codes), rtol=0, atol=1e-12)
     if weights is None and "debiased" not in name:
         # Quantile edges move by a row of weight 1e-9, which may be one of several equal scores.
         quantile = name in ("RMSCE", "ACE", "TACE", "pooled")
         atol = 5e-4 if quantile else 1e-7
-        np.testing.assert_allclose(fast.limits(Q), slow.limits(Q), rtol=0, atol=atol)
+        np.testing.assert_allclose(limits(fast, Q), limits(slow, Q), rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("name", ["ECE", "SCE of each", "KS", "KS by class", "all keywords"])
@@ -117,8 +128,8 @@ def test_limits_without_a_group_are_those_of_the_other_rows(name):
     P, Q, y = ties(120, 3)
     fast, slow = opened(FAST[name], P, y)
     group = np.arange(120) % 5
-    expected = slow.limits_without(Q, group, 5)
-    np.testing.assert_allclose(fast.limits_without(Q, group, 5), expected, rtol=0, atol=1e-7)
+    expected = slow.limits_without(Truth(Q), group, 5)
+    np.testing.assert_allclose(fast.limits_without(Truth(Q), group, 5), expected, rtol=0, atol=1e-7)
 
 
 # How far the limit on the grid may be from that by calls: edges of quantile bins move by a row of
@@ -156,12 +167,12 @@ def test_smooth_and_kernel_errors_are_computed_on_a_grid(name, mode, weights):
     fast, slow = opened(partial(metric, **kind), P, y, w)
     assert isinstance(fast, CellError)
     codes = np.random.default_rng(1).integers(3, size=(4, 150))
-    values = fast.simulate(Q, codes)[1]
-    np.testing.assert_allclose(values, slow.simulate(Q, codes)[1], rtol=0, atol=5e-4)
+    found = values(fast, Q, codes)
+    np.testing.assert_allclose(found, values(slow, Q, codes), rtol=0, atol=5e-4)
     if name in ("kernel", "sweep"):
         predictions = check_predictions(y, P, w, np.arange(3))
         slow = AnyError(Evaluation(partial(metric, **kind), {}, False), predictions, copies=True)
-    np.testing.assert_allclose(fast.limits(Q), slow.limits(Q), rtol=0, atol=atol)
+    np.testing.assert_allclose(limits(fast, Q), limits(slow, Q), rtol=0, atol=atol)
 
 
 def test_the_limit_of_the_debiased_error_is_the_plain_one():
@@ -170,8 +181,8 @@ def test_the_limit_of_the_debiased_error_is_the_plain_one():
     plain = partial(
         metrics.root_mean_squared_calibration_error, strategy="quantile", quantile_method="split"
     )
-    limit = AnyError(Evaluation(plain, {}, False), check_predictions(y, P)).limits(Q)
-    np.testing.assert_allclose(fast.limits(Q), limit, rtol=0, atol=1e-4)
+    limit = limits(AnyError(Evaluation(plain, {}, False), check_predictions(y, P)), Q)
+    np.testing.assert_allclose(limits(fast, Q), limit, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", SLOW)
@@ -186,7 +197,7 @@ def test_the_limit_of_a_metric_without_weights_is_near():
 
     P, Q, y = ties(2000, 2)
     _, slow = opened(gap, P, y)
-    assert slow.limits(Q)[0] == pytest.approx(abs((P - Q)[:, 1].mean()), abs=0.01)
+    assert limits(slow, Q)[0] == pytest.approx(abs((P - Q)[:, 1].mean()), abs=0.01)
 
 
 @pytest.mark.parametrize("n_classes", [3, 150])
@@ -441,7 +452,7 @@ def test_labels_of_a_part_of_the_rows_give_the_same_interval(metric, monkeypatch
     """Deviations of the hits of a third of the rows, scaled, are those of all."""
     y, P, _ = sample(1500, 3, 1.5, 0)
     expected = calibration_interval(metric, y, P, random_state=0)
-    monkeypatch.setattr(cells, "DRAWN_ROWS", 500)
+    monkeypatch.setattr(label_sets, "DRAWN_ROWS", 500)
     found = calibration_interval(metric, y, P, random_state=0)
     assert found.estimate == expected.estimate
     width = expected.high - expected.low

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._validation.predictions import Predictions
+from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth
 from skcalib.metrics._resampling import Evaluation
 
 # A truth of 1 is this weight, so that rounded weights are whole and count copies of rows.
@@ -35,33 +35,32 @@ class AnyError:
         self.every = every
         self.some = take_every(predictions, every)
 
-    def observed(self, code: Intp) -> Float64Array:
-        """Return the metric ``(m,)`` of labels."""
-        return np.atleast_1d(self.evaluate(self.predictions._replace(code=code)))
+    def observed(self, labels: LabelSets) -> Float64Array:
+        """Return the metric ``(m,)`` of one set of labels of all rows."""
+        return np.atleast_1d(self.evaluate(self.predictions._replace(code=labels.codes[0])))
 
-    def limits(self, q: FloatArray) -> Float64Array:
-        """Return the metric ``(m,)`` of many rows with labels of the truth ``(n, K)``."""
-        return self._limit(q[:: self.every], np.arange(self.some.code.size))
+    def limits(self, truth: Truth) -> Float64Array:
+        """Return the metric ``(m,)`` of many rows with labels of a truth."""
+        every_row = np.arange(self.some.code.size)
+        return truth.once(self, lambda: self._limit(truth.q[:: self.every], every_row))
 
-    def simulate(
-        self, q: FloatArray, codes: NDArray[np.integer]
-    ) -> tuple[Float64Array, Float64Array]:
-        r"""Return the metric ``(m,)`` of a truth and those ``(R, m)`` of R sets of labels.
+    def values(self, draw: Draw, labels: LabelSets) -> Float64Array:
+        r"""Return the metric ``(R, m)`` of sets of labels.
 
         Of labels of a part of the rows, the metric deviates from the limit by
         :math:`\sqrt{n / n_s}` times as much as of all.
         """
-        limits = self.limits(q)
+        codes = labels.codes
         found = [self.evaluate(self.some._replace(code=code.astype(np.intp))) for code in codes]
         values = np.stack(found).reshape(len(codes), -1)
         if self.every > 1:
-            share = self.some.code.size / self.predictions.code.size
-            values = limits + np.sqrt(share) * (values - limits)
-        return limits, values
+            limits = self.limits(draw.truth)
+            values = limits + (values - limits) / draw.factor
+        return values
 
-    def limits_without(self, q: FloatArray, group: Intp, n_groups: int) -> Float64Array:
+    def limits_without(self, truth: Truth, group: Intp, n_groups: int) -> Float64Array:
         """Return the limits ``(n_groups, m)``, each without one group of rows."""
-        q, group = q[:: self.every], group[:: self.every]
+        q, group = truth.q[:: self.every], group[:: self.every]
         return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(n_groups)])
 
     def _limit(self, q: FloatArray, rows: Intp) -> Float64Array:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins, exceeds
 from skcalib._scores.one_vs_rest import map_columns
@@ -31,8 +32,11 @@ from skcalib.metrics._classwise import (
 from skcalib.metrics._debiased import debiased_calibration_error
 from skcalib.metrics._interval import grid
 from skcalib.metrics._interval.any_metric import AnyError
-from skcalib.metrics._interval.cells import CellError, Close, OnePerClass, OnePerRow, every_of
+from skcalib.metrics._interval.cells import CellError, Close
+from skcalib.metrics._interval.class_cells import ClassCells
 from skcalib.metrics._interval.grid import BINS, bin_index, quotient
+from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of
+from skcalib.metrics._interval.score_cells import ScoreCells, ScoredRows, SharedRows
 from skcalib.metrics._kde import kde_calibration_error
 from skcalib.metrics._ks import ks_calibration_error, reduce_top
 from skcalib.metrics._label_binned import label_binned_calibration_error
@@ -57,25 +61,26 @@ MANY_RANKS, JOINED_RANKS = 1 << 17, 1 << 14
 class LabelError(Protocol):
     """An error of m numbers, as a function of labels or of a truth; all else stays the same."""
 
-    def observed(self, code: Intp) -> Float64Array:
-        """Return the error ``(m,)`` of labels."""
+    def observed(self, labels: LabelSets) -> Float64Array:
+        """Return the error ``(m,)`` of one set of labels of all rows."""
 
-    def limits(self, q: FloatArray) -> Float64Array:
-        """Return the error ``(m,)`` of many rows with labels of the truth ``(n, K)``."""
+    def limits(self, truth: Truth) -> Float64Array:
+        """Return the error ``(m,)`` of many rows with labels of a truth."""
 
-    def simulate(
-        self, q: FloatArray, codes: NDArray[np.integer]
-    ) -> tuple[Float64Array, Float64Array]:
-        """Return the error ``(m,)`` of a truth, and those ``(R, m)`` of R sets of labels.
+    def values(self, draw: Draw, labels: LabelSets) -> Float64Array:
+        """Return the errors ``(R, m)`` of sets of labels of the rows that are drawn."""
 
-        The labels are those of every so many rows, by `every_of`.
-        """
-
-    def limits_without(self, q: FloatArray, group: Intp, n_groups: int) -> Float64Array:
+    def limits_without(self, truth: Truth, group: Intp, n_groups: int) -> Float64Array:
         """Return the limits ``(n_groups, m)``, each without one group of rows."""
 
 
-def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
+def label_errors(evaluations: list[Evaluation], predictions: Predictions) -> list[LabelError]:
+    """Return metrics as functions of the labels of these predictions."""
+    shared = SharedRows()
+    return [label_error(evaluate, predictions, shared) for evaluate in evaluations]
+
+
+def label_error(evaluate: Evaluation, predictions: Predictions, shared: SharedRows) -> LabelError:
     """Return a metric as a function of the labels of these predictions."""
     metric: Any = evaluate.metric
     keywords = dict(evaluate.keywords)
@@ -88,14 +93,16 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
             predictions = predictions._replace(event=column)
         parameters = signature(metric).parameters.items()
         defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
-        made = BY_CELLS[metric](predictions, {**defaults, **keywords})
+        made = BY_CELLS[metric](predictions, {**defaults, **keywords}, shared)
         if made is not None:
             return made
     every = every_of(predictions.code.size)
     return AnyError(evaluate, predictions, every, copies=metric is sweep_calibration_error)
 
 
-def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> CellError | None:
+def binned(
+    predictions: Predictions, keywords: Keywords, shared: SharedRows, **reduction: Any
+) -> CellError | None:
     """Return a binned error; `reduction` as in `bin_predictions`."""
     average = keywords.get("average", "macro")
     weighting = keywords.get("class_weight", "uniform"), keywords.get("bin_weight", "count")
@@ -104,10 +111,10 @@ def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> Ce
         total, each = norm_of_gaps(quotient(H - S, W), W, keywords["norm"], *weighting)
         return total[..., None] if average == "macro" else each
 
-    return _with_bins(predictions, keywords, average, close, None, **reduction)
+    return _with_bins(predictions, keywords, shared, average, close, None, **reduction)
 
 
-def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
+def debiased(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
     """Return the signed root of the debiased square: the debiased error where it is above 0.
 
     Its limit is the plain l2 error.
@@ -130,6 +137,7 @@ def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
     return _with_bins(
         predictions,
         {**keywords, "norm": "l2"},
+        shared,
         average,
         partial(root, noisy=True),
         partial(root, noisy=False),
@@ -138,24 +146,26 @@ def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
     )
 
 
-def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | None:
+def thresholded(
+    predictions: Predictions, keywords: Keywords, shared: SharedRows
+) -> CellError | None:
     """Return TACE; the first version cuts its bins in a way of its own and is left to calls."""
     if keywords["version"] == 1:
         return None
     keywords = {**keywords, "bin_weight": keywords["bin_weight"] or "count"}
     threshold = keywords["threshold"]
     return binned(
-        predictions, keywords, max_prob=False, class_conditional=True, threshold=threshold
+        predictions, keywords, shared, max_prob=False, class_conditional=True, threshold=threshold
     )
 
 
-def general(predictions: Predictions, keywords: Keywords) -> CellError | None:
+def general(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
     """Return the general error."""
     names = ("max_prob", "class_conditional", "threshold")
-    return binned(predictions, keywords, **{name: keywords[name] for name in names})
+    return binned(predictions, keywords, shared, **{name: keywords[name] for name in names})
 
 
-def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
+def cumulative(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError:
     """Return the KS error: a cell for each distinct score."""
     mode, average = keywords["mode"], keywords["average"]
     P, _, w, _, event = predictions
@@ -169,25 +179,23 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
         return each.mean(axis=-1, keepdims=True) if average == "macro" else each
 
     if mode != "classwise" or (event is not None and average is not None):
-        score, _ = reduce_top(predictions, mode, keywords["r"])
-        place, cells = _ties(score)
-        own = _hit_classes(predictions, mode, int(keywords["r"]))
-        return CellError(OnePerRow(place, score, own), P, w, 1, cells, close)
+        if event is not None or (mode == "top" and keywords["r"] == 1):
+            rows = shared.of(predictions)
+        else:
+            score, _ = reduce_top(predictions, mode, keywords["r"])
+            rows = ScoredRows(score, _hit_classes(predictions.P, mode, int(keywords["r"])), w)
+        rank = _ranks(rows.score)
+        return CellError(ScoreCells.of_index(rows, rank, np.arange(rank[-1] + 1)[None]), close)
     found = list(map_columns(lambda _, column: _ties(column), Scores(P, "proba")))
     cells = max(number for _, number in found)
     place = np.empty((n, n_classes), dtype=np.min_scalar_type(n_classes * (cells + 1)))
     for k, (tie, _) in enumerate(found):
         place[:, k] = k * (cells + 1) + tie
-    return CellError(OnePerClass(place), P, w, n_classes, cells, close)
+    return CellError(ClassCells(place, P, w, (n_classes, cells)), close)
 
 
-def _hit_classes(predictions: Predictions, mode: str, r: int) -> NDArray[Any]:
+def _hit_classes(P: Source, mode: str, r: int) -> NDArray[Any]:
     """Return the class of each row that is a hit, or whether each class is ``(n, K)``."""
-    P, _, _, _, event = predictions
-    if event is not None:
-        return np.full(P.shape[0], event)
-    if mode == "top" and r == 1:
-        return top_label(P)[1]
     # Stable, so that equal probabilities are ranked by column.
     order = np.argsort(-P.read(slice(None)), axis=1, kind="stable")
     if mode == "top":
@@ -203,18 +211,24 @@ def _ties(score: FloatArray) -> tuple[Intp, int]:
     Very many are joined, a few neighbours at a time.
     """
     order = np.argsort(score)
-    ascending = score[order]
-    rank = np.concatenate([[0], np.cumsum(ascending[1:] > ascending[:-1])])
-    if rank[-1] >= MANY_RANKS:
-        rank //= -(-(rank[-1] + 1) // JOINED_RANKS)
+    rank = _ranks(score[order])
     place = np.empty(score.size, dtype=np.intp)
     place[order] = rank
     return place, int(rank[-1]) + 1
 
 
+def _ranks(ascending: FloatArray) -> Intp:
+    """Return the rank of each of the scores in order among the distinct ones."""
+    rank = np.concatenate([[0], np.cumsum(ascending[1:] > ascending[:-1])])
+    if rank[-1] >= MANY_RANKS:
+        rank //= -(-(rank[-1] + 1) // JOINED_RANKS)
+    return rank
+
+
 def _with_bins(
     predictions: Predictions,
     keywords: Keywords,
+    shared: SharedRows,
     average: str | None,
     close: Close,
     close_limit: Close | None,
@@ -233,29 +247,29 @@ def _with_bins(
     kept = reduction.get("threshold")
     find = partial(_bin, bins=bins, threshold=None if kept is None else bins.threshold(kept))
     m = len(edges)
-    if event is not None:
-        score, own = predictions.of_event()[0], np.full(w.size, event)
-        entries: OnePerRow | OnePerClass = OnePerRow(find(score, edges[0]), score, own)
-    elif reduction.get("max_prob", True):
-        score, own = top_label(P)
-        place = np.empty(w.size, dtype=np.intp)
-        problem = own if m > 1 else np.zeros_like(own)
-        for j in np.unique(problem):
-            rows = problem == j
-            place[rows] = j * (B + 1) + find(score[rows], edges[j])
-        entries = OnePerRow(place, score, own)
-    else:
-        kind = np.min_scalar_type(m * (B + 1))
-        of_class = np.empty(P.shape, dtype=kind)
+    if event is None and not reduction.get("max_prob", True):
+        place = np.empty(P.shape, dtype=np.min_scalar_type(m * (B + 1)))
 
         def fill(k: int, column: FloatArray) -> None:
             j = k if m > 1 else 0
-            of_class[:, k] = j * (B + 1) + find(column, edges[j])
+            place[:, k] = j * (B + 1) + find(column, edges[j])
 
         for _ in map_columns(fill, Scores(P, "proba")):
             pass
-        entries = OnePerClass(of_class)
-    return CellError(entries, P, w, m, B, close, close_limit)
+        return CellError(ClassCells(place, P, w, (m, B)), close, close_limit)
+    numbers = np.arange(m)[:, None] * (B + 1) + np.arange(1, B + 1)
+    if m == 1:
+        rows = shared.of(predictions)
+        index = find(rows.score, edges[0])
+    else:
+        rows = ScoredRows(*top_label(P), w, by_class=True)
+        index = np.empty(w.size, dtype=np.intp)
+        for j in np.unique(rows.own):
+            of_class = rows.own == j
+            index[of_class] = j * (B + 1) + find(rows.score[of_class], edges[j])
+    # What is left out comes first: its scores are the smallest.
+    index = np.where(index % (B + 1) == B, index - B, index + 1)
+    return CellError(ScoreCells.of_index(rows, index, numbers), close, close_limit)
 
 
 def _bin(
@@ -268,10 +282,11 @@ def _bin(
     return place
 
 
+Maker = Callable[[Predictions, Keywords, SharedRows], CellError | None]
 TOP: Keywords = {"max_prob": True}
 EACH: Keywords = {"max_prob": False, "class_conditional": True}
 # A metric that is not here is called for each set of labels.
-BY_CELLS: dict[Callable[..., Any], Callable[[Predictions, Keywords], CellError | None]] = {
+BY_CELLS: dict[Callable[..., Any], Maker] = {
     general_calibration_error: general,
     expected_calibration_error: partial(binned, **TOP),
     maximum_calibration_error: partial(binned, **TOP),

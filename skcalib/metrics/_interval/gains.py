@@ -24,10 +24,11 @@ from skcalib._arrays.source import as_source, whole
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._interval.errors import LabelError, label_error
+from skcalib.metrics._interval.errors import LabelError, label_errors
 from skcalib.metrics._interval.intervals import (
     jackknife_variance,
     limits_without,
+    observed_of,
     simulate,
 )
 from skcalib.metrics._interval.truths import calibrated, on_path
@@ -76,18 +77,18 @@ class GainSimulation:
         self.n_jobs = n_jobs
         self._seeds = np.random.SeedSequence(entropy.tolist()).spawn(PLACES.size)
         self._base = calibrated(before)
-        self._errors = [label_error(evaluate, before) for evaluate in evaluations]
-        self._observed = self._measure(self._errors)
+        self._errors = label_errors(evaluations, before)
+        self._observed = observed_of(self._errors, before)
         self._drawn = self._draw(self._errors, [j for j, u in enumerate(PLACES) if u <= 0])
 
     def gains(self, after: Predictions, level: float) -> list[GainInterval]:
         """Return the gain of each error for other predictions of the same rows."""
-        errors = [label_error(evaluate, after) for evaluate in self.evaluations]
+        errors = label_errors(self.evaluations, after)
         Q = whole(after.P)
         own = self._draw(errors, list(range(PLACES.size)), Q)
         beyond = [j for j in range(PLACES.size) if j not in self._drawn]
         first = {**self._drawn, **self._draw(self._errors, beyond, Q)}
-        before, now = self._observed, self._measure(errors)
+        before, now = self._observed, observed_of(errors, after)
         return [
             gain_interval(
                 [_one(first[j], k) for j in range(PLACES.size)],
@@ -98,9 +99,6 @@ class GainSimulation:
             )
             for k in range(before.size)
         ]
-
-    def _measure(self, errors: list[LabelError]) -> Float64Array:
-        return np.concatenate([error.observed(self.before.code) for error in errors])
 
     def _draw(
         self, errors: list[LabelError], places: list[int], after: FloatArray | None = None

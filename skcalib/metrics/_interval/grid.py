@@ -22,12 +22,13 @@ from skcalib._differentiable.mmce import WIDTH
 from skcalib._differentiable.soft_binning import bin_centres, memberships
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
-from skcalib._scores.top_label import top_label
 from skcalib._validation.norm import Norm, exponent
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._binned import bin_predictions, check_bins, close_norm
 from skcalib.metrics._interval.any_metric import COPIES
-from skcalib.metrics._interval.cells import CellError, OnePerClass, OnePerRow
+from skcalib.metrics._interval.cells import CellError
+from skcalib.metrics._interval.class_cells import ClassCells
+from skcalib.metrics._interval.score_cells import ScoreCells, SharedRows
 from skcalib.metrics._kde import kde_of_masses, kernel_width
 from skcalib.metrics._modes import mean_of_classes, row_count
 from skcalib.metrics._smooth import COARSE, smooth_size
@@ -48,18 +49,19 @@ BINS = ("n_bins", "strategy", "closed", "quantile_method")
 LIMIT_BINS = 100
 
 
-def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
+def smooth(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
     """Return the smooth error."""
 
     def size(hits: Float64Array, scores: Float64Array, weight: Float64Array, _: int) -> float:
         return smooth_size((hits - scores) / weight.sum())
 
-    return on_grid(predictions, keywords, one_by_one(size), grid=SMOOTH_CELLS)
+    return on_grid(predictions, keywords, shared, one_by_one(size), grid=SMOOTH_CELLS)
 
 
-def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
+def kernel(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
     """Return the kernel density error."""
-    norm, w = keywords["norm"], predictions.w
+    norm = keywords["norm"]
+    w = predictions.w if classwise(predictions, keywords) else shared.of(predictions).w
     widths: dict[int, float] = {}
 
     def size(
@@ -76,10 +78,12 @@ def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
     # function of the score, or their deviations would count as error.
     factors = 1.0, COPIES**-0.2
     sizes, limits = (one_by_one(partial(size, narrower=factor)) for factor in factors)
-    return on_grid(predictions, keywords, sizes, limits, norm=norm, shift=measure)
+    return on_grid(predictions, keywords, shared, sizes, limits, norm=norm, shift=measure)
 
 
-def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
+def soft_binned(
+    predictions: Predictions, keywords: Keywords, shared: SharedRows
+) -> CellError | None:
     """Return the soft-binned error."""
     norm, temperature = keywords["norm"], keywords["temperature"]
     q = exponent(norm)
@@ -99,10 +103,12 @@ def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | Non
                 power += (W * own * gap).sum(axis=-1)
         return np.asarray((power / W.sum(axis=-1)) ** (1 / q))
 
-    return on_grid(predictions, keywords, size, norm=norm)
+    return on_grid(predictions, keywords, shared, size, norm=norm)
 
 
-def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
+def label_binned(
+    predictions: Predictions, keywords: Keywords, shared: SharedRows
+) -> CellError | None:
     """Return the label-binned error: a cell is the part of a node that lies in one bin."""
     bins = check_bins(*(keywords[name] for name in BINS))
     if bins.method == "rank":
@@ -133,14 +139,16 @@ def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | No
         q = exponent(norm)
         return np.asarray(((W * gap**q).sum(axis=-1) / W.sum(axis=-1)) ** (1 / q))
 
-    made = on_grid(predictions, keywords, size, norm=norm, shift=shift, n_shifts=B)
+    made = on_grid(predictions, keywords, shared, size, norm=norm, shift=shift, n_shifts=B)
     # Bins rise with the score: a cell without rows is given the bin before it.
     of_cell = np.maximum.accumulate(bin_of, axis=1)
     indicator = (of_cell[..., None] == np.arange(B)).astype(np.float64)
     return made
 
 
-def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
+def mean_kernel(
+    predictions: Predictions, keywords: Keywords, shared: SharedRows
+) -> CellError | None:
     """Return the maximum mean calibration error."""
     decay = np.exp(-1.0 / (COARSE * WIDTH))
 
@@ -151,10 +159,10 @@ def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | Non
         square = (residual * (2.0 * before - residual)).sum(axis=-1)
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
-    return on_grid(predictions, keywords, size, norm=keywords.get("norm", "l1"))
+    return on_grid(predictions, keywords, shared, size, norm=keywords.get("norm", "l1"))
 
 
-def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
+def sweep(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
     """Return the sweep error with bins of equal weight."""
     norm = keywords["norm"]
     bins = check_bins(15, keywords["strategy"], keywords["closed"], "rank")
@@ -172,12 +180,13 @@ def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
         return close_norm(rank_table(rows.score, rate, rows.weight, own), norm)[0]
 
     sizes, limits = (one_by_one(partial(size, most=most)) for most in (n_rows, LIMIT_BINS + 1))
-    return on_grid(predictions, keywords, sizes, limits, norm=norm)
+    return on_grid(predictions, keywords, shared, sizes, limits, norm=norm)
 
 
 def on_grid(
     predictions: Predictions,
     keywords: Keywords,
+    shared: SharedRows,
     size: Size,
     limit: Size | None = None,
     *,
@@ -192,25 +201,23 @@ def on_grid(
     and does not fall with the score.
     """
     average = keywords["average"]
-    P, _, w, _, event = predictions
-    n_classes, cells = P.shape[1], grid + n_shifts
+    P, _, w, *_ = predictions
+    n_classes, n_cells = P.shape[1], grid + n_shifts
 
     def cell(score: FloatArray, j: int) -> Intp:
         return nearest(score, grid) + shift(score, j)
 
     if classwise(predictions, keywords):
-        if n_classes * cells > MOST_NODES:
+        if n_classes * n_cells > MOST_NODES:
             return None
-        place = np.empty(P.shape, dtype=np.min_scalar_type(n_classes * (cells + 1)))
+        place = np.empty(P.shape, dtype=np.min_scalar_type(n_classes * (n_cells + 1)))
         columns = map_columns(lambda k, column: cell(column, k), Scores(P, "proba"))
         for k, found in enumerate(columns):
-            place[:, k] = k * (cells + 1) + found
-        entries: OnePerRow | OnePerClass = OnePerClass(place)
+            place[:, k] = k * (n_cells + 1) + found
+        cells: ClassCells | ScoreCells = ClassCells(place, P, w, (n_classes, n_cells))
     else:
-        score, own = top_label(P)
-        if event is not None:
-            score, own = predictions.of_event()[0], np.full(w.size, event)
-        entries = OnePerRow(cell(score, 0), score, own)
+        rows = shared.of(predictions)
+        cells = ScoreCells.of_index(rows, cell(rows.score, 0), np.arange(n_cells)[None])
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array, size: Size) -> Float64Array:
         each = size(H, S, W)
@@ -218,9 +225,8 @@ def on_grid(
             return each
         return np.stack([np.atleast_1d(mean_of_classes(row, average, norm)) for row in each])
 
-    n_problems = n_classes if isinstance(entries, OnePerClass) else 1
     labels, truth = (partial(close, size=each) for each in (size, limit or size))
-    return CellError(entries, P, w, n_problems, cells, labels, truth)
+    return CellError(cells, labels, truth)
 
 
 def one_by_one(

@@ -14,9 +14,10 @@ from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._interval.any_metric import take_every
-from skcalib.metrics._interval.cells import every_of
-from skcalib.metrics._interval.errors import LabelError, label_error
+from skcalib.metrics._interval.cells import AT_ONCE
+from skcalib.metrics._interval.errors import LabelError, label_errors
 from skcalib.metrics._interval.inversion import Ends, Point, invert, search_range
+from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of
 from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, rough
 from skcalib.metrics._one_line import shown
 from skcalib.metrics._resampling import Evaluation
@@ -74,14 +75,25 @@ def simulate(
     errors: list[LabelError], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
 ) -> Simulated:
     """Draw labels from a truth and measure them."""
-    codes = draw_codes(q[:: every_of(len(q))], n_sets, seed)
-    limits, values = zip(*(error.simulate(q, codes) for error in errors), strict=True)
-    return Simulated(np.concatenate(limits), np.concatenate(values, axis=1))
+    draw = Draw(q, every_of(len(q)))
+    codes = draw_codes(draw.part.q, n_sets, seed)
+    step = max(1, AT_ONCE // codes.shape[1])
+    values = []
+    for start in range(0, n_sets, step):
+        labels = LabelSets(codes[start : start + step])
+        values.append(np.concatenate([error.values(draw, labels) for error in errors], axis=1))
+    return Simulated(limits_of(errors, draw.truth), np.concatenate(values))
 
 
-def limits_of(errors: list[LabelError], q: FloatArray) -> Float64Array:
+def limits_of(errors: list[LabelError], truth: Truth) -> Float64Array:
     """Return the errors ``(m,)`` of a truth."""
-    return np.concatenate([error.limits(q) for error in errors])
+    return np.concatenate([error.limits(truth) for error in errors])
+
+
+def observed_of(errors: list[LabelError], predictions: Predictions) -> Float64Array:
+    """Return the errors ``(m,)`` of the labels of the data."""
+    labels = LabelSets(predictions.code[None])
+    return np.concatenate([error.observed(labels) for error in errors])
 
 
 def row_groups(n: int) -> tuple[Intp, int]:
@@ -93,7 +105,8 @@ def row_groups(n: int) -> tuple[Intp, int]:
 def limits_without(errors: list[LabelError], q: FloatArray) -> Float64Array:
     """Return the errors ``(groups, m)`` of a truth without each group of rows."""
     group, n_groups = row_groups(len(q))
-    return np.concatenate([e.limits_without(q, group, n_groups) for e in errors], axis=1)
+    truth = Truth(q)
+    return np.concatenate([e.limits_without(truth, group, n_groups) for e in errors], axis=1)
 
 
 def jackknife_variance(without: Float64Array) -> Float64Array:
@@ -154,10 +167,10 @@ def follow(
     n, n_classes = P.shape
     every = max(1, min(n * n_classes // SCOUTED_ENTRIES, n // FEWEST_ROWS))
     some = take_every(predictions, every)
-    scouts = errors if every == 1 else [label_error(e, some) for e in evaluations]
+    scouts = errors if every == 1 else label_errors(evaluations, some)
 
     def limit(t: float) -> Float64Array:
-        return limits_of(scouts, on_path(some.P, Q[::every], t))
+        return limits_of(scouts, Truth(on_path(some.P, Q[::every], t)))
 
     scale = np.ones(observed.size)
     if every > 1:
@@ -207,8 +220,8 @@ def intervals_of(
     estimates = [evaluate(predictions) for evaluate in evaluations]
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     seeds = np.random.SeedSequence(entropy.tolist()).spawn(4)
-    errors = [label_error(evaluate, predictions) for evaluate in evaluations]
-    observed = np.concatenate([error.observed(predictions.code) for error in errors])
+    errors = label_errors(evaluations, predictions)
+    observed = observed_of(errors, predictions)
     null = simulate(errors, whole(predictions.P), NULL_SETS, seeds[0])
     report(NULL_SETS)
     null.limits[null.limits < ROUNDING] = 0.0

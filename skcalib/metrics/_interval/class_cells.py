@@ -1,0 +1,110 @@
+"""Cells of the probabilities of all classes: sums by passes over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.passes import sum_rows
+from skcalib._arrays.source import Source, as_source
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib.metrics._interval.label_sets import LabelSets, Truth, every_of
+
+
+class ClassCells:
+    """Cells ``(problems, cells)`` of the probabilities of all classes.
+
+    Parameters
+    ----------
+    place : ndarray of shape (n, K)
+        ``j * (cells + 1) + c`` for cell c of problem j; cell `cells` is left out.
+    P : Source of shape (n, K)
+    w : ndarray of shape (n,)
+    shape : tuple of int
+        Number of problems and of cells.
+
+    Attributes
+    ----------
+    part : ClassCells or None
+        Those of the rows for which labels are drawn; None if they are all.
+    """
+
+    def __init__(
+        self, place: NDArray[np.integer], P: Source, w: Float64Array, shape: tuple[int, int]
+    ) -> None:
+        self.place, self.P, self.w = place, P, w
+        self.shape = shape
+        every = every_of(len(place))
+        self.part = None if every == 1 else ClassCells(place[::every], P, w[::every], shape)
+
+    def sums(self) -> tuple[Float64Array, Float64Array]:
+        """Return the weight and the weighted sum of the scores of each cell."""
+        W, S = self.sums_by_group(np.zeros(self.w.size, dtype=np.intp), 1, 1)
+        return W[0], S[0]
+
+    def expected(self, truth: Truth) -> Float64Array:
+        """Return the expected weight of the hits ``(problems, cells)``."""
+        group = np.zeros(self.w.size, dtype=np.intp)
+        return truth.once(self, lambda: self.expected_by_group(truth, group, 1, 1)[0])
+
+    def hits(self, labels: LabelSets, sets: slice) -> Float64Array:
+        """Return the weight of the hits ``(R, problems, cells)``."""
+        problems, cells = self.shape
+        codes = labels.codes[sets]
+        every_row = np.arange(self.w.size)
+        H = np.empty((len(codes), problems * (cells + 1)))
+        for row, code in zip(H, codes, strict=True):
+            row[:] = np.bincount(self.place[every_row, code], self.w, row.size)
+        return H.reshape(-1, problems, cells + 1)[..., :cells]
+
+    def sums_by_group(
+        self, group: Intp, n_groups: int, step: int
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return the sums ``(n_groups, problems, cells)``, with `step` cells joined."""
+        W = self._by_group(self.P, group, n_groups, step, np.ones_like)
+        return W, self._by_group(self.P, group, n_groups, step)
+
+    def expected_by_group(
+        self, truth: Truth, group: Intp, n_groups: int, step: int
+    ) -> Float64Array:
+        """Return the expected hits ``(n_groups, problems, cells)``."""
+        return self._by_group(as_source(truth.q), group, n_groups, step)
+
+    def _by_group(
+        self,
+        amounts: Source,
+        group: Intp,
+        n_groups: int,
+        step: int,
+        change: Callable[[FloatArray], FloatArray] | None = None,
+    ) -> Float64Array:
+        problems, cells = self.shape
+        joined = -(-cells // step)
+        shape = n_groups, problems, cells + 1, joined + 1
+        kernel = partial(sum_places, shape=shape, change=change)
+        sums = sum_rows(kernel, amounts, self.place, group, self.w)
+        return np.asarray(sums.reshape(n_groups, problems, joined + 1)[..., :joined])
+
+
+def sum_places(
+    block: FloatArray,
+    place: NDArray[np.integer],
+    group: Intp,
+    w: Float64Array,
+    shape: tuple[int, int, int, int],
+    change: Callable[[FloatArray], FloatArray] | None,
+) -> Float64Array:
+    """Return the sums over a block by group, problem and joined cell, flat."""
+    n_groups, problems, cells, joined = shape
+    at = place.astype(np.intp)
+    amount = block if change is None else change(block)
+    if joined < cells:
+        j, c = np.divmod(at, cells)
+        at = j * joined + c * (joined - 1) // (cells - 1)
+    at += group[:, None] * (problems * joined)
+    size = n_groups * problems * joined
+    weights = (w[:, None] * amount).ravel()
+    return np.asarray(np.bincount(at.ravel(), weights, size), dtype=np.float64)

@@ -1,0 +1,170 @@
+"""Cells of rows with one score each: neighbours in the order of the scores.
+
+The hits of a cell are the difference of two running sums over the rows in order, and all errors of
+the same scores share these.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._scores.top_label import top_label
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._interval.label_sets import LabelSets, Truth, every_of
+
+
+class ScoredRows:
+    """Rows with one score each, in order.
+
+    Parameters
+    ----------
+    score : ndarray of shape (n,)
+    own : ndarray of shape (n,) or (n, K)
+        The class that is a hit, or whether each class is.
+    w : ndarray of shape (n,)
+    by_class : bool
+        Whether rows are ordered by their own class first.
+
+    Attributes
+    ----------
+    part : ScoredRows or None
+        The rows for which labels are drawn; None if they are all.
+    before : ndarray
+        Places of the rows of `part` in the order.
+    """
+
+    def __init__(
+        self,
+        score: FloatArray,
+        own: NDArray[np.integer] | NDArray[np.bool_],
+        w: Float64Array,
+        by_class: bool = False,
+    ) -> None:
+        order = np.lexsort((score, own)) if by_class else np.argsort(score, kind="stable")
+        self.order = order
+        self.score, self.own, self.w = score[order], own[order], w[order]
+        self.weight = running(self.w)
+        self.scores = running(self.w * self.score)
+        every = every_of(score.size)
+        self.part = None
+        if every > 1:
+            self.part = ScoredRows(score[::every], own[::every], w[::every], by_class)
+            rank = np.empty(order.size, dtype=np.intp)
+            rank[order] = np.arange(order.size)
+            self.before = np.sort(rank[::every])
+
+    def chances(self, q: FloatArray) -> Float64Array:
+        """Return the probability of a hit of each row, in order."""
+        if self.own.ndim == 1:
+            return q[self.order, self.own].astype(np.float64)
+        found = np.empty(self.order.size)
+        for rows in row_blocks(self.order.size, q.shape[1]):
+            found[rows] = np.einsum("ik,ik->i", q[self.order[rows]], self.own[rows])
+        return found
+
+    def expected_below(self, truth: Truth) -> Float64Array:
+        """Return the running sums ``(n + 1,)`` of the hits that are expected."""
+        return truth.once(self, lambda: running(self.w * self.chances(truth.q)))
+
+    def hits_below(self, labels: LabelSets) -> Float64Array:
+        """Return the running sums ``(R, n + 1)`` of the hits of each set of labels."""
+        return labels.once(self, lambda: self._hits_below(labels.codes))
+
+    def _hits_below(self, codes: NDArray[np.integer]) -> Float64Array:
+        every_row = np.arange(self.order.size)
+        below = np.zeros((len(codes), every_row.size + 1))
+        for row, code in zip(below[:, 1:], codes, strict=True):
+            label = code[self.order]
+            hit = label == self.own if self.own.ndim == 1 else self.own[every_row, label]
+            np.multiply(self.w, hit, out=row)
+            np.cumsum(row, out=row)
+        return below
+
+
+class SharedRows:
+    """The rows with the scores of the top label or of an event, made once for all errors."""
+
+    def __init__(self) -> None:
+        self._made: dict[int | None, ScoredRows] = {}
+
+    def of(self, predictions: Predictions) -> ScoredRows:
+        """Return the rows by their event, or by the top label if there is none."""
+        event = predictions.event
+        if event not in self._made:
+            score, own = top_label(predictions.P)
+            if event is not None:
+                score, own = predictions.of_event()[0], np.full_like(own, event)
+            self._made[event] = ScoredRows(score, own, predictions.w)
+        return self._made[event]
+
+
+def running(amount: Float64Array) -> Float64Array:
+    """Return the sums of the amounts before each place, and of all."""
+    return np.concatenate([[0.0], np.cumsum(amount)])
+
+
+class ScoreCells:
+    """Cells ``(problems, cells)`` of scored rows: from place `starts` up to place `stops`."""
+
+    def __init__(self, rows: ScoredRows, starts: Intp, stops: Intp) -> None:
+        self.rows = rows
+        self.starts, self.stops = starts, stops
+        self.shape: tuple[int, int] = starts.shape
+        self.part = None
+        if rows.part is not None:
+            ends = (np.searchsorted(rows.before, places) for places in (starts, stops))
+            self.part = ScoreCells(rows.part, *ends)
+
+    @classmethod
+    def of_index(cls, rows: ScoredRows, index: NDArray[np.integer], cells: Intp) -> ScoreCells:
+        """Return the cells with the numbers `cells`; that of each row, `index`, rises."""
+        starts, stops = (np.searchsorted(index, cells, side=side) for side in ("left", "right"))
+        return cls(rows, starts, stops)
+
+    def _between(self, below: Float64Array) -> Float64Array:
+        return np.asarray(below[..., self.stops] - below[..., self.starts])
+
+    def sums(self) -> tuple[Float64Array, Float64Array]:
+        """Return the weight and the weighted sum of the scores of each cell."""
+        return self._between(self.rows.weight), self._between(self.rows.scores)
+
+    def expected(self, truth: Truth) -> Float64Array:
+        """Return the expected weight of the hits ``(problems, cells)``."""
+        return self._between(self.rows.expected_below(truth))
+
+    def hits(self, labels: LabelSets, sets: slice) -> Float64Array:
+        """Return the weight of the hits ``(R, problems, cells)``."""
+        return self._between(self.rows.hits_below(labels)[sets])
+
+    def sums_by_group(
+        self, group: Intp, n_groups: int, step: int
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return the sums ``(n_groups, problems, cells)``, with `step` cells joined."""
+        w = self.rows.w
+        W, S = (self._by_group(x, group, n_groups, step) for x in (w, w * self.rows.score))
+        return W, S
+
+    def expected_by_group(
+        self, truth: Truth, group: Intp, n_groups: int, step: int
+    ) -> Float64Array:
+        """Return the expected hits ``(n_groups, problems, cells)``."""
+        each = np.diff(self.rows.expected_below(truth))
+        return self._by_group(each, group, n_groups, step)
+
+    def _by_group(
+        self, amount: Float64Array, group: Intp, n_groups: int, step: int
+    ) -> Float64Array:
+        problems, cells = self.shape
+        joined = -(-cells // step)
+        size = problems * joined
+        number = np.arange(problems)[:, None] * joined + np.arange(cells) // step
+        length = (self.stops - self.starts).ravel()
+        row = np.arange(length.sum()) + np.repeat(
+            self.starts.ravel() - np.cumsum(length) + length, length
+        )
+        place = group[self.rows.order[row]] * size + np.repeat(number.ravel(), length)
+        sums = np.bincount(place, amount[row], n_groups * size)
+        return np.asarray(sums, dtype=np.float64).reshape(n_groups, problems, joined)
