@@ -38,7 +38,9 @@ class ClassCells:
         self.place, self.P, self.w = place, P, w
         self.shape = shape
         every = every_of(len(place))
-        self.part = None if every == 1 else ClassCells(place[::every], P, w[::every], shape)
+        self.part = None
+        if every > 1:
+            self.part = ClassCells(np.ascontiguousarray(place[::every]), P, w[::every], shape)
 
     def sums(self) -> tuple[Float64Array, Float64Array]:
         """Return the weight and the weighted sum of the scores of each cell."""
@@ -54,10 +56,12 @@ class ClassCells:
         """Return the weight of the hits ``(R, problems, cells)``."""
         problems, cells = self.shape
         codes = labels.codes[sets]
-        every_row = np.arange(self.w.size)
+        # One index into the flat table takes a tenth of the time of a pair of them.
+        place = self.place.ravel()
+        first = np.arange(0, place.size, self.place.shape[1])
         H = np.empty((len(codes), problems * (cells + 1)))
         for row, code in zip(H, codes, strict=True):
-            row[:] = np.bincount(self.place[every_row, code], self.w, row.size)
+            row[:] = np.bincount(place.take(first + code), self.w, row.size)
         return H.reshape(-1, problems, cells + 1)[..., :cells]
 
     def sums_by_group(

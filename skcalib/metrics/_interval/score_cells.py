@@ -59,7 +59,8 @@ class ScoredRows:
     def chances(self, q: FloatArray) -> Float64Array:
         """Return the probability of a hit of each row, in order."""
         if self.own.ndim == 1:
-            return q[self.order, self.own].astype(np.float64)
+            place = self.order * q.shape[1] + self.own
+            return q.ravel().take(place).astype(np.float64)
         found = np.empty(self.order.size)
         for rows in row_blocks(self.order.size, q.shape[1]):
             found[rows] = np.einsum("ik,ik->i", q[self.order[rows]], self.own[rows])
