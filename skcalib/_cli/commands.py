@@ -30,7 +30,7 @@ from skcalib._cli.files import (
 from skcalib._cli.report import report_html, troubles
 from skcalib._cli.saved_predictions import SavedPredictions, write_predictions
 from skcalib._comparison.compare import compare_calibrators
-from skcalib._comparison.comparison import CalibratorComparison
+from skcalib._comparison.comparison import CalibratorComparison, predictions_of, rows_of
 from skcalib._comparison.gains import affordable_resamples
 from skcalib._comparison.held_out import HeldOutRows, fit_calibrator, read_rows
 from skcalib._comparison.measures import ROW_LOSSES
@@ -73,7 +73,7 @@ def run_compare(args: argparse.Namespace) -> str:
         random_state=args.seed,
         **rows,
     )
-    data, before = comparison._given.data, comparison._predict(comparison.frame.index[0])
+    data, before = rows_of(comparison), predictions_of(comparison, comparison.frame.index[0])
     lines = [
         describe(args.file, data, before),
         columns_of(found, data.classes, data.event),
@@ -144,7 +144,7 @@ def fit_chosen(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if args.report:
-            after = comparison._predict(comparison.choice)
+            after = predictions_of(comparison, comparison.choice)
         if args.save:
             fitted = comparison.fit()
     texts = [" ".join(str(warning.message).split()) for warning in caught]
@@ -158,7 +158,7 @@ def write_report(
     after: Predictions,
 ) -> None:
     """Write the page of a comparison."""
-    data = comparison._given.data
+    data = rows_of(comparison)
     folds = len(data.splits)
     how = "those of the test split" if folds == 1 else f"{folds} stratified folds"
     settings = {

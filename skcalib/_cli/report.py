@@ -73,7 +73,7 @@ def report_html(
         as_html(summary_table(frame), chosen),
         '<p class="note">Of rows not fitted on, the lowest log loss first. <em>gain</em>: in log '
         "loss, over no calibration, with its 95 % interval; <strong>+</strong> marks a gain, "
-        "<strong>-</strong> a harm, where the interval does not hold 0. <em>debiased</em>: the "
+        "<strong>-</strong> a harm, where the interval does not contain 0. <em>debiased</em>: the "
         "error less what chance adds to it. <em>classes changed</em>: share of rows whose "
         "predicted class is another than before.</p>",
         *_pictures(comparison, before, after),

@@ -20,10 +20,10 @@ from skcalib._comparison.row_losses import (
 )
 from skcalib._validation.predictions import Predictions
 
-# The recommended calibrator is taken unless another is better by so many standard errors: the
-# best of a dozen is better by two or three often enough by chance.
+# Standard errors by which another calibrator must be better than the recommended one to be taken:
+# by chance the best of a dozen is often better by two.
 CLEAR_LEAD = 3.0
-# Calibrators within so many standard errors of the chosen one count as equally good.
+# Calibrators that are worse than the chosen one by fewer standard errors count as equally good.
 AS_GOOD = 2.0
 # If a gain is at most this share of the log loss, the probabilities may stay as they are.
 SMALL_SHARE = 0.02

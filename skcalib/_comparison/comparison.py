@@ -164,6 +164,13 @@ class CalibratorComparison:
             lines.append(f'Without numbers (see frame["error"]): {", ".join(failed)}.')
         return lines
 
-    def _predict(self, name: str) -> Predictions:
-        """Fit a calibrator again and return its predictions of the measured rows."""
-        return predict_held_out(self._given.calibrators[name], self._given.data).pooled()
+
+def rows_of(comparison: CalibratorComparison) -> HeldOutRows:
+    """Return the rows that were compared."""
+    return comparison._given.data
+
+
+def predictions_of(comparison: CalibratorComparison, name: str) -> Predictions:
+    """Fit a calibrator again and return its predictions of the measured rows."""
+    given = comparison._given
+    return predict_held_out(given.calibrators[name], given.data).pooled()

@@ -12,6 +12,7 @@ from skcalib._comparison.gains import Gain, Size
 from skcalib._comparison.verdict import (
     ByError,
     Outcome,
+    advice,
     changes_sentence,
     error_sentence,
     sentence,
@@ -86,7 +87,7 @@ def decide(rows: dict[str, Row], setting: Setting) -> Decision:
     if name != identity:
         text += changes_sentence(rows[name].changed)
         text += simpler_sentence(name, as_good, kinds, outcomes)
-    return Decision(name, text, as_good)
+    return Decision(name, text + advice(choice), as_good)
 
 
 def _outcome(rows: dict[str, Row], name: str, setting: Setting) -> Outcome:

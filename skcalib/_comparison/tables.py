@@ -41,7 +41,7 @@ def ordered(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def sign(low: float, high: float) -> str:
-    """Return "+" for a gain, "-" for harm, and nothing where the interval holds 0."""
+    """Return "+" for a gain, "-" for harm, and nothing where the interval contains 0."""
     return "+" if low > 0 else "-" if high < 0 else ""
 
 

@@ -125,9 +125,7 @@ def error_sentence(
 
 
 def _about_anchor(choice: Choice) -> str:
-    if choice.anchor is None:
-        return ' Add "auto" to the list: it is the safest choice on few rows.'
-    if choice.lead is None:
+    if choice.anchor is None or choice.lead is None:
         return ""
     return (
         f" {choice.candidate} is better than {choice.anchor} by {number(choice.lead)}, more than "
@@ -135,12 +133,19 @@ def _about_anchor(choice: Choice) -> str:
     )
 
 
+def advice(choice: Choice) -> str:
+    """Name what to compare next."""
+    if choice.anchor is None:
+        return ' Add "auto" to the calibrators: it is the safest choice on few rows.'
+    return ""
+
+
 def changes_sentence(changed: float) -> str:
     """Say how many predicted classes change, and doubt the columns if most do."""
     if changed == 0:
         return " No predicted class changes."
     doubt = (
-        " Changes of so many usually mean that the columns do not follow the sorted labels: "
+        " So many changes usually mean that the columns do not follow the sorted labels: "
         "check that first."
     )
     share = f"{changed:.1%}" if changed >= 0.0005 else "less than 0.1%"

@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 from skcalib._comparison.choice import HeldOut, as_good_as, choose, held_out
 from skcalib._comparison.held_out import fit_calibrator, open_rows, predict_held_out
 from skcalib._comparison.row_losses import hall_interval
-from skcalib._comparison.verdict import sentence
+from skcalib._comparison.verdict import advice, sentence
 from skcalib._validation.predictions import check_predictions
 from skcalib.calibrators._names import calibrators_by_name
 
@@ -122,9 +122,7 @@ def test_without_an_anchor_half_a_wrong_row_counts():
     choice = choose(found, w)
     assert (choice.name, choice.anchor) == ("modest", None)
     assert choose({**found, "sure": rows(0.08, 10, pseudo=3.3)}, w).name == "sure"
-    assert sentence(choice, 10).endswith(
-        'Add "auto" to the list: it is the safest choice on few rows.'
-    )
+    assert advice(choice) == ' Add "auto" to the calibrators: it is the safest choice on few rows.'
 
 
 def test_the_identity_is_taken_only_if_nothing_is_gained():

@@ -80,7 +80,7 @@ class AnyError:
 
 
 def take_every(predictions: Predictions, every: int) -> Predictions:
-    """Return every so many rows."""
+    """Return the rows 0, every, 2 every and so on."""
     if every == 1:
         return predictions
     P, code, w, classes, event = predictions

@@ -58,7 +58,7 @@ class CellError:
     def values(self, draw: Draw, labels: LabelSets) -> Float64Array:
         r"""Return the errors ``(R, m)`` of sets of labels.
 
-        Labels may be those of every so many rows. The hits of all rows then deviate from their
+        Labels may be those of a part of the rows. The hits of all rows then deviate from their
         expectation by :math:`\sqrt{n / n_s}` times the deviation of the :math:`n_s` rows: both are
         sums of many independent hits.
         """

@@ -52,7 +52,7 @@ class LabelSets(Found):
 
 
 class Draw:
-    """A truth and sets of labels of the rows that are drawn: all, or every so many."""
+    """A truth and sets of labels of the rows that are drawn: all, or a part."""
 
     def __init__(self, q: FloatArray, every: int) -> None:
         self.truth = Truth(q)
