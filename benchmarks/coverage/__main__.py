@@ -88,8 +88,9 @@ def tables(results: Sequence[Result]) -> list[str]:
     repetitions = " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
     rule = "|---|" + "--:|" * len(names)
     lines = [
-        f"Share of 95 % intervals that contain the error's limit as rows grow.",
-        f"{len(results)} cells, each of a truth, a number of rows and one of classes; {repetitions} repetitions of each.",
+        "Share of 95 % intervals that contain the error's limit as rows grow.",
+        f"{len(results)} cells, each of a truth, a number of rows and one of classes; {repetitions} "
+        "repetitions of each.",
         "",
     ]
     lines += [f"| | {' | '.join(names)} |", rule]
