@@ -32,25 +32,19 @@ NORMAL_WIDTH = 3.92
 OFTEN_ZERO = "debiased l2"
 
 
-def measured(result: Result, name: str) -> bool:
-    """Return whether an error was measured in a cell."""
-    names = result.cell.errors
-    return name in names and not np.isnan(result.found[:, names.index(name), 0]).all()
-
-
 class Column:
     """All cells of one error."""
 
     def __init__(self, name: str, results: Sequence[Result]) -> None:
         j = list(ERRORS).index(name)
         self.name = name
-        self.results = [result for result in results if measured(result, name)]
+        self.results = results
         self.held = np.array([held(result)[j] for result in self.results])
         numbers = [(result.found[:, j], result.true[j]) for result in self.results]
-        normal = np.array([NORMAL_WIDTH * np.nanstd(found[:, 0], ddof=1) for found, _ in numbers])
-        width = np.array([np.nanmean(found[:, 3] - found[:, 2]) for found, _ in numbers])
+        normal = np.array([NORMAL_WIDTH * np.std(found[:, 0], ddof=1) for found, _ in numbers])
+        width = np.array([np.mean(found[:, 3] - found[:, 2]) for found, _ in numbers])
         self.width = width / np.maximum(normal, 1e-12)
-        off = [np.nanmean((found[:, :2] - true) ** 2, axis=0) for found, true in numbers]
+        off = [np.mean((found[:, :2] - true) ** 2, axis=0) for found, true in numbers]
         self.squares = np.array(off)
 
     def summary(self) -> list[str]:
@@ -82,15 +76,15 @@ SUMMARY = (
 
 def tables(results: Sequence[Result]) -> list[str]:
     """Return the lines of both tables, and the cells that hold too little."""
-    names = [name for name in ERRORS if any(measured(result, name) for result in results)]
+    names = list(ERRORS)
     columns = [Column(name, results) for name in names]
     numbers = sorted({len(result.found) for result in results})
     repetitions = " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
     rule = "|---|" + "--:|" * len(names)
     lines = [
         "Share of 95 % intervals that contain the error's limit as rows grow.",
-        f"{len(results)} cells, each of a truth, a number of rows and one of classes; {repetitions} "
-        "repetitions of each.",
+        f"{len(results)} cells, each of a truth, a number of rows and one of classes; "
+        f"{repetitions} repetitions of each.",
         "",
     ]
     lines += [f"| | {' | '.join(names)} |", rule]
@@ -123,7 +117,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run what the folder lacks, and write the tables."""
     parser = argparse.ArgumentParser(prog="benchmarks.coverage", description=__doc__)
     parser.add_argument("--repetitions", type=int, default=200)
-    parser.add_argument("--smooth", type=int, default=0, help="so many of them with smECE")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--n", type=counts, default=[300, 1_000, 10_000], help="rows")
     parser.add_argument("--classes", type=counts, default=[2, 3, 10, 100])
@@ -133,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     for title, truths in (("one error", TRUTHS), ("a gain", PAIRS)):
         chosen = cells(list(truths), options.n, options.classes, options.cells)
-        results = run(chosen, options.repetitions, options.out, options.jobs, options.smooth)
+        results = run(chosen, options.repetitions, options.out, options.jobs)
         if results:
             lines = tables(results)
             fill(options.page, f"intervals of {title}", lines)

@@ -24,10 +24,6 @@ from skcalib.metrics._resampling import Evaluation
 Array = NDArray[np.float64]
 
 LEVEL = 0.95
-# The smooth error takes a hundred times as long as the others: it is measured with so many
-# classes, up to so many rows, in the first repetitions, and its gain is not.
-SMOOTH = "smECE"
-CLASSES_OF_SMOOTH, MOST_ROWS_OF_SMOOTH = 3, 1_000
 # Repetitions of one task.
 AT_ONCE = 10
 ROUNDING = 1e-9
@@ -50,18 +46,12 @@ class Cell(NamedTuple):
         """Name of the file of results."""
         return f"{self.truth}-{self.n}-{self.K}.npz".replace(" ", "_")
 
-    @property
-    def errors(self) -> list[str]:
-        """Names of the errors that are measured."""
-        smooth = self.K == CLASSES_OF_SMOOTH and self.n <= MOST_ROWS_OF_SMOOTH
-        return [name for name in ERRORS if name != SMOOTH or (smooth and self.truth in TRUTHS)]
-
 
 class Result(NamedTuple):
     """Repetitions of a cell.
 
     ``true (m,)`` limits; ``found (R, m, 4)`` values as measured, estimates without bias, and the
-    lower and upper ends of intervals; NaN where an error was not measured.
+    lower and upper ends of intervals.
     """
 
     cell: Cell
@@ -78,37 +68,31 @@ def cells(
     return sorted(kept, key=lambda cell: cell.n * cell.K)
 
 
-def run(
-    listed: Sequence[Cell], repetitions: int, folder: Path, jobs: int, smooth: int = 0
-) -> list[Result]:
-    """Run the repetitions that the folder lacks, and return all cells that it has.
-
-    Those whose number is less than `smooth` have the smooth error.
-    """
+def run(listed: Sequence[Cell], repetitions: int, folder: Path, jobs: int) -> list[Result]:
+    """Run the repetitions that the folder lacks, and return all cells that it has."""
     folder.mkdir(parents=True, exist_ok=True)
     tasks = [
-        (cell, start, min(start + AT_ONCE, repetitions), smooth)
+        (cell, start, min(start + AT_ONCE, repetitions))
         for cell in listed
         for start in range(len(found_in(cell, folder)), repetitions, AT_ONCE)
     ]
     kinds = sorted({(cell.truth, cell.K) for cell, *_ in tasks}, key=lambda kind: kind[1])
     Parallel(n_jobs=jobs)(delayed(known_limits)(*kind, folder) for kind in kinds)
     made = Parallel(n_jobs=jobs, return_as="generator")(delayed(repeat)(*task) for task in tasks)
-    for (cell, _, stop, _), found in zip(tasks, made, strict=True):
+    for (cell, _, stop), found in zip(tasks, made, strict=True):
         store(folder / cell.file, found=np.concatenate([found_in(cell, folder), found]))
         if stop == repetitions:
             print(line_of(stored(cell, folder)), flush=True)
     return [stored(cell, folder) for cell in listed if len(found_in(cell, folder))]
 
 
-def repeat(cell: Cell, start: int, stop: int, smooth: int) -> Array:
+def repeat(cell: Cell, start: int, stop: int) -> Array:
     """Return the numbers ``(stop - start, m, 4)`` of some repetitions."""
-    found = np.full((stop - start, len(cell.errors), 4), np.nan)
+    found = np.empty((stop - start, len(ERRORS), 4))
+    metrics = [error.metric for error in ERRORS.values()]
     for number in range(start, stop):
-        kept = [j for j, name in enumerate(cell.errors) if name != SMOOTH or number < smooth]
-        metrics = [ERRORS[cell.errors[j]].metric for j in kept]
         try:
-            found[number - start, kept] = measure(cell, number, metrics)
+            found[number - start] = measure(cell, number, metrics)
         except Exception as error:
             error.add_note(f"in repetition {number} of {cell.name}")
             raise
@@ -163,27 +147,26 @@ def store(path: Path, **arrays: Array) -> None:
 def found_in(cell: Cell, folder: Path) -> Array:
     """Return the repetitions of a cell that there are, ``(R, m, 4)``."""
     if not (folder / cell.file).exists():
-        return np.empty((0, len(cell.errors), 4))
+        return np.empty((0, len(ERRORS), 4))
     with np.load(folder / cell.file) as stored:
         return np.asarray(stored["found"])
 
 
 def stored(cell: Cell, folder: Path) -> Result:
     """Return a cell and its limits."""
-    true = known_limits(cell.truth, cell.K, folder)[: len(cell.errors)]
+    true = known_limits(cell.truth, cell.K, folder)[: len(ERRORS)]
     return Result(cell, true, found_in(cell, folder))
 
 
 def held(result: Result) -> Array:
-    """Return the share of intervals that hold the limit, ``(m,)``."""
-    measured, _, low, high = np.moveaxis(result.found, 2, 0)
-    holds = (low <= result.true + ROUNDING) & (result.true <= high + ROUNDING)
-    number = (~np.isnan(measured)).sum(axis=0)
-    return np.asarray(holds.sum(axis=0) / np.where(number, number, np.nan))
+    """Return the share of intervals that contain the limit, ``(m,)``."""
+    low, high = np.moveaxis(result.found[..., 2:], 2, 0)
+    contains = (low <= result.true + ROUNDING) & (result.true <= high + ROUNDING)
+    return np.asarray(contains.mean(axis=0))
 
 
 def line_of(result: Result) -> str:
     """Return a line with the share of each error."""
-    shares = zip(result.cell.errors, held(result), strict=True)
-    words = [f"{name} {share:.2f}" for name, share in shares if not np.isnan(share)]
+    shares = zip(ERRORS, held(result), strict=True)
+    words = [f"{name} {share:.2f}" for name, share in shares]
     return f"{result.cell.name}: {', '.join(words)}"

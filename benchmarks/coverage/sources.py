@@ -58,7 +58,14 @@ ERRORS: dict[str, Error] = {
         partial(_ece, strategy="quantile", norm="l2", quantile_method="split"),
         False,
     ),
-    "smECE": Error(metrics.smooth_calibration_error, metrics.smooth_calibration_error, False),
+    "smooth": Error(metrics.smooth_calibration_error, metrics.smooth_calibration_error, False),
+    "soft-binned": Error(
+        metrics.soft_binned_calibration_error, metrics.soft_binned_calibration_error, False
+    ),
+    "MMCE": Error(
+        metrics.maximum_mean_calibration_error, metrics.maximum_mean_calibration_error, False
+    ),
+    "sweep": Error(metrics.sweep_calibration_error, metrics.sweep_calibration_error, False),
 }
 
 
