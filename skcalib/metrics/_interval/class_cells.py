@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.passes import sum_rows
+from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import Source, as_source
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib.metrics._interval.label_sets import LabelSets, Truth, every_of
@@ -44,13 +45,13 @@ class ClassCells:
 
     def sums(self) -> tuple[Float64Array, Float64Array]:
         """Return the weight and the weighted sum of the scores of each cell."""
-        W, S = self.sums_by_group(np.zeros(self.w.size, dtype=np.intp), 1, 1)
-        return W[0], S[0]
+        every_row = np.arange(self.w.size)
+        return self._sums(self.P, every_row, 1, np.ones_like), self._sums(self.P, every_row, 1)
 
     def expected(self, truth: Truth) -> Float64Array:
         """Return the expected weight of the hits ``(problems, cells)``."""
-        group = np.zeros(self.w.size, dtype=np.intp)
-        return truth.once(self, lambda: self.expected_by_group(truth, group, 1, 1)[0])
+        q, every_row = as_source(truth.q), np.arange(self.w.size)
+        return truth.once(self, lambda: self._sums(q, every_row, 1))
 
     def hits(self, labels: LabelSets, sets: slice) -> Float64Array:
         """Return the weight of the hits ``(R, problems, cells)``."""
@@ -68,47 +69,48 @@ class ClassCells:
         self, group: Intp, n_groups: int, step: int
     ) -> tuple[Float64Array, Float64Array]:
         """Return the sums ``(n_groups, problems, cells)``, with `step` cells joined."""
-        W = self._by_group(self.P, group, n_groups, step, np.ones_like)
-        return W, self._by_group(self.P, group, n_groups, step)
+        rows = [np.flatnonzero(group == g) for g in range(n_groups)]
+        W = np.stack([self._sums(self.P, own, step, np.ones_like) for own in rows])
+        return W, np.stack([self._sums(self.P, own, step) for own in rows])
 
     def expected_by_group(
         self, truth: Truth, group: Intp, n_groups: int, step: int
     ) -> Float64Array:
         """Return the expected hits ``(n_groups, problems, cells)``."""
-        return self._by_group(as_source(truth.q), group, n_groups, step)
+        q = as_source(truth.q)
+        rows = (np.flatnonzero(group == g) for g in range(n_groups))
+        return np.stack([self._sums(q, own, step) for own in rows])
 
-    def _by_group(
+    def _sums(
         self,
         amounts: Source,
-        group: Intp,
-        n_groups: int,
+        rows: Intp,
         step: int,
         change: Callable[[FloatArray], FloatArray] | None = None,
     ) -> Float64Array:
         problems, cells = self.shape
         joined = -(-cells // step)
-        shape = n_groups, problems, cells + 1, joined + 1
-        kernel = partial(sum_places, shape=shape, change=change)
-        sums = sum_rows(kernel, amounts, self.place, group, self.w)
-        return np.asarray(sums.reshape(n_groups, problems, joined + 1)[..., :joined])
+        kernel = partial(sum_places, shape=(problems, cells + 1, joined + 1), change=change)
+        place, w = self.place, self.w
+        if rows.size < w.size:
+            amounts, place, w = take_rows(amounts, rows), place[rows], w[rows]
+        sums = sum_rows(kernel, amounts, place, w)
+        return np.asarray(sums.reshape(problems, joined + 1)[:, :joined])
 
 
 def sum_places(
     block: FloatArray,
     place: NDArray[np.integer],
-    group: Intp,
     w: Float64Array,
-    shape: tuple[int, int, int, int],
+    shape: tuple[int, int, int],
     change: Callable[[FloatArray], FloatArray] | None,
 ) -> Float64Array:
-    """Return the sums over a block by group, problem and joined cell, flat."""
-    n_groups, problems, cells, joined = shape
-    at = place.astype(np.intp)
+    """Return the sums over a block by problem and joined cell, flat."""
+    problems, cells, joined = shape
+    at = place.ravel()
     amount = block if change is None else change(block)
     if joined < cells:
-        j, c = np.divmod(at, cells)
+        j, c = np.divmod(at.astype(np.intp), cells)
         at = j * joined + c * (joined - 1) // (cells - 1)
-    at += group[:, None] * (problems * joined)
-    size = n_groups * problems * joined
     weights = (w[:, None] * amount).ravel()
-    return np.asarray(np.bincount(at.ravel(), weights, size), dtype=np.float64)
+    return np.asarray(np.bincount(at, weights, problems * joined), dtype=np.float64)
