@@ -162,6 +162,7 @@ def _metrics() -> Iterator[Subject]:
         "binary_view": not_an_error,
         "bootstrap_interval": not_finite,
         "hosmer_lemeshow_test": nan_seen,  # infinite where a certain bin is wrong
+        "score_decomposition": no_flaw_seen,  # below the base rate a scaled score is negative
     }
     for name in metrics.__all__:
         metric = getattr(metrics, name)

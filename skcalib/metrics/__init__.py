@@ -29,6 +29,7 @@ from skcalib.metrics._bootstrap import bootstrap_interval
 from skcalib.metrics._calibration_interval import calibration_interval
 from skcalib.metrics._significance import calibration_test
 from skcalib.metrics._hosmer_lemeshow import hosmer_lemeshow_test
+from skcalib.metrics._decomposition import score_decomposition
 from skcalib.metrics._scorers import SCORERS, get_scorer, make_calibration_scorer
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "maximum_mean_calibration_error",
     "reliability_table",
     "root_mean_squared_calibration_error",
+    "score_decomposition",
     "smooth_calibration_error",
     "soft_avuc_loss",
     "soft_binned_calibration_error",

@@ -238,6 +238,11 @@ def other_measures():
                 fitted=fitted,
                 sample_weight=w,
             )
+        for score in ("brier", "log"):
+            for mode in ("top", "classwise"):
+                calls[f"score_decomposition(score={score!r}, mode={mode!r})"] = partial(
+                    metrics.score_decomposition, code, P, score=score, mode=mode, sample_weight=w
+                )
         for call, value in calls.items():
             yield f"{call} | {data}", value
 

@@ -1,0 +1,328 @@
+"""Miscalibration, discrimination and uncertainty equal loops over rows and blocks."""
+
+import math
+
+import numpy as np
+import pytest
+import reference as ref
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, log_loss
+
+from skcalib import IsotonicCalibrator, TemperatureScaling, VectorScaling
+from skcalib.metrics import (
+    calibration_test,
+    expected_calibration_error,
+    score_decomposition,
+    top_label_brier_score,
+)
+
+KINDS = ["plain", "ties", "hard", "sparse"]
+SCORES = ["brier", "log"]
+
+
+def loss(p, t, score):
+    """Score of one probability."""
+    if score == "brier":
+        return (p - t) ** 2
+    of_truth = p if t else 1 - p
+    return -math.log(of_truth) if of_truth > 0 else math.inf
+
+
+def isotonic(scores, hits, weights):
+    """Isotonic regression as the max of mins of means, over all runs of distinct scores."""
+    distinct = sorted(set(scores))
+    h = [sum(w * t for s, t, w in zip(scores, hits, weights, strict=True) if s == d)
+         for d in distinct]  # fmt: skip
+    v = [sum(w for s, w in zip(scores, weights, strict=True) if s == d) for d in distinct]
+    level = {}
+    for i, d in enumerate(distinct):
+        level[d] = max(
+            min(sum(h[j : k + 1]) / sum(v[j : k + 1]) for k in range(i, len(distinct)))
+            for j in range(i + 1)
+        )
+    return [level[s] for s in scores]
+
+
+def decomposition(scores, hits, weights, score, recalibrated=None):
+    """Score, MCB, DSC and UNC of one binary problem, by loops."""
+    if recalibrated is None:
+        recalibrated = isotonic(scores, hits, weights)
+    total = sum(weights)
+    base = sum(w * t for w, t in zip(weights, hits, strict=True)) / total
+
+    def mean(probabilities):
+        rows = zip(probabilities, hits, weights, strict=True)
+        return sum(w * loss(p, t, score) for p, t, w in rows) / total
+
+    s, c, r = mean(scores), mean(recalibrated), mean([base] * len(scores))
+    return [s, s - c, r - c, r]
+
+
+def close(found, expected):
+    np.testing.assert_allclose(np.array(found[:4]).T, np.array(expected), atol=1e-12)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equals_the_loop(score, kind, weighted):
+    """One event, the top label, each class, and their mean."""
+    for K in (2, 4):
+        y, P = ref.predictions(K, 40, seed=K, kind=kind)
+        y[5:15] = 1  # of four classes, the last never occurs
+        w = np.random.default_rng(K).uniform(0.2, 3, 40) if weighted else None
+        weights = np.ones(40) if w is None else w
+        given = {"score": score, "sample_weight": w, "labels": range(K)}
+        each = [
+            decomposition(P[:, k].tolist(), (y == k).astype(int).tolist(), weights, score)
+            for k in range(K)
+        ]
+        close(score_decomposition(y, P, pos_label=1, **given), each[1])
+        top = decomposition(*ref.top(y, P, 1, within=False), weights, score)
+        close(score_decomposition(y, P, **given), top)
+        apart = score_decomposition(y, P, mode="classwise", average=None, **given)
+        close(apart, each)
+        macro = score_decomposition(y, P, mode="classwise", **given)
+        close(macro, np.mean(each, axis=0))
+        if np.isfinite(macro.score):
+            assert macro.scaled_score == pytest.approx(1 - macro.score / macro.uncertainty)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_equals_isotonic_regression_of_scikit_learn(score):
+    """2,000 rows with many ties, and weights: to 1e-10."""
+    rng = np.random.default_rng(0)
+    p = rng.random(2000).round(2).clip(0.01, 0.99)
+    y = (rng.random(2000) < p**1.5).astype(int)
+    w = rng.uniform(0.5, 2, 2000)
+    c = IsotonicRegression(y_min=0, y_max=1).fit(p, y, w).predict(p)
+    base = np.full(2000, np.average(y, weights=w))
+
+    def mean(q):
+        if score == "brier":
+            return brier_score_loss(y, q, sample_weight=w)
+        # scikit-learn's log loss clips at 2e-16; blocks without hits have a loss of 0.
+        return log_loss(y, q, sample_weight=w)
+
+    found = score_decomposition(y, p, score=score, sample_weight=w)
+    assert found.score == pytest.approx(mean(p), abs=1e-10)
+    assert found.miscalibration == pytest.approx(mean(p) - mean(c), abs=1e-10)
+    assert found.discrimination == pytest.approx(mean(base) - mean(c), abs=1e-10)
+    assert found.uncertainty == pytest.approx(mean(base), abs=1e-10)
+
+
+def test_equals_another_program():
+    """Numbers of model-diagnostics 1.5.0, `decompose` with SquaredError() and LogLoss()."""
+    rng = np.random.default_rng(7)
+    p = rng.random(60).round(2)
+    y = (rng.random(60) < p**1.5).astype(int)
+    w = rng.integers(1, 4, 60)
+    p = p.clip(0.01, 0.99)
+    brier = [0.158479674796748, 0.044347958044377384, 0.1219711320809958, 0.2361028488333664]
+    log = [0.4652424474512327, 0.14025475681344146, 0.34010177740020414, 0.6650894680379954]
+    close(score_decomposition(y, p, sample_weight=w), brier)
+    close(score_decomposition(y, p, score="log", sample_weight=w), log)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("kind", ["plain", "ties", "hard"])
+def test_parts_add_up_and_are_never_negative(score, kind):
+    y, P = ref.predictions(3, 200, seed=1, kind=kind)
+    found = score_decomposition(y, P, score=score, mode="classwise", average=None, labels=range(3))
+    _, mcb, dsc, unc, _ = (np.asarray(part) for part in found)
+    finite = np.isfinite(found.score)
+    np.testing.assert_allclose((mcb - dsc + unc)[finite], found.score[finite], atol=1e-14)
+    assert np.isinf(mcb[~finite]).all()
+    assert (mcb >= 0).all()
+    assert (dsc >= 0).all()
+    assert np.isfinite(dsc).all()
+
+
+def test_by_hand():
+    """Blocks 0.1, 0.2 | 0.3, 0.6 | 0.7, 0.9 with the shares 0, 1/2 and 1."""
+    y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.9]
+    found = score_decomposition(y, p)
+    assert found.score == pytest.approx(1 / 6)
+    assert found.uncertainty == 0.25
+    assert found.discrimination == pytest.approx(0.25 - 2 * 0.25 / 6)
+    assert found.scaled_score == pytest.approx(1 - (1 / 6) / 0.25)
+
+
+def test_what_had_probability_zero_makes_the_log_score_infinite():
+    """The miscalibration too; the other parts and the Brier score stay finite."""
+    found = score_decomposition([0, 1, 1, 0], [0.0, 0.0, 1.0, 0.4], score="log")
+    assert found.score == found.miscalibration == math.inf
+    assert found.scaled_score == -math.inf
+    blocks = decomposition([0.2, 0.2, 0.9, 0.4], [0, 1, 1, 0], [1] * 4, "log")
+    assert found.discrimination == pytest.approx(blocks[2])
+    assert found.uncertainty == pytest.approx(math.log(2))
+    assert "miscalibration=inf" in repr(found)
+    sure = score_decomposition([0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0], score="log")
+    assert sure[:4] == (0, 0, math.log(2), math.log(2))
+    assert sure.scaled_score == 1
+
+
+def test_float32_is_the_same():
+    y, P = ref.predictions(2, 100, seed=3)
+    for score in SCORES:
+        found = score_decomposition(y, P[:, 1].astype(np.float32), score=score)
+        np.testing.assert_allclose(found, score_decomposition(y, P[:, 1], score=score), atol=1e-5)
+
+
+@pytest.mark.parametrize("only", [0, 1])
+def test_one_label_only_has_no_uncertainty(only):
+    """Neither is there anything to tell apart; a scaled score does not exist."""
+    for score in SCORES:
+        found = score_decomposition([only] * 3, [0.2, 0.5, 0.7], score=score)
+        assert found.uncertainty == found.discrimination == 0
+        assert found.miscalibration == found.score > 0
+        assert math.isnan(found.scaled_score)
+
+
+def test_brier_scores_of_the_package_and_of_scikit_learn():
+    y, P = ref.predictions(3, 80, seed=5)
+    given = {"labels": range(3)}
+    assert score_decomposition(y, P, **given).score == pytest.approx(
+        top_label_brier_score(y, P, **given)
+    )
+    hits = (y == 1).astype(int)
+    assert score_decomposition(hits, P[:, 1]).score == pytest.approx(
+        brier_score_loss(hits, P[:, 1])
+    )
+    named = np.where(hits, "case", "control")  # the event is the first of the sorted labels
+    assert score_decomposition(named, P[:, 1], pos_label="case") == score_decomposition(
+        hits, P[:, 1]
+    )
+
+
+# ------------------------------------------------------------------ by a calibrator
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_vectors_by_a_fitted_calibrator_equal_the_loop(score):
+    """In the order of the columns, whatever that of the calibrator; weights count."""
+    y, P = ref.predictions(3, 60, seed=0)
+    y[:3] = 0, 1, 2
+    P = 0.9 * P + 0.1 / 3
+    w = np.random.default_rng(0).uniform(0.5, 2, 60)
+    fitted = VectorScaling().fit(P, y)
+    Q = fitted.predict_proba(P)
+    share = [w[y == k].sum() / w.sum() for k in range(3)]
+
+    def mean(probabilities):
+        total = 0.0
+        for i in range(60):
+            if score == "brier":
+                each = sum((probabilities[i][k] - (y[i] == k)) ** 2 for k in range(3))
+            else:
+                each = -math.log(probabilities[i][y[i]])
+            total += w[i] * each / w.sum()
+        return total
+
+    s, c, r = mean(P), mean(Q), mean([share] * 60)
+    given = {"score": score, "calibrator": fitted, "mode": "joint", "sample_weight": w}
+    close(score_decomposition(y, P, **given), [s, s - c, r - c, r])
+    close(score_decomposition(y, P[:, [2, 0, 1]], labels=[2, 0, 1], **given), [s, s - c, r - c, r])
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_a_calibrator_recalibrates_the_event_the_top_label_and_each_class(score):
+    y, P = ref.predictions(3, 60, seed=2)
+    y[:3] = 0, 1, 2
+    Q = TemperatureScaling().fit(P, y).predict_proba(P)
+    given = {"score": score, "calibrator": TemperatureScaling().fit(P, y)}
+    ones = [1] * 60
+    each = [
+        decomposition(P[:, k].tolist(), (y == k).tolist(), ones, score, Q[:, k].tolist())
+        for k in range(3)
+    ]
+    close(score_decomposition(y, P, mode="classwise", average=None, **given), each)
+    close(score_decomposition(y, P, pos_label=2, **given), each[2])
+    top = Q[np.arange(60), P.argmax(axis=1)].tolist()
+    expected = decomposition(*ref.top(y, P, 1, within=False), ones, score, top)
+    close(score_decomposition(y, P, **given), expected)
+
+
+def test_a_calibrator_of_one_column():
+    """Isotonic calibration fitted on the same rows is the default; strings too."""
+    rng = np.random.default_rng(3)
+    p = rng.random(300).round(2)
+    y = (rng.random(300) < p**2).astype(int)
+    named = np.where(y, "yes", "no")
+    default = score_decomposition(y, p)
+    for labels, keywords in ((y, {}), (named, {"pos_label": "yes"})):
+        isotonic_map = IsotonicCalibrator().fit(p, labels)
+        found = score_decomposition(labels, p, calibrator=isotonic_map, **keywords)
+        np.testing.assert_allclose(found, default, atol=1e-12)
+    both = IsotonicCalibrator().fit(np.column_stack([1 - p, p]), y)
+    np.testing.assert_allclose(score_decomposition(y, p, calibrator=both), default, atol=1e-12)
+    logistic = LogisticRegression().fit(p[:, None], y)  # any classifier on probabilities
+    assert score_decomposition(y, p, calibrator=logistic).discrimination > 0
+
+
+def test_a_calibrator_that_does_harm_has_a_negative_miscalibration():
+    rng = np.random.default_rng(4)
+    p = rng.random(2000)
+    y = (rng.random(2000) < p).astype(int)
+    wrong = LogisticRegression().fit(p[:, None], rng.permutation(y))
+    assert score_decomposition(y, p, calibrator=wrong).miscalibration < -0.05
+
+
+# ------------------------------------------------------------------ refusals and forms
+
+
+def test_what_cannot_be_decomposed():
+    y, P = ref.predictions(3, 30, seed=0)
+    y[:3] = 0, 1, 2
+    with pytest.raises(ValueError, match="score must be one of"):
+        score_decomposition(y, P, score="nll")
+    with pytest.raises(ValueError, match="mode='joint' scores whole vectors"):
+        score_decomposition(y, P, mode="joint")
+    with pytest.raises(ValueError, match="average=None gives an error for each class"):
+        score_decomposition(y, P, average=None)
+    with pytest.raises(TypeError, match="must be fitted and have predict_proba"):
+        score_decomposition(y, P, calibrator="isotonic")
+    with pytest.raises(ValueError, match="not fitted"):
+        score_decomposition(y, P, calibrator=TemperatureScaling())
+    other = TemperatureScaling().fit(P, np.array(list("abc"))[y])
+    with pytest.raises(ValueError, match="fitted on the labels"):
+        score_decomposition(y, P, calibrator=other)
+    of_logits = TemperatureScaling().fit(3 * np.log(P) + 1, y)
+    with pytest.raises(ValueError, match="logits"):
+        score_decomposition(y, P, calibrator=of_logits)
+    never = IsotonicCalibrator().fit([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="infinite: pass score='brier'"):
+        score_decomposition([1, 0, 1], [0.1, 0.2, 0.9], score="log", calibrator=never)
+
+
+def test_printed_it_is_one_line_and_in_a_notebook_a_table():
+    y, P = ref.predictions(8, 60, seed=0)
+    found = score_decomposition(y, P, labels=range(8))
+    assert repr(found) == (
+        f"ScoreDecomposition(score={found.score:.4g}, miscalibration={found.miscalibration:.4g}, "
+        f"discrimination={found.discrimination:.4g}, uncertainty={found.uncertainty:.4g}, "
+        f"scaled_score={found.scaled_score:.4g})"
+    )
+    page = found._repr_html_()
+    assert page.count("<tr>") == 5
+    assert f"<th>miscalibration</th><td>{found.miscalibration:.4g}</td>" in page
+    each = score_decomposition(y, P, labels=range(8), mode="classwise", average=None)
+    assert "..." in repr(each)
+    assert "\n" not in repr(each)
+
+
+def test_more_than_chance_by_calibration_test():
+    """The null distribution of the miscalibration is that of labels drawn from p."""
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(int)
+
+    def miscalibration(y, p):
+        return score_decomposition(y, p).miscalibration
+
+    fair = calibration_test(miscalibration, y, p, n_resamples=100, random_state=0)
+    wrong = calibration_test(miscalibration, y, p**2, n_resamples=100, random_state=0)
+    assert fair.pvalue > 0.05 > wrong.pvalue
+    assert fair.mean > 0  # chance alone
+    assert expected_calibration_error(y, p**2) > 0
