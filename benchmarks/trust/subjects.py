@@ -373,4 +373,9 @@ def _draw(display: Any, **arguments: Any) -> list[Any]:
     finally:
         plt.close("all")
     kept = [v for k, v in sorted(vars(drawn).items()) if not k.endswith("_") and k != "classes"]
+    kept = [_numbers_of(v) if isinstance(v, pd.DataFrame) else v for v in kept]
     return [np.asarray(v) for v in kept if isinstance(v, float | np.ndarray)]
+
+
+def _numbers_of(frame: pd.DataFrame) -> Any:
+    return frame.drop(columns="class", errors="ignore").select_dtypes("number").to_numpy()

@@ -3,6 +3,7 @@
 from skcalib.plotting._calibration_map import CalibrationMapDisplay
 from skcalib.plotting._classwise import ClasswiseDisplay
 from skcalib.plotting._comparison import ComparisonDisplay
+from skcalib.plotting._decomposition import DecompositionDisplay
 from skcalib.plotting._ks import KSDisplay
 from skcalib.plotting._reliability import ReliabilityDisplay
 
@@ -10,6 +11,7 @@ __all__ = [
     "CalibrationMapDisplay",
     "ClasswiseDisplay",
     "ComparisonDisplay",
+    "DecompositionDisplay",
     "KSDisplay",
     "ReliabilityDisplay",
 ]

@@ -7,6 +7,7 @@ CALLS = (
     "ReliabilityDisplay.from_predictions(y, P)",
     "KSDisplay.from_predictions(y, P)",
     "ClasswiseDisplay.from_estimator(calibrator, P, y)",
+    "DecompositionDisplay.from_predictions(y, P)",
     "CalibrationMapDisplay.from_estimator(calibrator, P)",
     "CalibrationMapDisplay.from_predictions(P, P)",
     "ComparisonDisplay.from_frame(frame)",

@@ -1,0 +1,326 @@
+"""A plot of score decompositions: discrimination against miscalibration, a point for each model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skcalib._arrays.types import Float64Array
+from skcalib.metrics import score_decomposition
+from skcalib.metrics._decomposition import ScoreName
+from skcalib.plotting._display import (
+    MODEL,
+    PredictionDisplay,
+    check_matplotlib,
+    label_of,
+    merge_style,
+    model_style,
+    new_axes,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+NAMES = {"brier": "Brier score", "log": "log loss"}
+GREY = "0.5"  # readable on white and on black
+
+# Mark on a line of equal score and on its label; the uncertainty follows it.
+LEVEL = "skcalib-level"
+LEVELS = 7
+# Room beyond the largest point, and the least width of one axis as a share of the other.
+ROOM, LEAST = 1.15, 0.05
+Corner = Literal["lower right", "lower left", "upper right", "upper left"]
+CORNERS: dict[tuple[float, float], Corner] = {
+    (1.0, 0.0): "lower right",
+    (0.0, 0.0): "lower left",
+    (1.0, 1.0): "upper right",
+    (0.0, 1.0): "upper left",
+}
+
+
+@dataclass(eq=False, repr=False)
+class DecompositionDisplay(PredictionDisplay):
+    r"""Discrimination against miscalibration, a point for each model, with lines of equal score.
+
+    A mean score is :math:`\bar S = \mathrm{MCB} - \mathrm{DSC} + \mathrm{UNC}`, and the uncertainty
+    UNC is the same for all models of the same rows, so that models of equal score lie on a line of
+    slope 1. Good models are at the top left: what lies to the right can be recalibrated away, what
+    lies low cannot. On the dotted line, a model is as good as the base rate.
+
+    Create it with `from_estimator` or `from_predictions`.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        A row for each model, its name in the index: the columns ``score``, ``miscalibration``,
+        ``discrimination``, ``uncertainty`` and ``scaled_score`` of
+        `skcalib.metrics.score_decomposition`.
+    score : {"brier", "log"}, default="brier"
+        The score.
+
+    Attributes
+    ----------
+    points_ : list of matplotlib Line2D
+        The point of each model.
+    levels_ : list of matplotlib AxLine
+        The lines of equal score, that of the base rate last.
+    ax_ : matplotlib Axes
+        Their axes.
+    figure_ : matplotlib Figure
+        Its figure.
+
+    See Also
+    --------
+    skcalib.metrics.score_decomposition : The numbers.
+    ReliabilityDisplay : Where a model is miscalibrated.
+
+    References
+    ----------
+    Dimitriadis, Gneiting, Jordan (2021). Stable reliability diagrams for probabilistic
+    classifiers. PNAS 118.
+
+    Dimitriadis, Gneiting, Jordan, Vogel (2024). Evaluating probabilistic classifiers: The triptych.
+    International Journal of Forecasting 40.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.plotting import DecompositionDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = rng.random(1000) < p
+    >>> models = {"right": p, "too sure": p**3 / (p**3 + (1 - p) ** 3), "half": (p + 0.5) / 2}
+    >>> display = DecompositionDisplay.from_predictions(y, models)
+    >>> display.frame["miscalibration"].round(3).to_dict()
+    {'right': 0.005, 'too sure': 0.032, 'half': 0.027}
+    """
+
+    frame: pd.DataFrame
+    _: KW_ONLY
+    score: ScoreName = "brier"
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: ArrayLike | Mapping[str, ArrayLike],
+        *,
+        score: ScoreName = "brier",
+        calibrator: Any = None,
+        mode: Literal["top", "classwise", "joint"] = "top",
+        pos_label: Any = None,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Plot labels and the probabilities of one or several models.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels.
+        y_proba : array-like of shape (n, K), (n,) or (n, 1), or dict of such by name
+            Class probabilities of a model, or of several by their names. A column for each of the
+            sorted labels, or of `labels` in their order; a frame whose columns are named by the
+            labels is read by name. One column is the probability of one event, `pos_label`.
+        score : {"brier", "log"}, default="brier"
+            The score.
+        calibrator : fitted calibrator, default=None
+            Recalibrates the model, instead of an isotonic regression; for one model.
+        mode : {"top", "classwise", "joint"}, default="top"
+            The top label and whether it is true, the mean over classes, or whole vectors.
+        pos_label : label, default=None
+            The event whose probability is shown. With one column, None means 1 or True for labels
+            {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode`
+            says.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        labels : array-like of shape (K,), default=None
+            Labels of the columns, in their order; needed if they cannot be inferred from
+            `y_true`.
+        ax : matplotlib Axes, default=None
+            Axes to draw on, such as the ``ax_`` of another display of the same rows; None creates
+            a figure.
+        name : str, default=None
+            Name of a single model in the legend.
+        **kwargs : object
+            Style of the points, passed to matplotlib's ``plot``.
+
+        Returns
+        -------
+        display : DecompositionDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If probabilities, labels, weights or keywords are invalid, a score is infinite, or the
+            models on the axes were measured on other rows.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_matplotlib(f"{cls.__name__}.from_predictions")
+        import pandas as pd
+
+        if not isinstance(y_proba, Mapping):
+            models = {"model" if name is None else name: y_proba}
+        elif name is not None or calibrator is not None or not y_proba:
+            raise ValueError(
+                "y_proba is a dict of models by name: pass at least one, and no name= or "
+                "calibrator=, which are of one model; draw others on the same ax= by further calls."
+            )
+        else:
+            models = dict(y_proba)
+        parts = [
+            score_decomposition(
+                y_true,
+                P,
+                score=score,
+                calibrator=calibrator,
+                mode=mode,
+                pos_label=pos_label,
+                sample_weight=sample_weight,
+                labels=labels,
+            )
+            for P in models.values()
+        ]
+        frame = pd.DataFrame(parts, index=list(models))
+        return cls(frame, score=score).plot(ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Plot a point for each model, and lines of equal score.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on, such as the ``ax_`` of another display of the same rows; None creates
+            a figure.
+        **kwargs : object
+            Style of the points, passed to matplotlib's ``plot``.
+
+        Returns
+        -------
+        display : DecompositionDisplay
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a score is infinite, or the models on the axes were measured on other rows.
+        ImportError
+            If matplotlib is missing.
+        """
+        check_matplotlib(f"{type(self).__name__}.plot")
+        endless = ~np.isfinite(self.frame["miscalibration"].to_numpy())
+        if endless.any():
+            raise ValueError(
+                f"the log loss of {self.frame.index[endless][0]!r} is infinite, because something "
+                "of probability 0 happened: pass score='brier'."
+            )
+        uncertainty = self.frame["uncertainty"].to_numpy()
+        known = np.append(uncertainty, [] if ax is None else uncertainties(ax))
+        if not np.allclose(known, known[0], rtol=1e-9, atol=0):
+            raise ValueError(
+                f"models of one plot are measured by one score on the same rows, but their "
+                f"uncertainties are {known.min():.6g} and {known.max():.6g}."
+            )
+        ax = new_axes(4.8, 4.2) if ax is None else ax
+        self.points_: list[Line2D] = []
+        for name, row in self.frame.iterrows():
+            own = model_style(ax)
+            style = {**own, "linestyle": "none", "markersize": 7, "zorder": 3, "clip_on": False}
+            label = label_of(str(name), f"{row['score']:.3g}")
+            self.points_ += ax.plot(
+                row["miscalibration"],
+                row["discrimination"],
+                **{"label": label, **merge_style(style, kwargs)},
+                gid=MODEL,
+            )
+        ax.set(xlabel="Miscalibration (MCB)", ylabel="Discrimination (DSC)")
+        self.levels_ = draw_levels(ax, float(known[0]))
+        ax.legend(
+            title=NAMES[self.score],
+            loc=free_of_points(ax),
+            fontsize="small",
+            title_fontsize="small",
+            framealpha=0.85,
+            edgecolor="none",
+        )
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def uncertainties(ax: Axes) -> list[float]:
+    """Return the uncertainty that the lines of an axes were drawn for, if there are any."""
+    marks = [str(line.get_gid()) for line in ax.lines]
+    return [float(mark.split()[1]) for mark in marks if mark.startswith(LEVEL)][:1]
+
+
+def points_of(ax: Axes) -> Float64Array:
+    """Return the points ``(m, 2)`` of all models on an axes."""
+    found = [line.get_xydata() for line in ax.lines if line.get_gid() == MODEL]
+    return np.concatenate([np.asarray(each, dtype=np.float64) for each in found])
+
+
+def draw_levels(ax: Axes, uncertainty: float) -> list[Any]:
+    """Draw the lines of equal score anew, for all models on an axes; that of the base rate last."""
+    from matplotlib.ticker import MaxNLocator
+
+    for artist in [*ax.lines, *ax.texts]:
+        if str(artist.get_gid()).startswith(LEVEL):
+            artist.remove()
+    points = points_of(ax)
+    low, high = np.minimum(points.min(axis=0), 0.0), np.maximum(points.max(axis=0), 0.0)
+    span = np.maximum(high - low, LEAST * (high - low).max())
+    span = np.where(span > 0, span, 1.0)
+    (left, bottom) = np.where(low < 0, low - (ROOM - 1) * span, 0.0)
+    (right, top) = low + ROOM * span
+    ax.set(xlim=(left, right), ylim=(bottom, top))
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    best, worst = uncertainty + left - top, uncertainty + right - bottom
+    drawn, mark = [], f"{LEVEL} {uncertainty!r}"
+    for score in MaxNLocator(LEVELS, steps=[1, 2, 2.5, 5, 10]).tick_values(best, worst):
+        at = uncertainty - score  # discrimination on this line at a miscalibration of 0
+        if not best < score < worst:
+            continue
+        drawn.append(ax.axline((0, at), slope=1, color=GREY, lw=0.6, gid=mark, zorder=1))
+        beside = right + at < top
+        x, y = (right, right + at) if beside else (top - at, top)
+        ax.annotate(
+            f"{score:.4g}",
+            (x, y),
+            xytext=(3, 0) if beside else (0, 2),
+            textcoords="offset points",
+            ha="left" if beside else "center",
+            va="center" if beside else "bottom",
+            color=GREY,
+            fontsize="x-small",
+            annotation_clip=False,
+            gid=LEVEL,
+        )
+    base = ax.axline(
+        (0, 0),
+        slope=1,
+        color=GREY,
+        ls=":",
+        lw=1.4,
+        gid=mark,
+        zorder=1.5,
+        label=label_of("base rate", f"{uncertainty:.3g}"),
+    )
+    return [*drawn, base]
+
+
+def free_of_points(ax: Axes) -> Corner:
+    """Return the corner that is farthest from the nearest point, the lower ones first."""
+    places = ax.transAxes.inverted().transform(ax.transData.transform(points_of(ax)))
+    near = {corner: float(np.hypot(*(places - np.array(corner)).T).min()) for corner in CORNERS}
+    return CORNERS[max(CORNERS, key=lambda corner: min(near[corner], 0.6))]

@@ -1,0 +1,160 @@
+"""The picture of score decompositions shows the numbers of `score_decomposition`."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from drawings import predictions
+from sklearn.linear_model import LogisticRegression
+
+from skcalib import IsotonicCalibrator
+from skcalib.metrics import score_decomposition
+from skcalib.plotting import DecompositionDisplay
+from skcalib.plotting._decomposition import LEVEL
+
+
+def event(n=500, seed=0):
+    """Outcomes, and the probabilities of three models."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    y = (rng.random(n) < p).astype(int)
+    return y, {"right": p, "bold": p**3 / (p**3 + (1 - p) ** 3), "shy": (p + 0.5) / 2}
+
+
+def places(display):
+    return np.array([line.get_xydata()[0] for line in display.points_])
+
+
+def levels(ax):
+    """Scores written beside the lines of equal score, and where each line crosses MCB = 0."""
+    labels = [text.get_text() for text in ax.texts if text.get_gid() == LEVEL]
+    lines = [line for line in ax.lines if str(line.get_gid()).startswith(f"{LEVEL} ")]
+    lines = [line for line in lines if line.get_linestyle() != ":"]
+    return [float(label) for label in labels], [line.get_xy1()[1] for line in lines]
+
+
+@pytest.mark.parametrize("score", ["brier", "log"])
+def test_points_stand_at_miscalibration_and_discrimination(score):
+    y, models = event()
+    w = np.random.default_rng(1).uniform(0.5, 2, y.size)
+    display = DecompositionDisplay.from_predictions(y, models, score=score, sample_weight=w)
+    for (name, p), place in zip(models.items(), places(display), strict=True):
+        parts = score_decomposition(y, p, score=score, sample_weight=w)
+        assert place.tolist() == [parts.miscalibration, parts.discrimination]
+        assert display.frame.loc[name].tolist() == list(parts)
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert [text.split(" (")[0] for text in texts] == [*models, "base rate"]
+    assert texts[0] == f"right ({display.frame.loc['right', 'score']:.3g})"
+    title = display.ax_.get_legend().get_title().get_text()
+    assert title == {"brier": "Brier score", "log": "log loss"}[score]
+
+
+def test_lines_join_models_of_equal_score():
+    """On a line marked S, DSC - MCB is UNC - S; on the dotted one, 0."""
+    y, models = event()
+    display = DecompositionDisplay.from_predictions(y, models)
+    uncertainty = y.mean() * (1 - y.mean())
+    scores, at = levels(display.ax_)
+    assert len(scores) >= 3
+    np.testing.assert_allclose(at, uncertainty - np.array(scores), atol=1e-12)
+    assert {line.get_slope() for line in display.levels_} == {1}
+    assert display.levels_[-1].get_linestyle() == ":"
+    assert display.levels_[-1].get_xy1() == (0, 0)
+    low, high = display.ax_.get_ylim()
+    assert low == 0 < places(display).max() < high
+
+
+def test_several_calls_on_one_axes_are_one_call():
+    """The lines are drawn once, and the limits hold every point."""
+    y, models = event()
+    together = DecompositionDisplay.from_predictions(y, models)
+    one = None
+    for name, p in models.items():
+        ax = None if one is None else one.ax_
+        one = DecompositionDisplay.from_predictions(y, p, name=name, ax=ax)
+    assert one.ax_.get_xlim() == together.ax_.get_xlim()
+    assert one.ax_.get_ylim() == together.ax_.get_ylim()
+    assert levels(one.ax_) == levels(together.ax_)
+    texts = [
+        [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        for display in (one, together)
+    ]
+    assert sorted(texts[0]) == sorted(texts[1])
+    marks = {line.get_marker() for line in one.ax_.lines if line.get_marker() != "None"}
+    assert len(marks) == 3
+
+
+def test_of_several_classes_and_by_a_calibrator():
+    y, P, _ = predictions()
+    each = DecompositionDisplay.from_predictions(y, P, mode="classwise")
+    assert each.frame.loc["model"].tolist() == list(score_decomposition(y, P, mode="classwise"))
+    fitted = IsotonicCalibrator().fit(P[:200], y[:200])
+    given = {"mode": "joint", "calibrator": fitted}
+    vectors = DecompositionDisplay.from_predictions(y[200:], P[200:], name="net", **given)
+    assert vectors.frame.loc["net"].tolist() == list(score_decomposition(y[200:], P[200:], **given))
+
+
+def test_of_an_estimator_by_its_name():
+    y, models = event()
+    X = models["right"][:, None]
+    fitted = LogisticRegression().fit(X, y)
+    display = DecompositionDisplay.from_estimator(fitted, X, y, pos_label=1)
+    expected = score_decomposition(y, fitted.predict_proba(X), pos_label=1)
+    assert display.frame.loc["LogisticRegression"].tolist() == list(expected)
+
+
+def test_a_negative_miscalibration_is_within_the_picture():
+    y, models = event()
+    wrong = LogisticRegression().fit(models["right"][:, None], 1 - y)
+    display = DecompositionDisplay.from_predictions(y, models["right"], calibrator=wrong)
+    (place,) = places(display)
+    assert place[0] < 0
+    assert display.ax_.get_xlim()[0] < place[0]
+    assert display.ax_.get_ylim()[0] < place[1] < display.ax_.get_ylim()[1]
+
+
+def test_what_cannot_be_drawn():
+    y, models = event()
+    display = DecompositionDisplay.from_predictions(y, models)
+    with pytest.raises(ValueError, match="measured by one score on the same rows"):
+        DecompositionDisplay.from_predictions(y[:50], models["right"][:50], ax=display.ax_)
+    with pytest.raises(ValueError, match="measured by one score on the same rows"):
+        DecompositionDisplay.from_predictions(y, models["right"], score="log", ax=display.ax_)
+    assert len(display.ax_.get_legend().get_texts()) == 4  # nothing was drawn
+    with pytest.raises(ValueError, match=r"log loss of 'sure' is infinite.*pass score='brier'"):
+        DecompositionDisplay.from_predictions(y, {"sure": np.round(models["right"])}, score="log")
+    for bad in ({"name": "a"}, {"calibrator": LogisticRegression()}):
+        with pytest.raises(ValueError, match="dict of models by name"):
+            DecompositionDisplay.from_predictions(y, models, **bad)
+    with pytest.raises(ValueError, match="dict of models by name"):
+        DecompositionDisplay.from_predictions(y, {})
+
+
+def test_a_model_without_either_is_drawn():
+    """The base rate itself, at (0, 0)."""
+    y, _ = event()
+    display = DecompositionDisplay.from_predictions(y, np.full(y.size, y.mean()))
+    np.testing.assert_allclose(places(display), [[0, 0]], atol=1e-12)
+    assert display.ax_.get_xlim()[1] > 0
+
+
+@pytest.mark.parametrize("size", [(3.2, 3.0), (4.8, 4.2)])
+def test_text_does_not_overlap_and_the_legend_hides_no_point(size):
+    import matplotlib.pyplot as plt
+
+    y, models = event()
+    figure, ax = plt.subplots(figsize=size, layout="constrained")
+    display = DecompositionDisplay.from_predictions(y, models, ax=ax)
+    figure.canvas.draw()
+    ticks = [*ax.get_xticklabels(), *ax.get_yticklabels()]
+    boxes = [text.get_window_extent() for text in [*ticks, *ax.texts] if text.get_text()]
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+    legend = ax.get_legend().get_window_extent()
+    assert not any(legend.contains(*xy) for xy in ax.transData.transform(places(display)))
+
+
+def test_style_of_the_points():
+    y, models = event()
+    display = DecompositionDisplay.from_predictions(y, models, c="red", ms=3)
+    assert {line.get_color() for line in display.points_} == {"red"}
+    assert {line.get_markersize() for line in display.points_} == {3}
