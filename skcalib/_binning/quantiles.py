@@ -15,7 +15,7 @@ from skcalib._scores.one_vs_rest import SortedProblem, is_whole, sort_problem
 
 def quantile_table(
     score: FloatArray,
-    hit: NDArray[np.bool_],
+    hit: NDArray[Any],
     w: Float64Array | None,
     bins: Bins,
 ) -> BinTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ def _stack(rows: list[BinTable]) -> BinTable:
 
 def flat_table(
     score: FloatArray,
-    hit: NDArray[np.bool_],
+    hit: NDArray[Any],
     w: Float64Array,
     bins: Bins,
     *,
@@ -32,7 +33,10 @@ def flat_table(
     n_groups: int = 1,
     threshold: float | None = None,
 ) -> BinTable:
-    """Table of ``n_groups`` problems in one column; `group` gives the problem of each row."""
+    """Table of ``n_groups`` problems in one column; `group` gives the problem of each row.
+
+    `hit` tells whether the event happened, or its share.
+    """
     if threshold is not None:
         kept = exceeds(score, threshold)
         score, hit, w = score[kept], hit[kept], w[kept]
@@ -58,7 +62,7 @@ def flat_table(
 def _from_cells(
     cell: NDArray[np.intp],
     score: FloatArray,
-    hit: NDArray[np.bool_],
+    hit: NDArray[Any],
     w: Float64Array | None,
     bins: Bins,
     m: int,
@@ -66,7 +70,7 @@ def _from_cells(
     """Sum rows into the cells ``problem * n_bins + bin`` of a uniform table."""
     shape = (m, bins.n_bins)
 
-    def sums(values: FloatArray | NDArray[np.bool_]) -> Float64Array:
+    def sums(values: NDArray[Any]) -> Float64Array:
         weighted = values if w is None else w * values
         total = np.bincount(cell, weights=weighted, minlength=m * bins.n_bins)
         return total.astype(np.float64, copy=False).reshape(shape)

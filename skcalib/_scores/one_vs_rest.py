@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,7 @@ def stable_order(values: FloatArray) -> NDArray[np.intp]:
 
 def sort_problem(
     score: FloatArray,
-    positive: NDArray[np.intp] | NDArray[np.bool_],
+    positive: NDArray[Any],
     w: Float64Array | None,
     part: Float64Array | None = None,
 ) -> SortedProblem:
@@ -107,13 +107,16 @@ def sort_problem(
     Parameters
     ----------
     score : ndarray of shape (n,)
-    positive : ndarray of bool (n,) or of row numbers
-        The rows where the event happened.
+    positive : ndarray of bool (n,), of row numbers, or of float64 (n,)
+        The rows where the event happened, or the share of the event in each row.
     w : ndarray of shape (n,) or None
         Weights; None when all are 1.
     part : ndarray of shape (n_positives,) or None
         Fraction of the weight of these rows with the event; None when all are 1.
     """
+    if positive.dtype.kind == "f":
+        part = positive[positive > 0]
+        positive = positive > 0
     hits = score[positive]
     if w is None and part is None:
         return SortedProblem(np.sort(score), None, np.sort(hits), None)

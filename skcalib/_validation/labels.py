@@ -16,8 +16,13 @@ from skcalib._validation.scores import naming_errors_of
 NUMBERS = (int, float, np.integer, np.floating)
 
 
-def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[Any]:
-    """Return labels as a 1-D array of one kind, without missing values."""
+def check_labels(
+    y: ArrayLike, name: str = "y", warn: bool = False, soft: bool = False
+) -> NDArray[Any]:
+    """Return labels as a 1-D array of one kind, without missing values.
+
+    With `soft`, fractions pass if all numbers lie in [0, 1].
+    """
     if y is None:
         raise ValueError(f"{name} is required, but None was passed: give one label for each row.")
     if type(y) is np.ndarray:
@@ -57,11 +62,11 @@ def check_labels(y: ArrayLike, name: str = "y", warn: bool = False) -> NDArray[A
         if array.dtype.kind == "O":  # strings, kept as they are
             return array
     if array.dtype.kind == "f":
-        _check_whole(array, name)
+        _check_whole(array, name, soft)
     return array
 
 
-def _check_whole(array: NDArray[Any], name: str) -> None:
+def _check_whole(array: NDArray[Any], name: str, soft: bool) -> None:
     lost = np.flatnonzero(~np.isfinite(array))
     if lost.size:
         what = "NaN" if np.isnan(array[lost[0]]) else "infinity"
@@ -77,7 +82,7 @@ def _check_whole(array: NDArray[Any], name: str) -> None:
             "it from its neighbours; pass labels of one integer type, or strings."
         )
     parts = np.flatnonzero(array != np.floor(array))
-    if parts.size:
+    if parts.size and not (soft and array.min() >= 0 and array.max() <= 1):
         row = int(parts[0])
         raise ValueError(
             f"Unknown label type: continuous. {name} has {float(array[row]):.6g} at row {row}; "

@@ -13,7 +13,16 @@ from skcalib._arrays.types import FloatArray
 from skcalib._validation.event import class_column, read_event
 from skcalib._validation.labels import check_labels, encode_labels, name_columns
 from skcalib._validation.scores import as_columns, check_values, first_flaw, read_scores
+from skcalib._validation.soft_hits import (
+    are_soft,
+    check_one_column,
+    check_zero_and_one,
+    refuse_soft,
+)
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
+
+# Metrics that an error names as taking soft hits.
+TAKERS = "expected_calibration_error, ks_calibration_error or top_label_brier_score"
 
 Metric = TypeVar("Metric", bound=Callable[..., Any])
 
@@ -24,22 +33,43 @@ class Predictions(NamedTuple):
     ``P (n, K)`` probabilities, ``code (n,)`` column of the true class, ``w (n,)`` float64
     weights, ``classes (K,)`` labels of the columns. ``event`` is the column of the measured event,
     if a single column of probabilities (stored here as two) or ``pos_label`` was given, else None.
+
+    Of soft hits, ``code`` holds float64 shares of the second of two classes, 0 and 1.
     """
 
     P: Source
-    code: NDArray[np.intp]
+    code: NDArray[Any]
     w: NDArray[np.float64]
     classes: NDArray[Any]
     event: int | None = None
 
-    def of_event(self) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the probability of the event ``(n,)``, and whether it happened."""
+    @property
+    def are_soft(self) -> bool:
+        """Whether hits are shares of the event."""
+        return self.code.dtype.kind == "f"
+
+    def of_event(self) -> tuple[FloatArray, NDArray[Any]]:
+        """Return the probability of the event ``(n,)``, and whether it happened.
+
+        Soft hits are the shares of the event, float64.
+        """
         assert self.event is not None
+        if self.are_soft:
+            return self.column(self.event), self.code if self.event else 1.0 - self.code
         return self.column(self.event), self.code == self.event
 
     def column(self, k: int) -> FloatArray:
         """Return the probabilities of a class ``(n,)``."""
         return self.P.read(ALL, slice(k, k + 1))[:, 0]
+
+
+def refuse_each_class(predictions: Predictions, average: str | None) -> None:
+    """Refuse ``average=None``, an error for each class, with soft hits."""
+    if average is None and predictions.are_soft:
+        raise ValueError(
+            "average=None gives an error for each class, but soft hits are shares of one event: "
+            "leave average out."
+        )
 
 
 def takes_predictions(metric: Metric) -> Metric:
@@ -54,18 +84,26 @@ def check_predictions(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     pos_label: Any = None,
+    *,
+    soft: bool = False,
+    who: str = "this metric",
 ) -> Predictions:
     """Check the arguments of a metric and drop rows of weight 0.
 
     `y_proba` may be checked predictions, which include labels and weights: a metric that is
-    evaluated a thousand times then checks its data once.
+    evaluated a thousand times then checks its data once. Soft hits are refused in the name of `who`
+    unless `soft` says that the metric takes them.
     """
     if isinstance(y_proba, Predictions):
+        if y_proba.are_soft and not soft:
+            refuse_soft(y_proba.code, "y_true", who, TAKERS)
         if pos_label is None:
             return y_proba
         return y_proba._replace(event=class_column(pos_label, y_proba.classes, "pos_label"))
-    y = check_labels(y_true, "y_true")
-    y_proba, labels = name_columns(y_proba, y, labels, name="y_proba", argument="labels")
+    y = check_labels(y_true, "y_true", soft=True)
+    is_soft = are_soft(y)
+    if not is_soft:
+        y_proba, labels = name_columns(y_proba, y, labels, name="y_proba", argument="labels")
     P = read_scores(y_proba, "y_proba")
     survey = check_values(P, "y_proba", "proba")
     if not survey.is_simplex:
@@ -74,11 +112,21 @@ def check_predictions(
             "logits, or rows divided by their sum)."
         )
     check_lengths(y, P.shape[0], "y_true", "y_proba")
+    if is_soft:
+        check_one_column(y, P.shape[1], "y_true", "y_proba")
+        if not soft:
+            refuse_soft(y, "y_true", who, TAKERS)
     w = check_weight(sample_weight, P.shape[0])
     single = P.shape[1] == 1
     event: int | None
+    code: NDArray[Any]
     P = as_columns(P, survey, "proba", name="y_proba")
-    if single:
+    if is_soft:
+        check_zero_and_one(labels, "labels")
+        code, classes = y.astype(np.float64), np.array([0, 1])
+        event = 1 if pos_label is None else class_column(pos_label, classes, "pos_label")
+        P = P if event == 1 else as_source(whole(P)[:, ::-1])
+    elif single:
         happened, classes, column = read_event(y, labels, pos_label)
         P = P if column == 1 else as_source(whole(P)[:, ::-1])
         code, event = np.where(happened, column, 1 - column), column

@@ -64,8 +64,8 @@ def check_lengths(y: NDArray[Any], n_rows: int, y_name: str, S_name: str) -> Non
 
 
 def drop_zero_weight(
-    S: Source, code: NDArray[np.intp], w: NDArray[np.float64]
-) -> tuple[Source, NDArray[np.intp], NDArray[np.float64]]:
+    S: Source, code: NDArray[Any], w: NDArray[np.float64]
+) -> tuple[Source, NDArray[Any], NDArray[np.float64]]:
     """Drop rows of weight 0, so that later code can assume positive weights."""
     keep = w > 0
     if keep.all():

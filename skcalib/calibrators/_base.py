@@ -41,8 +41,17 @@ from skcalib._validation.scores import (
     survey_block,
     two_columns,
 )
+from skcalib._validation.soft_hits import (
+    are_soft,
+    check_one_column,
+    check_zero_and_one,
+    refuse_soft,
+    split_soft,
+)
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
 
+# Calibrators that an error names as taking soft hits.
+TAKERS = "PlattScaling, BetaCalibrator, IsotonicCalibrator or HistogramBinning with even bins"
 # Columns of this many bytes are mapped at once: a map compares each number with several others.
 MAPPED_BYTES = 1 << 18
 
@@ -104,6 +113,14 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         """Whether, with two classes, P(second) never decreases as its score increases."""
         return False
 
+    @property
+    def _takes_soft_hits(self) -> bool:
+        """Whether the map depends on rows through sums of weights alone, so that y may be shares.
+
+        ``_fit`` then gets a hit and a miss for each row, with their parts of its weight.
+        """
+        return False
+
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the calibrator on held-out scores.
 
@@ -115,7 +132,10 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
             whose columns are named by the labels ("cat", "dog" or "prob_cat", "prob_dog") is
             read by name. Logits may be -inf.
         y : array-like of shape (n,)
-            Labels.
+            Labels. With one column, `PlattScaling`, `BetaCalibrator`, `IsotonicCalibrator` and
+            `HistogramBinning` with even bins also take soft hits: shares of an event in [0, 1],
+            such as a judge's scores. A share f of weight w is a hit of weight w f and a miss of
+            weight w (1 - f).
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
 
@@ -135,21 +155,31 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        labels = check_labels(y, warn=True)
-        X, classes = name_columns(X, labels, self.classes, sort=True)
+        labels = check_labels(y, warn=True, soft=True)
+        soft, classes = are_soft(labels), self.classes
+        if not soft:
+            X, classes = name_columns(X, labels, classes, sort=True)
         S = read_scores(X)
         survey = check_values(S, input=self.input)
         kind = resolve_kind(S, survey, self.input)
         check_lengths(labels, S.shape[0], "y", "X")
+        if soft:
+            check_one_column(labels, S.shape[1], "y", "X")
+            if not self._takes_soft_hits:
+                refuse_soft(labels, "y", type(self).__name__, TAKERS)
+            check_zero_and_one(classes, "classes")
         w = check_weight(sample_weight, S.shape[0])
         fitted: dict[str, Any] = {"input_": kind}
         # If the user declared logits and all rows sum to 1, such rows are logits in prediction too.
         fitted["_refuses_simplex"] = kind == "logits" and not survey.is_simplex
         columns = as_columns(S, survey, kind, self.input)
+        hits = np.ceil(labels) if soft else labels
         if S.shape[1] == 1 and classes is None:
-            classes = binary_classes(labels)
-        code, fitted["classes_"] = encode_labels(labels, columns.shape[1], classes)
+            classes = binary_classes(hits)
+        code, fitted["classes_"] = encode_labels(hits, columns.shape[1], classes)
         check_sorted(fitted["classes_"])
+        if soft:
+            columns, code, w = split_soft(columns, labels.astype(np.float64), w)
         columns, code, w = drop_zero_weight(columns, code, w)
         scores = Scores(columns, kind, fitted["classes_"], survey.max_abs)
         if self._takes_logs:

@@ -212,6 +212,11 @@ class HistogramBinning(ColumnwiseCalibrator):
         return super()._first_column(n_classes) if self.class_conditional else 0
 
     @property
+    def _takes_soft_hits(self) -> bool:
+        # Quantile bins and resamples count rows.
+        return self.strategy == "uniform" and self.n_bootstraps == 0
+
+    @property
     def _class_specific(self) -> bool:
         return self.class_conditional
 

@@ -177,6 +177,7 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
 
     _paper = "Zadrozny and Elkan 2002; centred: Oron and Flournoy 2017"
     _monotone = True
+    _takes_soft_hits = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
         "interpolation": [StrOptions({"linear", "step"})],

@@ -26,6 +26,7 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
     """A logistic map of features of the log-odds of each class against the rest."""
 
     _takes_logs = True
+    _takes_soft_hits = True
 
     @abstractmethod
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:

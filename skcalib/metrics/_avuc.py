@@ -96,7 +96,9 @@ def avuc_loss(
     0.1937
     """
     check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, who="avuc_loss"
+    )
     P, code = event_as_classes(predictions)
     confidence, predicted = top_label(P)
     return float(
@@ -180,7 +182,9 @@ def soft_avuc_loss(
     """
     check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
     check_between("temperature", temperature, 0, np.inf, "a positive number")
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, who="soft_avuc_loss"
+    )
     P, code = event_as_classes(predictions)
     _, predicted = top_label(P)
     return float(

@@ -78,7 +78,7 @@ def binary_view(
     ([0.6, 0.5, 0.8], [True, False, True])
     """
     check_option("mode", mode, ("top", "within_top", "classwise"))
-    predictions = check_predictions(y_true, y_proba, None, labels, pos_label)
+    predictions = check_predictions(y_true, y_proba, None, labels, pos_label, who="binary_view")
     P, code, _, classes, event = predictions
     if mode != "classwise" or (event is not None and r is None):
         score, hit = reduce_top(predictions, mode, 1 if r is None else r)

@@ -21,7 +21,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_between, check_count, check_flags, check_option
 from skcalib._validation.norm import Norm, check_norm, exponent
-from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.predictions import Predictions, check_predictions, refuse_each_class
 from skcalib.metrics._listed import listed
 
 Strategy = Literal["uniform", "quantile"]
@@ -127,7 +127,8 @@ def binned_error(
     check_option("average", average, ("macro", None))
     if average is None and not reduction.get("class_conditional"):
         raise ValueError("average=None gives an error for each class: it needs class_conditional.")
-    predictions = check_predictions(*data)
+    predictions = check_predictions(*data, soft=True)
+    refuse_each_class(predictions, average)
     if average is None:  # each class, whether or not one of them is the event
         predictions = predictions._replace(event=None)
     table, _ = bin_predictions(predictions, bins, **reduction)
@@ -169,7 +170,7 @@ def general_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the

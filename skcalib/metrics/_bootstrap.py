@@ -124,7 +124,7 @@ def bootstrap_interval(
         own, or one with keywords fixed by `functools.partial`. It gets `labels` if it takes
         them, and ``sample_weight`` if it takes that, else repeated rows.
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
@@ -198,7 +198,7 @@ def bootstrap_interval(
     check_option("method", method, ("percentile", "bca"))
     check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
     evaluate, predictions, estimate = prepare(
-        metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
+        metric, y_true, y_proba, sample_weight, labels, pos_label, keywords, soft=True
     )
     random = check_seed(random_state)
     draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random)]

@@ -27,12 +27,13 @@ def top_label_brier_score(
               \big(\max_k P_{ik} - [\arg\max_k P_{ik} = y_i]\big)^2
 
     This is a proper score of the confidence: unlike a calibration error it also rewards
-    separating right predictions from wrong ones.
+    separating right predictions from wrong ones. A soft hit t counts as a hit of weight t and a
+    miss of weight 1 - t, so that the best confidence is t, with a score of t (1 - t).
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
@@ -68,7 +69,9 @@ def top_label_brier_score(
     >>> round(top_label_brier_score([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), 4)
     0.1367
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     score, hit = event_or_top(predictions)
     w = predictions.w
-    return float(w @ (score.astype(np.float64) - hit) ** 2 / w.sum())
+    # Of a soft hit, the mean over a hit and a miss: t (1 - s)^2 + (1 - t) s^2.
+    each = (score.astype(np.float64) - hit) ** 2 + hit * (1.0 - hit)
+    return float(w @ each / w.sum())

@@ -133,7 +133,14 @@ def calibration_interval(
     """
     check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
     evaluate, predictions, _ = prepare(
-        metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
+        metric,
+        y_true,
+        y_proba,
+        sample_weight,
+        labels,
+        pos_label,
+        keywords,
+        who="calibration_interval",
     )
     score = evaluate.own and not evaluate.is_error
     if not score:

@@ -47,7 +47,7 @@ def static_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
@@ -145,7 +145,7 @@ def adaptive_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
@@ -257,7 +257,7 @@ def thresholded_adaptive_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the

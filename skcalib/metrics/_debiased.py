@@ -126,7 +126,9 @@ def debiased_calibration_error(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_mode(mode, average)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, who="debiased_calibration_error"
+    )
     classwise = mode == "classwise"
     if average is None:  # the error of each class, even if `pos_label` names an event
         predictions = predictions._replace(event=None)

@@ -26,7 +26,12 @@ from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top, top_label
 from skcalib._validation.keywords import check_option
-from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
+from skcalib._validation.predictions import (
+    Predictions,
+    check_predictions,
+    refuse_each_class,
+    takes_predictions,
+)
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import check_mode
@@ -161,6 +166,7 @@ def all_parts(
     predictions: Predictions, score: ScoreName, mode: str, average: str | None, calibrator: Any
 ) -> list[Parts]:
     """Return the mean scores of one event, of the top label, of each class, or of vectors."""
+    refuse_each_class(predictions, average)
     P, code, w, _, event = predictions
     Q = None if calibrator is None else recalibrate(predictions, calibrator)
     if event is not None and average is not None:
@@ -214,7 +220,7 @@ def score_decomposition(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
@@ -299,7 +305,7 @@ def score_decomposition(
     """
     check_option("score", score, ("brier", "log"))
     check_mode(mode, average, ("top", "classwise", "joint"))
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     parts = np.array(all_parts(predictions, score, mode, average, calibrator))
     if not np.isfinite(parts[:, 1]).all():
         raise ValueError(

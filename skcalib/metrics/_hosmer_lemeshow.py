@@ -139,7 +139,9 @@ def hosmer_lemeshow_test(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_flags(fitted=fitted)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, who="hosmer_lemeshow_test"
+    )
     if predictions.event is None and predictions.classes.size == 2:
         predictions = predictions._replace(event=1)
     table, _ = bin_predictions(predictions, bins)

@@ -161,5 +161,7 @@ def kde_calibration_error(
     0.1325
     """
     check_norm(norm, has_max=False)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, who="kde_calibration_error"
+    )
     return error_by_mode(predictions, partial(kde_error, norm=norm), mode, average, norm)

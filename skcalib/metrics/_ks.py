@@ -16,7 +16,7 @@ from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem, so
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label, top_r, within_top_r
 from skcalib._validation.keywords import check_count
-from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.predictions import Predictions, check_predictions, refuse_each_class
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import check_mode
@@ -83,7 +83,7 @@ def ks_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
@@ -129,7 +129,8 @@ def ks_calibration_error(
     array([0.2, 0.1])
     """
     check_mode(mode, average, ("top", "within_top", "classwise"))
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    refuse_each_class(predictions, average)
     P, code, w, _, event = predictions
     if mode != "classwise" or (event is not None and average is not None):
         score, hit = reduce_top(predictions, mode, r)

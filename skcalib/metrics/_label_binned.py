@@ -89,7 +89,7 @@ def label_binned_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
@@ -151,7 +151,7 @@ def label_binned_calibration_error(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_norm(norm)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     bins = bins.with_precision_of(predictions.P)
 
     error = partial(label_binned_error, bins=bins, norm=norm)

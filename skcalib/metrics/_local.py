@@ -71,7 +71,7 @@ def local_calibration(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
@@ -125,7 +125,7 @@ def local_calibration(
         g = np.linspace(0.0, 1.0, 101) if at is None else np.asarray(at, dtype=np.float64)
     if not ((g >= 0) & (g <= 1)).all():
         raise ValueError("at holds a value outside [0, 1]; pass scores to ask about.")
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     score, hit = event_or_top(predictions)
     order = np.argsort(score, kind="stable")
     s, t = score[order].astype(np.float64), hit[order].astype(np.float64)

@@ -83,5 +83,7 @@ def maximum_mean_calibration_error(
     >>> round(maximum_mean_calibration_error(y, P), 4)
     0.1056
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, who="maximum_mean_calibration_error"
+    )
     return error_by_mode(predictions, kernel_mean_error, mode, average)

@@ -19,7 +19,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_option
 from skcalib._validation.norm import Norm, exponent
-from skcalib._validation.predictions import Predictions
+from skcalib._validation.predictions import Predictions, refuse_each_class
 
 Mode = Literal["top", "classwise"]
 BinaryError = Callable[[Float64Array, NDArray[np.bool_], Float64Array], float]
@@ -55,6 +55,7 @@ def error_by_mode(
     ``average=None`` returns the error of each class, even if `pos_label` names an event.
     """
     check_mode(mode, average)
+    refuse_each_class(predictions, average)
     P, code, w, _, event = predictions
     if mode == "top" or (event is not None and average is not None):
         score, hit = event_or_top(predictions)

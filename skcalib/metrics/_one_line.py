@@ -11,7 +11,7 @@ import numpy as np
 SHOWN = 3
 
 
-def shown(value: Any, smallest: float = -np.inf) -> str:
+def shown(value: Any, smallest: float = np.nan) -> str:
     """Return "=0.0123", or "<0.02" for a value at its lower limit `smallest`."""
     each = [_number(x, smallest) for x in np.ravel(value).tolist()]
     if np.ndim(value) == 0:

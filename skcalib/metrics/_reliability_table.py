@@ -48,7 +48,7 @@ def reliability_table(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
@@ -99,7 +99,7 @@ def reliability_table(
 
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     table, names = bin_predictions(
-        check_predictions(y_true, y_proba, sample_weight, labels, pos_label),
+        check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True),
         bins,
         max_prob=max_prob,
         class_conditional=class_conditional,

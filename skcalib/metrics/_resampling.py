@@ -48,7 +48,7 @@ class Evaluation:
         keywords = dict(self.keywords)
         if "labels" in self.accepted:
             keywords["labels"] = classes
-        y_true = classes[code]
+        y_true = code if predictions.are_soft else classes[code]
         y_proba = predictions.of_event()[0] if self.column else whole(P)
         if event is not None and "pos_label" in self.accepted:
             keywords["pos_label"] = classes.tolist()[event]
@@ -84,10 +84,18 @@ def prepare(
     labels: ArrayLike | None,
     pos_label: Any,
     keywords: dict[str, Any],
+    *,
+    soft: bool = False,
+    who: str = "this function",
 ) -> tuple[Evaluation, Predictions, NDArray[np.float64]]:
-    """Check everything once; also return the metric's value on the predictions as given."""
+    """Check everything once; also return the metric's value on the predictions as given.
+
+    Soft hits are refused in the name of `who`, unless `soft`.
+    """
     check_is_metric(metric)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=soft, who=who
+    )
     column = np.ndim(y_proba) == 1 or np.shape(y_proba)[1] == 1
     evaluate = Evaluation(metric, keywords, column)
     if (

@@ -104,7 +104,7 @@ def smooth_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
@@ -151,5 +151,5 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error(y, P), 4)
     0.1321
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     return error_by_mode(predictions, smooth_error, mode, average)

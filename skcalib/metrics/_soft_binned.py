@@ -113,5 +113,7 @@ def soft_binned_calibration_error(
     check_between("temperature", temperature, 0, np.inf, "a positive number")
     bins = SoftBins(int(n_bins), temperature, kind, norm)
 
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, who="soft_binned_calibration_error"
+    )
     return error_by_mode(predictions, partial(soft_binned_error, bins=bins), mode, average, norm)

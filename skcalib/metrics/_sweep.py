@@ -221,7 +221,9 @@ def sweep_calibration_error(
     """
     bins = check_bins(15, strategy, closed, "rank")  # their number is found below
     check_norm(norm, has_max=False)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, who="sweep_calibration_error"
+    )
     bins = bins.with_precision_of(predictions.P)
 
     error = partial(sweep_error, bins=bins, norm=norm)

@@ -1,0 +1,69 @@
+"""Soft hits: shares of an event in [0, 1], such as a judge's score of an answer.
+
+With one column of probabilities, a row of weight w and share f is as a hit of weight w f together
+with a miss of weight w (1 - f), wherever only sums of weights count.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.source import Source
+from skcalib._arrays.types import Float64Array, Intp
+from skcalib._validation.keywords import shown
+from skcalib._validation.labels import check_classes
+
+
+def are_soft(y: NDArray[Any]) -> bool:
+    """Whether checked labels are numbers in [0, 1], some of them fractions."""
+    if y.dtype.kind != "f" or not y.size or y.min() < 0 or y.max() > 1:
+        return False
+    return bool(((y > 0) & (y < 1)).any())
+
+
+def refuse_soft(y: NDArray[Any], y_name: str, who: str, takers: str) -> NoReturn:
+    """Raise the error of what takes no soft hits."""
+    row, value = _first_fraction(y)
+    raise ValueError(
+        f"Unknown label type: continuous. {y_name} has {value:.6g} at row {row}: {who} takes "
+        f"labels of 0 and 1 only; round {y_name}, or use {takers}, which take soft hits."
+    )
+
+
+def check_one_column(y: NDArray[Any], n_columns: int, y_name: str, X_name: str) -> None:
+    """Refuse soft hits with several columns."""
+    if n_columns > 1:
+        row, value = _first_fraction(y)
+        raise ValueError(
+            f"Unknown label type: continuous. {y_name} has {value:.6g} at row {row}, but {X_name} "
+            f"has {n_columns} columns: labels are integers, booleans or strings; soft hits in "
+            "[0, 1] go with one column, the probability of a hit."
+        )
+
+
+def check_zero_and_one(classes: ArrayLike | None, argument: str) -> None:
+    """Refuse labels other than 0 and 1 beside soft hits."""
+    if classes is not None and set(check_classes(classes, 2, argument).tolist()) != {0, 1}:
+        raise ValueError(
+            f"{argument}={shown(np.asarray(classes).tolist())} beside soft hits, which are shares "
+            f"of a hit in [0, 1]: leave {argument} out."
+        )
+
+
+def split_soft(
+    S: Source, share: Float64Array, w: Float64Array
+) -> tuple[Source, Intp, Float64Array]:
+    """Return a hit and a miss for each soft hit, with their parts of its weight above 0."""
+    weight = np.concatenate([w * share, w * (1.0 - share)])
+    kept = np.flatnonzero(weight > 0)
+    code = np.repeat(np.array([1, 0], dtype=np.intp), share.size)
+    return take_rows(S, kept % share.size), code[kept], weight[kept]
+
+
+def _first_fraction(y: NDArray[Any]) -> tuple[int, float]:
+    row = int(np.flatnonzero(y != np.floor(y))[0])
+    return row, float(y[row])

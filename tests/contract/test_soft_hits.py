@@ -1,0 +1,237 @@
+"""Soft hits are taken, each as a hit and a miss that share its weight, or refused by name."""
+
+from inspect import signature
+
+import numpy as np
+import pandas as pd
+import pytest
+from discovery import CALIBRATORS
+from listing import METRICS
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from skcalib import CalibratedClassifier, HistogramBinning, PlattScaling, compare_calibrators
+from skcalib.extending import check_predictions
+from skcalib.metrics import (
+    SCORERS,
+    bootstrap_interval,
+    expected_calibration_error,
+    ks_calibration_error,
+    reliability_table,
+    score_decomposition,
+    static_calibration_error,
+    top_label_brier_score,
+)
+from skcalib.plotting import DecompositionDisplay, KSDisplay, ReliabilityDisplay
+
+TAKEN = {
+    "adaptive_calibration_error", "expected_calibration_error", "general_calibration_error",
+    "ks_calibration_error", "label_binned_calibration_error", "local_calibration",
+    "maximum_calibration_error", "reliability_table", "root_mean_squared_calibration_error",
+    "score_decomposition", "smooth_calibration_error", "static_calibration_error",
+    "thresholded_adaptive_calibration_error", "top_label_brier_score",
+}  # fmt: skip
+MAPS = {"PlattScaling", "BetaCalibrator", "IsotonicCalibrator", "HistogramBinning"}
+OF_METRICS = {"bootstrap_interval", "calibration_interval", "calibration_test"}
+
+
+def judged(n=60, seed=0):
+    """Confidences and shares in tenths, exact 0 and 1 among them; no two confidences are equal.
+
+    As many rows as make the bins of equal weight begin at whole rows.
+    """
+    rng = np.random.default_rng(seed)
+    p = rng.permutation(np.linspace(0.02, 0.98, n))
+    f = np.round(np.clip(p**1.5 + rng.normal(0, 0.3, n), 0, 1), 1)
+    return f, p
+
+
+def hits_and_misses(f, p, w=None):
+    """Ten rows for each: so many hits and misses as its tenths, in two rows of whole weight."""
+    w = np.ones(f.size) if w is None else w
+    weight = np.concatenate([np.rint(10 * f) * w, np.rint(10 - 10 * f) * w])
+    return np.repeat([1, 0], f.size), np.concatenate([p, p]), weight
+
+
+def numbers(found):
+    if isinstance(found, pd.DataFrame):
+        found = found[["confidence", "accuracy", "gap"]].to_numpy()
+    return np.asarray(found, dtype=float)
+
+
+@pytest.mark.parametrize("name", sorted(set(METRICS) - OF_METRICS))
+def test_a_metric_takes_them_or_refuses_by_name(name):
+    metric = METRICS[name]
+    f, p = judged()
+    if name not in TAKEN:
+        with pytest.raises(ValueError, match=r"y_true has 0\.\d at row \d+: .* 0 and 1 only"):
+            metric(f, p)
+        return
+    y, doubled, weight = hits_and_misses(f, p)
+    expected = numbers(metric(y, doubled, sample_weight=weight))
+    np.testing.assert_allclose(numbers(metric(f, p)), expected, atol=1e-9)
+    w = np.random.default_rng(1).integers(1, 4, f.size)
+    even = {"strategy": "uniform"} if "strategy" in signature(metric).parameters else {}
+    if even or name not in {"adaptive_calibration_error", "thresholded_adaptive_calibration_error"}:
+        weight = hits_and_misses(f, p, w)[2]
+        expected = numbers(metric(y, doubled, sample_weight=weight, **even))
+        found = numbers(metric(f, p, sample_weight=w, **even))
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_refusals_name_the_metric():
+    f, p = judged()
+    for name in (
+        "avuc_loss", "soft_avuc_loss", "debiased_calibration_error", "sweep_calibration_error",
+        "kde_calibration_error", "maximum_mean_calibration_error", "binary_view",
+        "soft_binned_calibration_error", "hosmer_lemeshow_test",
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"{name} takes labels of 0 and 1 only; round y_true"):
+            METRICS[name](f, p)
+    for name in ("calibration_interval", "calibration_test"):
+        with pytest.raises(ValueError, match=f"{name} takes labels of 0 and 1 only"):
+            METRICS[name](expected_calibration_error, f, p)
+    with pytest.raises(ValueError, match="debiased_calibration_error takes labels of 0 and 1"):
+        bootstrap_interval(METRICS["debiased_calibration_error"], f, p)
+    with pytest.raises(ValueError, match="this metric takes labels of 0 and 1 only"):
+        check_predictions(f, p)  # metrics of other packages
+
+
+@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
+def test_a_calibrator_takes_them_or_refuses_by_name(calibrator):
+    f, p = judged(200)
+    name = type(calibrator).__name__
+    counts_rows = name == "HistogramBinning" and calibrator.strategy == "quantile"
+    if name not in MAPS or counts_rows:
+        with pytest.raises(ValueError, match=f"{name} takes labels of 0 and 1 only; round y"):
+            clone(calibrator).fit(p, f)
+        return
+    w = np.random.default_rng(1).integers(0, 4, f.size)
+    y, doubled, weight = hits_and_misses(f, p, w)
+    asked = np.linspace(0, 1, 41)
+    for X, X2 in ((p, doubled), (3 * p - 1, 3 * doubled - 1), (p[:, None], doubled)):
+        doubles = clone(calibrator).fit(X2, y, sample_weight=weight / 10)
+        expected = doubles.predict_proba(asked)
+        fitted = clone(calibrator).fit(X, f, sample_weight=w)
+        np.testing.assert_allclose(fitted.predict_proba(asked), expected, atol=1e-7)
+        assert fitted.classes_.tolist() == [0, 1]
+
+
+def test_resampled_bins_count_rows():
+    f, p = judged()
+    with pytest.raises(ValueError, match="HistogramBinning with even bins, which take soft hits"):
+        HistogramBinning(n_bootstraps=3).fit(p, f)
+
+
+# ------------------------------------------------------------------ what is unchanged
+
+
+def test_zeros_and_ones_as_floats_are_labels_as_ever():
+    """In every metric, those too that refuse fractions."""
+    f, p = judged()
+    y = (f > 0.4).astype(int)
+    for name in set(METRICS) - OF_METRICS:
+        found, expected = (METRICS[name](labels, p) for labels in (y.astype(float), y))
+        if isinstance(found, pd.DataFrame):
+            pd.testing.assert_frame_equal(
+                found.drop(columns="class"), expected.drop(columns="class")
+            )
+        else:
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_one_fraction_moves_an_error_by_that_much():
+    y, p = np.array([0.0, 1, 1, 0]), np.array([0.2, 0.7, 0.9, 0.4])
+    soft = np.array([0.0, 1, 1, 1e-9])
+    for metric in (expected_calibration_error, ks_calibration_error, top_label_brier_score):
+        assert metric(soft, p) == pytest.approx(metric(y, p), abs=1e-8)
+    a, b = (PlattScaling().fit([0.2, 0.7, 0.9, 0.4, 0.3], [*t, 1.0]) for t in (y, soft))
+    np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [list, tuple, pd.Series, lambda f: f.astype(np.float32), lambda f: f.astype(object)],
+    ids=["list", "tuple", "pandas", "float32", "objects"],
+)
+def test_forms_of_shares(form):
+    f, p = judged()
+    found = expected_calibration_error(form(f), pd.DataFrame({"confidence": p}))
+    assert found == pytest.approx(expected_calibration_error(f, p), abs=1e-7)
+
+
+def test_the_event_may_be_the_miss():
+    """pos_label=0: the column is the probability of 0, of which 1 - f is the share."""
+    f, p = judged()
+    for metric in (expected_calibration_error, ks_calibration_error, top_label_brier_score):
+        assert metric(f, 1 - p, pos_label=0) == pytest.approx(metric(1 - f, 1 - p), abs=1e-12)
+        assert metric(f, p, pos_label=1) == metric(f, p, labels=[0, 1]) == metric(f, p)
+    with pytest.raises(ValueError, match=r"pos_label='yes' is not one of the labels \[0, 1\]"):
+        expected_calibration_error(f, p, pos_label="yes")
+    with pytest.raises(ValueError, match="labels=.* beside soft hits"):
+        expected_calibration_error(f, p, labels=["no", "yes"])
+    with pytest.raises(ValueError, match="classes=.* beside soft hits"):
+        PlattScaling(classes=["no", "yes"]).fit(p, f)
+
+
+def test_bootstrap_draws_rows_with_their_shares():
+    """Of own metrics and of others, which get the shares."""
+    f, p = judged()
+
+    def squared(y, p):
+        return float(((np.asarray(y) - p) ** 2).mean())
+
+    found = bootstrap_interval(squared, f, p, n_resamples=200, random_state=0)
+    assert found.estimate == pytest.approx(squared(f, p))
+    each = (f - p) ** 2
+    assert found.standard_error == pytest.approx(each.std() / np.sqrt(each.size), rel=0.2)
+    own = bootstrap_interval(ks_calibration_error, f, p, n_resamples=50, random_state=0)
+    assert own.estimate == ks_calibration_error(f, p)
+    assert own.low < own.high
+
+
+# ------------------------------------------------------------------ refused elsewhere
+
+
+def test_several_columns_errors_of_classes_and_numbers_beyond_one_are_refused():
+    f, p = judged()
+    both = np.column_stack([1 - p, p])
+    for call in (expected_calibration_error, top_label_brier_score, reliability_table):
+        with pytest.raises(ValueError, match="y_proba has 2 columns.*soft hits in .0, 1. go with"):
+            call(f, both)
+    with pytest.raises(ValueError, match="X has 2 columns.*soft hits"):
+        PlattScaling().fit(both, f)
+    for call, apart in (
+        (static_calibration_error, {}),
+        (ks_calibration_error, {"mode": "classwise"}),
+        (METRICS["smooth_calibration_error"], {"mode": "classwise"}),
+        (score_decomposition, {"mode": "classwise"}),
+    ):
+        with pytest.raises(ValueError, match="soft hits are shares of one event"):
+            call(f, p, average=None, **apart)
+    for bad in (f * 2, f - 0.5, np.where(f == 0.3, np.nan, f)):
+        with pytest.raises(ValueError, match="y_true"):
+            expected_calibration_error(bad, p)
+
+
+def test_joins_comparisons_scorers_and_displays_refuse_them():
+    f, p = judged()
+    y = (f > 0.4).astype(int)
+    fitted = LogisticRegression().fit(p[:, None], y)
+    refused = [
+        lambda: CalibratedClassifier(LogisticRegression(), PlattScaling()).fit(p[:, None], f),
+        lambda: compare_calibrators(p, f, ["platt"]),
+        lambda: SCORERS["neg_ks_calibration_error"](fitted, p[:, None], f),
+        lambda: ReliabilityDisplay.from_predictions(f, p),
+        lambda: KSDisplay.from_predictions(f, p),
+    ]
+    for call in refused:
+        with pytest.raises(ValueError, match="Unknown label type: continuous"):
+            call()
+
+
+@pytest.mark.usefixtures("closed_figures")
+def test_the_decomposition_of_shares_is_drawn():
+    f, p = judged()
+    display = DecompositionDisplay.from_predictions(f, p)
+    assert display.frame.loc["model"].tolist() == list(score_decomposition(f, p))
