@@ -1,0 +1,40 @@
+"""
+Is my language model calibrated?
+================================
+
+A model answers questions and says how sure it is, in multiples of 5 %. Whether each answer was
+right is known. One column of confidences and one of 0 and 1 are all that is needed, with ties and
+with exact 0 and 1.
+"""
+
+import numpy as np
+
+from skcalib import AutoCalibrator, DecompositionDisplay, ReliabilityDisplay
+from skcalib.metrics import calibration_interval, expected_calibration_error
+
+rng = np.random.default_rng(0)
+able = rng.beta(2, 1, 2000)  # how likely the answer is right
+stated = np.round(20 / (1 + np.exp(-1.5 * np.log(able / (1 - able)) - 1))) / 20
+correct = (rng.random(2000) < able).astype(int)
+fit, test = slice(0, 1000), slice(1000, 2000)
+
+calibrator = AutoCalibrator().fit(stated[fit], correct[fit])
+mended = calibrator.predict_proba(stated[test])[:, 1]
+for name, p in {"stated": stated[test], "mended": mended}.items():
+    error = calibration_interval(
+        expected_calibration_error, correct[test], p, n_bins=20, random_state=0
+    )
+    print(f"{name}: ECE {error.estimate:.3f}, 95 % interval {error.low:.3f} to {error.high:.3f}")
+
+# %%
+# With 20 bins, each multiple of 5 % is a point. Below the diagonal the model is too sure.
+picture = ReliabilityDisplay.from_predictions(correct[test], stated[test], n_bins=20, name="stated")
+ReliabilityDisplay.from_predictions(correct[test], mended, n_bins=20, ax=picture.ax_, name="mended")
+
+# %%
+# The map moves the model to the left, at the same height: it is better calibrated, and tells right
+# answers from wrong ones as well as before. A Brier score is the same all along a grey line.
+parts = DecompositionDisplay.from_predictions(
+    correct[test], {"stated": stated[test], "mended": mended}
+)
+print(parts.frame[["score", "miscalibration", "discrimination"]].round(3))
