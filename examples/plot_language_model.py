@@ -19,8 +19,8 @@ correct = (rng.random(2000) < able).astype(int)
 fit, test = slice(0, 1000), slice(1000, 2000)
 
 calibrator = AutoCalibrator().fit(stated[fit], correct[fit])
-mended = calibrator.predict_proba(stated[test])[:, 1]
-for name, p in {"stated": stated[test], "mended": mended}.items():
+calibrated = calibrator.predict_proba(stated[test])[:, 1]
+for name, p in {"stated": stated[test], "calibrated": calibrated}.items():
     error = calibration_interval(
         expected_calibration_error, correct[test], p, n_bins=20, random_state=0
     )
@@ -29,12 +29,14 @@ for name, p in {"stated": stated[test], "mended": mended}.items():
 # %%
 # With 20 bins, each multiple of 5 % is a point. Below the diagonal the model is too sure.
 picture = ReliabilityDisplay.from_predictions(correct[test], stated[test], n_bins=20, name="stated")
-ReliabilityDisplay.from_predictions(correct[test], mended, n_bins=20, ax=picture.ax_, name="mended")
+ReliabilityDisplay.from_predictions(
+    correct[test], calibrated, n_bins=20, ax=picture.ax_, name="calibrated"
+)
 
 # %%
 # The map moves the model to the left, at the same height: it is better calibrated, and tells right
 # answers from wrong ones as well as before. A Brier score is the same all along a grey line.
 parts = DecompositionDisplay.from_predictions(
-    correct[test], {"stated": stated[test], "mended": mended}
+    correct[test], {"stated": stated[test], "calibrated": calibrated}
 )
 print(parts.frame[["score", "miscalibration", "discrimination"]].round(3))
