@@ -65,7 +65,6 @@ ERRORS: dict[str, Error] = {
     "MMCE": Error(
         metrics.maximum_mean_calibration_error, metrics.maximum_mean_calibration_error, False
     ),
-    "sweep": Error(metrics.sweep_calibration_error, metrics.sweep_calibration_error, False),
 }
 
 
