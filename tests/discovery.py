@@ -20,7 +20,7 @@ VARIANTS = {
         {"empty": "prior"},
     ],
     "IsotonicCalibrator": [{"interpolation": "step"}, {"centered": True}],
-    "PlattScaling": [{"degree": 2}],
+    "PlattScaling": [{"degree": 2}, {"fit_slope": False}],
 }
 
 # The default list of a stack takes 66 fits: a stack of two calibrators stands for it, but in

@@ -7,6 +7,8 @@ With weights normalised to :math:`\sum_i w_i = 1` and :math:`\eta_i = c + \sum_d
 by Newton's method, for several classes at once. If the optimum is not finite (the event never or
 always happens, or the feature separates it), the result is the limit, or the point at which the
 gradient is within the tolerance.
+
+With one feature whose coefficient is held at 1, only the intercept is fitted: `fit_shifts`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.types import Float64Array
+from skcalib._scaling.root import rising_root
 
 Bools = NDArray[np.bool_]
 
@@ -196,6 +199,31 @@ def _solve(hessian: Float64Array, gradient: Float64Array) -> Float64Array:
     turned = np.einsum("kij,ki->kj", U, gradient)
     turned /= np.where(e > e.shape[1] * np.finfo(float).eps * e[:, -1:], e, np.inf)
     return np.einsum("kij,kj->ki", U, turned)
+
+
+def fit_shifts(odds: Float64Array, hit: Bools, w: Float64Array) -> Float64Array:
+    """Fit ``P(hit) = expit(odds + intercept)``; return the intercepts ``(k,)`` of k events.
+
+    They are -inf for an event that never happens and inf for one that always does.
+    """
+    share = w / w.sum()
+    return np.array([_shift(*each, share) for each in zip(odds, hit, strict=True)])
+
+
+def _shift(odds: Float64Array, hit: Bools, share: Float64Array) -> float:
+    """Return the intercept of one event: the fitted probabilities have its rate as their mean."""
+    if hit.all() or not hit.any():
+        return np.inf if hit.any() else -np.inf
+    rate, other = float(share @ hit), float(share @ ~hit)
+    log_odds = float(np.log(rate) - np.log(other))
+
+    def excess(shift: float) -> tuple[float, float]:
+        q = expit(odds + shift)
+        return float(share @ q) - rate, float(share @ (q * (1.0 - q)))
+
+    # At these ends no row is above the rate, and none below it.
+    low, high = log_odds - float(odds.max()), log_odds - float(odds.min())
+    return rising_root(excess, min(max(0.0, low), high), low, high)[0]
 
 
 def logistic_loss(F: Float64Array, hit: Bools, w: Float64Array, fitted: Logistic) -> Float64Array:

@@ -1,4 +1,4 @@
-"""Platt scaling: logistic regression on the log-odds of each class, and optionally their square."""
+"""Platt scaling: logistic regression on the log-odds of each class; its intercept, or a square."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Options
 
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._scaling.logistic import Bools, Logistic, expit, fit_logistic, separates
+from skcalib._scaling.logistic import Bools, Logistic, expit, fit_logistic, fit_shifts, separates
 from skcalib.calibrators._log_odds import LogOddsCalibrator
 
 
@@ -38,11 +38,18 @@ class PlattScaling(LogOddsCalibrator):
 
     .. math:: g_k = \frac{1}{1 + \exp(-c_k f_k^2 - a_k f_k - b_k)} .
 
+    With ``fit_slope=False`` (recalibration in the large), :math:`a_k = 1` and only :math:`b_k` is
+    fitted, so that the mean of :math:`g_k` is the rate of class k.
+
     Parameters
     ----------
     degree : {1, 2}, default=1
         Highest power of the log-odds. With 2 the map is not monotone: it changes direction at
         :math:`f_k = -a_k / 2 c_k`.
+    fit_slope : bool, default=True
+        Whether slopes are fitted. False holds them at 1 and fits the intercepts alone, which a few
+        events allow: the update of a risk model whose outcome is rarer or more frequent in
+        new rows. It goes with ``degree=1`` only.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
@@ -54,7 +61,8 @@ class PlattScaling(LogOddsCalibrator):
     Attributes
     ----------
     coef_ : ndarray of shape (K,), or (1,) for two classes; (K, 2) or (1, 2) with ``degree=2``
-        Slopes :math:`a_k`; with ``degree=2`` rows :math:`(a_k, c_k)`.
+        Slopes :math:`a_k`, ones with ``fit_slope=False``; with ``degree=2`` rows
+        :math:`(a_k, c_k)`.
     intercept_ : ndarray of shape (K,), or (1,) for two classes
         Shifts :math:`b_k`; minus infinity for a class without rows, whose probability is then 0.
     clip_ : float, or ndarray of shape (2,) for two classes
@@ -70,8 +78,9 @@ class PlattScaling(LogOddsCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the scores of a class separate it from the rest without error; with ``degree=2`` also
-        if an interval of scores contains all rows of the class and no others, or the reverse.
+        If slopes are fitted and the scores of a class separate it from the rest without error;
+        with ``degree=2`` also if an interval of scores contains all rows of the class and no
+        others, or the reverse.
 
     See Also
     --------
@@ -92,6 +101,8 @@ class PlattScaling(LogOddsCalibrator):
     ----------
     .. [1] J. Platt, "Probabilistic outputs for support vector machines and comparisons to
        regularized likelihood methods", Advances in Large Margin Classifiers, 1999.
+    .. [2] E. Steyerberg, "Clinical Prediction Models", 2nd edition, Springer, 2019: the
+       intercept alone, or intercept and slope, when a model is updated for a new setting.
 
     Examples
     --------
@@ -106,6 +117,10 @@ class PlattScaling(LogOddsCalibrator):
     >>> y = 0.5 * f**2 + f + rng.logistic(size=5000) > 0
     >>> PlattScaling(degree=2).fit(f, y).coef_.round(1)
     array([[1. , 0.5]])
+    >>> y = f - 1 + rng.logistic(size=5000) > 0
+    >>> platt = PlattScaling(fit_slope=False).fit(f, y)
+    >>> platt.coef_, platt.intercept_.round(1)
+    (array([1.]), array([-1.]))
     """
 
     _paper = "Platt 1999"
@@ -113,15 +128,34 @@ class PlattScaling(LogOddsCalibrator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LogOddsCalibrator._parameter_constraints,
         "degree": [Options(Integral, {1, 2})],
+        "fit_slope": ["boolean"],
     }
 
     def __init__(
-        self, *, degree: Literal[1, 2] = 1, input: str = "auto", classes: ArrayLike | None = None
+        self,
+        *,
+        degree: Literal[1, 2] = 1,
+        fit_slope: bool = True,
+        input: str = "auto",
+        classes: ArrayLike | None = None,
     ) -> None:
         super().__init__(input=input, classes=classes)
         self.degree = degree
+        self.fit_slope = fit_slope
+
+    @property
+    def _monotone(self) -> bool:
+        return not self.fit_slope
 
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
+        if not self.fit_slope:
+            if self.degree == 2:
+                raise ValueError(
+                    "degree=2 needs fit_slope=True: a square is fitted beside a slope, not beside "
+                    "a slope held at 1."
+                )
+            slopes = np.ones((len(odds), 1))
+            return Logistic(slopes, fit_shifts(odds, hit, w)), np.zeros(len(odds), dtype=bool)
         apart = separates(odds, hit) | separates(-odds, hit)
         if self.degree == 1:
             return fit_logistic(odds[:, None], hit, w), apart

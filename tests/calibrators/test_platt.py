@@ -272,3 +272,82 @@ def test_an_interval_encloses_the_rows_with_the_event(hits, others, enclosed):
     hit = np.arange(odds.size) < len(hits)
     for sign in (1, -1):
         assert encloses(sign * odds, hit) == enclosed
+
+
+# ------------------------------------------------------------------------------- intercept alone
+
+
+def shift_by_bisection(f, t, w):
+    """The intercept at which the weighted sum of probabilities is that of the events."""
+    low, high = -60.0, 60.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        total = sum(w[i] * (1 / (1 + np.exp(-f[i] - middle)) - t[i]) for i in range(len(f)))
+        low, high = (low, middle) if total > 0 else (middle, high)
+    return low
+
+
+@pytest.mark.parametrize(("kind", "weighted"), [("logits", True), ("proba", False)])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_each_intercept_alone_makes_the_mean_the_rate_of_its_class(n_classes, kind, weighted):
+    Z, y, w = data(150, n_classes=n_classes)
+    w = w if weighted else np.ones(150)
+    X = Z if kind == "logits" else softmax(Z, axis=1)
+    platt = PlattScaling(fit_slope=False).fit(X, y, w)
+    f = odds_of_each(Z)
+    shifts = np.array([shift_by_bisection(f[:, k], y == k, w) for k in range(n_classes)])
+    own = slice(1, None) if n_classes == 2 else slice(None)
+    np.testing.assert_allclose(platt.intercept_, shifts[own], atol=1e-9)
+    assert platt.coef_.tolist() == [1.0] * len(shifts[own])
+    G = expit(f + shifts)
+    expected = G / G.sum(axis=1, keepdims=True)
+    if n_classes == 2:
+        expected = np.column_stack([1 - G[:, 1], G[:, 1]])
+        assert w @ expected[:, 1] == pytest.approx(w @ (y == 1), rel=1e-9)
+    np.testing.assert_allclose(platt.predict_proba(X), expected, atol=1e-9)
+
+
+def test_the_intercept_alone_has_a_closed_form_for_one_score():
+    platt = PlattScaling(fit_slope=False).fit(np.full(8, 0.75), [1, 0, 0, 0, 1, 0, 0, 0])
+    assert platt.intercept_[0] == pytest.approx(np.log(2 / 6) - np.log(3), abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 300.0, 1e5])
+def test_the_intercept_alone_is_found_at_any_size_of_the_scores(size):
+    """Also where all rows are certain and some of them wrong."""
+    rng = np.random.default_rng(0)
+    f = size * rng.normal(size=300) + 3
+    t = rng.random(300) < 0.02
+    platt = PlattScaling(fit_slope=False, input="logits").fit(f, t)
+    with np.errstate(over="ignore"):
+        mean = np.mean(1 / (1 + np.exp(-f - platt.intercept_[0])))
+    assert mean == pytest.approx(t.mean(), rel=1e-8)
+
+
+def test_scores_that_separate_the_classes_still_have_an_intercept():
+    """No warning: the slope stays at 1."""
+    platt = PlattScaling(fit_slope=False).fit([-3.0, -1.0, 2.0, 4.0], [0, 0, 1, 1])
+    shift = shift_by_bisection([-3.0, -1.0, 2.0, 4.0], [0, 0, 1, 1], np.ones(4))
+    assert platt.intercept_[0] == pytest.approx(shift, abs=1e-9)
+
+
+def test_a_class_without_rows_is_answered_zero_by_the_intercept_alone():
+    Z, y, _ = data()
+    y[y == 2] = 0
+    platt = PlattScaling(fit_slope=False, classes=[0, 1, 2, 3]).fit(Z, y)
+    assert platt.intercept_[2] == -np.inf
+    assert (platt.predict_proba(Z)[:, 2] == 0).all()
+
+
+def test_the_intercept_alone_keeps_the_order_of_rows():
+    f, y, _ = data(n_classes=2)
+    f = f[:, 1] - f[:, 0]
+    answer = PlattScaling(fit_slope=False).fit(f, y == 0).predict_proba(np.sort(f))[:, 1]
+    assert (np.diff(answer) >= 0).all()
+    assert PlattScaling().fit(f, y == 0).coef_[0] < 0  # where both are fitted, it turns round
+
+
+def test_a_square_beside_a_fixed_slope_is_refused():
+    with pytest.raises(ValueError, match="degree=2 needs fit_slope=True") as error:
+        PlattScaling(degree=2, fit_slope=False).fit([0.2, 0.4, 0.7], [0, 1, 1])
+    assert "\n" not in str(error.value)

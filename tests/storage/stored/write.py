@@ -32,6 +32,7 @@ MORE = {
     ),
     "IsotonicCalibrator-centered": lambda: skcalib.IsotonicCalibrator(centered=True),
     "PlattScaling-quadratic": lambda: skcalib.PlattScaling(degree=2),
+    "PlattScaling-intercept": lambda: skcalib.PlattScaling(fit_slope=False),
     "IsotonicCalibrator-step": lambda: skcalib.IsotonicCalibrator(interpolation="step"),
 }
 
