@@ -11,7 +11,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.coverage import __main__ as coverage
-from benchmarks.coverage import cells, sources
+from benchmarks.coverage import cells, risk, sources
 from benchmarks.coverage.cells import Cell, Result
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 from skcalib.metrics._interval.intervals import CalibrationInterval
@@ -140,4 +140,33 @@ def test_tables_of_a_small_run(tmp_path, capsys):
     page = (tmp_path / "page.md").read_text()
     assert page.count("2 repetitions of each.") == 2
     assert "| n = 60, K = 3 |" in page
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", risk.TRUTHS)
+@pytest.mark.parametrize("rate", risk.RATES)
+def test_populations_of_risk_are_what_a_large_sample_shows(name, rate):
+    """Slope, both intercepts, O:E and the share of events, within four standard errors."""
+    people = risk.population(rate, name)
+    y, p = risk.sample(people, 200_000, np.random.default_rng(0))
+    found = risk.calibration_intercept_slope(y, p)
+    for statistic, value in (
+        ("slope", people.truth.slope),
+        ("intercept", people.truth.shift),
+        ("in_the_large", people.in_the_large),
+    ):
+        error = getattr(found, f"{statistic}_standard_error")
+        assert abs(getattr(found, statistic) - value) < 4 * error
+    number = risk.observed_expected_ratio(y, p, confidence_level=0.9999)
+    assert number.low < people.ratio < number.high
+    assert y.mean() == pytest.approx(rate, rel=0.05)
+
+
+def test_table_of_risk(tmp_path, monkeypatch, capsys):
+    """A line for each truth, and the intervals that hold too little by name."""
+    monkeypatch.setattr(risk, "ROWS", (300,))
+    risk.main(["--repetitions", "3", "--page", str(tmp_path / "page.md")])
+    page = (tmp_path / "page.md").read_text()
+    assert "| overfitted, 20%, 300 |" in page
+    assert "Intervals below 0.93: " in page
     capsys.readouterr()

@@ -163,6 +163,9 @@ def _metrics() -> Iterator[Subject]:
         "bootstrap_interval": not_finite,
         "hosmer_lemeshow_test": nan_seen,  # infinite where a certain bin is wrong
         "score_decomposition": no_flaw_seen,  # below the base rate a scaled score is negative
+        "spiegelhalter_test": nan_seen,  # and where a certain row is
+        "calibration_intercept_slope": not_finite,
+        "observed_expected_ratio": not_finite,
     }
     for name in metrics.__all__:
         metric = getattr(metrics, name)

@@ -149,7 +149,8 @@ def _minimise(
         farthest = np.einsum("kd,kd->k", np.abs(step), largest)
         # The gradient after a short step is bounded by the change of the Hessian along it.
         fall = np.abs(np.einsum("kd,kd->k", gradient, step))
-        lands = ~stays & (farthest < SURE_STEP) & (farthest * np.sqrt(fall) <= 2 * tol)
+        with np.errstate(over="ignore"):  # too far to land
+            lands = ~stays & (farthest < SURE_STEP) & (farthest * np.sqrt(fall) <= 2 * tol)
         out[live] = np.where(lands[:, None], theta + step, theta)
         going = np.flatnonzero(too_far | ~(stuck | lands | (size <= tol)))
         if not going.size:

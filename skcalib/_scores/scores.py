@@ -195,6 +195,11 @@ class Scores:
         block[best[i] - columns.start, i] = top[i] - rest[i]
         return block
 
+    def top_log_odds(self) -> Float64Array:
+        """Log-odds of the largest probability of each row against the others, ``(n,)``."""
+        _, top, rest = self._row_odds()
+        return np.log(top / rest) if self.kind == "proba" else top - rest
+
     def _transposed(self, columns: slice, dtype: DTypeLike) -> NDArray[Any]:
         n, n_classes = self.shape
         n_columns = len(range(n_classes)[columns])

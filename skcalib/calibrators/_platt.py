@@ -86,6 +86,7 @@ class PlattScaling(LogOddsCalibrator):
     --------
     skcalib.BetaCalibrator : A third parameter, for maps that are not sigmoids of the log-odds.
     skcalib.VectorScaling : A scale and a shift for each class, fitted jointly.
+    skcalib.metrics.calibration_intercept_slope : The same numbers, with intervals.
 
     Notes
     -----

@@ -30,6 +30,9 @@ from skcalib.metrics._calibration_interval import calibration_interval
 from skcalib.metrics._significance import calibration_test
 from skcalib.metrics._hosmer_lemeshow import hosmer_lemeshow_test
 from skcalib.metrics._decomposition import score_decomposition
+from skcalib.metrics._spiegelhalter import spiegelhalter_test
+from skcalib.metrics._intercept_slope import calibration_intercept_slope
+from skcalib.metrics._observed_expected import observed_expected_ratio
 from skcalib.metrics._scorers import SCORERS, get_scorer, make_calibration_scorer
 
 __all__ = [
@@ -38,6 +41,7 @@ __all__ = [
     "avuc_loss",
     "binary_view",
     "bootstrap_interval",
+    "calibration_intercept_slope",
     "calibration_interval",
     "calibration_test",
     "debiased_calibration_error",
@@ -52,12 +56,14 @@ __all__ = [
     "make_calibration_scorer",
     "maximum_calibration_error",
     "maximum_mean_calibration_error",
+    "observed_expected_ratio",
     "reliability_table",
     "root_mean_squared_calibration_error",
     "score_decomposition",
     "smooth_calibration_error",
     "soft_avuc_loss",
     "soft_binned_calibration_error",
+    "spiegelhalter_test",
     "static_calibration_error",
     "sweep_calibration_error",
     "thresholded_adaptive_calibration_error",

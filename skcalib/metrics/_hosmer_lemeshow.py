@@ -18,11 +18,11 @@ from skcalib.metrics._binned import (
     bin_predictions,
     check_bins,
 )
+from skcalib.metrics._event import with_event
 from skcalib.metrics._listed import listed
 from skcalib.metrics._one_line import shown
+from skcalib.metrics._statistics_table import SMALLEST
 
-# The smallest p-value that a float represents with all its digits.
-SMALLEST = 1e-300
 # Gaps below this are rounding errors, of sums of the same weights in another order.
 ROUNDING = 1e-12
 
@@ -118,6 +118,7 @@ def hosmer_lemeshow_test(
     See Also
     --------
     calibration_test : Exact for small samples and for any metric, by resampling.
+    spiegelhalter_test : Without bins.
 
     Notes
     -----
@@ -139,11 +140,11 @@ def hosmer_lemeshow_test(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_flags(fitted=fitted)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="hosmer_lemeshow_test"
+    predictions = with_event(
+        check_predictions(
+            y_true, y_proba, sample_weight, labels, pos_label, who="hosmer_lemeshow_test"
+        )
     )
-    if predictions.event is None and predictions.classes.size == 2:
-        predictions = predictions._replace(event=1)
     table, _ = bin_predictions(predictions, bins)
     degrees = int((table.weight > 0).sum()) - (2 if fitted else 0)
     if degrees < 1:

@@ -33,8 +33,8 @@ CLOSED_CALIBRATORS = {
     "IsotonicCalibrator",
     "VennAbersCalibrator",
 }
-# The width is the fixed point of a search to 1e-6.
-ITERATIVE_METRICS = {"smooth_calibration_error"}
+# The width is the fixed point of a search to 1e-6; the slope is fitted.
+ITERATIVE_METRICS = {"smooth_calibration_error", "calibration_intercept_slope"}
 # Numbers this small are held to be 0: cancellation leaves no digits of them.
 NOTHING = 1e-13
 
@@ -243,6 +243,12 @@ def other_measures():
                 calls[f"score_decomposition(score={score!r}, mode={mode!r})"] = partial(
                     metrics.score_decomposition, code, P, score=score, mode=mode, sample_weight=w
                 )
+        for measure in (
+            metrics.calibration_intercept_slope,
+            metrics.observed_expected_ratio,
+            metrics.spiegelhalter_test,
+        ):
+            calls[f"{measure.__name__}()"] = partial(measure, code, P, sample_weight=w)
         for call, value in calls.items():
             yield f"{call} | {data}", value
 

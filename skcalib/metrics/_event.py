@@ -1,0 +1,54 @@
+"""The one event that a statistic is about: its probability, its log-odds, whether it happened."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.types import Float64Array
+from skcalib._scores.clip import find_clip
+from skcalib._scores.scores import Scores
+from skcalib._scores.top_label import event_or_top
+from skcalib._validation.predictions import Predictions
+from skcalib._validation.weights import drop_zero_weight
+from skcalib.metrics._modes import row_count
+
+
+class EventRows(NamedTuple):
+    """Rows with the event's probability ``p (n,)``, ``hit (n,)`` and positive weights ``w (n,)``.
+
+    The weights count rows: their sum is `row_count`.
+    """
+
+    p: Float64Array
+    hit: NDArray[np.bool_]
+    w: Float64Array
+
+
+def with_event(predictions: Predictions) -> Predictions:
+    """Take the second of two classes as the event, if none is named; drop rows of weight 0.
+
+    With more classes and no event, the statistic is about the top label.
+    """
+    P, code, w, classes, event = predictions
+    if event is None and classes.size == 2:
+        event = 1
+    return Predictions(*drop_zero_weight(P, code, w), classes, event)
+
+
+def event_rows(predictions: Predictions) -> EventRows:
+    """Return the rows as one event sees them."""
+    p, hit = event_or_top(predictions)
+    w = predictions.w
+    return EventRows(p.astype(np.float64), hit, w * (row_count(w) / w.sum()))
+
+
+def event_log_odds(predictions: Predictions) -> Float64Array:
+    """Return the log-odds of the event ``(n,)``, as `PlattScaling` takes them: 0 and 1 clipped."""
+    scores = Scores(predictions.P, "proba", predictions.classes)
+    scores.set_clip(find_clip(scores, predictions.w))
+    if predictions.event is None:
+        return scores.top_log_odds()
+    return scores.log_odds_columns(slice(predictions.event, predictions.event + 1))[0]

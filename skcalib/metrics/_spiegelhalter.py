@@ -1,0 +1,130 @@
+"""Spiegelhalter's test of calibration, on the Brier score."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib.metrics._event import EventRows, event_rows, with_event
+from skcalib.metrics._listed import listed
+from skcalib.metrics._statistics_table import Statistic, as_table, in_one_line, pvalue
+
+
+class SpiegelhalterTest(NamedTuple):
+    """What `spiegelhalter_test` returns."""
+
+    statistic: float
+    pvalue: float
+
+    def _statistics(self) -> list[Statistic]:
+        """Return the statistics as they are printed."""
+        return [Statistic("statistic", self.statistic), pvalue("pvalue", self.pvalue)]
+
+    def __repr__(self) -> str:
+        return in_one_line("SpiegelhalterTest", self._statistics())
+
+    def _repr_html_(self) -> str:
+        return as_table("Spiegelhalter's test", self._statistics())
+
+
+def brier_z(rows: EventRows) -> float:
+    """Return how far the Brier score is from what calibrated probabilities expect of it."""
+    p, hit, w = rows
+    if (np.where(hit, p, 1 - p) == 0).any():
+        return np.inf
+    away = 1 - 2 * p
+    variance = float(w @ (away**2 * p * (1 - p)))
+    # Rows of probability 0, 1/2 and 1 add the same to the Brier score whatever happens.
+    return float(w @ ((hit - p) * away)) / float(np.sqrt(variance)) if variance > 0 else 0.0
+
+
+@listed("Spiegelhalter 1986")
+@takes_predictions
+def spiegelhalter_test(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> SpiegelhalterTest:
+    r"""P-value of "these probabilities are calibrated", by the Brier score and without bins.
+
+    If the probability of each row's event is p, the Brier score has a known mean and variance, and
+
+    .. math:: z = \frac{\sum_i w_i (y_i - p_i)(1 - 2 p_i)}
+                       {\sqrt{\sum_i w_i (1 - 2 p_i)^2 p_i (1 - p_i)}}
+
+    is nearly normal. A positive z means that the Brier score is larger than calibrated
+    probabilities would have it, as where they are too extreme; a negative one that it is smaller.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
+    pos_label : label, default=None
+        The event whose probability is tested. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With two columns, None means the second, with
+        the same result as for the first; with more, the top label: the event that the predicted
+        class is right.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Whole numbers count copies of a row; others are divided so that they
+        sum to the effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    test : SpiegelhalterTest
+        Named tuple ``(statistic, pvalue)``: z and its two-sided p-value. z is infinite if a row
+        of probability 0 has the event, or one of probability 1 lacks it; otherwise such rows add
+        nothing. It is 0 if all probabilities are 0, 1/2 or 1, of which the Brier score says
+        nothing. A p-value too small for a float is printed as ``pvalue<1e-300``.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels or weights are invalid.
+
+    See Also
+    --------
+    hosmer_lemeshow_test : By bins.
+    calibration_test : For any metric, by resampling.
+
+    Notes
+    -----
+    The test sees one direction: probabilities that are too extreme in some rows and not enough in
+    others may have the Brier score of calibrated ones.
+
+    References
+    ----------
+    Spiegelhalter (1986). Probabilistic prediction in patient management and clinical trials.
+    Statistics in Medicine 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.metrics import spiegelhalter_test
+    >>> spiegelhalter_test([0, 0, 0, 1], [0.1, 0.2, 0.3, 0.6])
+    SpiegelhalterTest(statistic=-1.005, pvalue=0.3149)
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = rng.random(1000) < p
+    >>> spiegelhalter_test(y, p).pvalue > 0.05
+    True
+    """
+    predictions = with_event(
+        check_predictions(
+            y_true, y_proba, sample_weight, labels, pos_label, who="spiegelhalter_test"
+        )
+    )
+    z = brier_z(event_rows(predictions))
+    return SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))

@@ -1,0 +1,251 @@
+"""Calibration intercept and slope equal statsmodels, Newton's method in loops and PlattScaling."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from skcalib import PlattScaling
+from skcalib.metrics import calibration_intercept_slope
+
+# 60 rows without random numbers: p, y and weights of 1 to 3.
+ROW = np.arange(60)
+P = ((37 * ROW) % 61 + 1) / 62
+Y = (8.8 * np.sqrt(P) > (ROW * ROW * 7 + 3 * ROW) % 11).astype(int)
+W = ROW % 3 + 1.0
+
+# statsmodels 0.15.0: GLM(y, X, family=Binomial(), freq_weights=w).fit(tol=1e-14), X with a constant
+# and logit p or, of the second model, a constant alone and offset=logit p; params, conf_int(), bse,
+# and twice the difference of the log-likelihoods of the first model and of p.
+RECORDED = {
+    "rows": [
+        0.2369219377574667, -0.10003592533022523, 0.5738798008451587, 0.17192043616391556,
+        0.7168965603831554, 0.1669057945115051, 1.2668873262548057, 0.2806126899320127,
+        1.0164448415161385, 0.36661668305017625, 1.6662729999821007, 0.3315510711379004,
+        24.991814438521004,
+    ],
+    "weights": [
+        0.13979179276550294, -0.08834061239576196, 0.36792419792676784, 0.11639622307386473,
+        0.547854250265494, 0.1740332247894541, 0.9216752757415339, 0.19072851767924942,
+        0.7876046276091779, 0.3380425409880727, 1.2371667142302831, 0.22937262631721483,
+        54.185009869879565,
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", RECORDED)
+def test_equals_statsmodels(kind):
+    found = calibration_intercept_slope(Y, P, sample_weight=W if kind == "weights" else None)
+    *_, ratio = RECORDED[kind]
+    np.testing.assert_allclose(found[:13], RECORDED[kind], atol=1e-9)
+    assert found.pvalue == pytest.approx(stats.chi2.sf(ratio, 2), rel=1e-6)
+
+
+def test_another_level_is_another_quantile():
+    """statsmodels 0.15.0, conf_int(0.1) of the slope."""
+    found = calibration_intercept_slope(Y, P, confidence_level=0.9)
+    assert found.slope_low == pytest.approx(-0.04586201521382885, abs=1e-9)
+    assert found.slope_high == pytest.approx(0.5197058907287623, abs=1e-9)
+    assert found.slope == calibration_intercept_slope(Y, P).slope
+
+
+def newton(f, t, w, fixed):
+    """Newton's method in loops: (intercept, slope) and the inverse of the information."""
+    a, b = 0.0, float(fixed)
+    for _ in range(60):
+        ga = gb = h_aa = h_ab = h_bb = 0.0
+        for i in range(len(f)):
+            q = 1 / (1 + math.exp(-a - b * f[i]))
+            v = w[i] * q * (1 - q)
+            ga += w[i] * (t[i] - q)
+            gb += w[i] * (t[i] - q) * f[i]
+            h_aa, h_ab, h_bb = h_aa + v, h_ab + v * f[i], h_bb + v * f[i] ** 2
+        if fixed:
+            a += ga / h_aa
+        else:
+            det = h_aa * h_bb - h_ab**2
+            a, b = a + (h_bb * ga - h_ab * gb) / det, b + (h_aa * gb - h_ab * ga) / det
+    return (a, 1 / h_aa) if fixed else (a, b, h_bb / det, h_aa / det)
+
+
+def binary(n=150, seed=0, slope=0.6):
+    rng = np.random.default_rng(seed)
+    f = 1.5 * rng.normal(size=n) - 1
+    t = rng.random(n) < 1 / (1 + np.exp(-slope * f))
+    return f, 1 / (1 + np.exp(-f)), t, rng.uniform(0.2, 3, n)
+
+
+@pytest.mark.parametrize("weights", ["ones", "fractions"])
+@pytest.mark.parametrize("slope", [1.2, 0.4, -0.5])
+def test_equals_newton_in_loops(weights, slope):
+    """Weights that are fractions sum to the effective number of rows."""
+    f, p, t, w = binary(slope=slope)
+    if weights == "ones":
+        w = np.ones(w.size)
+    rows = sum(w) ** 2 / sum(x * x for x in w)
+    scaled = [x * rows / sum(w) for x in w]
+    a, b, var_a, var_b = newton(f, t, scaled, fixed=False)
+    c, var_c = newton(f, t, scaled, fixed=True)
+    found = calibration_intercept_slope(t, p, sample_weight=w)
+    for name, value, variance in (
+        ("slope", b, var_b), ("intercept", a, var_a), ("in_the_large", c, var_c)
+    ):  # fmt: skip
+        error = math.sqrt(variance)
+        assert getattr(found, name) == pytest.approx(value, abs=1e-8)
+        assert getattr(found, f"{name}_standard_error") == pytest.approx(error, rel=1e-7)
+        for end, sign in (("low", -1), ("high", 1)):
+            expected = value + sign * 1.959963984540054 * error
+            assert getattr(found, f"{name}_{end}") == pytest.approx(expected, abs=1e-7)
+
+    def log_likelihood(q):
+        return sum(
+            x * math.log(s if hit else 1 - s) for x, s, hit in zip(scaled, q, t, strict=True)
+        )
+
+    fitted = [1 / (1 + math.exp(-a - b * x)) for x in f]
+    ratio = 2 * (log_likelihood(fitted) - log_likelihood(p))
+    assert found.pvalue == pytest.approx(stats.chi2.sf(ratio, 2), rel=1e-6)
+
+
+def with_certain(seed=3):
+    """Multiples of .1 with exact 0 and 1, some of them wrong."""
+    rng = np.random.default_rng(seed)
+    p = rng.integers(0, 11, 300) / 10
+    return p, rng.random(300) < 0.1 + 0.8 * p
+
+
+def test_exact_0_and_1_are_clipped_as_by_platt_scaling():
+    p, t = with_certain()
+    platt, found = PlattScaling().fit(p, t), calibration_intercept_slope(t, p)
+    assert found.slope == pytest.approx(platt.coef_[0], abs=1e-9)
+    assert found.intercept == pytest.approx(platt.intercept_[0], abs=1e-9)
+    f = np.log(np.maximum(p, 0.05) / np.maximum(1 - p, 0.05))  # half the smallest above 0
+    a, b, _, var_b = newton(f, t, np.ones(300), fixed=False)
+    assert (found.intercept, found.slope) == pytest.approx((a, b), abs=1e-8)
+    assert found.slope_standard_error == pytest.approx(math.sqrt(var_b), rel=1e-7)
+    shift = PlattScaling(fit_slope=False).fit(p, t).intercept_[0]
+    assert found.in_the_large == pytest.approx(shift, abs=1e-9)
+
+
+def three_classes(n=300):
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(n, 3))
+    y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    E = np.exp(1.7 * Z)
+    return E / E.sum(axis=1, keepdims=True), y, rng.integers(0, 3, n)
+
+
+def test_two_columns_are_the_second_class():
+    _, p, t, _ = binary()
+    one, both = calibration_intercept_slope(t, p), np.column_stack([1 - p, p])
+    np.testing.assert_allclose(calibration_intercept_slope(t, both), one, rtol=1e-9)
+    other = calibration_intercept_slope(t, both, pos_label=False)
+    assert other.slope == pytest.approx(one.slope)
+    assert other.intercept == pytest.approx(-one.intercept)
+    assert other.in_the_large == pytest.approx(-one.in_the_large)
+    names = np.where(t, "case", "control")
+    by_name = calibration_intercept_slope(names, p, pos_label="case")
+    np.testing.assert_allclose(by_name, one, rtol=1e-9)
+    frame = pd.DataFrame({"control": 1 - p, "case": p})
+    by_frame = calibration_intercept_slope(names, frame, pos_label="case")
+    np.testing.assert_allclose(by_frame, one, rtol=1e-9)
+
+
+def test_a_class_of_several_is_its_column_against_the_rest_as_in_platt_scaling():
+    Q, y, w = three_classes()
+    platt = PlattScaling().fit(Q, y, w)
+    for k in range(3):
+        found = calibration_intercept_slope(y, Q, pos_label=k, sample_weight=w)
+        assert found.slope == pytest.approx(platt.coef_[k], abs=1e-9)
+        assert found.intercept == pytest.approx(platt.intercept_[k], abs=1e-9)
+        column = calibration_intercept_slope(y == k, Q[:, k], sample_weight=w)
+        np.testing.assert_allclose(found, column, rtol=1e-6)
+
+
+def test_several_classes_without_an_event_are_the_top_label():
+    Q, y, w = three_classes()
+    hit, top = Q.argmax(axis=1) == y, Q.max(axis=1)
+    found = calibration_intercept_slope(y, Q, sample_weight=w)
+    expected = calibration_intercept_slope(hit, top, sample_weight=w)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_whole_weights_are_copies_and_the_order_of_rows_means_nothing():
+    _, p, t, _ = binary()
+    w = np.random.default_rng(0).integers(0, 4, 150)
+    weighted = calibration_intercept_slope(t, p, sample_weight=w)
+    repeated = calibration_intercept_slope(np.repeat(t, w), np.repeat(p, w))
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-8)
+    back = calibration_intercept_slope(t[::-1], p[::-1], sample_weight=w[::-1])
+    np.testing.assert_allclose(weighted, back, rtol=1e-8)
+
+
+def test_float32_probabilities_lose_their_digits_and_no_more():
+    _, p, t, _ = binary()
+    found = calibration_intercept_slope(t, p.astype(np.float32))
+    np.testing.assert_allclose(found, calibration_intercept_slope(t, p), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "message"),
+    [
+        ([0, 0, 0], [0.1, 0.2, 0.4], "the event happens in no row of y_true"),
+        ([1, 1, 1], [0.1, 0.2, 0.4], "the event happens in every row of y_true"),
+        ([0, 1, 1], [0.2, 0.2, 0.2], "the same value in every row.*observed_expected_ratio"),
+        ([0, 1, 1], [0.5, 0.5, 0.5], "the same value in every row"),
+        ([0, 0, 1], [0.1, 0.2, 0.4], "separates the rows with the event"),
+        ([1, 1, 0, 1], [0.1, 0.2, 0.4, 0.2], "separates the rows with the event"),
+        ([0, 1, 1], [0.2, 0.4, 0.4], "separates the rows with the event"),
+        ([0, 1, 0, 1], [0.0, 1.0, 0.0, 1.0], "separates the rows with the event"),
+        ([0, 1, np.nan], [0.2, 0.4, 0.4], "NaN"),
+        ([0, 1, 0], [0.2, np.nan, 0.4], "NaN"),
+    ],
+)
+def test_what_has_no_finite_slope_is_refused_in_one_line(y, p, message):
+    with pytest.raises(ValueError, match=message) as error:
+        calibration_intercept_slope(y, p)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "w"),
+    [
+        ([1, 0, 0, 1], [0.5, 0.6, 0.7, 0.8], [3e-11, 8e-13, 1.0, 1e-5]),
+        (
+            [0, 0, 0, 1, 0, 0],
+            [0.3, 0.35, 0.4, 0.36, 0.42, 0.45],
+            [1e-6, 1, 6e-8, 5e-5, 8e-11, 3e-14],
+        ),
+    ],
+)
+def test_a_row_that_outweighs_all_others_has_no_slope(y, p, w):
+    """What could tell a slope weighs nothing: refused, not infinite."""
+    with pytest.raises(ValueError, match="no finite slope exists"):
+        calibration_intercept_slope(y, p, sample_weight=w)
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, "0.95", None])
+def test_other_levels_are_refused(level):
+    with pytest.raises(ValueError, match=r"confidence_level must be a number in \(0, 1\)"):
+        calibration_intercept_slope([0, 1, 0], [0.2, 0.4, 0.5], confidence_level=level)
+
+
+def test_soft_hits_are_refused_by_name():
+    with pytest.raises(ValueError, match="calibration_intercept_slope"):
+        calibration_intercept_slope([0.2, 0.7, 1.0], [0.2, 0.6, 0.9])
+
+
+def test_printed_in_one_line_and_as_a_table():
+    found = calibration_intercept_slope(Y, P)
+    assert repr(found) == (
+        "CalibrationInterceptSlope(slope=0.2369 (-0.1 to 0.5739), intercept=0.7169 (0.1669 to "
+        "1.267), in_the_large=1.016 (0.3666 to 1.666), pvalue=3.742e-06)"
+    )
+    page = found._repr_html_()
+    assert page.count("<tr>") == 5
+    assert "<td>slope</td><td>0.2369</td><td>-0.1 to 0.5739</td>" in page
+    rng = np.random.default_rng(0)
+    p = rng.random(30_000)
+    assert "pvalue<1e-300" in repr(calibration_intercept_slope(rng.random(30_000) < p, p**3))

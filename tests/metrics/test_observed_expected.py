@@ -1,0 +1,133 @@
+"""Observed over expected events: its interval solves an equation, and has its edges right."""
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from skcalib.metrics import observed_expected_ratio
+
+Z = 1.959963984540054
+
+
+def interval_by_search(y, p, w, z=Z):
+    """Ends of {r : (O - r E)^2 <= z^2 v r E}, by bisection on each side of the ratio."""
+    rows = sum(w) if all(x == int(x) for x in w) else sum(w) ** 2 / sum(x * x for x in w)
+    w = [x * rows / sum(w) for x in w]
+    n = len(w)
+    observed, E = sum(w[i] * y[i] for i in range(n)), sum(w[i] * p[i] for i in range(n))
+    mean = observed / sum(w)
+    spread = sum(w[i] * (y[i] - observed / E * p[i]) ** 2 for i in range(n))
+    v = (spread + z * z / 2 * (mean**2 + (1 - mean) ** 2)) / (observed + z * z / 2)
+
+    def excess(r):
+        return (observed - r * E) ** 2 - z * z * v * r * E
+
+    low = 0.0 if observed == 0 else brentq(excess, 0, observed / E, xtol=1e-14)
+    high = brentq(excess, max(observed / E, 1e-9), (observed + 100) / E, xtol=1e-14)
+    return observed / E, low, min(high, sum(w) / E)
+
+
+def sample(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(1, 4, n)
+    return rng.random(n) < p**1.3, p, rng.integers(0, 4, n), rng.uniform(0.2, 3, n)
+
+
+@pytest.mark.parametrize("weights", ["none", "counts", "fractions"])
+def test_the_interval_holds_all_ratios_that_are_near_enough(weights):
+    y, p, counts, fractions = sample()
+    w = {"none": np.ones(200), "counts": counts, "fractions": fractions}[weights]
+    found = observed_expected_ratio(y, p, sample_weight=w)
+    assert found[:3] == pytest.approx(interval_by_search(y, p, w), abs=1e-9)
+    assert found.observed == pytest.approx(w @ y)
+    assert found.expected == pytest.approx(w @ p)
+    wide = observed_expected_ratio(y, p, sample_weight=w, confidence_level=0.99)
+    assert wide[:3] == pytest.approx(interval_by_search(y, p, w, 2.5758293035489004), abs=1e-9)
+
+
+def test_rare_events_of_one_probability_have_the_score_interval_of_a_count():
+    """v is nearly 1: Wilson's interval of a Poisson number, 20 +- sqrt(20 + z^2/4) z + z^2/2."""
+    n = 1_000_000
+    y = np.arange(n) < 20
+    found = observed_expected_ratio(y, np.full(n, 1e-5))
+    half = Z * np.sqrt(20 + Z**2 / 4)
+    assert found.low * 10 == pytest.approx(20 + Z**2 / 2 - half, rel=1e-4)
+    assert found.high * 10 == pytest.approx(20 + Z**2 / 2 + half, rel=1e-4)
+
+
+def test_without_events_the_interval_is_from_0_to_z_squared():
+    """Poisson numbers of mean above z^2 = 3.84 are 0 in 2.1 % of cases; exact ends 3.69."""
+    found = observed_expected_ratio([0] * 1000, [0.02] * 1000)
+    assert (found.ratio, found.low, found.observed) == (0, 0, 0)
+    assert found.high == pytest.approx(Z**2 / 20, rel=1e-12)
+
+
+def test_where_every_row_has_the_event_no_ratio_is_above_the_largest_possible():
+    found = observed_expected_ratio([1] * 50, [0.8] * 50)
+    assert found.ratio == found.high == pytest.approx(1.25)
+    assert 0.9 < 0.8 * found.low < 0.97  # exact for 50 of 50: 0.929
+    assert observed_expected_ratio([1] * 50, [1.0] * 50).ratio == 1
+
+
+def test_one_row_and_exact_0_and_1():
+    one = observed_expected_ratio([1], [0.5])
+    assert one.ratio == one.high == 2
+    assert 0 <= one.low < 1
+    mixed = observed_expected_ratio([0, 1, 1, 0], [0.0, 1.0, 0.0, 1.0])
+    assert mixed.ratio == 1
+    assert mixed.low < 1 < mixed.high
+
+
+def test_readings_of_columns_and_labels():
+    y, p, w, _ = sample()
+    one = observed_expected_ratio(y, p, sample_weight=w)
+    names, both = np.where(y, "case", "control"), np.column_stack([p, 1 - p])
+    assert observed_expected_ratio(y, both[:, ::-1], sample_weight=w) == pytest.approx(one)
+    assert observed_expected_ratio(names, both, pos_label="case", sample_weight=w) == pytest.approx(
+        one
+    )
+    several = np.column_stack([p, 0.5 * (1 - p), 0.5 * (1 - p)])
+    found = observed_expected_ratio(np.where(y, 0, 2), several, pos_label=0, sample_weight=w)
+    assert found == pytest.approx(one)
+    top = observed_expected_ratio(np.where(y, 0, 2), several, sample_weight=w, labels=[0, 1, 2])
+    hit = several.argmax(axis=1) == np.where(y, 0, 2)
+    expected = observed_expected_ratio(hit, several.max(axis=1), sample_weight=w)
+    assert top == pytest.approx(expected)
+
+
+def test_whole_weights_are_copies():
+    y, p, w, _ = sample()
+    repeated = observed_expected_ratio(np.repeat(y, w), np.repeat(p, w))
+    assert observed_expected_ratio(y, p, sample_weight=w) == pytest.approx(repeated, abs=1e-12)
+
+
+def test_probabilities_that_are_all_0_expect_nothing():
+    for y in ([0, 1], [0, 0]):
+        with pytest.raises(ValueError, match="y_proba is 0 in every row.*O:E has no value"):
+            observed_expected_ratio(y, [0.0, 0.0])
+    with pytest.raises(ValueError, match="confidence_level must be a number"):
+        observed_expected_ratio([0, 1], [0.2, 0.3], confidence_level=2)
+
+
+def test_soft_hits_are_refused_by_name():
+    with pytest.raises(ValueError, match="observed_expected_ratio"):
+        observed_expected_ratio([0.2, 0.7, 1.0], [0.2, 0.6, 0.9])
+
+
+def test_printed_in_one_line_and_as_a_table():
+    found = observed_expected_ratio([1] * 30 + [0] * 970, [0.02] * 1000)
+    assert repr(found) == (
+        "ObservedExpectedRatio(ratio=1.5 (1.057 to 2.129), observed=30, expected=20)"
+    )
+    assert "<td>ratio</td><td>1.5</td><td>1.057 to 2.129</td>" in found._repr_html_()
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.2])
+def test_intervals_cover(rate):
+    """600 samples of 500 rows whose probabilities are too low by a fifth."""
+    rng = np.random.default_rng(0)
+    p = np.clip(rng.gamma(1.0, rate, size=(600, 500)), 0, 0.8)
+    y = rng.random(p.shape) < 1.2 * p
+    held = [observed_expected_ratio(*row) for row in zip(y, p, strict=True)]
+    share = np.mean([each.low <= 1.2 <= each.high for each in held])
+    assert 0.925 <= share <= 0.975

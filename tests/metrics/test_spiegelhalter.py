@@ -1,0 +1,106 @@
+"""Spiegelhalter's z by its closed form, in a loop, and from the moments of the Brier score."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skcalib.metrics import spiegelhalter_test
+
+
+def closed_form(y, p, w):
+    above = sum(w[i] * (y[i] - p[i]) * (1 - 2 * p[i]) for i in range(len(p)))
+    variance = sum(w[i] * (1 - 2 * p[i]) ** 2 * p[i] * (1 - p[i]) for i in range(len(p)))
+    z = above / math.sqrt(variance)
+    return z, 2 * stats.norm.sf(abs(z))
+
+
+def sample(n=100, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return rng.random(n) < p**1.5, p, rng.integers(0, 4, n), rng.uniform(0.2, 3, n)
+
+
+@pytest.mark.parametrize("weights", ["none", "counts", "fractions"])
+def test_equals_the_loop(weights):
+    y, p, counts, fractions = sample()
+    w = {"none": np.ones(100), "counts": counts, "fractions": fractions}[weights]
+    scale = 1.0 if weights != "fractions" else sum(w) / sum(x * x for x in w)
+    expected = closed_form(y, p, [x * scale for x in w])
+    assert spiegelhalter_test(y, p, sample_weight=w) == pytest.approx(expected, rel=1e-12)
+
+
+def test_is_the_brier_score_in_units_of_its_deviation_over_all_outcomes():
+    """Every outcome of four rows, with its probability: mean and variance of the Brier score."""
+    p = np.array([0.1, 0.3, 0.65, 0.9])
+    mean = square = 0.0
+    for outcome in itertools.product((0, 1), repeat=4):
+        chance = np.prod([s if t else 1 - s for s, t in zip(p, outcome, strict=True)])
+        brier = ((np.array(outcome) - p) ** 2).mean()
+        mean, square = mean + chance * brier, square + chance * brier**2
+    for y in ([0, 0, 1, 1], [1, 0, 0, 1], [1, 1, 0, 0]):
+        z = (((np.array(y) - p) ** 2).mean() - mean) / math.sqrt(square - mean**2)
+        assert spiegelhalter_test(y, p).statistic == pytest.approx(z, rel=1e-9)
+
+
+def test_certain_rows_add_nothing_unless_they_are_wrong():
+    y, p, _, _ = sample()
+    certain = spiegelhalter_test(np.r_[y, 0, 1], np.r_[p, 0.0, 1.0])
+    assert certain == pytest.approx(spiegelhalter_test(y, p))
+    for outcome, score in ((1, 0.0), (0, 1.0)):
+        assert spiegelhalter_test(np.r_[y, outcome], np.r_[p, score]) == (np.inf, 0.0)
+        w = np.r_[np.ones(100), 0]  # a row of weight 0 is absent
+        found = spiegelhalter_test(np.r_[y, outcome], np.r_[p, score], sample_weight=w)
+        assert found == pytest.approx(spiegelhalter_test(y, p))
+
+
+@pytest.mark.parametrize("p", [[0.5, 0.5, 0.5], [0.0, 1.0, 0.0], [0.5, 1.0, 0.0]])
+def test_probabilities_of_which_the_brier_score_says_nothing(p):
+    assert spiegelhalter_test([0, 1, 0], p) == (0.0, 1.0)
+
+
+def test_readings_of_columns_and_labels():
+    y, p, w, _ = sample()
+    one = spiegelhalter_test(y, p, sample_weight=w)
+    both, names = np.column_stack([p, 1 - p]), np.where(y, "case", "control")
+    for found in (
+        spiegelhalter_test(y, both[:, ::-1], sample_weight=w),
+        spiegelhalter_test(y, both[:, ::-1], pos_label=False, sample_weight=w),
+        spiegelhalter_test(names, both, pos_label="case", sample_weight=w),
+        spiegelhalter_test(names, p, pos_label="case", sample_weight=w),
+        spiegelhalter_test(np.repeat(y, w), np.repeat(p, w)),
+    ):
+        assert found == pytest.approx(one, rel=1e-9)
+    several = np.column_stack([p, 0.5 * (1 - p), 0.5 * (1 - p)])
+    code = np.where(y, 0, 2)
+    found = spiegelhalter_test(code, several, pos_label=0, sample_weight=w, labels=[0, 1, 2])
+    assert found == pytest.approx(one)
+    top = spiegelhalter_test(code, several, sample_weight=w, labels=[0, 1, 2])
+    hit = several.argmax(axis=1) == code
+    assert top == pytest.approx(spiegelhalter_test(hit, several.max(axis=1), sample_weight=w))
+
+
+def test_size_on_calibrated_probabilities():
+    """At level 0.05 between 2 and 8 % of 400 calibrated samples are rejected."""
+    rng = np.random.default_rng(0)
+    rejected = 0
+    for _ in range(400):
+        p = rng.beta(0.5, 2, 500)
+        rejected += spiegelhalter_test(rng.random(500) < p, p).pvalue <= 0.05
+    assert stats.binom(400, 0.05).ppf(0.001) <= rejected <= stats.binom(400, 0.05).ppf(0.999)
+
+
+def test_soft_hits_are_refused_by_name():
+    with pytest.raises(ValueError, match="spiegelhalter_test"):
+        spiegelhalter_test([0.2, 0.7, 1.0], [0.2, 0.6, 0.9])
+
+
+def test_printed_in_one_line_and_as_a_table():
+    found = spiegelhalter_test([0, 0, 0, 1], [0.1, 0.2, 0.3, 0.6])
+    assert repr(found) == "SpiegelhalterTest(statistic=-1.005, pvalue=0.3149)"
+    assert "<td>pvalue</td><td>0.3149</td>" in found._repr_html_()
+    assert repr(spiegelhalter_test([1, 0], [0.0, 0.4])) == (
+        "SpiegelhalterTest(statistic=inf, pvalue<1e-300)"
+    )
