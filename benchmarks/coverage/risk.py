@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.coverage.risk`` draws people whose log-odds of an event are normal, gives
 them the probabilities of a model that is calibrated, overfitted or wrong on the whole, and counts
-how many 95 % intervals hold the slope, the intercepts and O:E of the population. It takes two
-minutes and writes its table into `table.md`; ``--repetitions`` makes it finer.
+how many 95 % intervals hold the slope, the intercepts, O:E and the AUC of the population. It takes
+two minutes and writes its table into `table.md`; ``--repetitions`` makes it finer.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from skcalib.metrics import (
     observed_expected_ratio,
     spiegelhalter_test,
 )
+from skcalib.metrics._auc import auc_interval
+from skcalib.metrics._event import EventRows
 
 Array = NDArray[np.float64]
 
@@ -35,7 +37,10 @@ RATES, ROWS = (0.02, 0.2), (500, 2_000, 10_000)
 SPREAD = 1.3
 NODES, SHARES = np.polynomial.hermite_e.hermegauss(201)
 SHARES = SHARES / SHARES.sum()
-COLUMNS = ("slope", "intercept", "in the large", "O:E", "O:E, log Poisson", "p, slope", "p, Brier")
+# Intervals, another one to compare, and the tests.
+COLUMNS = ("slope", "intercept", "in the large", "O:E", "AUC")
+COLUMNS += ("O:E, log Poisson", "p, slope", "p, Brier")
+N_INTERVALS = 5
 
 
 class Truth(NamedTuple):
@@ -64,6 +69,16 @@ class Population(NamedTuple):
     truth: Truth
     in_the_large: float
     ratio: float
+    area: float
+
+
+def area_of(centre: float) -> float:
+    """Return the area under the ROC curve of normal log-odds, by a sum over a fine grid."""
+    x = np.linspace(-9, 9, 20_001)
+    density, q = np.exp(-x * x / 2), expit(centre + SPREAD * x)
+    events, others = density * q, density * (1 - q)
+    below = np.cumsum(others) - others / 2
+    return float(events @ below / (events.sum() * others.sum()))
 
 
 def population(rate: float, name: str) -> Population:
@@ -72,7 +87,7 @@ def population(rate: float, name: str) -> Population:
     truth = TRUTHS[name](centre)
     model = (centre + SPREAD * NODES - truth.shift) / truth.slope
     large = brentq(lambda c: SHARES @ expit(model + c) - rate, -5, 5)
-    return Population(centre, truth, large, rate / (SHARES @ expit(model)))
+    return Population(centre, truth, large, rate / (SHARES @ expit(model)), area_of(centre))
 
 
 def sample(people: Population, n: int, rng: np.random.Generator) -> tuple[NDArray[np.bool_], Array]:
@@ -85,12 +100,14 @@ def sample(people: Population, n: int, rng: np.random.Generator) -> tuple[NDArra
 def holds(people: Population, y: NDArray[np.bool_], p: Array) -> list[bool]:
     """Return which intervals hold the truth, and which p-values are above .05."""
     fit, number = calibration_intercept_slope(y, p), observed_expected_ratio(y, p)
+    _, low, high = auc_interval(EventRows(p, y, np.ones(y.size)), 0.95)
     width = np.exp(Z / np.sqrt(y.sum()))
     return [
         fit.slope_low <= people.truth.slope <= fit.slope_high,
         fit.intercept_low <= people.truth.shift <= fit.intercept_high,
         fit.in_the_large_low <= people.in_the_large <= fit.in_the_large_high,
         number.low <= people.ratio <= number.high,
+        low <= people.area <= high,
         number.ratio / width <= people.ratio <= number.ratio * width,
         fit.pvalue > 0.05,
         spiegelhalter_test(y, p).pvalue > 0.05,
@@ -130,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 line = f"{name}, {rate:.0%}, {n:,}"
                 lines.append(f"| {line} | {' | '.join(f'{x:.3f}' for x in shares)} |")
                 print(lines[-1], flush=True)
-                found = zip(COLUMNS[:4], shares, strict=False)
+                found = zip(COLUMNS[:N_INTERVALS], shares, strict=False)
                 low += [f"{column} of {line}: {x:.3f}" for column, x in found if x < ENOUGH]
     lines += ["", f"Intervals below {ENOUGH:g}: {'; '.join(low) or 'none'}."]
     lines += [f"Samples without a finite slope: {refused}."]

@@ -33,6 +33,7 @@ from skcalib.metrics._decomposition import score_decomposition
 from skcalib.metrics._spiegelhalter import spiegelhalter_test
 from skcalib.metrics._intercept_slope import calibration_intercept_slope
 from skcalib.metrics._observed_expected import observed_expected_ratio
+from skcalib.metrics._summary import calibration_summary
 from skcalib.metrics._scorers import SCORERS, get_scorer, make_calibration_scorer
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "bootstrap_interval",
     "calibration_intercept_slope",
     "calibration_interval",
+    "calibration_summary",
     "calibration_test",
     "debiased_calibration_error",
     "expected_calibration_error",

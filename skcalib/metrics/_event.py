@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._arrays.source import as_source
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
@@ -36,6 +37,16 @@ def with_event(predictions: Predictions) -> Predictions:
     if event is None and classes.size == 2:
         event = 1
     return Predictions(*drop_zero_weight(P, code, w), classes, event)
+
+
+def as_binary(predictions: Predictions) -> Predictions:
+    """Return the event against the rest as two columns, of which the event is one."""
+    _, _, w, classes, _ = predictions
+    if classes.size == 2:
+        return predictions
+    p, hit = event_or_top(predictions)
+    two = as_source(np.column_stack([1 - p, p]))
+    return Predictions(two, hit.astype(np.intp), w, np.array([0, 1]), 1)
 
 
 def event_rows(predictions: Predictions) -> EventRows:

@@ -91,6 +91,21 @@ def log_likelihood(eta: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -
     return -float(w @ np.logaddexp(0.0, np.where(hit, -eta, eta)))
 
 
+def wald(estimate: float, variance: float, level: float) -> tuple[float, float, float, float]:
+    """Return an estimate, the ends of its interval and its standard error."""
+    error = float(np.sqrt(variance))
+    half = float(ndtri((1 + level) / 2)) * error
+    return estimate, estimate - half, estimate + half, error
+
+
+def in_the_large(
+    odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array, level: float
+) -> tuple[float, float, float, float]:
+    """Fit the intercept alone; the event must happen in some rows and not in others."""
+    shift = float(fit_shifts(odds[None], hit[None], w)[0])
+    return wald(shift, 1 / float(w @ (expit(odds + shift) * expit(-odds - shift))), level)
+
+
 def recalibration(
     odds: Float64Array, hit: NDArray[np.bool_], w: Float64Array, level: float
 ) -> CalibrationInterceptSlope:
@@ -100,13 +115,6 @@ def recalibration(
         raise ValueError(why)
     fitted = fit_logistic(odds[None, None], hit[None], w)
     slope, intercept = float(fitted.coef[0, 0]), float(fitted.intercept[0])
-    shift = float(fit_shifts(odds[None], hit[None], w)[0])
-    z = float(ndtri((1 + level) / 2))
-
-    def with_interval(estimate: float, variance: float) -> tuple[float, float, float, float]:
-        error = float(np.sqrt(variance))
-        return estimate, estimate - z * error, estimate + z * error, error
-
     eta = slope * odds + intercept
     # The inverse of the information by its Schur complement, with the log-odds centred.
     information = w * expit(eta) * expit(-eta)
@@ -116,13 +124,12 @@ def recalibration(
     if min(total, about / float(np.ptp(odds)) ** 2) < LEAST_INFORMATION * float(w.sum()):
         raise ValueError(SEPARATED)
     of_slope = 1 / about
-    of_shift = 1 / float(w @ (expit(odds + shift) * expit(-odds - shift)))
     # Below 0 by rounding alone.
     ratio = max(2 * (log_likelihood(eta, hit, w) - log_likelihood(odds, hit, w)), 0.0)
     return CalibrationInterceptSlope(
-        *with_interval(slope, of_slope),
-        *with_interval(intercept, 1 / total + centre**2 * of_slope),
-        *with_interval(shift, of_shift),
+        *wald(slope, of_slope, level),
+        *wald(intercept, 1 / total + centre**2 * of_slope, level),
+        *in_the_large(odds, hit, w, level),
         ratio,
         float(chdtrc(2, ratio)),
     )

@@ -34,7 +34,11 @@ CLOSED_CALIBRATORS = {
     "VennAbersCalibrator",
 }
 # The width is the fixed point of a search to 1e-6; the slope is fitted.
-ITERATIVE_METRICS = {"smooth_calibration_error", "calibration_intercept_slope"}
+ITERATIVE_METRICS = {
+    "smooth_calibration_error",
+    "calibration_intercept_slope",
+    "calibration_summary",
+}
 # Numbers this small are held to be 0: cancellation leaves no digits of them.
 NOTHING = 1e-13
 
@@ -249,6 +253,9 @@ def other_measures():
             metrics.spiegelhalter_test,
         ):
             calls[f"{measure.__name__}()"] = partial(measure, code, P, sample_weight=w)
+        calls["calibration_summary()"] = lambda P=P, code=code, w=w: metrics.calibration_summary(
+            code, P, sample_weight=w, random_state=0
+        ).frame[["value", "pvalue"]]
         for call, value in calls.items():
             yield f"{call} | {data}", value
 

@@ -1,0 +1,219 @@
+"""The summary is its parts, which have tests of their own, and scores by other programs."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import brier_score_loss, roc_auc_score
+
+from skcalib.metrics import (
+    calibration_intercept_slope,
+    calibration_interval,
+    calibration_summary,
+    expected_calibration_error,
+    hosmer_lemeshow_test,
+    observed_expected_ratio,
+    score_decomposition,
+    spiegelhalter_test,
+)
+from skcalib.metrics._auc import auc_interval
+from skcalib.metrics._event import EventRows
+
+STATISTICS = [
+    "rows", "events", "mean_probability", "observed_expected", "in_the_large", "intercept",
+    "slope", "cox", "ece", "brier_score", "miscalibration", "discrimination", "uncertainty",
+    "scaled_brier_score", "auc", "hosmer_lemeshow", "spiegelhalter",
+]  # fmt: skip
+
+
+def sample(n=300, seed=0):
+    """Ties among the probabilities, and weights that count copies."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(1, 3, n).round(2).clip(0.01, 0.99)
+    return rng.random(n) < p**1.3, p, rng.integers(0, 4, n)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_is_its_parts(weighted):
+    y, p, w = sample()
+    w = w if weighted else None
+    frame = calibration_summary(y, p, sample_weight=w, random_state=0).frame
+    assert frame.index.tolist() == STATISTICS
+    assert frame.columns.tolist() == ["value", "low", "high", "pvalue"]
+    asked = {"sample_weight": w}
+    ratio, line = observed_expected_ratio(y, p, **asked), calibration_intercept_slope(y, p, **asked)
+    ece = partial(expected_calibration_error, n_bins=10, strategy="quantile")
+    error = calibration_interval(ece, y, p, random_state=0, **asked)
+    parts = score_decomposition(y, p, **asked)
+    expected = {
+        "miscalibration": (parts.miscalibration,),
+        "discrimination": (parts.discrimination,),
+        "uncertainty": (parts.uncertainty,),
+        "rows": (300 if w is None else w.sum(),),
+        "events": (y.sum() if w is None else w @ y,),
+        "mean_probability": (np.average(p, weights=w),),
+        "observed_expected": ratio[:3],
+        "in_the_large": (line.in_the_large, line.in_the_large_low, line.in_the_large_high),
+        "intercept": (line.intercept, line.intercept_low, line.intercept_high),
+        "slope": (line.slope, line.slope_low, line.slope_high),
+        "brier_score": (brier_score_loss(y, p, sample_weight=w),),
+        "ece": (error.estimate, error.low, error.high),
+    }
+    for name, numbers in expected.items():
+        found = frame.loc[name].to_numpy()[: len(numbers)]
+        np.testing.assert_allclose(found, numbers, rtol=1e-9, err_msg=name)
+    tests = {
+        "cox": (line.statistic, line.pvalue),
+        "hosmer_lemeshow": hosmer_lemeshow_test(y, p, **asked)[:2],
+        "spiegelhalter": spiegelhalter_test(y, p, **asked),
+        "ece": (error.estimate, error.p_value),
+    }
+    for name, numbers in tests.items():
+        np.testing.assert_allclose(frame.loc[name, ["value", "pvalue"]], numbers, rtol=1e-9)
+    rate = np.average(y, weights=w)
+    constant = brier_score_loss(y, np.full(300, rate), sample_weight=w)
+    scaled = 1 - frame.loc["brier_score", "value"] / constant
+    assert frame.loc["scaled_brier_score", "value"] == pytest.approx(scaled)
+    auc = roc_auc_score(y, p, sample_weight=w)
+    assert frame.loc["auc", "value"] == pytest.approx(auc, rel=1e-12)
+
+
+def pairs_won(y, p):
+    """Share of pairs of an event and a non-event in which the event is above, by loops."""
+    events = [s for s, t in zip(p, y, strict=True) if t]
+    others = [s for s, t in zip(p, y, strict=True) if not t]
+    won = sum(1.0 if a > b else 0.5 if a == b else 0.0 for a in events for b in others)
+    return won / (len(events) * len(others)), len(events), len(others)
+
+
+def far(t, area, n1, n0, z):
+    """How far an area t lies beyond the interval of Newcombe 2006, method 5: 0 at its ends."""
+    m = (n1 + n0) / 2 - 1
+    variance = t * (1 - t) * (1 + m * (1 - t) / (2 - t) + m * t / (1 + t)) / (n1 * n0)
+    return abs(t - area) - z * np.sqrt(variance)
+
+
+def test_the_auc_is_that_of_all_pairs_with_the_interval_of_newcombe():
+    y, p, w = sample()
+    y, p = np.repeat(y, w), np.repeat(p, w)
+    area, n1, n0 = pairs_won(y, p)
+    found = auc_interval(EventRows(p, y, np.ones(y.size)), 0.9)
+    assert found[0] == pytest.approx(area, rel=1e-12)
+    for end in found[1:]:
+        assert far(end, area, n1, n0, 1.6448536269514722) == pytest.approx(0, abs=1e-9)
+    assert found[1] < area < found[2]
+    frame = calibration_summary(y, p, confidence_level=0.9, random_state=0).frame
+    np.testing.assert_allclose(frame.loc["auc", ["value", "low", "high"]], found)
+
+
+@pytest.mark.parametrize("n", [1, 3, 400, 200_000])
+def test_an_area_of_1_or_0_has_an_interval(n):
+    """n events against n others; of one each, 1 - t = z^2 t."""
+    rows = np.repeat([0.2, 0.4], n)
+    hit = rows > 0.3
+    area, low, high = auc_interval(EventRows(rows, hit, np.ones(2 * n)), 0.95)
+    assert (area, high) == (1, 1)
+    assert far(low, 1.0, n, n, 1.959963984540054) == pytest.approx(0, abs=1e-9)
+    assert 0 < low < 1
+    if n == 1:
+        assert low == pytest.approx(1 / (1 + 1.959963984540054**2))
+    reversed_rows = auc_interval(EventRows(rows, ~hit, np.ones(2 * n)), 0.95)
+    assert reversed_rows == pytest.approx((0, 0, 1 - low))
+
+
+def test_without_events_there_is_no_area():
+    rows = EventRows(np.array([0.2, 0.4]), np.array([True, True]), np.ones(2))
+    np.testing.assert_array_equal(auc_interval(rows, 0.95), [np.nan] * 3)
+
+
+def test_readings_of_columns_labels_and_weights():
+    """One event, whichever way it is written; copies; several classes are one against the rest."""
+    y, p, w = sample()
+    one = calibration_summary(y, p, sample_weight=w, random_state=0).frame
+    both, names = np.column_stack([p, 1 - p]), np.where(y, "case", "control")
+    several, code = np.column_stack([p, 0.5 * (1 - p), 0.5 * (1 - p)]), np.where(y, 0, 2)
+    three = {"pos_label": 0, "labels": [0, 1, 2], "sample_weight": w}
+    for found in (
+        calibration_summary(names, p, pos_label="case", sample_weight=w, random_state=0),
+        calibration_summary(names, both, pos_label="case", sample_weight=w, random_state=0),
+        calibration_summary(y, both[:, ::-1], sample_weight=w, random_state=0),
+        calibration_summary(code, several, random_state=0, **three),
+        calibration_summary(np.repeat(y, w), np.repeat(p, w), random_state=0),
+    ):
+        # The interval of the ECE draws a label for each row, and its classes have an order.
+        left, right = found.frame.drop("ece"), one.drop("ece")
+        pd.testing.assert_frame_equal(left, right, rtol=1e-6)
+    hit, top = several.argmax(axis=1) == code, several.max(axis=1)
+    found = calibration_summary(code, several, labels=[0, 1, 2], random_state=0).frame
+    expected = calibration_summary(hit, top, random_state=0).frame
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "missing"),
+    [
+        ([0, 0, 0], [0.1, 0.2, 0.4], "in_the_large intercept slope cox scaled_brier_score auc"),
+        ([1, 1, 1], [0.1, 0.2, 0.4], "in_the_large intercept slope cox scaled_brier_score auc"),
+        ([0, 1, 1], [0.2, 0.2, 0.2], "intercept slope cox"),
+        ([0, 0, 1], [0.1, 0.2, 0.4], "intercept slope cox"),
+        ([0, 1], [0.0, 1.0], "intercept slope cox"),
+        ([0], [0.0], "observed_expected in_the_large intercept slope cox scaled_brier_score auc"),
+        ([0, 1, 0], [0.1, 0.3, 0.6], ""),
+    ],
+)
+def test_what_does_not_exist_is_missing_and_told(y, p, missing):
+    """The rest of the page is there."""
+    summary = calibration_summary(y, p, random_state=0)
+    value = summary.frame["value"]
+    assert value.index[value.isna()].tolist() == missing.split()
+    for name in missing.split():
+        known = ("intercept, slope" if name in ("in_the_large", "cox") else name,)
+        assert any(each in note for each in known for note in summary.notes)
+    assert bool(summary.notes) == bool(missing)
+    assert all("\n" not in note for note in summary.notes)
+
+
+def test_printed_as_a_table_with_its_notes():
+    y, p, _ = sample()
+    text = repr(calibration_summary(y, p, random_state=0))
+    assert len(text.splitlines()) == 1 + len(STATISTICS)
+    slope = calibration_intercept_slope(y, p)
+    assert f"{slope.slope:.4g}" in text
+    assert f"{slope.slope_low:.4g} to {slope.slope_high:.4g}" in text
+    summary = calibration_summary([0] * 3, [0.1, 0.2, 0.4], random_state=0)
+    assert repr(summary).splitlines()[-1].startswith("scaled_brier_score, auc: they need rows with")
+    page = summary._repr_html_()
+    assert page.count("<tr") == 1 + len(STATISTICS)
+    assert "<p>intercept, slope: the event happens in no row" in page
+    wrong = calibration_summary(np.tile([0, 1], 200), np.full(400, 0.01), random_state=0)
+    assert "<0.0034" in repr(wrong)
+
+
+def test_soft_hits_are_refused_by_name():
+    with pytest.raises(ValueError, match="calibration_summary"):
+        calibration_summary([0.2, 0.7, 1.0], [0.2, 0.6, 0.9])
+
+
+def test_other_levels_are_refused():
+    with pytest.raises(ValueError, match=r"confidence_level must be a number in \(0, 1\)"):
+        calibration_summary([0, 1, 0], [0.2, 0.4, 0.5], confidence_level=95)
+
+
+@pytest.mark.slow
+def test_a_million_rows():
+    """Some seconds, and a few arrays of n."""
+    import time
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    f = 1.3 * rng.normal(size=1_000_000) - 4.6
+    y, p = rng.random(f.size) < 1 / (1 + np.exp(-f)), 1 / (1 + np.exp(-1.4 * f - 0.3))
+    start = time.perf_counter()
+    calibration_summary(y, p, random_state=0)
+    assert time.perf_counter() - start < 20  # 5 seconds on two cores
+    tracemalloc.start()
+    calibration_summary(y, p, random_state=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 * 8 * f.size  # 26 numbers a row
