@@ -42,7 +42,7 @@ def missing(name, thing):
         "a paper: " + ("`_paper`" if is_calibrator else "`@listed(paper)`"): "_paper"
         in vars(thing),
     }
-    if name.endswith(("_error", "_score", "_loss")):
+    if name.endswith(("_error", "_score", "_loss", "_index")):
         by_hand["a scorer: `@listed(paper, scorer=True)`"] = name in ERRORS
     pages = {page for (page, block), _ in BLOCKS.items() if is_calibrator == (block == kind)}
     written = {

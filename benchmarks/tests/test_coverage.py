@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 # The benchmarks are not installed; last, so that it is the installed package that is tested.
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.coverage import __main__ as coverage
-from benchmarks.coverage import cells, risk, sources
+from benchmarks.coverage import cells, curve, risk, sources
 from benchmarks.coverage.cells import Cell, Result
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 from skcalib.metrics._interval.intervals import CalibrationInterval
@@ -170,3 +171,20 @@ def test_table_of_risk(tmp_path, monkeypatch, capsys):
     assert "| overfitted, 20%, 300 |" in page
     assert "Intervals below 0.93: " in page
     capsys.readouterr()
+
+
+def test_curves_have_the_rate_that_they_say_and_tables_name_what_is_low(tmp_path, capsys):
+    """The rate over very many scores; a page of two repetitions of one size."""
+    for truth, rate in itertools.product(curve.TRUTHS, curve.RATES):
+        cell = curve.Cell(truth, rate, 500)
+        m, s = curve.centre(cell), curve.SPREAD[rate]
+        z = np.random.default_rng(0).normal(size=400_000)
+        assert abs(expit(curve.TRUTHS[truth](z, m, s)).mean() / rate - 1) < 0.02
+        true = curve.true_distances(cell, m)
+        assert (true.max() < 1e-12) == (truth == "calibrated")
+    page = tmp_path / "curve.md"
+    curve.main(["--repetitions", "2", "--index", "1", "--n", "100", "--page", str(page)])
+    text = page.read_text()
+    assert text.count("| curved, 2 %, 100 |") == 2
+    assert "Below 0.93: " in text
+    assert "Cell(truth='wave'" in capsys.readouterr().out

@@ -21,10 +21,12 @@ from skcalib.metrics._smooth import smooth_calibration_error
 from skcalib.metrics._kde import kde_calibration_error
 from skcalib.metrics._mmce import maximum_mean_calibration_error
 from skcalib.metrics._avuc import avuc_loss, soft_avuc_loss
+from skcalib.metrics._integrated_index import integrated_calibration_index
 from skcalib.metrics._brier import top_label_brier_score
 from skcalib.metrics._reliability_table import reliability_table
 from skcalib.metrics._binary_view import binary_view
 from skcalib.metrics._local import local_calibration
+from skcalib.metrics._calibration_curve import calibration_curve
 from skcalib.metrics._bootstrap import bootstrap_interval
 from skcalib.metrics._calibration_interval import calibration_interval
 from skcalib.metrics._significance import calibration_test
@@ -42,6 +44,7 @@ __all__ = [
     "avuc_loss",
     "binary_view",
     "bootstrap_interval",
+    "calibration_curve",
     "calibration_intercept_slope",
     "calibration_interval",
     "calibration_summary",
@@ -51,6 +54,7 @@ __all__ = [
     "general_calibration_error",
     "get_scorer",
     "hosmer_lemeshow_test",
+    "integrated_calibration_index",
     "kde_calibration_error",
     "ks_calibration_error",
     "label_binned_calibration_error",

@@ -14,6 +14,7 @@ from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_count, check_flags, check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
+from skcalib.metrics._curve.bands import wilson_interval
 from skcalib.metrics._modes import row_count
 from skcalib.plotting._display import (
     MODEL,
@@ -27,7 +28,7 @@ from skcalib.plotting._display import (
     model_style,
     percent,
 )
-from skcalib.plotting._intervals import expected_deviation, wilson_interval
+from skcalib.plotting._intervals import expected_deviation
 from skcalib.plotting._reliability import Strategy, check_level
 
 if TYPE_CHECKING:

@@ -1,10 +1,4 @@
-r"""Intervals of the accuracy of a bin of n rows, and its range if the model is calibrated.
-
-A share of hits a in n rows with confidence level :math:`1 - \alpha`, z the normal quantile of
-:math:`1 - \alpha / 2`, has Wilson's interval
-
-.. math:: \frac{1}{1 + z^2/n} \Big( a + \frac{z^2}{2n}
-          \pm z \sqrt{\frac{a (1 - a)}{n} + \frac{z^2}{4 n^2}} \Big) .
+r"""The range of the accuracy of a bin of n rows if the model is calibrated.
 
 For a calibrated model whose n scores have mean p, the number of hits is binomial(n, p) if the
 scores are equal, and has a slightly smaller variance if they are not. Its quantiles are the band.
@@ -18,23 +12,9 @@ is the mean gap that n rows of a calibrated model show by chance.
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
 from skcalib._arrays.types import Float64Array
-
-
-def wilson_interval(
-    share: Float64Array, n: Float64Array, confidence_level: float
-) -> tuple[Float64Array, Float64Array]:
-    """Return both ends of Wilson's interval of a share of hits; NaN where there are no rows."""
-    z = norm.ppf((1 + confidence_level) / 2)
-    rows = np.where(n > 0, n, np.nan)
-    centre = share + z * z / (2 * rows)
-    half = z * np.sqrt(share * (1 - share) / rows + (z / (2 * rows)) ** 2)
-    scale = 1 + z * z / rows
-    # At a share of 0 or 1 rounding may move the end of the interval off it.
-    low, high = (centre - half) / scale, (centre + half) / scale
-    return np.where(share == 0, 0.0 * rows, low), np.where(share == 1, 1.0 + 0.0 * rows, high)
 
 
 def consistency_band(

@@ -12,6 +12,7 @@ from skcalib._arrays.types import FloatArray
 from skcalib._validation.keywords import check_between, check_flags, check_option
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics import reliability_table
+from skcalib.metrics._curve.bands import wilson_interval
 from skcalib.metrics._ks import reduce_top
 from skcalib.metrics._modes import row_count
 from skcalib.plotting._display import (
@@ -30,7 +31,7 @@ from skcalib.plotting._display import (
     percent,
     unit_square,
 )
-from skcalib.plotting._intervals import consistency_band, wilson_interval
+from skcalib.plotting._intervals import consistency_band
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -36,7 +36,8 @@ def test_every_scorer_is_minus_its_error(name):
 
 
 def test_there_is_a_scorer_for_every_error_of_the_package():
-    errors = {name for name in metrics.__all__ if name.endswith(("_error", "_score", "_loss"))}
+    ends = ("_error", "_score", "_loss", "_index")
+    errors = {name for name in metrics.__all__ if name.endswith(ends)}
     assert {name.removeprefix("neg_") for name in SCORERS} == errors
 
 

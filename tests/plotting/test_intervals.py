@@ -5,7 +5,8 @@ from math import comb
 import numpy as np
 import pytest
 
-from skcalib.plotting._intervals import consistency_band, expected_deviation, wilson_interval
+from skcalib.metrics._curve.bands import wilson_interval
+from skcalib.plotting._intervals import consistency_band, expected_deviation
 
 
 def test_wilson_interval_of_published_examples():

@@ -33,8 +33,10 @@ CLOSED_CALIBRATORS = {
     "IsotonicCalibrator",
     "VennAbersCalibrator",
 }
-# The width is the fixed point of a search to 1e-6; the slope is fitted.
+# The width is the fixed point of a search to 1e-6; the slope and curves are fitted.
 ITERATIVE_METRICS = {
+    "calibration_curve",
+    "integrated_calibration_index",
     "smooth_calibration_error",
     "calibration_intercept_slope",
     "calibration_summary",
@@ -229,6 +231,12 @@ def other_measures():
                 sce, code, P, sample_weight=w, random_state=0
             )[::4],
         }
+        for method in ("smooth", "isotonic", "bins"):
+            calls[f"calibration_curve(method={method!r})"] = (
+                lambda P=P, code=code, w=w, method=method: metrics.calibration_curve(
+                    code, P, method=method, sample_weight=w
+                ).frame[::7]
+            )
         for method in ("percentile", "bca"):
             calls[f"bootstrap_interval(method={method!r})"] = partial(
                 metrics.bootstrap_interval, sce, code, P, method=method, sample_weight=w, **seeded

@@ -1,0 +1,137 @@
+"""The integrated calibration index equals loops over the rows' distances from the smooth curve."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from skcalib.metrics import (
+    calibration_curve,
+    calibration_interval,
+    calibration_test,
+    integrated_calibration_index,
+    make_calibration_scorer,
+)
+from skcalib.metrics._curve.distances import distances
+
+
+def sample(n=80, seed=0, slope=0.6, digits=3):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(-1.0, 1.2, n)
+    return (rng.random(n) < expit(-1 + slope * (x + 1))).astype(int), expit(x).round(digits)
+
+
+def slow(gaps, w):
+    """Mean, and the smallest gaps that half and nine tenths of the weight do not exceed."""
+    total = sum(w)
+    found = [sum(g * v for g, v in zip(gaps, w, strict=True)) / total]
+    for share in (0.5, 0.9):
+        reached = [
+            g
+            for g in gaps
+            if sum(v for h, v in zip(gaps, w, strict=True) if h <= g) >= share * total - 1e-9
+        ]
+        found.append(min(reached))
+    return [*found, max(g for g, v in zip(gaps, w, strict=True) if v > 0)]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_four_numbers_are_those_of_the_rows_distances(weighted):
+    """The curve is given at each of up to a hundred distinct scores."""
+    y, p = sample()
+    w = np.random.default_rng(1).integers(0, 3, p.size) if weighted else np.ones(p.size, int)
+    curve = calibration_curve(y, p, sample_weight=w)
+    gaps = [abs(float(np.interp(s, curve.prob_pred, curve.prob_true)) - s) for s in p]
+    index = integrated_calibration_index(y, p, sample_weight=w)
+    found = [index.ici, index.e50, index.e90, index.emax]
+    assert found == pytest.approx(slow(gaps, w.tolist()), abs=1e-9)
+    assert float(index) == index.ici == index
+
+
+def test_shares_count_weights():
+    rate, p = np.array([0.1, 0.2, 0.4, 0.9]), np.zeros(4)
+    w = np.array([5.0, 3.0, 1.0, 1.0])
+    found = distances(rate, p, w)
+    assert found == pytest.approx([0.05 + 0.06 + 0.04 + 0.09, 0.1, 0.4, 0.9])
+
+
+def test_certain_scores_are_measured_by_their_shares_of_hits():
+    y = [0, 0, 0, 1, 1, 1, 1, 0]
+    p = [0, 0, 0, 0, 1, 1, 1, 1]
+    index = integrated_calibration_index(y, p)
+    assert (index.ici, index.e50, index.e90, index.emax) == (0.25,) * 4
+    assert integrated_calibration_index(p, p) == 0
+
+
+def test_intervals_are_those_of_calibration_interval_and_computed_once():
+    y, p = sample(400)
+    index = integrated_calibration_index(y, p)
+    assert "interval" not in vars(index)
+    assert index.ici_low <= index.interval.debiased[0] <= index.ici_high
+    assert index.interval is index.interval
+    assert index.interval.estimate[0] == index.ici
+    # One number by itself: the same method, with truths that are spread for it alone.
+    alone = calibration_interval(integrated_calibration_index, y, p, random_state=0)
+    assert alone.estimate == index.ici
+    assert alone.low == pytest.approx(index.ici_low, abs=0.02)
+    assert alone.high == pytest.approx(index.ici_high, abs=0.02)
+    names = ("ici", "e50", "e90", "emax")
+    ends = [[getattr(index, f"{name}_{end}") for name in names] for end in ("low", "high")]
+    np.testing.assert_array_equal(ends, [index.interval.low, index.interval.high])
+    assert list(index.frame.index) == list(names)
+    narrow = integrated_calibration_index(y, p, confidence_level=0.5)
+    assert index.ici_low <= narrow.ici_low <= narrow.ici_high <= index.ici_high
+
+
+def test_a_calibrated_model_may_be_calibrated_and_a_wrong_one_is_not():
+    rng = np.random.default_rng(3)
+    p = rng.random(600)
+    y = rng.random(600) < p
+    right, wrong = integrated_calibration_index(y, p), integrated_calibration_index(y, p**3)
+    assert right.ici_low == 0
+    assert right.interval.p_value[0] > 0.05
+    assert wrong.ici_low > 0.1
+    assert wrong.interval.p_value[0] < 0.01
+    assert wrong.ici_low < np.abs(p - p**3).mean() < wrong.ici_high
+
+
+def test_it_is_a_float_that_prints_its_intervals_and_can_be_stored():
+    y, p = sample(200)
+    index = integrated_calibration_index(y, p)
+    assert isinstance(index, float)
+    text = repr(index)
+    assert text.startswith(f"IntegratedCalibrationIndex(ici={index.ici:.4g} (")
+    assert "\n" not in text
+    assert "95% intervals" in index._repr_html_()
+    copy = pickle.loads(pickle.dumps(index))
+    assert copy == index
+    assert repr(copy) == text
+    assert f"{index:.3f}" == f"{index.ici:.3f}"
+
+
+def test_the_top_label_of_several_classes_and_resampling():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 150)
+    y = rng.integers(3, size=150)
+    top = integrated_calibration_index((P.argmax(axis=1) == y).astype(int), P.max(axis=1))
+    assert integrated_calibration_index(y, P) == pytest.approx(top.ici, abs=1e-9)
+    test = calibration_test(integrated_calibration_index, y, P, n_resamples=20, random_state=0)
+    assert test.pvalue == pytest.approx(1 / 21)
+    assert repr(make_calibration_scorer(integrated_calibration_index)) == (
+        "make_calibration_scorer(integrated_calibration_index)"
+    )
+
+
+@pytest.mark.parametrize("level", [0, 1, "high"])
+def test_levels_outside_of_0_and_1_are_refused(level):
+    with pytest.raises(ValueError, match="confidence_level must be in"):
+        integrated_calibration_index(*sample(), confidence_level=level)
+
+
+@pytest.mark.slow
+def test_a_million_rows_take_seconds():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 20, 1_000_000)
+    index = integrated_calibration_index(rng.random(p.size) < 0.7 * p, p)
+    assert index.ici_low < 0.3 / 21 < index.ici_high
