@@ -21,7 +21,6 @@ from skcalib.plotting._display import (
     check_matplotlib,
     count_models,
     draw_diagonal,
-    draw_histogram,
     draw_legend,
     free_corner,
     label_of,
@@ -33,6 +32,7 @@ from skcalib.plotting._display import (
 )
 from skcalib.plotting._heat_map import draw_matrix
 from skcalib.plotting._score_pairs import ScorePairs, read_proba, score_pairs
+from skcalib.plotting._strip import draw_histogram
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ differ as well, for prints in grey.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,8 +30,8 @@ MODEL = "skcalib-model"
 REFERENCE = "skcalib-reference"
 HISTOGRAM = "skcalib-histogram"
 
-# Shares of an axes' height: the histogram, and the histogram with the gap above it.
-HISTOGRAM_HEIGHT, HISTOGRAM_ROOM = 0.2, 0.26
+# Share of an axes' height: the histogram with the gap above it.
+HISTOGRAM_ROOM = 0.26
 
 
 def check_matplotlib(caller: str) -> None:
@@ -181,47 +181,24 @@ def unit_square(ax: Axes) -> None:
     ax.set_yticks(np.linspace(0, 1, 6))
 
 
-def histogram_axes(ax: Axes) -> Axes:
-    """Return the strip below the unit square of an axes, made on first use.
-
-    It lies within the rectangle of the axes, so that it moves with them.
-    """
-    from matplotlib.ticker import PercentFormatter
-
-    for child in ax.child_axes:
-        if child.get_gid() == HISTOGRAM:
-            return cast("Axes", child)
-    low, high = -0.02, 1.02
-    room = (high - low) * HISTOGRAM_ROOM / (1 - HISTOGRAM_ROOM)
-    ax.set_ylim(low - room, high)
-    ax.yaxis.label.set_y((1 + HISTOGRAM_ROOM) / 2)
-    for side in ("left", "right"):
-        ax.spines[side].set_bounds(low, high)
-    ax.axhline(low, color=ax.spines["left"].get_edgecolor(), lw=ax.spines["left"].get_linewidth())
-    strip = ax.inset_axes((0, 0, 1, HISTOGRAM_HEIGHT), sharex=ax, gid=HISTOGRAM)
-    strip.tick_params(labelbottom=False)
-    strip.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    strip.patch.set_visible(False)
-    strip.set_ylabel("Rows")
-    return strip
-
-
-def draw_histogram(
-    ax: Axes, edges: Float64Array, share: Float64Array, style: dict[str, Any]
+def shade(
+    ax: Axes,
+    x: Float64Array,
+    low: Float64Array,
+    high: Float64Array,
+    style: dict[str, Any],
+    alpha: float,
+    what: str,
 ) -> Any:
-    """Draw the share of rows in each bin of [0, 1] in the strip below an axes."""
-    strip = histogram_axes(ax)
-    strip.stairs(share, edges, fill=True, color=style["color"], alpha=0.18, lw=0)
-    outline = strip.stairs(share, edges, color=style["color"], ls=style["linestyle"], lw=1.2)
-    drawn: list[Any] = list(strip.patches)
-    highest = max(float(patch.get_data().values.max()) for patch in drawn)
-    top = nice_above(highest)
-    strip.set_ylim(0, 1.05 * top)
-    strip.set_yticks([0, top])
-    return outline
+    """Draw a shade between two curves; only that of the first model has a label."""
+    label = None if count_models(ax) else what
+    return ax.fill_between(
+        x, low, high, color=style["color"], alpha=alpha, lw=0, zorder=1, label=label
+    )
 
 
-def nice_above(value: float) -> float:
-    """Return the round number at or just above a share."""
-    rounds = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0])
-    return float(rounds[min(int(np.searchsorted(rounds, value - 1e-9)), rounds.size - 1)])
+def mean_height(ax: Axes) -> float:
+    """Return the mean height of the points of all curves above the diagonal."""
+    curves = [np.array(line.get_data()) for line in ax.lines if line.get_gid() == MODEL]
+    x, y = np.concatenate(curves, axis=1)
+    return float((y - x).mean())

@@ -1,4 +1,4 @@
-"""The reliability diagram: confidence against accuracy, bin by bin."""
+"""The reliability diagram: confidence against accuracy, bin by bin or as a curve."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.types import FloatArray
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_between, check_flags, check_option
 from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib.metrics import reliability_table
+from skcalib.metrics import calibration_curve, reliability_table
+from skcalib.metrics._calibration_curve import CalibrationCurve
 from skcalib.metrics._curve.bands import wilson_interval
 from skcalib.metrics._ks import reduce_top
 from skcalib.metrics._modes import row_count
@@ -19,19 +20,21 @@ from skcalib.plotting._display import (
     MODEL,
     PredictionDisplay,
     check_matplotlib,
-    count_models,
     draw_diagonal,
-    draw_histogram,
     draw_legend,
     free_corner,
     label_of,
+    mean_height,
     merge_style,
     model_style,
     new_axes,
     percent,
-    unit_square,
+    shade,
 )
 from skcalib.plotting._intervals import consistency_band
+from skcalib.plotting._limits import WHOLE, Limits, limits_of, show_square
+from skcalib.plotting._statistics import numbers_of, write_numbers
+from skcalib.plotting._strip import count_rows, draw_both, draw_histogram
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +42,13 @@ if TYPE_CHECKING:
 
 Mode = Literal["top", "within_top"]
 Strategy = Literal["uniform", "quantile"]
+Curve = Literal["bins", "smooth", "isotonic"]
+
+# Of a curve, and of bins.
+STYLE: dict[bool, dict[str, Any]] = {
+    False: {"marker": "", "linewidth": 1.6},
+    True: {"markersize": 4.5, "linewidth": 1.4},
+}
 
 
 def check_level(confidence_level: float) -> None:
@@ -78,6 +88,13 @@ class ReliabilityDisplay(PredictionDisplay):
     shaded band is the range of the accuracies of a calibrated model with the same number of rows.
     The histogram below shows the distribution of the scores.
 
+    ``curve="smooth"`` and ``curve="isotonic"`` draw `calibration_curve` in place of bins: the dark
+    shade is its pointwise band, the light one that of the whole curve. The histogram then shows
+    events upwards and the other rows downwards, each as shares of their number.
+
+    Of one event, the axes show where the scores and rates are: up to 0.1, say, if the event is
+    rare. Limits that you set are kept.
+
     Create it with `from_estimator` or `from_predictions`.
 
     Parameters
@@ -95,17 +112,25 @@ class ReliabilityDisplay(PredictionDisplay):
         Names of the axes.
     name : str, default=None
         Name of the model in the legend.
+    curve : CalibrationCurve, default=None
+        The curve that is drawn in place of bins.
+    limits : (float, float), default=(0, 1)
+        Scores and rates that the axes show.
+    numbers : dict of str to float, default=None
+        Statistics that ``statistics=True`` writes into the picture, by name.
 
     Attributes
     ----------
     line_ : matplotlib Line2D
         The curve: one point for each bin with rows.
-    interval_ : matplotlib LineCollection or None
-        The intervals.
+    interval_ : matplotlib collection or None
+        The intervals; of a curve, the shade of the pointwise band.
     band_ : matplotlib PolyCollection or None
-        The consistency band.
+        The consistency band; of a curve, its simultaneous band.
     histogram_ : matplotlib StepPatch or None
-        The outline of the histogram.
+        The outline of the histogram, of that of the events.
+    statistics_ : matplotlib Text or None
+        The statistics.
     ax_ : matplotlib Axes
         The axes of the diagram.
     figure_ : matplotlib Figure
@@ -156,6 +181,9 @@ class ReliabilityDisplay(PredictionDisplay):
     confidence_level: float = 0.95
     axis_names: tuple[str, str] = ("Confidence (top label)", "Accuracy")
     name: str | None = None
+    curve: CalibrationCurve | None = None
+    limits: Limits = WHOLE
+    numbers: dict[str, float] | None = None
 
     @classmethod
     def from_predictions(
@@ -166,6 +194,7 @@ class ReliabilityDisplay(PredictionDisplay):
         mode: Mode = "top",
         r: int = 1,
         pos_label: Any = None,
+        curve: Curve = "bins",
         n_bins: int = 15,
         strategy: Strategy = "uniform",
         confidence_level: float = 0.95,
@@ -177,6 +206,7 @@ class ReliabilityDisplay(PredictionDisplay):
         interval: bool = True,
         band: bool = True,
         histogram: bool = True,
+        statistics: bool = False,
         **kwargs: Any,
     ) -> Self:
         """Plot labels and probabilities.
@@ -198,8 +228,10 @@ class ReliabilityDisplay(PredictionDisplay):
             The event whose probability is shown. With one column, None means 1 or True for labels
             {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode`
             says.
+        curve : {"bins", "smooth", "isotonic"}, default="bins"
+            Bins, or the `method` of `calibration_curve`.
         n_bins : int, default=15
-            Number of bins.
+            Number of bins; also of the error in the legend and of the histogram.
         strategy : {"uniform", "quantile"}, default="uniform"
             Bins of equal width, or of equal weight.
         confidence_level : float in (0, 1), default=0.95
@@ -209,7 +241,7 @@ class ReliabilityDisplay(PredictionDisplay):
         labels : array-like of shape (K,), default=None
             Labels of the columns, in their order; needed if they cannot be inferred from
             `y_true`.
-        ax, name, ref_line, interval, band, histogram, **kwargs
+        ax, name, ref_line, interval, band, histogram, statistics, **kwargs
             See `plot`.
 
         Returns
@@ -226,6 +258,7 @@ class ReliabilityDisplay(PredictionDisplay):
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         check_level(confidence_level)
+        check_option("curve", curve, ("bins", "smooth", "isotonic"))
         predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
         score, hit, names = event_view(predictions, mode, r)
         w = predictions.w
@@ -246,12 +279,43 @@ class ReliabilityDisplay(PredictionDisplay):
         }
         for what, (low, high) in ends.items():
             table[f"{what}_low"], table[f"{what}_high"] = low, high
+        drawn = None
+        x, rate = (table[name].dropna().to_numpy() for name in ("confidence", "accuracy"))
+        if curve != "bins":
+            drawn = calibration_curve(
+                hit,
+                score,
+                pos_label=True,
+                method=curve,
+                confidence_level=confidence_level,
+                sample_weight=w,
+            )
+            x, rate = drawn.prob_pred, drawn.prob_true
+        limits = (
+            WHOLE if predictions.event is None else limits_of(score.astype(np.float64), w, x, rate)
+        )
         bars = even[["left", "right"]].assign(share=even["weight"] / even["weight"].sum())
+        if drawn is not None or limits != WHOLE:
+            bars = count_rows(score, hit, w, limits, n_bins)
         display = cls(
-            table, bars, error, confidence_level=confidence_level, axis_names=names, name=name
+            table,
+            bars,
+            error,
+            confidence_level=confidence_level,
+            axis_names=names,
+            name=name,
+            curve=drawn,
+            limits=limits,
+            numbers=numbers_of(score, hit, w) if statistics else None,
         )
         return display.plot(
-            ax, ref_line=ref_line, interval=interval, band=band, histogram=histogram, **kwargs
+            ax,
+            ref_line=ref_line,
+            interval=interval,
+            band=band,
+            histogram=histogram,
+            statistics=statistics,
+            **kwargs,
         )
 
     def plot(
@@ -263,6 +327,7 @@ class ReliabilityDisplay(PredictionDisplay):
         interval: bool = True,
         band: bool = True,
         histogram: bool = True,
+        statistics: bool = False,
         **kwargs: Any,
     ) -> Self:
         """Plot the diagram.
@@ -276,11 +341,16 @@ class ReliabilityDisplay(PredictionDisplay):
         ref_line : bool, default=True
             Whether to draw the diagonal of perfect calibration.
         interval : bool, default=True
-            Whether to draw the interval of each bin.
+            Whether to draw the interval of each bin, or the pointwise band of a curve.
         band : bool, default=True
-            Whether to draw the consistency band.
+            Whether to draw the consistency band, or the simultaneous band of a curve.
         histogram : bool, default=True
             Whether to draw the share of rows below.
+        statistics : bool, default=False
+            Whether to write the numbers of rows and events, slope and intercept of a logistic
+            recalibration, the AUC (C) and the integrated calibration index with E90 into a corner,
+            or beside the axes if no corner is free. A number that does not exist, such as the
+            slope of equal scores, is left out.
         **kwargs : object
             Style of the curve, passed to matplotlib's ``plot``.
 
@@ -291,49 +361,76 @@ class ReliabilityDisplay(PredictionDisplay):
 
         Raises
         ------
+        ValueError
+            If `statistics` are asked for that `from_predictions` was not asked for.
         ImportError
             If matplotlib is missing.
         """
         check_matplotlib(f"{type(self).__name__}.plot")
-        check_flags(ref_line=ref_line, interval=interval, band=band, histogram=histogram)
+        check_flags(
+            ref_line=ref_line,
+            interval=interval,
+            band=band,
+            histogram=histogram,
+            statistics=statistics,
+        )
+        if statistics and self.numbers is None:
+            raise ValueError(
+                "the display has no numbers to write: make it by from_predictions(..., "
+                "statistics=True)."
+            )
         ax = new_axes(4.2, 4.6) if ax is None else ax
-        style = merge_style({**model_style(ax), "markersize": 4.5, "linewidth": 1.4}, kwargs)
+        style = merge_style({**model_style(ax), **STYLE[self.curve is None]}, kwargs)
         if not ax.lines:
-            unit_square(ax)
             ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
-        table = self.table[self.table["weight"] > 0]
-        x, y = table["confidence"].to_numpy(), table["accuracy"].to_numpy()
-        low, high = (table[f"accuracy_{end}"].to_numpy() for end in ("low", "high"))
-        level = f"{100 * self.confidence_level:g}%"
-
+        show_square(ax, self.limits)
         if ref_line:
             draw_diagonal(ax, "calibrated")
-        self.band_ = self.interval_ = self.histogram_ = None
-        if band:
-            self.band_ = ax.fill_between(
-                x,
-                table["band_low"].to_numpy(),
-                table["band_high"].to_numpy(),
-                color=style["color"],
-                alpha=0.15,
-                lw=0,
-                zorder=1,
-                label=None if count_models(ax) else f"{level} if calibrated",
-            )
-        if interval:
-            self.interval_ = ax.vlines(x, low, high, color=style["color"], lw=1, zorder=1.8)
-        label = label_of(self.name if name is None else name, f"ECE {percent(self.error)}")
+        self.band_ = self.histogram_ = self.statistics_ = None
+        self.interval_: Any = None
+        draw = self._draw_bins if self.curve is None else self._draw_curve
+        x, y, number = draw(ax, style, interval, band)
+        label = label_of(self.name if name is None else name, number)
         (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
         if histogram:
             edges = np.append(self.histogram["left"].to_numpy(), self.histogram["right"].iloc[-1])
-            self.histogram_ = draw_histogram(ax, edges, self.histogram["share"].to_numpy(), style)
-        draw_legend(ax, free_corner(_mean_height(ax)))
+            share, *both = (part.to_numpy() for _, part in list(self.histogram.items())[2:])
+            if self.curve is None:
+                self.histogram_ = draw_histogram(ax, edges, share, style)
+            else:
+                self.histogram_ = draw_both(ax, edges, both, style)
+        draw_legend(ax, free_corner(mean_height(ax)))
+        if statistics and self.numbers is not None:
+            self.statistics_ = write_numbers(ax, self.numbers)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
+    def _draw_bins(
+        self, ax: Axes, style: dict[str, Any], interval: bool, band: bool
+    ) -> tuple[Float64Array, Float64Array, str]:
+        """Draw bars and band; return the points, and the number of the legend."""
+        table = self.table[self.table["weight"] > 0]
+        x, y = table["confidence"].to_numpy(), table["accuracy"].to_numpy()
+        if band:
+            low, high = (table[f"band_{end}"].to_numpy() for end in ("low", "high"))
+            what = f"{100 * self.confidence_level:g}% if calibrated"
+            self.band_ = shade(ax, x, low, high, style, 0.15, what)
+        if interval:
+            low, high = (table[f"accuracy_{end}"].to_numpy() for end in ("low", "high"))
+            self.interval_ = ax.vlines(x, low, high, color=style["color"], lw=1, zorder=1.8)
+        return x, y, f"ECE {percent(self.error)}"
 
-def _mean_height(ax: Axes) -> float:
-    """Return the mean height of the points of all curves above the diagonal."""
-    curves = [np.array(line.get_data()) for line in ax.lines if line.get_gid() == MODEL]
-    x, y = np.concatenate(curves, axis=1)
-    return float((y - x).mean())
+    def _draw_curve(
+        self, ax: Axes, style: dict[str, Any], interval: bool, band: bool
+    ) -> tuple[Float64Array, Float64Array, str]:
+        """Draw both bands; return the points, and the number of the legend."""
+        curve = self.curve
+        assert curve is not None
+        x, level = curve.prob_pred, f"{100 * self.confidence_level:g}%"
+        if band:
+            ends = curve.low_simultaneous, curve.high_simultaneous
+            self.band_ = shade(ax, x, *ends, style, 0.1, f"{level}, whole curve")
+        if interval:
+            ends = curve.low, curve.high
+            self.interval_ = shade(ax, x, *ends, style, 0.2, f"{level}, each score")
+        return x, curve.prob_true, f"ECE {percent(self.error)}"

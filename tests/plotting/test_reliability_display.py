@@ -1,14 +1,22 @@
 """The reliability diagram shows the numbers of its bins."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from drawings import bins, predictions
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from skcalib import ReliabilityDisplay
-from skcalib.metrics import expected_calibration_error
+from skcalib.metrics import (
+    calibration_curve,
+    calibration_intercept_slope,
+    expected_calibration_error,
+    integrated_calibration_index,
+)
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
 
@@ -265,3 +273,153 @@ def test_a_class_that_the_estimator_never_saw_counts_as_a_miss():
     shown = ReliabilityDisplay.from_estimator(model, P, y)
     padded = np.column_stack([model.predict_proba(P), np.zeros(60)])
     assert shown.error == pytest.approx(expected_calibration_error(y, padded))
+
+
+# ------------------------------------------------------------------ curves, limits, statistics
+
+
+def rare(n=3000, slope=0.7, seed=0, rate=-4.3):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(rate, 1.0, n)
+    hit = rng.random(n) < 1 / (1 + np.exp(-(rate + slope * (x - rate))))
+    return hit.astype(int), 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize("curve", ["smooth", "isotonic"])
+def test_curves_are_those_of_calibration_curve(curve):
+    """The line goes through its points, and both shades through its bands."""
+    y, p = rare()
+    w = np.random.default_rng(0).integers(0, 3, y.size)
+    display = ReliabilityDisplay.from_predictions(
+        y, p, curve=curve, sample_weight=w, confidence_level=0.9
+    )
+    expected = calibration_curve(y, p, method=curve, sample_weight=w, confidence_level=0.9)
+    np.testing.assert_allclose(drawn(display.line_), [expected.prob_pred, expected.prob_true])
+    for shade, ends in ((display.interval_, "low high"), (display.band_, "low_simultaneous")):
+        path = {tuple(point) for point in shade.get_paths()[0].vertices.tolist()}
+        for end in ends.split():
+            points = zip(expected.prob_pred, getattr(expected, end), strict=True)
+            assert {(float(a), float(b)) for a, b in points} <= path
+    assert display.line_.get_marker() == ""
+    text = " ".join(t.get_text() for t in display.ax_.get_legend().get_texts())
+    assert "90%, each score" in text
+    assert "90%, whole curve" in text
+
+
+@pytest.mark.parametrize(
+    ("scores", "hits", "limits"),
+    [
+        ([0.01, 0.02, 0.04], [0, 0, 0], (0.0, 0.05)),
+        ([0.01, 0.02, 0.09], [0, 0, 0], (0.0, 0.1)),
+        ([0.97, 0.98, 0.99], [1, 1, 1], (0.95, 1.0)),
+        ([0.1, 0.2, 0.6], [0, 0, 1], (0.0, 1.0)),
+        ([0.01, 0.02, 0.04], [1, 0, 1], (0.0, 1.0)),  # rates are far above the scores
+    ],
+)
+def test_axes_show_where_the_data_of_one_event_are(scores, hits, limits):
+    display = ReliabilityDisplay.from_predictions(hits, scores)
+    assert display.limits == pytest.approx(limits)
+    margin = 0.02 * (limits[1] - limits[0])
+    ends = limits[0] - margin, limits[1] + margin
+    assert display.ax_.get_xlim() == pytest.approx(ends)
+    assert display.ax_.get_ylim()[1] == pytest.approx(ends[1])
+    edges = display.histogram_.get_data().edges
+    assert (edges[0], edges[-1]) == pytest.approx(limits)
+
+
+def test_a_rare_event_fills_the_picture_in_any_view_but_the_top_label_does_not():
+    y, p = rare()
+    for curve in ("bins", "smooth", "isotonic"):
+        assert ReliabilityDisplay.from_predictions(y, p, curve=curve).limits[1] <= 0.3
+    two = np.column_stack([1 - p, p])
+    assert ReliabilityDisplay.from_predictions(y, two, curve="smooth").limits == (0.0, 1.0)
+    assert ReliabilityDisplay.from_predictions(y, two, pos_label=1).limits[1] <= 0.3
+
+
+def test_limits_of_the_user_are_kept():
+    """Set before the first display, or between two of them; on either axis."""
+    y, p = rare()
+    _, ax = plt.subplots()
+    ax.set_xlim(0, 0.07)
+    ReliabilityDisplay.from_predictions(y, p, curve="smooth", ax=ax)
+    assert ax.get_xlim() == (0, 0.07)
+    assert ax.get_ylim()[1] > 0.07
+    _, ax = plt.subplots()
+    ax.set_ylim(0, 0.6)
+    ReliabilityDisplay.from_predictions(y, p, ax=ax)
+    assert ax.get_ylim() == (0, 0.6)
+    first = ReliabilityDisplay.from_predictions(y, p, curve="smooth")
+    first.ax_.set(xlim=(0, 0.02), ylim=(0, 0.03))
+    ReliabilityDisplay.from_predictions(y, p**0.5, curve="smooth", ax=first.ax_)
+    assert (first.ax_.get_xlim(), first.ax_.get_ylim()) == ((0, 0.02), (0, 0.03))
+
+
+def test_a_second_model_widens_the_square_to_hold_both():
+    y, p = rare()
+    first = ReliabilityDisplay.from_predictions(y, p, curve="smooth")
+    before = first.ax_.get_xlim()[1]
+    second = ReliabilityDisplay.from_predictions(y, p**0.5, curve="smooth", ax=first.ax_)
+    assert first.ax_.get_xlim()[1] > before
+    assert second.ax_.get_xlim()[1] >= second.limits[1]
+    assert first.ax_.get_ylim()[0] < 0  # room for the strip
+    assert len([line for line in first.ax_.lines if line.get_gid() == "skcalib-floor"]) == 1
+
+
+def test_the_strip_of_a_curve_has_events_above_and_other_rows_below():
+    y, p = rare()
+    display = ReliabilityDisplay.from_predictions(y, p, curve="smooth", n_bins=7)
+    frame = display.histogram
+    edges = np.linspace(*display.limits, 8)
+    for name, kept in (("events", y == 1), ("others", y == 0)):
+        expected = [((p[kept] >= a) & (p[kept] < b)).mean() for a, b in itertools.pairwise(edges)]
+        np.testing.assert_allclose(frame[name], expected)
+    strip = display.ax_.child_axes[0]
+    heights = [patch.get_data().values for patch in strip.patches]
+    assert any(np.array_equal(h, frame["events"]) for h in heights)
+    assert any(np.array_equal(h, -frame["others"]) for h in heights)
+
+
+@pytest.mark.parametrize("curve", ["bins", "smooth", "isotonic"])
+@pytest.mark.parametrize("slope", [0.5, 1.0, 1.6])
+@pytest.mark.parametrize("width", [3.0, 5.0])
+def test_statistics_are_written_on_request_and_cover_no_data(curve, slope, width):
+    y, p = rare(slope=slope)
+    figure = plt.figure(figsize=(width, width), layout="constrained")
+    display = ReliabilityDisplay.from_predictions(
+        y, p, curve=curve, statistics=True, ax=figure.add_subplot()
+    )
+    index = integrated_calibration_index(y, p)
+    numbers = display.numbers
+    assert numbers["n"] == 3000
+    assert numbers["events"] == y.sum()
+    assert numbers["C"] == pytest.approx(roc_auc_score(y, p))
+    assert (numbers["ICI"], numbers["E90"]) == pytest.approx((index.ici, index.e90))
+    line = calibration_intercept_slope(y, p)
+    assert (numbers["slope"], numbers["intercept"]) == pytest.approx((line.slope, line.intercept))
+    assert f"ICI {index.ici:.3g}" in display.statistics_.get_text()
+    figure.draw_without_rendering()
+    box = display.statistics_.get_window_extent()
+    x, rate = display.line_.get_transform().transform(np.transpose(drawn(display.line_))).T
+    left, low, right, high = display.ax_.get_window_extent().extents
+    seen = (x >= left) & (x <= right) & (rate >= low) & (rate <= high)
+    x, rate = x[seen], rate[seen]
+    over = (x > box.x0) & (x < box.x1) & (rate > box.y0) & (rate < box.y1)
+    assert not over.any()
+    assert not box.overlaps(display.ax_.get_legend().get_window_extent())
+    plain = ReliabilityDisplay.from_predictions(y, p, curve=curve)
+    assert (plain.statistics_, plain.numbers) == (None, None)
+
+
+def test_statistics_that_do_not_exist_are_left_out():
+    display = ReliabilityDisplay.from_predictions([0, 0, 0], [0.2, 0.3, 0.2], statistics=True)
+    assert list(display.numbers) == ["n", "events", "ICI", "E90"]
+
+
+def test_statistics_that_were_not_asked_for_can_still_be_drawn_again():
+    y, p = rare()
+    display = ReliabilityDisplay.from_predictions(y, p, curve="smooth", statistics=True)
+    assert display.plot(statistics=False).statistics_ is None
+    with pytest.raises(ValueError, match="statistics=True"):
+        ReliabilityDisplay.from_predictions(y, p).plot(statistics=True)
+    with pytest.raises(ValueError, match="curve must be one of"):
+        ReliabilityDisplay.from_predictions(y, p, curve="loess")
