@@ -4,8 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, logit
 
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import (
     calibration_curve,
     calibration_interval,
@@ -13,7 +14,9 @@ from skcalib.metrics import (
     integrated_calibration_index,
     make_calibration_scorer,
 )
-from skcalib.metrics._curve.distances import distances
+from skcalib.metrics._curve.distances import distances, distances_by_cells
+from skcalib.metrics._interval.label_sets import Truth
+from skcalib.metrics._interval.score_cells import SharedRows
 
 
 def sample(n=80, seed=0, slope=0.6, digits=3):
@@ -135,3 +138,16 @@ def test_a_million_rows_take_seconds():
     p = rng.beta(1, 20, 1_000_000)
     index = integrated_calibration_index(rng.random(p.size) < 0.7 * p, p)
     assert index.ici_low < 0.3 / 21 < index.ici_high
+
+
+def test_the_limit_of_an_interval_is_the_distance_of_the_truth_without_chance():
+    """0 of the scores themselves, exact 0 and 1 among them; else what loops over the rows say."""
+    rng = np.random.default_rng(0)
+    p = np.concatenate([[0.0, 1.0], expit(rng.normal(-1.5, 1.2, 500))])
+    q = expit(-1.5 + 0.6 * (logit(np.clip(p, 0.01, 0.99)) + 1.5))
+    predictions = check_predictions((p > 0.5).astype(int), p)
+    error = distances_by_cells(predictions, {}, SharedRows(), which=slice(0, 4))
+    null, truth = (error.limits(Truth(np.column_stack([1 - r, r]))) for r in (p, q))
+    assert null.max() < 1e-9
+    expected = slow(np.abs(q - p).tolist(), [1] * p.size)
+    assert truth[:3] == pytest.approx(expected[:3], rel=0.03)
