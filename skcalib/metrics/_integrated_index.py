@@ -82,7 +82,7 @@ class IntegratedCalibrationIndex(float):
     @cached_property
     def interval(self) -> CalibrationInterval:
         """The intervals of all four numbers."""
-        evaluate = Evaluation(_all_four, {}, column=False)
+        evaluate = Evaluation(four_distances, {}, column=False)
         level = self.confidence_level
         return intervals_of([evaluate], self._predictions, level=level, random_state=0)[0]
 
@@ -108,11 +108,12 @@ class IntegratedCalibrationIndex(float):
 
 
 @takes_predictions
-def _all_four(_: object, predictions: Predictions) -> Float64Array:
+def four_distances(_: object, predictions: Predictions) -> Float64Array:
+    """Return mean, median, 90th percentile and largest of the distances."""
     return curve_distances(predictions)
 
 
-_all_four._is_error = True  # type: ignore[attr-defined]
+four_distances._is_error = True  # type: ignore[attr-defined]
 
 
 @listed("Austin and Steyerberg 2019", scorer=True)
@@ -200,5 +201,5 @@ def integrated_calibration_index(
     return IntegratedCalibrationIndex(curve_distances(predictions), predictions, confidence_level)
 
 
-BY_CELLS[_all_four] = partial(distances_by_cells, which=slice(0, 4))
+BY_CELLS[four_distances] = partial(distances_by_cells, which=slice(0, 4))
 BY_CELLS[integrated_calibration_index] = partial(distances_by_cells, which=slice(0, 1))

@@ -17,6 +17,7 @@ from skcalib.metrics._auc import auc_interval
 from skcalib.metrics._decomposition import score_decomposition
 from skcalib.metrics._event import EventRows, as_binary, event_log_odds, event_rows, with_event
 from skcalib.metrics._hosmer_lemeshow import hosmer_lemeshow_test
+from skcalib.metrics._integrated_index import NAMES, four_distances
 from skcalib.metrics._intercept_slope import in_the_large, recalibration
 from skcalib.metrics._interval.intervals import NULL_SETS, intervals_of
 from skcalib.metrics._listed import listed
@@ -30,7 +31,7 @@ from skcalib.metrics._top_label import expected_calibration_error
 COLUMNS = ("value", "low", "high", "pvalue")
 N_BINS = 10
 # The smallest p-value of those that are found by drawing labels.
-FLOORS = {"ece": 1 / (1 + NULL_SETS)}
+FLOORS = dict.fromkeys(("ece", *NAMES), 1 / (1 + NULL_SETS))
 # A statistic: its value, the ends of its interval, its p-value, as many as there are.
 Line = tuple[float, ...]
 
@@ -115,14 +116,24 @@ def score_lines(checked: Any, rows: EventRows, level: float, notes: list[str]) -
 
 
 def measured_lines(checked: Any, level: float, random_state: Any) -> dict[str, Line]:
-    """Return the error of tenths of the rows, and the tests, which take `checked` predictions."""
+    """Return the error of tenths of the rows, the distances of the curve, and the tests.
+
+    All take `checked` predictions.
+    """
     keywords = {"n_bins": N_BINS, "strategy": "quantile"}
-    evaluate = Evaluation(expected_calibration_error, keywords, column=False)
-    (error,) = intervals_of([evaluate], checked, level=level, random_state=random_state)
+    ece = Evaluation(expected_calibration_error, keywords, column=False)
+    curve = Evaluation(four_distances, {}, column=False)
+    # Each by itself, so that the numbers are those of its own function.
+    error, four = (
+        intervals_of([evaluate], checked, level=level, random_state=random_state)[0]
+        for evaluate in (ece, curve)
+    )
+    four_lines = four.estimate, four.low, four.high, four.p_value
     deciles = hosmer_lemeshow_test(checked.code, checked, n_bins=N_BINS)
     brier = spiegelhalter_test(checked.code, checked)
     return {
         "ece": (error.estimate, error.low, error.high, error.p_value),
+        **{name: tuple(line) for name, line in zip(NAMES, np.transpose(four_lines), strict=True)},
         "hosmer_lemeshow": (deciles.statistic, np.nan, np.nan, deciles.pvalue),
         "spiegelhalter": (brier.statistic, np.nan, np.nan, brier.pvalue),
     }
@@ -163,7 +174,7 @@ def calibration_summary(
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the interval of the ECE.
+        Seed of the intervals of the ECE and of the distances.
 
     Returns
     -------
@@ -178,6 +189,8 @@ def calibration_summary(
           1: see `calibration_intercept_slope`;
         * ``ece``: the expected calibration error of 10 bins of equal weight, with its interval and
           p-value by `calibration_interval`;
+        * ``ici``, ``e50``, ``e90``, ``emax``: mean, median, 90th percentile and largest distance of
+          the smooth curve from the diagonal, likewise: see `integrated_calibration_index`;
         * ``brier_score``, which is ``miscalibration - discrimination + uncertainty``, and
           ``scaled_brier_score``, 1 minus its ratio to the uncertainty: see `score_decomposition`;
         * ``auc``: area under the ROC curve, the C statistic;
@@ -215,24 +228,28 @@ def calibration_summary(
     >>> y = rng.random(2000) < 1 / (1 + np.exp(-f))
     >>> summary = calibration_summary(y, 1 / (1 + np.exp(-1.5 * f)), random_state=0)
     >>> summary  # doctest: +NORMALIZE_WHITESPACE
-                                           interval     pvalue
+                                            interval     pvalue
     rows                    2000
     events                   300
     mean_probability     0.09354
-    observed_expected      1.604     1.451 to 1.772
-    in_the_large          0.6693   0.5305 to 0.8082
-    intercept            0.07104  -0.1846 to 0.3267
-    slope                 0.7085   0.6067 to 0.8103
-    cox                    108.4                     2.938e-24
-    ece                  0.05646  0.0413 to 0.07032    <0.0034
+    observed_expected      1.604      1.451 to 1.772
+    in_the_large          0.6693    0.5305 to 0.8082
+    intercept            0.07104   -0.1846 to 0.3267
+    slope                 0.7085    0.6067 to 0.8103
+    cox                    108.4                      2.938e-24
+    ece                  0.05646   0.0413 to 0.07032    <0.0034
+    ici                  0.05671  0.04458 to 0.08389    <0.0034
+    e50                   0.0604  0.04264 to 0.07753    <0.0034
+    e90                  0.08588   0.03792 to 0.1422    <0.0034
+    emax                 0.08757         0 to 0.2315     0.2259
     brier_score           0.1151
     miscalibration      0.006112
     discrimination       0.01853
     uncertainty           0.1275
     scaled_brier_score   0.09736
-    auc                   0.7551   0.7242 to 0.7833
-    hosmer_lemeshow        183.7                     4.011e-34
-    spiegelhalter          11.39                     4.525e-30
+    auc                   0.7551    0.7242 to 0.7833
+    hosmer_lemeshow        183.7                      4.011e-34
+    spiegelhalter          11.39                      4.525e-30
     >>> round(float(summary.frame.loc["slope", "value"]), 2)
     0.71
     """
@@ -257,7 +274,7 @@ def calibration_summary(
         notes.append("observed_expected: y_proba is 0 in every row, so that no event is expected.")
     lines |= recalibration_lines(odds, rows, level, notes)
     tests = measured_lines(predictions, level, random_state)
-    lines["ece"] = tests.pop("ece")
+    lines |= {name: tests.pop(name) for name in ("ece", *NAMES)}
     lines |= score_lines(predictions, rows, level, notes) | tests
     table = {name: [*line, *[np.nan] * (4 - len(line))] for name, line in lines.items()}
     frame = pd.DataFrame.from_dict(table, orient="index", columns=list(COLUMNS), dtype=float)

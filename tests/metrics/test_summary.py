@@ -13,6 +13,7 @@ from skcalib.metrics import (
     calibration_summary,
     expected_calibration_error,
     hosmer_lemeshow_test,
+    integrated_calibration_index,
     observed_expected_ratio,
     score_decomposition,
     spiegelhalter_test,
@@ -22,7 +23,8 @@ from skcalib.metrics._event import EventRows
 
 STATISTICS = [
     "rows", "events", "mean_probability", "observed_expected", "in_the_large", "intercept",
-    "slope", "cox", "ece", "brier_score", "miscalibration", "discrimination", "uncertainty",
+    "slope", "cox", "ece", "ici", "e50", "e90", "emax", "brier_score",
+    "miscalibration", "discrimination", "uncertainty",
     "scaled_brier_score", "auc", "hosmer_lemeshow", "spiegelhalter",
 ]  # fmt: skip
 
@@ -45,8 +47,12 @@ def test_is_its_parts(weighted):
     ratio, line = observed_expected_ratio(y, p, **asked), calibration_intercept_slope(y, p, **asked)
     ece = partial(expected_calibration_error, n_bins=10, strategy="quantile")
     error = calibration_interval(ece, y, p, random_state=0, **asked)
-    parts = score_decomposition(y, p, **asked)
+    parts, index = score_decomposition(y, p, **asked), integrated_calibration_index(y, p, **asked)
     expected = {
+        "ici": (index.ici, index.ici_low, index.ici_high),
+        "e50": (index.e50, index.e50_low, index.e50_high),
+        "e90": (index.e90, index.e90_low, index.e90_high),
+        "emax": (index.emax, index.emax_low, index.emax_high),
         "miscalibration": (parts.miscalibration,),
         "discrimination": (parts.discrimination,),
         "uncertainty": (parts.uncertainty,),
@@ -68,6 +74,7 @@ def test_is_its_parts(weighted):
         "hosmer_lemeshow": hosmer_lemeshow_test(y, p, **asked)[:2],
         "spiegelhalter": spiegelhalter_test(y, p, **asked),
         "ece": (error.estimate, error.p_value),
+        "e90": (index.e90, index.interval.p_value[2]),
     }
     for name, numbers in tests.items():
         np.testing.assert_allclose(frame.loc[name, ["value", "pvalue"]], numbers, rtol=1e-9)
@@ -141,8 +148,10 @@ def test_readings_of_columns_labels_and_weights():
         calibration_summary(code, several, random_state=0, **three),
         calibration_summary(np.repeat(y, w), np.repeat(p, w), random_state=0),
     ):
-        # The interval of the ECE draws a label for each row, and its classes have an order.
-        left, right = found.frame.drop("ece"), one.drop("ece")
+        # Simulated intervals draw a label for each row, and its classes have an order.
+        left, right = found.frame.copy(), one.copy()
+        for frame in (left, right):
+            frame.loc[["ece", "ici", "e50", "e90", "emax"], ["low", "high", "pvalue"]] = 0.0
         pd.testing.assert_frame_equal(left, right, rtol=1e-6)
     hit, top = several.argmax(axis=1) == code, several.max(axis=1)
     found = calibration_summary(code, several, labels=[0, 1, 2], random_state=0).frame
