@@ -96,6 +96,7 @@ def test_a_file_goes_to_the_command_line(compare, saved, capsys):
         "calibration_scorer",
         "plot_language_model",
         "plot_reliability",
+        "plot_risk_model",
         "plot_calibration_map",
     ],
 )
