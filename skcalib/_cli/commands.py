@@ -35,7 +35,7 @@ from skcalib._comparison.gains import affordable_resamples
 from skcalib._comparison.held_out import HeldOutRows, fit_calibrator, read_rows
 from skcalib._comparison.measures import ROW_LOSSES
 from skcalib._comparison.row_losses import hall_interval
-from skcalib._comparison.tables import in_columns, summary_table
+from skcalib._comparison.tables import summary_table
 from skcalib._scores.top_label import top_label
 from skcalib._validation.event import read_event
 from skcalib._validation.predictions import Predictions, check_predictions
@@ -44,6 +44,7 @@ from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics import SCORERS, bootstrap_interval
 from skcalib.metrics._interval.intervals import ALL_SETS, NULL_SETS, intervals_of
 from skcalib.metrics._one_line import shown as shown_number
+from skcalib.metrics._printed_table import in_columns
 from skcalib.metrics._resampling import Evaluation
 
 # Arguments that the library's messages name, and what stands for them on the command line.

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import skcalib
 from skcalib._comparison.agreement import metric_rank_correlation
 from skcalib._comparison.comparison import CalibratorComparison
-from skcalib._comparison.tables import as_html, gains_table, ordered, summary_table, values_table
+from skcalib._comparison.tables import gains_table, ordered, summary_table, values_table
 from skcalib._validation.predictions import Predictions
+from skcalib.metrics._printed_table import as_html
 
 if TYPE_CHECKING:
     import pandas as pd

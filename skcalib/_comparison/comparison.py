@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy.typing import ArrayLike
 
 from skcalib._comparison.held_out import HeldOutRows, fit_calibrator, predict_held_out
-from skcalib._comparison.tables import as_html, in_columns, summary_table
+from skcalib._comparison.tables import summary_table
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
 from skcalib._validation.predictions import Predictions
 from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.metrics._printed_table import as_html, in_columns
 from skcalib.plotting import ComparisonDisplay
 from skcalib.plotting._comparison import metric_names
 

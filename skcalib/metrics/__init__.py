@@ -29,6 +29,7 @@ from skcalib.metrics._local import local_calibration
 from skcalib.metrics._calibration_curve import calibration_curve
 from skcalib.metrics._bootstrap import bootstrap_interval
 from skcalib.metrics._calibration_interval import calibration_interval
+from skcalib.metrics._by_group import calibration_by_group
 from skcalib.metrics._significance import calibration_test
 from skcalib.metrics._hosmer_lemeshow import hosmer_lemeshow_test
 from skcalib.metrics._decomposition import score_decomposition
@@ -44,6 +45,7 @@ __all__ = [
     "avuc_loss",
     "binary_view",
     "bootstrap_interval",
+    "calibration_by_group",
     "calibration_curve",
     "calibration_intercept_slope",
     "calibration_interval",

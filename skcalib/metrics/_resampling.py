@@ -76,6 +76,21 @@ def check_is_metric(metric: object) -> None:
         )
 
 
+def column_given(y_proba: ArrayLike) -> bool:
+    """Whether probabilities are those of one event, in a single column."""
+    return np.ndim(y_proba) == 1 or np.shape(y_proba)[1] == 1
+
+
+def refuse_fractions(evaluate: Evaluation, predictions: Predictions) -> None:
+    """Refuse weights that are fractions where the metric takes no weights."""
+    takes_weights = evaluate.own or "sample_weight" in evaluate.accepted
+    if not takes_weights and not is_whole(predictions.w):
+        raise ValueError(
+            "sample_weight holds fractions, but metric takes no sample_weight: pass a metric that "
+            "does, or whole weights."
+        )
+
+
 def prepare(
     metric: Callable[..., Any],
     y_true: ArrayLike,
@@ -96,17 +111,8 @@ def prepare(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, soft=soft, who=who
     )
-    column = np.ndim(y_proba) == 1 or np.shape(y_proba)[1] == 1
-    evaluate = Evaluation(metric, keywords, column)
-    if (
-        not evaluate.own
-        and "sample_weight" not in evaluate.accepted
-        and not is_whole(predictions.w)
-    ):
-        raise ValueError(
-            "sample_weight holds fractions, but metric takes no sample_weight: pass a metric that "
-            "does, or whole weights."
-        )
+    evaluate = Evaluation(metric, keywords, column_given(y_proba))
+    refuse_fractions(evaluate, predictions)
     return evaluate, predictions, evaluate(predictions)
 
 

@@ -143,6 +143,8 @@ def public_calls():
             few["metric"] = skcalib.metrics.static_calibration_error
         if name == "hosmer_lemeshow_test":
             few["pos_label"] = 1
+        if name == "calibration_by_group":
+            few["groups"] = CODE
         yield name, lambda m=metric, few=few: m(y_true=CODE, y_proba=P, **few)
     for name in skcalib.losses.__all__:
         loss = getattr(skcalib.losses, name)

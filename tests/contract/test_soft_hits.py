@@ -1,5 +1,6 @@
 """Soft hits are taken, each as a hit and a miss that share its weight, or refused by name."""
 
+from functools import partial
 from inspect import signature
 
 import numpy as np
@@ -32,6 +33,7 @@ TAKEN = {
     "thresholded_adaptive_calibration_error", "top_label_brier_score",
 }  # fmt: skip
 MAPS = {"PlattScaling", "BetaCalibrator", "IsotonicCalibrator", "HistogramBinning"}
+OF_GROUPS = {"calibration_by_group"}
 OF_METRICS = {"bootstrap_interval", "calibration_interval", "calibration_test"}
 
 
@@ -63,6 +65,8 @@ def numbers(found):
 def test_a_metric_takes_them_or_refuses_by_name(name):
     metric = METRICS[name]
     f, p = judged()
+    if name in OF_GROUPS:
+        metric = partial(metric, groups=np.zeros(f.size))
     if name not in TAKEN:
         with pytest.raises(ValueError, match=r"y_true has 0\.\d at row \d+: .* 0 and 1 only"):
             metric(f, p)
@@ -130,7 +134,7 @@ def test_zeros_and_ones_as_floats_are_labels_as_ever():
     """In every metric, those too that refuse fractions."""
     f, p = judged()
     y = (f > 0.4).astype(int)
-    for name in set(METRICS) - OF_METRICS:
+    for name in set(METRICS) - OF_METRICS - OF_GROUPS:
         found, expected = (METRICS[name](labels, p) for labels in (y.astype(float), y))
         if isinstance(found, pd.DataFrame):
             pd.testing.assert_frame_equal(

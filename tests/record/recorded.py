@@ -230,6 +230,9 @@ def other_measures():
             "calibration_interval()": lambda P=P, code=code, w=w: metrics.calibration_interval(
                 sce, code, P, sample_weight=w, random_state=0
             )[::4],
+            "calibration_by_group()": lambda P=P, code=code, w=w: metrics.calibration_by_group(
+                code, P, np.arange(len(code)) % 3, sample_weight=w, labels=range(code.max() + 1)
+            ).frame[["n", "gap"]],
         }
         for method in ("smooth", "isotonic", "bins"):
             calls[f"calibration_curve(method={method!r})"] = (

@@ -1,0 +1,143 @@
+"""Groups of rows: one column of labels, or several that are crossed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._validation.lazy import refuse_lazy
+from skcalib._validation.scores import naming_errors_of
+
+# The label of rows whose label is missing (None, NaN, NA).
+MISSING = "(missing)"
+# Numbers with fractions are measurements, not labels, if more than this many differ.
+MOST_FRACTIONS = 50
+
+ADVICE = "pass one label for each row, or a column for each of several"
+
+
+class Groups(NamedTuple):
+    """Groups of rows.
+
+    ``code (n,)`` is the place of each row's group in ``labels``, a tuple for each group with one
+    label for each of the columns, whose ``names`` may be None. A category that no row has is a
+    group without rows, unless several columns are crossed.
+    """
+
+    code: NDArray[np.intp]
+    labels: list[tuple[Any, ...]]
+    names: list[str | None]
+
+    @property
+    def complete(self) -> NDArray[np.bool_]:
+        """Whether each group has all its labels."""
+        return np.array([MISSING not in label for label in self.labels], dtype=bool)
+
+
+def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
+    """Read group labels of shape ``(n,)`` or ``(n, g)``; `n_rows` is how many there must be."""
+    refuse_lazy(name, groups)
+    if groups is None:
+        raise ValueError(f"{name} is required, but None was passed: {ADVICE}.")
+    with naming_errors_of(name, groups, ADVICE):
+        columns = _columns(groups)
+    found = []
+    for column_name, values in columns:
+        if len(values) != n_rows:
+            raise ValueError(
+                f"{name} has {len(values)} rows, but there are {n_rows} rows of scores: pass one "
+                "label for each row."
+            )
+        with naming_errors_of(name, None, ADVICE):
+            code, labels = _read_column(values)
+        _refuse_measurements(labels, name, column_name)
+        found.append((code, labels))
+    names = [column_name for column_name, _ in columns]
+    if len(found) == 1:
+        code, labels = found[0]
+        return Groups(code, [(label,) for label in labels], names)
+    codes = np.column_stack([code for code, _ in found])
+    places, crossed = np.unique(codes, axis=0, return_inverse=True)
+    each = [labels for _, labels in found]
+    told = [tuple(labels[i] for labels, i in zip(each, row, strict=True)) for row in places]
+    return Groups(crossed.reshape(-1).astype(np.intp), told, names)
+
+
+def _columns(groups: Any) -> list[tuple[str | None, Any]]:
+    """Return the name and the values of each column."""
+    import pandas as pd  # late: only groups need it
+
+    if hasattr(groups, "columns"):
+        if not len(groups.columns):
+            raise ValueError("it has no columns")
+        return [(str(name), _series(groups[name])) for name in groups.columns]
+    if hasattr(groups, "to_list") or isinstance(groups, pd.Categorical):
+        own = getattr(groups, "name", None)
+        return [(None if own in (None, "") else str(own), _series(groups))]
+    # NumPy would write numbers among strings as strings.
+    kept = groups if isinstance(groups, np.ndarray) else np.asarray(groups, dtype=object)
+    if kept.ndim not in (1, 2) or (kept.shape[-1:] == (0,) and kept.ndim == 2):
+        raise ValueError(f"it has shape {kept.shape}")
+    if any(isinstance(label, list | tuple | np.ndarray) for label in kept.ravel()[:1000]):
+        raise ValueError("its rows have different numbers of labels")
+    if kept.ndim == 1:
+        return [(None, pd.Series(kept))]
+    return [(None, pd.Series(kept[:, j])) for j in range(kept.shape[1])]
+
+
+def _series(values: Any) -> Any:
+    import pandas as pd
+
+    if isinstance(values, pd.Series | pd.Index | pd.Categorical):
+        return pd.Series(values)
+    return pd.Series(values.to_list(), dtype=object)
+
+
+def _read_column(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
+    """Return the place of each value among the labels, and the labels, the missing one last."""
+    import pandas as pd
+
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        code, labels = values.cat.codes.to_numpy().astype(np.intp), _plain(values.cat.categories)
+    else:
+        code, distinct = pd.factorize(values.to_numpy())
+        labels = _plain(pd.Index(distinct))
+        order = _sorted_places(labels)
+        place = np.empty(len(order) + 1, dtype=np.intp)
+        place[order], place[-1] = np.arange(len(order)), -1
+        code, labels = place[code], [labels[i] for i in order]
+    lost = code < 0
+    if lost.any():
+        if MISSING not in labels:
+            labels.append(MISSING)
+        code = np.where(lost, labels.index(MISSING), code)
+    return code, labels
+
+
+def _plain(index: Any) -> list[Any]:
+    """Return the labels as Python's own numbers and strings; 2.0 is 2."""
+    values = [label.item() if isinstance(label, np.generic) else label for label in index]
+    whole = all(isinstance(v, float) and v.is_integer() for v in values)
+    return [int(v) for v in values] if whole else values
+
+
+def _sorted_places(labels: list[Any]) -> list[int]:
+    """Return the places of the labels in their order, or in that of their texts."""
+    places = range(len(labels))
+    try:
+        return sorted(places, key=labels.__getitem__)
+    except TypeError:
+        return sorted(places, key=lambda i: (type(labels[i]).__name__, str(labels[i])))
+
+
+def _refuse_measurements(labels: list[Any], name: str, column_name: str | None) -> None:
+    """Refuse a column of many numbers with fractions."""
+    fractions = [v for v in labels if isinstance(v, float) and not v.is_integer()]
+    if len(fractions) > MOST_FRACTIONS:
+        column = "" if column_name is None else f" column {column_name!r}"
+        raise ValueError(
+            f"{name}{column} has {len(labels)} different numbers, such as {fractions[0]:g}: cut "
+            "them into ranges first, for instance by pandas.cut."
+        )

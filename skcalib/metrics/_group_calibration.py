@@ -1,0 +1,111 @@
+"""The result of `calibration_by_group`: a row for each group, and a test of all of them."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skcalib.metrics._printed_table import as_html, in_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Groups that are named in the sentence, and rows that are printed.
+NAMED, PRINTED = 5, 40
+
+
+class GroupCalibration:
+    """Calibration of each group of rows: how far off, how surely, and all numbers.
+
+    `calibration_by_group` creates it. Printed, it is the verdict and a table, the worst group
+    first.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        A row for each group, with its label as index (several, if `groups` has several columns).
+        Columns: ``"n"``, the rows of positive weight; for one event ``"events"``, ``"mean
+        probability"`` and ``"rate"``, else ``"mean confidence"`` and ``"accuracy"`` of the top
+        label; ``"gap"``, the latter less the former. For each metric ``(metric, "value")``,
+        ``"debiased"``, ``"low"``, ``"high"``, ``"if calibrated"`` as `calibration_interval` gives
+        them, ``"p-value"`` and ``"corrected p-value"``; NaN for groups of fewer than 10 rows.
+        ``"finding"`` says in words what follows.
+    metrics : list of str
+        Names of the metrics; the findings and the order of the rows are those of the first.
+    p_value : float
+        P-value of "the probabilities are right in every group": the smallest corrected p-value.
+        NaN if no group has 10 rows.
+    verdict : str
+        A sentence: in which groups the probabilities are wrong.
+    confidence_level : float
+        Level of the intervals; a corrected p-value up to 1 less this is a finding.
+    """
+
+    def __init__(self, frame: pd.DataFrame, metrics: list[str], confidence_level: float) -> None:
+        self.frame = frame
+        self.metrics = metrics
+        self.confidence_level = confidence_level
+        corrected = frame[metrics[0], "corrected p-value"].to_numpy()
+        tested = corrected[~np.isnan(corrected)]
+        self.p_value = float(tested.min()) if tested.size else float("nan")
+        self.verdict = self._verdict(corrected)
+
+    def _verdict(self, corrected: Any) -> str:
+        found = corrected <= 1 - self.confidence_level
+        n_tested = int((~np.isnan(corrected)).sum())
+        if not n_tested:
+            return "No group has enough rows to be tested."
+        of_all = f"of {n_tested} groups" + (
+            "" if n_tested == len(corrected) else f" that have enough rows (of {len(corrected)})"
+        )
+        smallest = f"smallest corrected p-value {self.p_value:.2g}"
+        if not found.any():
+            return f"No fault is shown in any {of_all} ({smallest})."
+        names = [label_text(label) for label in self.frame.index[found]]
+        told = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+        return f"The probabilities are wrong in {found.sum()} {of_all} ({smallest}): {told}."
+
+    def _cells(self) -> list[list[str]]:
+        """Return the table that is printed, its header first."""
+        frame, name = self.frame, self.metrics[0]
+        plain = [c for c in frame.columns.get_level_values(0) if c not in self.metrics]
+        plain = [c for c in plain if c != "finding"]
+        short = name.removesuffix("_calibration_error").replace("_", " ")
+        head = [" x ".join(str(n) for n in frame.index.names), *plain]
+        rows = [[*head, f"{short} error, debiased", "interval", "corrected p", "finding"]]
+        for label, (_, row) in zip(frame.index, frame.iterrows(), strict=True):
+            cells = [label_text(label)]
+            for column in plain:
+                value = row[column, ""]
+                whole = column in ("n", "events")
+                cells.append(f"{value:,.0f}" if whole else _decimals(value, column == "gap"))
+            error = {part: float(row[name, part]) for part in ("debiased", "low", "high")}
+            interval = f"[{error['low']:.3f}, {error['high']:.3f}]"
+            p = float(row[name, "corrected p-value"])
+            measured = not np.isnan(p)
+            cells += [_decimals(error["debiased"]), interval if measured else ""]
+            cells += [f"{p:.2g}" if measured else "", str(row["finding", ""])]
+            rows.append(cells)
+        return rows
+
+    def __repr__(self) -> str:
+        rows = self._cells()
+        more = len(rows) - 1 - PRINTED
+        lines = [self.verdict, "", in_columns(rows[: PRINTED + 1])]
+        if more > 0:
+            lines.append(f"... and {more} more groups: see frame.")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<p><strong>{escape(self.verdict)}</strong></p>{as_html(self._cells())}"
+
+
+def label_text(label: Any) -> str:
+    """Return the label of a group as text; those of several columns are joined."""
+    return " x ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _decimals(value: float, signed: bool = False) -> str:
+    return "" if np.isnan(value) else f"{value:+.3f}" if signed else f"{value:.3f}"

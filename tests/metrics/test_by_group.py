@@ -1,0 +1,338 @@
+"""Calibration by group: against each group's rows alone, Holm by hand, odd groups, bad input."""
+
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from skcalib import metrics
+from skcalib._validation.groups import read_groups
+from skcalib._validation.predictions import check_predictions
+from skcalib.metrics import (
+    calibration_by_group,
+    calibration_interval,
+    expected_calibration_error,
+    ks_calibration_error,
+    static_calibration_error,
+)
+from skcalib.metrics._by_group import holm, sequential_p_value
+from skcalib.metrics._resampling import Evaluation
+
+PARTS = ["value", "debiased", "low", "high", "if calibrated"]
+KS = "ks_calibration_error"
+
+
+def one_event(n=400, seed=0):
+    """Probabilities that are right but in group b, where they are too high."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(["a", "b", "c"], n)
+    p = rng.beta(2, 3, n)
+    y = (rng.random(n) < np.where(group == "b", p**3, p)).astype(int)
+    return y, p, group
+
+
+def agreement(y_true, y_proba):
+    """Smaller where labels do not follow the probabilities."""
+    return np.mean((y_true - 0.5) * (y_proba - 0.5)) + 1
+
+
+def three_classes(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(3), n)
+    y = np.array(["x", "y", "z"])[[rng.choice(3, p=row) for row in P]]
+    return y, P, rng.choice([2, 10], n)
+
+
+@pytest.mark.parametrize("metric", [KS, "static_calibration_error"])
+@pytest.mark.parametrize("data", [one_event, three_classes])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_group_is_measured_as_its_rows_alone(data, metric, weighted):
+    y, P, group = data()
+    w = np.random.default_rng(1).random(y.size) + 0.5 if weighted else None
+    labels = np.unique(y).tolist()
+    frame = calibration_by_group(
+        y, P, group, metrics=metric, sample_weight=w, labels=labels, random_state=5
+    ).frame
+    assert set(frame.index) == set(np.unique(group).tolist())
+    for label, row in frame.iterrows():
+        own = group == label
+        wi = np.ones(own.sum()) if w is None else w[own]
+        alone = calibration_interval(
+            getattr(metrics, metric),
+            y[own],
+            P[own],
+            sample_weight=wi,
+            labels=labels,
+            random_state=5,
+        )
+        np.testing.assert_array_equal([row[metric, part] for part in PARTS], alone[:-1])
+        said = happened = events = 0.0
+        for yi, pi, weight in zip(y[own], P[own], wi, strict=True):
+            hit = yi == 1 if P.ndim == 1 else yi == labels[int(np.argmax(pi))]
+            said += weight * np.max(pi)
+            happened += weight * hit
+            events += hit
+        names = ("mean probability", "rate") if P.ndim == 1 else ("mean confidence", "accuracy")
+        expected = [own.sum(), said / wi.sum(), happened / wi.sum(), (happened - said) / wi.sum()]
+        np.testing.assert_allclose([row[n, ""] for n in ("n", *names, "gap")], expected)
+        if P.ndim == 1:
+            assert row["events", ""] == events
+
+
+def test_corrected_p_values_are_holms():
+    # .005 x 4, .01 x 3, .03 x 2, then .04 x 1, which may not fall below the one before it.
+    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
+    np.testing.assert_allclose(holm(np.array([0.6, 0.7])), [1.0, 1.0])
+    assert holm(np.array([])).size == 0
+
+
+def test_p_values_of_the_frame_are_corrected_over_the_groups():
+    y, p, group = one_event()
+    found = calibration_by_group(y, p, group, random_state=0)
+    part = found.frame[KS]
+    np.testing.assert_array_equal(part["corrected p-value"], holm(part["p-value"].to_numpy()))
+    assert found.p_value == part["corrected p-value"].min()
+    assert part.loc["b", "p-value"] == 1 / 1000
+
+
+@pytest.mark.parametrize("n_events", [5, 8, 10])
+def test_the_p_value_is_that_of_all_label_sets(n_events):
+    p = np.array([0.3, 0.35, 0.4, 0.45, 0.5, 0.5, 0.55, 0.6, 0.65, 0.7])
+    y = (np.arange(10) >= 10 - n_events).astype(int)
+
+    def error(labels):
+        order = np.argsort(p, kind="stable")
+        curve = np.cumsum((np.asarray(labels) - p)[order])
+        curve[4] = curve[5]  # two equal scores
+        return np.abs(curve).max()
+
+    chance = lambda labels: np.prod(np.where(labels, p, 1 - p))  # noqa: E731
+    sets = [np.array(labels) for labels in product([0, 1], repeat=10)]
+    exact = sum(chance(each) for each in sets if error(each) >= error(y) - 1e-12)
+    predictions = check_predictions(y, p, None, [0, 1])
+    evaluate = Evaluation(ks_calibration_error, {}, True)
+    found = np.mean([sequential_p_value(evaluate, predictions, 5000, seed) for seed in range(20)])
+    # 20 sets reach the error of the data: a deviation of 1 / sqrt(20 x 20) of a p-value.
+    assert found == pytest.approx(exact, rel=4 / 20, abs=1 / 5000)
+
+
+def test_the_group_that_is_surely_worst_comes_first():
+    rng = np.random.default_rng(0)
+    group = np.repeat(["large", "good", "small", "tiny"], [2000, 2000, 25, 12])
+    p = rng.beta(2, 3, group.size)
+    y = (rng.random(group.size) < np.where(group == "large", p - 0.15 * p, p)).astype(int)
+    part = calibration_by_group(y, p, group, random_state=0).frame[KS]
+    assert part.index[0] == "large"
+    assert (np.diff(part["low"]) <= 0).all()
+    assert (np.diff(part["debiased"][part["low"] == 0]) <= 0).all()
+    assert not (np.diff(part["value"]) <= 0).all()  # chance makes small groups look worse
+
+
+def test_row_order_means_nothing():
+    y, p, group = one_event()
+    kept = calibration_by_group(y, p, group, random_state=0).frame
+    order = np.random.default_rng(0).permutation(y.size)
+    turned = calibration_by_group(y[order], p[order], group[order], random_state=0).frame
+    columns = ["n", "events", "mean probability", "rate", "gap"]
+    pd.testing.assert_frame_equal(kept[columns].sort_index(), turned[columns].sort_index())
+
+
+def test_weight_2_is_two_copies_and_weight_0_absence():
+    y, p, group = one_event()
+    w = np.random.default_rng(2).integers(0, 3, y.size)
+    weighted = calibration_by_group(y, p, group, sample_weight=w, random_state=0).frame
+    copied = calibration_by_group(
+        *(np.repeat(each, w) for each in (y, p, group)), random_state=0
+    ).frame
+    for column in ("mean probability", "rate", "gap", (KS, "value")):
+        np.testing.assert_allclose(weighted[column].loc[copied.index], copied[column], atol=1e-12)
+    absent = calibration_by_group(y[w > 0], p[w > 0], group[w > 0], random_state=0).frame
+    assert (weighted["n"] == absent["n"].loc[weighted.index]).all()
+
+
+def test_small_groups_say_so():
+    y, p, group = one_event()
+    group = np.array(group, dtype=object)
+    group[:3], group[3:12], group[12] = "three", "nine", "one"
+    found = calibration_by_group(y, p, group, random_state=0)
+    finding, frame = found.frame["finding"], found.frame
+    assert finding["three"] == "too small to test: 3 rows"
+    assert finding["one"] == "too small to test: 1 row"
+    assert frame.index[-3:].tolist() == ["nine", "three", "one"]
+    assert frame[KS].loc[["nine", "three", "one"]].isna().all(axis=None)
+    assert frame["n"]["three"] == 3
+    assert frame["rate"]["three"] == y[:3].mean()
+    # They do not count in the correction.
+    part = frame[KS].iloc[:3]
+    np.testing.assert_array_equal(part["corrected p-value"], holm(part["p-value"].to_numpy()))
+    assert "1 of 3 groups that have enough rows (of 6)" in found.verdict
+
+
+def test_nothing_but_small_groups():
+    found = calibration_by_group([0, 1, 1], [0.2, 0.5, 0.9], ["a", "a", "b"])
+    assert found.verdict == "No group has enough rows to be tested."
+    assert np.isnan(found.p_value)
+    assert "too small to test: 2 rows" in repr(found)
+
+
+def test_a_category_without_rows_is_a_row_of_zeros():
+    y, p, group = one_event()
+    given = pd.Categorical(group, categories=["c", "none", "b", "a"])
+    frame = calibration_by_group(y, p, given, random_state=0).frame
+    assert frame["finding"]["none"] == "no rows"
+    assert frame["n"]["none"] == 0
+    assert frame["gap"].isna().tolist() == (frame["n"] == 0).tolist()
+
+
+def test_missing_labels_are_a_group_of_their_own():
+    y, p, group = one_event()
+    for lost in (None, np.nan, pd.NA):
+        given = pd.Series(group, dtype=object)
+        given[:20] = lost
+        frame = calibration_by_group(y, p, given, random_state=0).frame
+        assert frame["n"]["(missing)"] == 20
+    numbers = np.where(np.arange(y.size) < 30, np.nan, 2.0)
+    assert set(calibration_by_group(y, p, numbers).frame.index) == {2, "(missing)"}
+
+
+@pytest.mark.parametrize(("event", "words"), [(0, "no events"), (1, "events only")])
+def test_a_group_without_events_says_so(event, words):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.005, 0.03, 200)
+    p = p if event == 0 else 1 - p
+    y = np.full(200, event)
+    group = np.repeat(["a", "b"], 100)
+    y[100] = 1 - event
+    frame = calibration_by_group(y, p, group, random_state=0).frame
+    assert frame["finding"]["a"].endswith(f"; {words}")
+    assert words not in frame["finding"]["b"]
+    assert frame["finding"]["a"].startswith("no fault shown")
+
+
+def test_findings_tell_the_direction():
+    rng = np.random.default_rng(0)
+    f = rng.normal(size=3000)
+    group = np.repeat(["high", "low", "steep"], 1000)
+    truth = np.select([group == "high", group == "low"], [f - 1, f + 1], 0.2 * f)
+    y = rng.random(3000) < 1 / (1 + np.exp(-truth))
+    frame = calibration_by_group(y, 1 / (1 + np.exp(-f)), group, random_state=0).frame
+    finding = frame["finding"]
+    gap = abs(frame["gap"]["high"])
+    assert finding["high"] == f"miscalibrated, too high by {gap:.3f} on average"
+    assert "too low by" in finding["low"]
+    assert finding["steep"] == "miscalibrated"
+    P = np.full((60, 3), 0.02)
+    P[:, 0] = 0.96
+    y = np.repeat([0, 1, 2], 20)
+    frame = calibration_by_group(y, P, np.zeros(60), random_state=0).frame
+    assert "over-confident by 0.627" in frame["finding"].iloc[0]
+
+
+def test_several_columns_are_crossed():
+    y, p, group = one_event()
+    half = np.arange(y.size) % 2
+    frame = calibration_by_group(y, p, pd.DataFrame({"site": group, "half": half})).frame
+    assert frame.index.names == ["site", "half"]
+    assert frame["n"]["b", 1] == ((group == "b") & (half == 1)).sum()
+    array = np.column_stack([group.astype(object), half])
+    assert calibration_by_group(y, p, array).frame.index.names == ["group 1", "group 2"]
+    polars = pl.DataFrame({"site": group, "half": half})
+    same = calibration_by_group(y, p, polars, random_state=0).frame
+    assert same["n"].to_dict() == frame["n"].to_dict()
+
+
+@pytest.mark.parametrize(
+    ("given", "labels", "code"),
+    [
+        (["b", "a", "b"], [("a",), ("b",)], [1, 0, 1]),
+        ([10, 9, 10], [(9,), (10,)], [1, 0, 1]),
+        (np.array([1.0, 2.0, 1.0]), [(1,), (2,)], [0, 1, 0]),
+        ([0.5, 0.25, 0.5], [(0.25,), (0.5,)], [1, 0, 1]),
+        ([True, False, True], [(False,), (True,)], [1, 0, 1]),
+        ([1, "a", 1], [(1,), ("a",)], [0, 1, 0]),
+        (pl.Series("s", ["b", None, "a"]), [("a",), ("b",), ("(missing)",)], [1, 2, 0]),
+        (np.array([["a"], ["b"], ["a"]]), [("a",), ("b",)], [0, 1, 0]),
+        (pd.cut([1.0, 5.0, 2.0], [0, 3, 6], labels=["s", "l"]), [("s",), ("l",)], [0, 1, 0]),
+    ],
+)
+def test_labels_of_many_kinds_are_read(given, labels, code):
+    found = read_groups(given, 3)
+    assert found.labels == labels
+    assert found.code.tolist() == code
+
+
+def test_several_metrics_in_one_frame():
+    y, p, group = one_event()
+    ten = partial(expected_calibration_error, n_bins=10)
+    given = {"ECE of 10 bins": ten, "SCE": "neg_static_calibration_error"}
+    found = calibration_by_group(y, p, group, metrics=given, random_state=0)
+    assert found.metrics == ["ECE of 10 bins", "SCE"]
+    own = group == "a"
+    assert found.frame["ECE of 10 bins", "value"]["a"] == ten(y[own], p[own])
+    assert found.frame["SCE", "value"]["a"] == static_calibration_error(y[own], p[own])
+    found = calibration_by_group(y, p, group, metrics=[ten, static_calibration_error])
+    assert found.metrics == ["expected_calibration_error", "static_calibration_error"]
+
+
+def test_it_is_printed_as_a_sentence_and_a_table():
+    y, p, group = one_event()
+    found = calibration_by_group(y, p, group, random_state=0)
+    assert repr(found).startswith("The probabilities are wrong in 1 of 3 groups")
+    assert found.verdict.endswith(": b.")
+    html = found._repr_html_()
+    assert html.count("<tr>") == 4
+    assert "too\u00a0high\u00a0by" in html
+    many = calibration_by_group(np.tile(y, 3), np.tile(p, 3), np.arange(1200) // 20, random_state=0)
+    assert repr(many).endswith("... and 20 more groups: see frame.")
+    right = calibration_by_group(
+        y[group != "b"], p[group != "b"], group[group != "b"], random_state=0
+    )
+    assert right.verdict.startswith("No fault is shown in any of 2 groups (smallest corrected")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"groups": None}, "groups is required"),
+        ({"groups": ["a", "b"]}, "groups has 2 rows, but there are 400 rows"),
+        ({"groups": np.random.default_rng(0).random(400)}, "pandas.cut"),
+        ({"groups": np.zeros((400, 2, 2))}, r"groups: it has shape \(400, 2, 2\)"),
+        ({"groups": [[1]] * 399 + [[1, 2]]}, "different numbers of labels"),
+        ({"groups": np.ma.masked_array(np.zeros(400), np.arange(400) == 2)}, "masked"),
+        ({"metrics": "log_loss"}, "'log_loss' is the name of no calibration error"),
+        ({"metrics": []}, "metrics is empty"),
+        ({"metrics": [KS, ks_calibration_error]}, "has a name twice"),
+        ({"metrics": agreement}, "no calibration error"),
+        ({"metrics": partial(static_calibration_error, average=None)}, "must return a number"),
+        ({"confidence_level": 95}, "confidence_level must be a number in"),
+        ({"random_state": -1}, "random_state must be"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(change, words):
+    y, p, group = one_event()
+    keywords = {"groups": group, **change}
+    with pytest.raises(ValueError, match=words) as caught:
+        calibration_by_group(y, p, keywords.pop("groups"), **keywords)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("metrics", [3, [3]])
+def test_a_metric_is_a_name_or_a_function(metrics):
+    y, p, group = one_event()
+    with pytest.raises(TypeError, match="metric"):
+        calibration_by_group(y, p, group, metrics=metrics)
+
+
+@pytest.mark.slow
+def test_right_probabilities_are_found_wrong_in_5_of_100_samples():
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(200):
+        p = rng.beta(1, 4, 400)
+        y = (rng.random(400) < p).astype(int)
+        found = calibration_by_group(y, p, rng.choice(6, 400), labels=[0, 1])
+        wrong += found.p_value <= 0.05
+    assert 1 <= wrong <= 20  # 10 expected; sd 3
