@@ -6,6 +6,7 @@ from skcalib._comparison.compare import compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.classifier_scores import ClassifierScores
+from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib._storage.files import from_dict, load_json, save_json, to_dict
 from skcalib.calibrators import *  # noqa: F403  # the names are those of its __all__
 from skcalib.metrics import get_scorer, make_calibration_scorer
@@ -17,6 +18,7 @@ __all__ = [
     "CalibratedClassifier",
     "CalibratorComparison",
     "ClassifierScores",
+    "GroupwiseCalibrator",
     "__version__",
     "compare_calibrators",
     "from_dict",

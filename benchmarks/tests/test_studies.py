@@ -240,3 +240,15 @@ def test_files_are_read_as_promised(tmp_path):
     np.savez(path, labels=p)
     with pytest.raises(ValueError, match="needs labels and logits or probs"):
         load_scores(path)
+
+
+def test_groups(capsys):
+    """Groups that differ are calibrated best by both, equal ones by the common map."""
+    known, real = run("groups", "--seeds", "2", "--sizes", "20")
+    table = known.groupby("strength")[["one map", "own maps", "groupwise"]].mean()
+    assert table.loc[0.5].idxmin() == table.loc[1.0].idxmin() == "groupwise"
+    assert (
+        table.loc[0.0, "groupwise"] < 1.5 * table.loc[0.0, "one map"] < table.loc[0.0, "own maps"]
+    )
+    assert "diabetes" in real.index.get_level_values("set")
+    assert "Real data" in capsys.readouterr().out

@@ -19,6 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib._arrays.types import FloatArray
+from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, groups_for
 from skcalib._meta_estimators.out_of_fold import (
     ScoredRows,
     TrainingData,
@@ -41,23 +42,7 @@ from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
 from skcalib._validation.scores import WAYS_TO_FOLD, naming_errors_of
 from skcalib._validation.weights import check_weight
-from skcalib.calibrators import AutoCalibrator
-from skcalib.calibrators._names import calibrators_by_name
-
-
-def _resolve(calibrator: Any) -> Any:
-    """Return the calibrator that None or a name means; any other is returned unchanged."""
-    if calibrator is None:
-        return AutoCalibrator()
-    if not isinstance(calibrator, str):
-        return calibrator
-    named = calibrators_by_name()
-    if calibrator not in named:
-        raise ValueError(
-            f"calibrator={calibrator!r} is the name of no calibrator; pass one of "
-            f"{', '.join(named)}, or a calibrator."
-        )
-    return named[calibrator]
+from skcalib.calibrators._names import resolve_calibrator
 
 
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -204,7 +189,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if nested and (calibrator is None or isinstance(calibrator, str)):
             raise ValueError(
                 f"calibrator={calibrator!r} has no parameters, so {nested[0]} cannot be set: write "
-                f"calibrator={type(_resolve(calibrator)).__name__}()."
+                f"calibrator={type(resolve_calibrator(calibrator)).__name__}()."
             )
         return super().set_params(**params)
 
@@ -250,10 +235,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         with naming_errors_of("X", None, "pass one row of X for each label of y"):
             X, labels = indexable(X, labels)
         w = None if sample_weight is None else check_weight(sample_weight, labels.size)
+        groups = groups_for(self, "fit", X, params, labels.size)
         fit_params, split_params = self._route(w, params)
         frozen = isinstance(self.estimator, FrozenEstimator)
         classes = self._classes(labels, frozen)
-        data = TrainingData(X, labels, classes, w, fit_params)
+        data = TrainingData(X, labels, classes, w, fit_params, groups)
         if frozen:
             fitted = self._fit_frozen(data)
         else:
@@ -293,7 +279,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         scored = score_rows(self.estimator, data, self.response_method)
         return {
             "estimator_": self.estimator,
-            "calibrator_": fit_calibrator(_resolve(self.calibrator), scored, data),
+            "calibrator_": fit_calibrator(resolve_calibrator(self.calibrator), scored, data),
             "response_method_": scored.response,
         }
 
@@ -309,14 +295,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         scored = ScoredRows(estimator, rows[order], scores, response)
         return {
             "estimator_": estimator,
-            "calibrator_": fit_calibrator(_resolve(self.calibrator), scored, data),
+            "calibrator_": fit_calibrator(resolve_calibrator(self.calibrator), scored, data),
             "response_method_": response,
         }
 
     def _fit_ensemble(self, data: TrainingData, splits: Any) -> dict[str, Any]:
         folds = self._each_fold(score_fold, data, splits)
         response = one_response({fold.response for fold in folds})
-        calibrator = _resolve(self.calibrator)
+        calibrator = resolve_calibrator(self.calibrator)
         return {
             "pairs_": [(fold.estimator, fit_calibrator(calibrator, fold, data)) for fold in folds],
             "response_method_": response,
@@ -343,8 +329,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 fit_params.setdefault(keyword, w)
             elif w is not None and not isinstance(self.estimator, FrozenEstimator):
                 self._warn_of_weights(self.estimator, "calibration")
-        if w is not None and weight_keyword(_resolve(self.calibrator)) is None:
-            self._warn_of_weights(_resolve(self.calibrator), "classifier")
+        if w is not None and weight_keyword(resolve_calibrator(self.calibrator)) is None:
+            self._warn_of_weights(resolve_calibrator(self.calibrator), "classifier")
         return fit_params, split_params
 
     def _warn_of_weights(self, estimator: Any, used: str) -> None:
@@ -355,13 +341,15 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             stacklevel=4,
         )
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Any, **params: Any) -> FloatArray:
         """Return calibrated probabilities.
 
         Parameters
         ----------
         X : array-like, sparse matrix or whatever the estimator takes, of length n
             Data.
+        **params : dict
+            With metadata routing, `groups` for a :class:`GroupwiseCalibrator`.
 
         Returns
         -------
@@ -374,34 +362,40 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             If the estimator's scores contain NaN or infinity.
         """
         check_is_fitted(self)
+        groups = groups_for(self, "predict_proba", X, params)
         first, *others = self._pairs()
-        proba = self._proba(*first, X)
+        proba = self._proba(*first, X, groups)
         for pair in others:
-            proba = proba + self._proba(*pair, X)
+            proba = proba + self._proba(*pair, X, groups)
         return proba / (1 + len(others)) if others else proba
 
     def _pairs(self) -> list[tuple[Any, Any]]:
         return self.pairs_ if hasattr(self, "pairs_") else [(self.estimator_, self.calibrator_)]
 
-    def _proba(self, estimator: Any, calibrator: Any, X: Any) -> FloatArray:
+    def _proba(
+        self, estimator: Any, calibrator: Any, X: Any, groups: NDArray[Any] | None
+    ) -> FloatArray:
         scores = class_scores(estimator, X, self.response_method_, self.classes_)
         readable = readable_scores(calibrator, scores, response_kind(self.response_method_))
-        proba = calibrator.predict_proba(readable)
+        own = {} if groups is None else {"groups": groups}
+        proba = calibrator.predict_proba(readable, **own)
         return align_columns(proba, calibrator.classes_, self.classes_, 0.0)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, **params: Any) -> NDArray[Any]:
         """Return the label of the largest calibrated probability, the lowest column on ties.
 
         Parameters
         ----------
         X : array-like, sparse matrix or whatever the estimator takes, of length n
             Data.
+        **params : dict
+            As in `predict_proba`.
 
         Returns
         -------
         labels : ndarray of shape (n,)
         """
-        proba = self.predict_proba(X)
+        proba = self.predict_proba(X, **params)
         return self.classes_[proba.argmax(axis=1)]
 
     @property
@@ -417,7 +411,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing: to the estimator's ``fit`` and the splitter's ``split``.
 
-        The `sample_weight` requested by this object is that of the calibrator.
+        The `sample_weight` requested by this object is that of the calibrator. A
+        :class:`GroupwiseCalibrator` gets its `groups` in ``fit`` and in prediction.
 
         Returns
         -------
@@ -427,7 +422,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         to_split = MethodMapping().add(caller="fit", callee="split")
         router = MetadataRouter(owner=self).add_self_request(self)
         router.add(estimator=self.estimator, method_mapping=to_fit)
-        return router.add(splitter=self.cv, method_mapping=to_split)
+        router.add(splitter=self.cv, method_mapping=to_split)
+        if isinstance(self.calibrator, GroupwiseCalibrator):
+            to_map = MethodMapping().add(caller="fit", callee="fit")
+            for caller in ("predict_proba", "predict"):
+                to_map.add(caller=caller, callee="predict_proba")
+            router.add(calibrator=self.calibrator, method_mapping=to_map)
+        return router
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

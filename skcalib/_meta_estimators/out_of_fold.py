@@ -21,13 +21,17 @@ from skcalib.calibrators._base import ScoreCalibrator
 
 
 class TrainingData(NamedTuple):
-    """Checked arguments of a fit: ``labels (n,)``, ``classes (K,)``, weights ``(n,)`` or None."""
+    """Checked arguments of a fit: ``labels (n,)``, ``classes (K,)``, weights ``(n,)`` or None.
+
+    ``groups`` are those that the calibrator takes, a row for each label, or None.
+    """
 
     X: Any
     labels: NDArray[Any]
     classes: NDArray[Any]
     w: NDArray[np.float64] | None
     fit_params: dict[str, Any]
+    groups: NDArray[Any] | None = None
 
 
 class ScoredRows(NamedTuple):
@@ -80,8 +84,10 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
     kind = response_kind(scored.response)
     own = with_input_and_classes(calibrator, kind, data.classes)
     keyword = None if data.w is None else weight_keyword(own)
-    weight = {} if data.w is None or keyword is None else {keyword: data.w[scored.rows]}
-    return own.fit(readable_scores(own, scored.scores, kind), data.labels[scored.rows], **weight)
+    params = {} if data.w is None or keyword is None else {keyword: data.w[scored.rows]}
+    if data.groups is not None:
+        params["groups"] = data.groups[scored.rows]
+    return own.fit(readable_scores(own, scored.scores, kind), data.labels[scored.rows], **params)
 
 
 def with_input_and_classes(calibrator: Any, kind: Kind, classes: NDArray[Any]) -> Any:

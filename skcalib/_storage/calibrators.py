@@ -51,11 +51,12 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     """Write the class, the parameters and, if `fitted`, the fitted attributes of a calibrator."""
     cls = type(estimator)
     if _known_calibrators().get(cls.__name__) is not cls:
-        advice = (
-            "store its calibrator_ (or the calibrators of its pairs_)"
-            if hasattr(estimator, "calibrator")
-            else "keep others with skops.io"
-        )
+        if hasattr(estimator, "group_column"):  # its calibrator_ is the common map alone
+            advice = "keep it with skops.io"
+        elif hasattr(estimator, "calibrator"):
+            advice = "store its calibrator_ (or the calibrators of its pairs_)"
+        else:
+            advice = "keep others with skops.io"
         raise ValueError(
             f"Only calibrators of skcalib are stored as JSON, not {cls.__name__}: {advice}."
         )

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import skcalib.calibrators
+from skcalib.calibrators._auto.calibrator import AutoCalibrator
 from skcalib.calibrators._identity import IdentityCalibrator
 
 
@@ -19,3 +20,18 @@ def calibrators_by_name() -> dict[str, Any]:
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", bare)
         found.setdefault(words.lower(), getattr(skcalib.calibrators, name)())
     return found
+
+
+def resolve_calibrator(calibrator: Any) -> Any:
+    """Return the calibrator that None or a name means; any other is returned unchanged."""
+    if calibrator is None:
+        return AutoCalibrator()
+    if not isinstance(calibrator, str):
+        return calibrator
+    named = calibrators_by_name()
+    if calibrator not in named:
+        raise ValueError(
+            f"calibrator={calibrator!r} is the name of no calibrator; pass one of "
+            f"{', '.join(named)}, or a calibrator."
+        )
+    return named[calibrator]

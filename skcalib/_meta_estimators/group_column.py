@@ -1,0 +1,76 @@
+"""The column of a table that holds the groups of its rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._validation.keywords import shown
+from skcalib._validation.lazy import refuse_lazy
+
+WAYS = (
+    "pass groups= with a label for each row, or group_column= with the name (or the place) of "
+    "their column in X"
+)
+
+
+class Split(NamedTuple):
+    """A table without the columns of the groups, and these."""
+
+    X: Any
+    groups: Any
+
+
+def take_groups(X: Any, groups: Any, column: Any) -> Split:
+    """Return the groups as given, or else those in a column of `X`, and `X` without it."""
+    if groups is not None:
+        return Split(X, groups)
+    if column is None:
+        raise ValueError(f"groups is None: {WAYS}.")
+    refuse_lazy("X", X)
+    columns = list(column) if isinstance(column, list | tuple) else [column]
+    if hasattr(X, "columns"):
+        names = list(X.columns)
+        found = [_name(each, names) for each in columns]
+        return Split(_without(X, found), _columns(X, found))
+    table = np.asarray(X)
+    if table.ndim != 2 or any(isinstance(each, str) for each in columns):
+        raise ValueError(
+            f"group_column={column!r}: X has no named columns; pass a frame, or a table and the "
+            "place of the column, such as group_column=-1."
+        )
+    n = table.shape[1]
+    for place in columns:
+        if not -n <= place < n:
+            raise ValueError(f"group_column={column!r}, but X has {n} columns.")
+    rest = np.delete(table, columns, axis=1)
+    own = table[:, columns[0]] if len(columns) == 1 else table[:, columns]
+    return Split(rest, own)
+
+
+def labels_of_rows(groups: Any) -> NDArray[Any]:
+    """Return groups as an array of objects whose rows can be taken."""
+    if hasattr(groups, "columns"):
+        return np.column_stack([labels_of_rows(groups[name]) for name in groups.columns])
+    if hasattr(groups, "to_list"):
+        groups = groups.to_list()
+    return groups if isinstance(groups, np.ndarray) else np.asarray(groups, dtype=object)
+
+
+def _name(column: Any, names: list[Any]) -> Any:
+    """Return the name of a column that is given by name or by place."""
+    if column in names:
+        return column
+    if isinstance(column, int | np.integer) and -len(names) <= column < len(names):
+        return names[column]
+    raise ValueError(f"group_column={column!r} is not a column of X, which has {shown(names)}.")
+
+
+def _columns(X: Any, names: list[Any]) -> Any:
+    return X[names[0]] if len(names) == 1 else X[names]
+
+
+def _without(X: Any, names: list[Any]) -> Any:
+    return X.drop(columns=names) if hasattr(X, "iloc") else X.drop(names)

@@ -1,0 +1,335 @@
+"""A map for each group of rows: the common one, and a correction as large as the rows support."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.validation import check_is_fitted
+
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._meta_estimators.group_column import labels_of_rows, take_groups
+from skcalib._meta_estimators.out_of_fold import weight_keyword
+from skcalib._scaling.pooled import Blocks, GroupRows, fit_pooled
+from skcalib._scores.clip import find_clip
+from skcalib._scores.scores import Scores
+from skcalib._validation.groups import Groups, read_groups
+from skcalib._validation.labels import check_labels, encode_labels
+from skcalib._validation.weights import check_weight
+from skcalib.calibrators._names import resolve_calibrator
+
+# Names of the blocks of `skcalib._scaling.pooled`.
+BLOCKS = ("slope", "shift", "class slope")
+COLUMN_WAY = "or name the column of X that holds the groups by GroupwiseCalibrator(group_column=)"
+
+
+class GroupwiseCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""Calibrate each group of rows by a common map and as much of its own as its rows support.
+
+    With q the probabilities of the common map, fitted to all rows, those of group g are
+
+    .. math:: P_k \propto q_k^{a_{gk}} e^{b_{gk}}, \qquad
+              a_{gk} = 1 + s_g + d_{gk} ,
+
+    a slope for all classes, a slope and a shift for each; with two classes, a beta map. A
+    probability of 0 stays 0. These differences from the common map have normal priors whose widths,
+    the same for all groups, are found by the marginal likelihood of all rows: where groups differ
+    little, or have few rows, they stay near the common map; with many rows, each has its own.
+    Smaller widths, and that groups do not differ at all, are weighed by their evidence. A group
+    that was not in ``fit``, and a row without a group, get the common map.
+
+    Parameters
+    ----------
+    calibrator : estimator or str, default=None
+        The common map: a calibrator of this package, its name ("auto", "temperature", ...) or any
+        classifier that takes scores as features; None means :class:`AutoCalibrator`.
+    shrinkage : "auto" or float, default="auto"
+        How strongly a group is drawn to the common map: by the data, or a penalty
+        ``shrinkage / 2`` of the square of each difference, above 0, to be compared with the log
+        loss of the group's rows, summed. Very large is one map for all, near 0 a map for each.
+    group_column : str, int or list of these, default=None
+        Where the groups are in `X`, if they are not passed as `groups`: the name of the column of
+        a frame, or its place, such as -1. Several columns are crossed. The other columns are the
+        scores. Within :class:`CalibratedClassifier`, a column of the data of the classifier.
+
+    Attributes
+    ----------
+    calibrator_ : estimator
+        The common map.
+    groups_ : list of length G
+        Labels of the groups in ``fit``; tuples if there are several columns.
+    coef_ : ndarray of shape (G, K)
+        :math:`a_g`, 1 for the common map.
+    intercept_ : ndarray of shape (G, K)
+        :math:`b_g`, 0 for the common map.
+    effective_dof_ : ndarray of shape (G,)
+        How many parameters of each group its rows determine; 0 is the common map.
+    strengths_ : dict of str to float
+        Penalties found for the "slope" of all classes, the "shift" and the "class slope" of each;
+        the slope alone with more than 100 classes.
+    clip_ : float, or ndarray of shape (2,) for two classes
+        Lower limit of q before its logarithm is taken.
+    classes_ : ndarray of shape (K,)
+        Sorted labels of the columns.
+
+    Warns
+    -----
+    UserWarning
+        If the groups given to ``predict_proba`` have nothing in common with those of ``fit``, or
+        the calibrator takes no weights.
+
+    See Also
+    --------
+    skcalib.metrics.calibration_by_group : Whether groups need maps of their own.
+    CalibratedClassifier : Takes it as `calibrator`, with groups from a column or by routing.
+
+    Notes
+    -----
+    The sum of the weights counts as the number of rows. The predicted class may change.
+
+    Groups reach it in three ways: ``fit(Z, y, groups=g)`` and ``predict_proba(Z, groups=g)``; a
+    `group_column`, which also works where only `X` is passed on, as in ``cross_val_predict``; and
+    scikit-learn's metadata routing, where ``fit`` requests `groups` and `sample_weight`, and
+    prediction `groups`, unless told otherwise.
+
+    How it compares with one map for all and with a map for each is measured by
+    ``python -m benchmarks.studies.groups``, with tables in benchmarks/studies/README.md.
+
+    References
+    ----------
+    .. [1] D. J. C. MacKay, "Bayesian interpolation", Neural Computation 4(3), 1992.
+    .. [2] A. Gelman and J. Hill, "Data analysis using regression and multilevel/hierarchical
+       models", Cambridge University Press, 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import GroupwiseCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> site = rng.choice(["A", "B", "C"], 3000)
+    >>> f = rng.normal(size=3000)
+    >>> y = f + 1.0 * (site == "B") + rng.logistic(size=3000) > 0
+    >>> calibrator = GroupwiseCalibrator("temperature").fit(f, y, groups=site)
+    >>> calibrator.groups_
+    ['A', 'B', 'C']
+    >>> p = calibrator.predict_proba([0.0, 0.0], groups=["B", "new"])[:, 1]
+    >>> p.round(1).tolist()
+    [0.7, 0.5]
+    """
+
+    # Requested wherever metadata routing is enabled, unless a set_..._request says otherwise.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "sample_weight": True}
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"groups": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"groups": True}
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "calibrator": [HasMethods(["fit", "predict_proba"]), str, None],
+        "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "group_column": [str, Integral, list, None],
+    }
+
+    def __init__(
+        self,
+        calibrator: Any = None,
+        *,
+        shrinkage: str | float = "auto",
+        group_column: Any = None,
+    ) -> None:
+        self.calibrator = calibrator
+        self.shrinkage = shrinkage
+        self.group_column = group_column
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: Any = None,
+    ) -> Self:
+        """Fit the common map to all rows, and the differences of the groups.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K), (n, 1) or (n,)
+            Held-out scores, as the calibrator takes them; with `group_column`, and if `groups` is
+            None, a table with that column too.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        groups : array-like of shape (n,) or (n, g), default=None
+            Label of each row's group, or several, which are crossed. A row without one (None, NaN)
+            counts for the common map alone.
+
+        Returns
+        -------
+        self : object
+            Fitted calibrator.
+
+        Raises
+        ------
+        ValueError
+            If groups are neither given nor in a column, if no row has a group, or as the
+            calibrator says.
+        """
+        self._validate_params()
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        X, groups = take_groups(X, groups, self.group_column)
+        labels = check_labels(y, warn=True)
+        found = read_groups(groups, labels.size)
+        w = check_weight(sample_weight, labels.size)
+        common = clone(resolve_calibrator(self.calibrator))
+        keyword = weight_keyword(common)
+        if sample_weight is not None and keyword is None:
+            warnings.warn(
+                f"{type(common).__name__} takes no sample_weight: the weights count only in the "
+                "differences of the groups.",
+                UserWarning,
+                stacklevel=2,
+            )
+        common.fit(X, labels, **({} if sample_weight is None or keyword is None else {keyword: w}))
+        Q = np.asarray(common.predict_proba(X))
+        code, classes = encode_labels(labels, Q.shape[1], common.classes_)
+        fitted = self._fit_differences(Q, code, w, found)
+        for name, value in {"calibrator_": common, "classes_": classes, **fitted}.items():
+            setattr(self, name, value)
+        return self
+
+    def _fit_differences(
+        self, Q: FloatArray, code: Intp, w: Float64Array, groups: Groups
+    ) -> dict[str, Any]:
+        """Return the fitted attributes of the groups."""
+        counts = w > 0
+        scores = Scores(Q[counts], "proba")
+        clip = find_clip(scores, w[counts])
+        Z = np.log(np.maximum(Q, clip, dtype=np.float64))
+        centre = w @ Z / w.sum()
+        present = np.bincount(groups.code[counts], minlength=len(groups.labels)) > 0
+        kept = np.flatnonzero(groups.complete & present)
+        if not kept.size:
+            raise ValueError("groups: no row has a group; give at least one row its label.")
+        rows = []
+        for g in kept:
+            own = np.flatnonzero((groups.code == g) & counts)
+            rows.append(GroupRows(Z[own], Z[own] - centre, code[own], w[own]))
+        strength = None if self.shrinkage == "auto" else float(self.shrinkage)
+        blocks = Blocks(Q.shape[1])
+        fitted = fit_pooled(rows, blocks.n_classes, strength)
+        shift, slope = np.array([blocks.unpack(theta) for theta in fitted.theta]).transpose(1, 0, 2)
+        single = len(groups.names) == 1
+        return {
+            "groups_": [groups.labels[g][0] if single else groups.labels[g] for g in kept],
+            "coef_": 1.0 + slope,
+            "intercept_": shift - slope * centre,
+            "effective_dof_": fitted.dof,
+            "strengths_": dict(zip(BLOCKS, fitted.strengths.tolist(), strict=False)),
+            "clip_": clip,
+        }
+
+    def predict_proba(self, X: Any, groups: Any = None) -> FloatArray:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K), (n, 1) or (n,)
+            Scores, with the column of the groups if `group_column` says so and `groups` is None.
+        groups : array-like of shape (n,) or (n, g), default=None
+            Label of each row's group; the common map is used where there is none or it is new.
+
+        Returns
+        -------
+        proba : ndarray of shape (n, K)
+            Rows sum to 1; columns follow `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If groups are neither given nor in a column, or as the calibrator says.
+        """
+        check_is_fitted(self)
+        X, groups = take_groups(X, groups, self.group_column)
+        P = np.array(self.calibrator_.predict_proba(X))
+        found = read_groups(groups, len(P))
+        known = {label: g for g, label in enumerate(self.groups_)}
+        single = len(found.names) == 1
+        several = isinstance(self.groups_[0], tuple)
+        if single == several:
+            raise ValueError(
+                f"groups has {len(found.names)} column(s), but in fit it had "
+                f"{len(self.groups_[0]) if several else 1}."
+            )
+        place = [known.get(label[0] if single else label, -1) for label in found.labels]
+        if len(P) and max(place) < 0 and found.complete.any():
+            warnings.warn(
+                f"groups: none of them was in fit (here {found.labels[0][0]!r}, there "
+                f"{self.groups_[0]!r}), so all rows get the common map.",
+                UserWarning,
+                stacklevel=2,
+            )
+        for label, g in enumerate(place):
+            own = np.flatnonzero(found.code == label)
+            if g >= 0 and own.size:
+                Z = np.log(np.maximum(P[own], self.clip_, dtype=np.float64))
+                mass = P[own] * np.exp((self.coef_[g] - 1.0) * Z + self.intercept_[g])
+                P[own] = mass / mass.sum(axis=1, keepdims=True)
+        return P
+
+    def predict(self, X: Any, groups: Any = None) -> NDArray[Any]:
+        """Return the label of the largest calibrated probability, the lowest column on ties.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K), (n, 1) or (n,)
+            Scores, with the column of the groups if `group_column` says so and `groups` is None.
+        groups : array-like of shape (n,) or (n, g), default=None
+            Label of each row's group.
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+        """
+        return self.classes_[self.predict_proba(X, groups=groups).argmax(axis=1)]
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of scores."""
+        return self.calibrator_.n_features_in_
+
+
+def groups_for(
+    owner: Any, method: str, X: Any, params: dict[str, Any], n_rows: int | None = None
+) -> NDArray[Any] | None:
+    """Return the groups that the calibrator of a classifier takes, None if it takes none.
+
+    They come from a column of `X`, or by metadata routing from the `params` of a method.
+    """
+    routing = get_config()["enable_metadata_routing"]
+    if params and method != "fit" and not routing:
+        raise ValueError(
+            f"{', '.join(params)}: passed on only after "
+            f"sklearn.set_config(enable_metadata_routing=True); {COLUMN_WAY}."
+        )
+    routed = process_routing(owner, method, **params) if params and routing else None
+    calibrator = owner.calibrator
+    if not isinstance(calibrator, GroupwiseCalibrator):
+        return None
+    given = None if routed is None else routed.calibrator[method].get("groups")
+    if given is None and calibrator.group_column is None:
+        raise ValueError(
+            "calibrator=GroupwiseCalibrator() needs groups, which are passed on after "
+            f"sklearn.set_config(enable_metadata_routing=True); {COLUMN_WAY}."
+        )
+    groups = labels_of_rows(take_groups(X, given, calibrator.group_column).groups)
+    if n_rows is not None and len(groups) != n_rows:
+        raise ValueError(f"groups has {len(groups)} rows, but y has {n_rows}.")
+    return groups

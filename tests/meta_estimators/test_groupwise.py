@@ -1,0 +1,437 @@
+"""GroupwiseCalibrator: limits, odd groups, and the three ways in which groups reach it."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.special import expit
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+
+import skcalib
+from skcalib import (
+    AutoCalibrator,
+    CalibratedClassifier,
+    ClassifierScores,
+    GroupwiseCalibrator,
+    IdentityCalibrator,
+    IsotonicCalibrator,
+    TemperatureScaling,
+)
+
+
+def two_classes(n=600, seed=0, strength=1.0):
+    """P(True) that is too low in group b and too high in c; labels are strings."""
+    rng = np.random.default_rng(seed)
+    f = rng.normal(size=n)
+    site = rng.choice(["a", "b", "c"], n)
+    truth = f + strength * ((site == "b") * 1.0 - (site == "c"))
+    y = np.where(rng.random(n) < expit(truth), "yes", "no")
+    return expit(f), y, site
+
+
+def three_classes(n=900, seed=0):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, 3))
+    site = rng.integers(4, size=n)
+    y = (Z + (site == 2)[:, None] * [0, 0, 1.5] + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    return Z, y, site
+
+
+@pytest.mark.parametrize("data", [two_classes, three_classes])
+@pytest.mark.parametrize("common", [None, "isotonic", TemperatureScaling()])
+def test_strong_shrinkage_is_the_common_map(data, common):
+    X, y, site = data()
+    fitted = GroupwiseCalibrator(common, shrinkage=1e12).fit(X, y, groups=site)
+    expected = fitted.calibrator_.predict_proba(X)
+    np.testing.assert_allclose(fitted.predict_proba(X, groups=site), expected, atol=1e-7)
+
+
+def test_weak_shrinkage_is_a_beta_map_for_each_group():
+    """The likeliest map on log p and log (1 - p), by scikit-learn's unpenalised regression."""
+    p, y, site = two_classes()
+    fitted = GroupwiseCalibrator(IdentityCalibrator(), shrinkage=1e-7).fit(p, y, groups=site)
+    found = fitted.predict_proba(p, groups=site)[:, 1]
+    for g in "abc":
+        own = site == g
+        F = np.column_stack([np.log(p[own]), np.log1p(-p[own])])
+        slow = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(F, y[own])
+        np.testing.assert_allclose(found[own], slow.predict_proba(F)[:, 1], atol=1e-4)
+
+
+def test_many_rows_make_groups_their_own():
+    p, y, site = two_classes(60_000, strength=0.5)
+    fitted = GroupwiseCalibrator("temperature").fit(p, y, groups=site)
+    truth = expit(np.log(p / (1 - p)) + 0.5 * ((site == "b") * 1.0 - (site == "c")))
+    found = fitted.predict_proba(p, groups=site)[:, 1]
+    assert np.abs(found - truth).mean() < 0.01
+    assert (fitted.effective_dof_ > 1).all()
+
+
+def test_equal_groups_stay_at_the_common_map():
+    away, dof = [], []
+    for seed in range(5):
+        p, y, _ = two_classes(3000, seed, strength=0.0)
+        site = np.random.default_rng(seed).integers(10, size=3000)
+        fitted = GroupwiseCalibrator("temperature").fit(p, y, groups=site)
+        common = fitted.calibrator_.predict_proba(p)
+        away.append(np.abs(fitted.predict_proba(p, groups=site) - common).mean())
+        dof.append(fitted.effective_dof_.mean())
+    assert np.mean(away) < 0.005
+    assert np.mean(dof) < 0.3
+
+
+def test_three_rows_stay_near_the_common_map():
+    p, y, site = two_classes(900)
+    site = site.astype(object)
+    few = np.flatnonzero(site == "b")[:3]
+    site[few] = "few"
+    fitted = GroupwiseCalibrator("temperature").fit(p, y, groups=site)
+    common = fitted.calibrator_.predict_proba(p)[:, 1]
+
+    def away(label):
+        asked = fitted.predict_proba(p, groups=np.full(p.size, label))[:, 1]
+        return np.abs(asked - common).mean()
+
+    assert away("few") < 0.5 * away("b")
+    dof = dict(zip(fitted.groups_, fitted.effective_dof_, strict=True))
+    assert dof["few"] < dof["b"] / 2
+
+
+def test_it_beats_one_map_and_a_map_for_each():
+    def log_loss(P, truth):
+        return -(truth * np.log(P[:, 1]) + (1 - truth) * np.log(P[:, 0])).mean()
+
+    rng = np.random.default_rng(0)
+    gain_on_one, gain_on_own = [], []
+    for _ in range(5):
+        shift = 0.7 * rng.normal(size=15)
+        site = rng.integers(15, size=15 * 40)
+        f = rng.normal(size=site.size)
+        y = rng.random(site.size) < expit(f + shift[site])
+        asked_site, asked = np.repeat(np.arange(15), 500), rng.normal(size=7500)
+        truth = expit(asked + shift[asked_site])
+        one = AutoCalibrator().fit(f, y)
+        own = np.empty((7500, 2))
+        for g in range(15):
+            alone = AutoCalibrator(classes=[False, True]).fit(f[site == g], y[site == g])
+            own[asked_site == g] = alone.predict_proba(asked[asked_site == g])
+        found = GroupwiseCalibrator().fit(f, y, groups=site)
+        loss = log_loss(found.predict_proba(asked, groups=asked_site), truth)
+        gain_on_one.append(log_loss(one.predict_proba(asked), truth) - loss)
+        gain_on_own.append(log_loss(own, truth) - loss)
+    assert np.mean(gain_on_one) > 0.01
+    assert np.mean(gain_on_own) > 0.01
+
+
+def test_a_row_is_mapped_by_slope_and_shift_of_its_group():
+    Z, y, site = three_classes()
+    fitted = GroupwiseCalibrator("temperature").fit(Z, y, groups=site)
+    Q = fitted.calibrator_.predict_proba(Z[:20])
+    found = fitted.predict_proba(Z[:20], groups=site[:20])
+    for q, g, row in zip(Q, site[:20], found, strict=True):
+        place = fitted.groups_.index(g)
+        mass = q ** fitted.coef_[place] * np.exp(fitted.intercept_[place])
+        np.testing.assert_allclose(row, mass / mass.sum(), atol=1e-12)
+    assert fitted.strengths_.keys() == {"slope", "shift", "class slope"}
+
+
+def test_new_and_missing_groups_get_the_common_map():
+    p, y, site = two_classes()
+    fitted = GroupwiseCalibrator("temperature").fit(p, y, groups=site)
+    common = fitted.calibrator_.predict_proba(p[:4])
+    asked = ["new", None, np.nan, "b"]
+    found = fitted.predict_proba(p[:4], groups=asked)
+    np.testing.assert_array_equal(found[:3], common[:3])
+    assert (found[3] != common[3]).all()
+    np.testing.assert_array_equal(fitted.predict_proba(p[:2], groups=[None, None]), common[:2])
+
+
+def test_groups_of_another_kind_are_noticed():
+    p, y, site = two_classes()
+    number = np.unique(site, return_inverse=True)[1]
+    fitted = GroupwiseCalibrator("temperature").fit(p, y, groups=number)
+    with pytest.warns(UserWarning, match="none of them was in fit"):
+        fitted.predict_proba(p, groups=number.astype(str))
+
+
+def test_rows_without_a_group_count_for_the_common_map():
+    p, y, site = two_classes()
+    site = site.astype(object)
+    site[:200] = None
+    fitted = GroupwiseCalibrator("temperature").fit(p, y, groups=site)
+    assert fitted.groups_ == ["a", "b", "c"]
+    assert fitted.calibrator_.temperature_ == TemperatureScaling().fit(p, y).temperature_
+
+
+def test_several_columns_are_crossed():
+    p, y, site = two_classes()
+    half = np.arange(p.size) % 2
+    frame = pd.DataFrame({"site": site, "half": half})
+    fitted = GroupwiseCalibrator("temperature").fit(p, y, groups=frame)
+    assert fitted.groups_[:2] == [("a", 0), ("a", 1)]
+    found = fitted.predict_proba(p, groups=frame)
+    same = fitted.predict_proba(p, groups=list(zip(site, half, strict=True)))
+    np.testing.assert_array_equal(found, same)
+    with pytest.raises(ValueError, match=r"groups has 1 column\(s\), but in fit it had 2"):
+        fitted.predict_proba(p, groups=site)
+
+
+@pytest.mark.parametrize("data", [two_classes, three_classes])
+def test_weight_2_is_two_copies_and_weight_0_absence(data):
+    X, y, site = data(300)
+    w = np.random.default_rng(3).integers(0, 3, y.size)
+    common = TemperatureScaling(classes=np.unique(y))
+    weighted = GroupwiseCalibrator(common).fit(X, y, w, groups=site)
+    copied = GroupwiseCalibrator(common).fit(
+        *(np.repeat(each, w, axis=0) for each in (X, y)), groups=np.repeat(site, w)
+    )
+    np.testing.assert_allclose(
+        weighted.predict_proba(X, groups=site), copied.predict_proba(X, groups=site), atol=1e-5
+    )
+    w = (site != site[0]).astype(float)
+    assert site[0] not in GroupwiseCalibrator(common).fit(X, y, w, groups=site).groups_
+
+
+def test_a_calibrator_without_weights_is_named():
+    from sklearn.neighbors import KNeighborsClassifier
+
+    Z, y, site = three_classes()
+    with pytest.warns(UserWarning, match="KNeighborsClassifier takes no sample_weight"):
+        GroupwiseCalibrator(KNeighborsClassifier()).fit(Z, y, np.ones(y.size), groups=site)
+
+
+def test_zeros_stay_zeros_and_float32_stays_float32():
+    p, y, site = two_classes()
+    P = np.column_stack([1 - p, p]).astype(np.float32)
+    fitted = GroupwiseCalibrator(IsotonicCalibrator()).fit(P, y, groups=site)
+    found = fitted.predict_proba(P, groups=site)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_array_equal(found == 0, fitted.calibrator_.predict_proba(P) == 0)
+    assert (found == 0).any()
+
+
+def frame_of(kind):
+    p, y, site = two_classes()
+    columns = {"prob_no": 1 - p, "prob_yes": p, "site": site}
+    return (pl if kind == "polars" else pd).DataFrame(columns), p, y, site
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("column", ["site", -1, ["site"]])
+def test_groups_from_a_column_of_a_frame(kind, column):
+    frame, p, y, site = frame_of(kind)
+    named = GroupwiseCalibrator("temperature", group_column=column).fit(frame, y)
+    P = np.column_stack([1 - p, p])
+    given = GroupwiseCalibrator("temperature").fit(P, y, groups=site)
+    np.testing.assert_allclose(
+        named.predict_proba(frame), given.predict_proba(P, groups=site), atol=1e-12
+    )
+    assert (named.predict(frame) == given.predict(P, groups=site)).all()
+
+
+def test_groups_from_a_column_of_an_array():
+    Z, y, site = three_classes()
+    table = np.column_stack([site, Z])
+    named = GroupwiseCalibrator("temperature", group_column=0).fit(table, y)
+    assert named.groups_ == [0, 1, 2, 3]
+    given = GroupwiseCalibrator("temperature").fit(Z, y, groups=site)
+    np.testing.assert_array_equal(named.predict_proba(table), given.predict_proba(Z, groups=site))
+    twice = np.column_stack([Z, site, site % 2])
+    crossed = GroupwiseCalibrator("temperature", group_column=[-2, -1]).fit(twice, y)
+    assert crossed.groups_ == [(0, 0), (1, 1), (2, 0), (3, 1)]
+
+
+# ------------------------------------------------------------------ joined to a classifier
+
+
+def patients(n=800, seed=0):
+    """Features and a site whose effect a model without it does not know."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(n, 3)), columns=["age", "dose", "mass"])
+    frame["site"] = rng.choice(["a", "b", "c"], n)
+    logit = frame["age"] + 1.5 * (frame["site"] == "b") - 1.5 * (frame["site"] == "c")
+    return frame, (rng.random(n) < expit(logit)).to_numpy().astype(int)
+
+
+def blind():
+    """A model that does not see the site."""
+    return make_pipeline(
+        make_column_transformer(("passthrough", ["age", "dose", "mass"])), LogisticRegression()
+    )
+
+
+def by_site(**keywords):
+    return GroupwiseCalibrator("temperature", group_column="site", **keywords)
+
+
+def test_with_a_frozen_classifier_it_is_fitted_to_its_scores():
+    X, y = patients()
+    model = FrozenEstimator(blind().fit(X[:300], y[:300]))
+    joined = CalibratedClassifier(model, by_site()).fit(X[300:], y[300:])
+    f = model.decision_function(X[300:])
+    alone = GroupwiseCalibrator(TemperatureScaling(input="logits"))
+    alone.fit(np.column_stack([0 * f, f]), y[300:], groups=X["site"][300:])
+    expected = alone.predict_proba(np.column_stack([0 * f, f]), groups=X["site"][300:])
+    np.testing.assert_allclose(joined.predict_proba(X[300:]), expected, atol=1e-12)
+
+
+def test_a_fold_takes_the_groups_of_its_own_rows():
+    X, y = patients()
+    cal = np.arange(799, 300, -1)
+    folds = [(np.arange(300), cal[:200]), (np.arange(300), cal[200:])]
+    joined = CalibratedClassifier(blind(), by_site(), cv=folds).fit(X, y)
+    f = blind().fit(X[:300], y[:300]).decision_function(X.iloc[301:])
+    alone = GroupwiseCalibrator(TemperatureScaling(input="logits"))
+    alone.fit(np.column_stack([0 * f, f]), y[301:], groups=X["site"].iloc[301:])
+    np.testing.assert_allclose(joined.calibrator_.coef_, alone.coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_cross_validation_needs_no_more_than_the_column(ensemble):
+    X, y = patients()
+    joined = CalibratedClassifier(blind(), by_site(), ensemble=ensemble, cv=3)
+    held_out = cross_val_predict(joined, X, y, cv=KFold(3), method="predict_proba")
+    plain = CalibratedClassifier(blind(), "temperature", ensemble=ensemble, cv=3)
+    common = cross_val_predict(plain, X, y, cv=KFold(3), method="predict_proba")
+    for g, sign in (("b", 1), ("c", -1)):
+        own = (X["site"] == g).to_numpy()
+        assert sign * (held_out[own, 1] - common[own, 1]).mean() > 0.05
+    assert (joined.fit(X, y).predict(X) == joined.classes_[joined.predict_proba(X).argmax(1)]).all()
+
+
+def test_an_array_with_the_group_in_its_last_column():
+    X, y = patients()
+    table = np.column_stack(
+        [X[["age", "dose", "mass"]], np.unique(X["site"], return_inverse=True)[1]]
+    )
+    model = make_pipeline(make_column_transformer(("passthrough", [0, 1, 2])), LogisticRegression())
+    joined = CalibratedClassifier(model, GroupwiseCalibrator("temperature", group_column=-1))
+    named = CalibratedClassifier(blind(), by_site()).fit(X, y)
+    found = joined.fit(table, y).predict_proba(table)
+    np.testing.assert_allclose(found, named.predict_proba(X), atol=1e-9)
+
+
+def test_grid_search_and_clone_and_pickle():
+    X, y = patients()
+    joined = CalibratedClassifier(blind(), by_site(), cv=3)
+    grid = {
+        "calibrator__shrinkage": ["auto", 1e9],
+        "calibrator__calibrator": ["temperature", "auto"],
+    }
+    search = GridSearchCV(joined, grid, scoring="neg_log_loss", cv=3).fit(X, y)
+    assert search.best_params_["calibrator__shrinkage"] == "auto"
+    again = clone(search.best_estimator_)
+    assert again.calibrator.group_column == "site"
+    loaded = pickle.loads(pickle.dumps(search.best_estimator_))
+    np.testing.assert_array_equal(loaded.predict_proba(X), search.predict_proba(X))
+
+
+def test_metadata_routing_takes_groups_everywhere():
+    X, y = patients()
+    rest, site = X.drop(columns="site"), X["site"]
+    expected = CalibratedClassifier(blind(), by_site(), cv=3).fit(X, y)
+    with config_context(enable_metadata_routing=True):
+        joined = CalibratedClassifier(
+            LogisticRegression(), GroupwiseCalibrator("temperature"), cv=3
+        )
+        joined.fit(rest, y, groups=site)
+        found = joined.predict_proba(rest, groups=site)
+        np.testing.assert_allclose(found, expected.predict_proba(X), atol=1e-9)
+        assert (joined.predict(rest, groups=site) == found.argmax(axis=1)).all()
+        with pytest.raises(ValueError, match="needs groups"):
+            joined.predict_proba(rest)
+        pipe = make_pipeline(
+            ClassifierScores(FrozenEstimator(LogisticRegression().fit(rest, y))),
+            GroupwiseCalibrator("temperature"),
+        )
+        pipe.fit(rest, y, groups=site)
+        direct = pipe[-1].predict_proba(pipe[0].transform(rest), groups=site)
+        np.testing.assert_array_equal(pipe.predict_proba(rest, groups=site), direct)
+        plain = CalibratedClassifier(LogisticRegression(), "temperature").fit(rest, y)
+        with pytest.raises(TypeError, match="groups"):
+            plain.predict_proba(rest, groups=site)
+
+
+def test_weights_reach_the_map_by_routing():
+    X, y = patients()
+    w = np.random.default_rng(0).integers(1, 3, y.size).astype(float)
+    rest, site = X.drop(columns="site"), X["site"]
+    model = LogisticRegression().fit(rest, y)
+    f = model.decision_function(rest)
+    direct = GroupwiseCalibrator(TemperatureScaling(input="logits"))
+    direct.fit(np.column_stack([0 * f, f]), y, w, groups=site)
+    joined = CalibratedClassifier(FrozenEstimator(model), GroupwiseCalibrator("temperature"))
+    with config_context(enable_metadata_routing=True):
+        joined.set_fit_request(sample_weight=True).fit(rest, y, sample_weight=w, groups=site)
+    np.testing.assert_allclose(joined.calibrator_.coef_, direct.coef_, atol=1e-12)
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+@pytest.mark.parametrize(
+    ("keywords", "groups", "words"),
+    [
+        ({}, None, r"groups is None: pass groups= .* or group_column="),
+        ({}, ["a"], "groups has 1 rows, but there are 600"),
+        ({}, [None] * 600, "no row has a group"),
+        ({"group_column": "sex"}, None, "group_column='sex': X has no named columns"),
+        ({"group_column": 2}, None, "group_column=2, but X has 2 columns"),
+        ({"shrinkage": 0}, ["a"] * 600, "shrinkage"),
+        ({"calibrator": "isotnic"}, ["a"] * 600, "is the name of no calibrator"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(keywords, groups, words):
+    p, y, _ = two_classes()
+    P = np.column_stack([1 - p, p])
+    with pytest.raises(ValueError, match=words) as caught:
+        GroupwiseCalibrator(**keywords).fit(P, y, groups=groups)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_column_that_is_not_there_is_named():
+    frame, _, y, _ = frame_of("pandas")
+    with pytest.raises(ValueError, match=r"'sex' is not a column of X, which has \['prob_no'"):
+        GroupwiseCalibrator(group_column="sex").fit(frame, y)
+
+
+def test_groups_without_routing_and_without_a_column_are_refused():
+    X, y = patients(100)
+    rest, site = X.drop(columns="site"), X["site"]
+    joined = CalibratedClassifier(LogisticRegression(), GroupwiseCalibrator())
+    with pytest.raises(
+        ValueError, match=r"needs groups, .*set_config\(enable_metadata_routing=True\)"
+    ):
+        joined.fit(rest, y, groups=site)
+    plain = CalibratedClassifier(LogisticRegression()).fit(rest, y)
+    with pytest.raises(ValueError, match=r"groups: passed on only after"):
+        plain.predict_proba(rest, groups=site)
+    with config_context(enable_metadata_routing=True), pytest.raises(ValueError, match="100"):
+        joined.fit(rest, y, groups=site[:50])
+
+
+def test_y_is_required_and_a_failed_fit_changes_nothing():
+    p, y, site = two_classes()
+    with pytest.raises(ValueError, match="requires y"):
+        GroupwiseCalibrator().fit(p, None, groups=site)
+    fitted = GroupwiseCalibrator("temperature").fit(p, y, groups=site)
+    before = fitted.predict_proba(p, groups=site)
+    with pytest.raises(ValueError, match="no row has a group"):
+        fitted.fit(p, y, groups=[None] * p.size)
+    np.testing.assert_array_equal(fitted.predict_proba(p, groups=site), before)
+
+
+def test_it_is_not_stored_as_json():
+    p, y, site = two_classes()
+    fitted = GroupwiseCalibrator("temperature").fit(p, y, groups=site)
+    with pytest.raises(ValueError, match=r"not GroupwiseCalibrator: keep it with skops\.io"):
+        skcalib.to_dict(fitted)
