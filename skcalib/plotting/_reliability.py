@@ -16,6 +16,7 @@ from skcalib.metrics._calibration_curve import CalibrationCurve
 from skcalib.metrics._curve.bands import wilson_interval
 from skcalib.metrics._ks import reduce_top
 from skcalib.metrics._modes import row_count
+from skcalib.plotting._by_group import small_multiples
 from skcalib.plotting._display import (
     MODEL,
     PredictionDisplay,
@@ -186,6 +187,7 @@ class ReliabilityDisplay(PredictionDisplay):
     numbers: dict[str, float] | None = None
 
     @classmethod
+    @small_multiples
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -195,6 +197,7 @@ class ReliabilityDisplay(PredictionDisplay):
         r: int = 1,
         pos_label: Any = None,
         curve: Curve = "bins",
+        groups: Any = None,  # noqa: ARG003  # small_multiples takes it
         n_bins: int = 15,
         strategy: Strategy = "uniform",
         confidence_level: float = 0.95,
@@ -230,6 +233,11 @@ class ReliabilityDisplay(PredictionDisplay):
             says.
         curve : {"bins", "smooth", "isotonic"}, default="bins"
             Bins, or the `method` of `calibration_curve`.
+        groups : array-like of shape (n,) or (n, g), default=None
+            Label of each row's group, or several, which are crossed: a panel for each group, in
+            the order of `skcalib.metrics.calibration_by_group`, at most 12, and none for groups of
+            fewer than 10 rows. The display returned is that of the worst group; its ``groups_``
+            has the display of each by label, ``axes_`` their axes and ``by_group_`` the numbers.
         n_bins : int, default=15
             Number of bins; also of the error in the legend and of the histogram.
         strategy : {"uniform", "quantile"}, default="uniform"

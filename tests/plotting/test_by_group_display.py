@@ -1,0 +1,116 @@
+"""Small multiples: each panel is the diagram of its group's rows, in the order of the table."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skcalib import ReliabilityDisplay
+from skcalib.metrics import calibration_by_group
+from skcalib.plotting._by_group import columns_of
+
+
+def in_groups(n_groups=3, n=600):
+    rng = np.random.default_rng(0)
+    group = rng.integers(n_groups, size=n)
+    f = rng.normal(size=n)
+    y = (rng.random(n) < 1 / (1 + np.exp(-f - group + 1))).astype(int)
+    return y, 1 / (1 + np.exp(-f)), group
+
+
+def test_each_panel_is_the_diagram_of_its_group():
+    y, p, group = in_groups()
+    w = np.random.default_rng(1).integers(0, 3, y.size).astype(float)
+    display = ReliabilityDisplay.from_predictions(y, p, groups=group, sample_weight=w, n_bins=5)
+    expected = calibration_by_group(y, p, group, sample_weight=w, random_state=0).frame
+    assert list(display.groups_) == expected.index.tolist()
+    assert display is display.groups_[expected.index[0]]
+    pd.testing.assert_frame_equal(display.by_group_.frame, expected)
+    for (label, each), axes in zip(display.groups_.items(), display.axes_, strict=True):
+        own = group == label
+        alone = ReliabilityDisplay.from_predictions(y[own], p[own], sample_weight=w[own], n_bins=5)
+        pd.testing.assert_frame_equal(each.table, alone.table)
+        assert each.ax_ is axes
+        n = (w[own] > 0).sum()
+        assert axes.get_title() == f"{label}\n{n} rows, ECE {100 * alone.error:.1f}%"
+        assert axes.get_legend() is None
+    assert len({axes.figure for axes in display.axes_}) == 1
+
+
+def test_only_outer_panels_have_labels():
+    y, p, group = in_groups(6)
+    axes = ReliabilityDisplay.from_predictions(y, p, groups=group).axes_
+    assert [bool(panel.get_ylabel()) for panel in axes] == [True, False, False] * 2
+    assert [bool(panel.get_xlabel()) for panel in axes] == [False] * 3 + [True] * 3
+
+
+@pytest.mark.parametrize(("panels", "columns"), [(1, 1), (4, 4), (5, 3), (7, 4), (9, 3), (12, 4)])
+def test_rows_are_filled_evenly(panels, columns):
+    assert columns_of(panels) == columns
+
+
+def test_what_is_not_drawn_is_said():
+    y, p, group = in_groups(14, 1400)
+    group[:4] = 99
+    figure = ReliabilityDisplay.from_predictions(y, p, groups=group).figure_
+    said = "the 12 worst of 14 groups; not shown: 1 of fewer than 10 rows"
+    assert figure.get_supxlabel() == said
+    y, p, group = in_groups()
+    assert ReliabilityDisplay.from_predictions(y, p, groups=group).figure_.get_supxlabel() == ""
+
+
+@pytest.mark.parametrize("curve", ["bins", "smooth"])
+def test_panels_show_the_same_square(curve):
+    y, p, group = in_groups(3, 3000)
+    p = p * np.array([0.02, 0.1, 0.3])[group]
+    y = (np.random.default_rng(0).random(3000) < p).astype(int)
+    display = ReliabilityDisplay.from_predictions(y, p, groups=group, curve=curve)
+    assert len({each.limits for each in display.groups_.values()}) > 1
+    assert len({panel.get_xlim() for panel in display.axes_}) == 1
+    assert len({panel.get_ylim() for panel in display.axes_}) == 1
+    assert display.axes_[0].get_xlim()[1] > 0.3
+
+
+def test_axes_may_be_given():
+    y, p, group = in_groups()
+    axes = plt.subplots(1, 3)[1]
+    display = ReliabilityDisplay.from_predictions(y, p, groups=group, ax=axes)
+    assert display.axes_ == list(axes)
+    with pytest.raises(ValueError, match="ax holds 2 axes but 3 are drawn"):
+        ReliabilityDisplay.from_predictions(y, p, groups=group, ax=axes[:2])
+
+
+def test_several_columns_and_several_classes():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([1, 1, 1], 300)
+    y = np.array(["x", "y", "z"])[P.argmax(axis=1)]
+    frame = pd.DataFrame({"a": rng.choice(["u", "v"], 300), "b": rng.integers(2, size=300)})
+    display = ReliabilityDisplay.from_predictions(y, P, groups=frame)
+    assert set(display.groups_) == {("u", 0), ("u", 1), ("v", 0), ("v", 1)}
+    label = next(iter(display.groups_))
+    assert display.ax_.get_title().startswith(f"{label[0]} x {label[1]}\n")
+
+
+def test_of_an_estimator():
+    y, p, group = in_groups()
+    model = LogisticRegression().fit(p[:, None], y)
+    display = ReliabilityDisplay.from_estimator(model, p[:, None], y, groups=group, pos_label=1)
+    P = model.predict_proba(p[:, None])
+    expected = calibration_by_group(y, P, group, pos_label=1, random_state=0).frame
+    assert list(display.groups_) == expected.index.tolist()
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"r": 2}, "leave out mode and r"),
+        ({"mode": "within_top"}, "leave out mode and r"),
+        ({"groups": np.arange(600)}, "none has 10 rows"),
+        ({"groups": ["a"]}, "groups has 1 rows"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(keywords, words):
+    y, p, group = in_groups()
+    with pytest.raises(ValueError, match=words):
+        ReliabilityDisplay.from_predictions(y, p, **{"groups": group, **keywords})
