@@ -94,6 +94,7 @@ def test_a_file_goes_to_the_command_line(compare, saved, capsys):
     [
         "pipeline",
         "calibration_scorer",
+        "plot_groups",
         "plot_language_model",
         "plot_reliability",
         "plot_risk_model",
