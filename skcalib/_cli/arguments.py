@@ -29,6 +29,7 @@ COMPARE_EXAMPLE = (
 MEASURE_EXAMPLE = """
 example:
   python -m skcalib measure predictions.npz
+  python -m skcalib measure predictions.csv --groups site
 """
 APPLY_EXAMPLE = """
 example:
@@ -97,6 +98,12 @@ def make_parser() -> Parser:
     )
     measure = command("measure", "every error, with its interval", FILES + MEASURE_EXAMPLE)
     add_file(measure)
+    measure.add_argument(
+        "--groups",
+        nargs="+",
+        metavar="COLUMN",
+        help="array or column of group labels (several are crossed): also measure each group",
+    )
     apply = command("apply", "calibrate scores by a saved calibrator", FILES + APPLY_EXAMPLE)
     apply.add_argument("calibrator", metavar="CALIBRATOR.json", help="as compare --save writes it")
     add_file(apply)

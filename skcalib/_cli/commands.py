@@ -16,6 +16,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._arrays.source import whole
 from skcalib._cli.arguments import make_parser
 from skcalib._cli.files import (
     KINDS,
@@ -41,7 +42,7 @@ from skcalib._validation.event import read_event
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.scores import two_columns
 from skcalib.calibrators import IdentityCalibrator
-from skcalib.metrics import SCORERS, bootstrap_interval
+from skcalib.metrics import SCORERS, bootstrap_interval, calibration_by_group
 from skcalib.metrics._interval.intervals import ALL_SETS, NULL_SETS, intervals_of
 from skcalib.metrics._one_line import shown as shown_number
 from skcalib.metrics._printed_table import in_columns
@@ -238,8 +239,28 @@ def run_measure(args: argparse.Namespace) -> str:
             "'Debiased': the value less what chance adds to it; the interval is of the value that",
             "very many rows would give. 'If calibrated': what these rows would show on average if",
             "every probability were right, which is not 0; the p-value tests that.",
+            *by_group(found.groups, rows, predictions, args.seed),
         ]
     )
+
+
+def by_group(
+    groups: Any, rows: slice | NDArray[np.intp], predictions: Predictions, seed: int
+) -> list[str]:
+    """Return the lines about groups of rows, none if there are no groups."""
+    if groups is None:
+        return []
+    P, code, _, classes, event = predictions
+    pos_label = None if event is None else classes.tolist()[event]
+    found = calibration_by_group(
+        classes[code],
+        whole(P),
+        groups.iloc[rows],
+        labels=classes,
+        pos_label=pos_label,
+        random_state=seed,
+    )
+    return ["", repr(found)]
 
 
 @contextmanager

@@ -23,7 +23,8 @@ SHOWN_COLUMNS = 12
 
 def read(args: argparse.Namespace, classes: NDArray[Any] | None = None) -> SavedPredictions:
     """Read the file of a command."""
-    wanted = Wanted(args.scores, args.labels, args.split, classes)
+    groups = getattr(args, "groups", None) or ()
+    wanted = Wanted(args.scores, args.labels, args.split, classes, groups)
     found = read_predictions(args.file, wanted)
     return found if args.input is None else found._replace(input=args.input)
 

@@ -31,7 +31,8 @@ class SavedPredictions(NamedTuple):
 
     ``input`` is what the scores are, as a calibrator takes it; ``classes`` the labels of the
     columns where the file says them; ``columns`` the names of the columns of a table, in the
-    order of the scores; labels, test, classes and columns are None where there are none.
+    order of the scores; ``groups`` a frame with a column for each label of groups that was named.
+    Labels, test, classes, columns and groups are None where there are none.
     """
 
     scores: NDArray[Any]
@@ -40,19 +41,21 @@ class SavedPredictions(NamedTuple):
     test: NDArray[np.bool_] | None
     classes: NDArray[Any] | None
     columns: list[str] | None = None
+    groups: pd.DataFrame | None = None
 
 
 class Wanted(NamedTuple):
     """Names of arrays or columns, where they are called otherwise.
 
     A split that is not named may be missing. With `classes`, the labels that names of columns may
-    end with, the file needs no labels.
+    end with, the file needs no labels. Groups are read if they are named.
     """
 
     scores: Sequence[str] | None = None
     labels: str | None = None
     split: str | None = None
     classes: NDArray[Any] | None = None
+    groups: Sequence[str] = ()
 
 
 def read_predictions(path: str, wanted: Wanted | None = None) -> SavedPredictions:
@@ -123,10 +126,19 @@ def _read_npz(path: str, wanted: Wanted) -> SavedPredictions:
         y = None if labels is None else _text(array(labels))
         test = None if split is None else _test_rows(_text(array(split)))
         classes = array("classes") if "classes" in keys else classes
-    for name, other in (("labels", y), ("split", test)):
+        groups = {name: _text(array(name)) for name in wanted.groups}
+    for name, other in (("labels", y), ("split", test), *groups.items()):
         if other is not None and other.shape != Z.shape[:1]:
             raise ValueError(f"{name} has shape {other.shape}, expected {Z.shape[:1]}: one a row")
-    return SavedPredictions(Z, input, y, test, classes)
+    return SavedPredictions(Z, input, y, test, classes, None, _frame(groups))
+
+
+def _frame(groups: dict[str, NDArray[Any]]) -> pd.DataFrame | None:
+    if not groups:
+        return None
+    import pandas as pd  # late: only groups need it
+
+    return pd.DataFrame(groups)
 
 
 def _names(
@@ -134,7 +146,7 @@ def _names(
 ) -> tuple[str | None, str | None]:
     """Return the names of labels and split, None where there is none and need not be."""
     labels, split = wanted.labels, wanted.split
-    for name in (*scores, *(n for n in (labels, split) if n is not None)):
+    for name in (*scores, *wanted.groups, *(n for n in (labels, split) if n is not None)):
         if name not in there:
             raise ValueError(f"has no {name!r}; it holds {_shown(there)}")
     if labels is None and "labels" not in there and wanted.classes is None:
@@ -188,7 +200,8 @@ def _read_table(path: str, wanted: Wanted) -> SavedPredictions:
     labels, split = _names(there, wanted, scores or ())
     if not len(frame):
         raise ValueError("has a header and no rows")
-    chosen = list(scores) if scores is not None else [n for n in there if n not in (labels, split)]
+    others = (labels, split, *wanted.groups)
+    chosen = list(scores) if scores is not None else [n for n in there if n not in others]
     if not chosen:
         raise ValueError(f"has no column of scores; it holds {_shown(there)}")
     y = None if labels is None else frame[labels].to_numpy()
@@ -199,12 +212,13 @@ def _read_table(path: str, wanted: Wanted) -> SavedPredictions:
                 f"column {name!r} is not of numbers (row 0 has {frame[name].iloc[0]!r}): name the "
                 "columns of scores by --scores"
             )
+    groups = frame[list(wanted.groups)] if wanted.groups else None
     ordered = _columns_by_label(chosen, y, classes, scores is not None)
     if ordered is None:
         _refuse_running_number(frame, chosen)
-        return SavedPredictions(_matrix(frame, chosen), "auto", y, test, None, chosen)
+        return SavedPredictions(_matrix(frame, chosen), "auto", y, test, None, chosen, groups)
     columns, classes = ordered
-    return SavedPredictions(_matrix(frame, columns), "auto", y, test, classes, columns)
+    return SavedPredictions(_matrix(frame, columns), "auto", y, test, classes, columns, groups)
 
 
 def _read_frame(path: str) -> pd.DataFrame:

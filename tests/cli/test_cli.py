@@ -20,7 +20,11 @@ from skcalib.__main__ import main
 from skcalib._cli.arguments import COMPARE_EXAMPLE
 from skcalib._cli.saved_predictions import read_predictions
 from skcalib.calibrators._names import calibrators_by_name
-from skcalib.metrics import calibration_interval, expected_calibration_error
+from skcalib.metrics import (
+    calibration_by_group,
+    calibration_interval,
+    expected_calibration_error,
+)
 
 COLUMNS = "columns, by name: p_cat is cat, p_dog is dog, p_owl is owl\n"
 FEW = ["--calibrators", "temperature", "--metrics", "log_loss"]
@@ -615,3 +619,57 @@ def test_percentages_are_refused(capsys):
         "every row sums to 100: percentages, counts or logits? Divide each row by its sum" in line
     )
     assert "--input='logits' if these are logits" in line
+
+
+# ------------------------------------------------------------------ groups
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
+def test_measure_shows_each_group_as_calibration_by_group_does(capsys, kind):
+    site = np.array(["north", "south", "west"])[np.arange(300) % 3]
+    path = f"p.{kind}"
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+    if kind == "npz":
+        np.savez(path, probs=P, labels=Y, site=site)
+    else:
+        frame = pd.DataFrame({f"p_{k}": P[:, k] for k in range(3)}).assign(labels=Y, site=site)
+        getattr(frame, f"to_{kind}")(path, index=False)
+    printed = run(capsys, "measure", path, "--groups", "site", "--seed", 4)
+    named = pd.Series(site, name="site")
+    assert printed.endswith(f"\n\n{calibration_by_group(Y, P, named, random_state=4)!r}\n")
+    if kind == "npz":
+        assert printed.startswith(run(capsys, "measure", path, "--seed", 4).rstrip("\n"))
+
+
+@pytest.mark.slow
+def test_measure_shows_groups_of_the_test_split_and_crosses_them(capsys):
+    site, sex = np.arange(300) % 2, np.where(np.arange(300) % 3, "f", "m")
+    np.savez("p.npz", probs=P, labels=Y, split=np.arange(300) // 150, site=site, sex=sex)
+    printed = run(capsys, "measure", "p.npz", "--groups", "site", "sex")
+    test = slice(150, None)
+    frame = pd.DataFrame({"site": site, "sex": sex})[test]
+    assert repr(calibration_by_group(Y[test], P[test], frame, random_state=0)) in printed
+
+
+@pytest.mark.slow
+def test_measure_shows_groups_of_one_event(capsys):
+    rng = np.random.default_rng(0)
+    p, site = rng.random(200), rng.choice(["a", "b"], 200)
+    y = np.where(rng.random(200) < p, "case", "none")
+    pd.DataFrame({"labels": y, "risk": p, "site": site}).to_csv("p.csv", index=False)
+    printed = run(capsys, "measure", "p.csv", "--groups", "site", "--pos-label", "case")
+    found = calibration_by_group(
+        y, p, pd.Series(site, name="site"), pos_label="case", random_state=0
+    )
+    assert repr(found) in printed
+    assert "events" in printed
+
+
+def test_groups_that_are_not_there_are_named(capsys):
+    np.savez("p.npz", probs=P, labels=Y, site=np.zeros(299))
+    assert "has no 'sex'; it holds probs, labels, site" in fails(
+        capsys, "measure", "p.npz", "--groups", "sex"
+    )
+    assert "site has shape (299,)" in fails(capsys, "measure", "p.npz", "--groups", "site")
