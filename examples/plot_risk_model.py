@@ -19,6 +19,7 @@ effects = rng.normal(scale=0.25, size=30)
 
 
 def patients(n, intercept):
+    """Draw measurements of patients, and who has the event."""
     X = rng.normal(size=(n, 30))
     return X, rng.random(n) < expit(X @ effects + intercept)
 
