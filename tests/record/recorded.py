@@ -231,7 +231,12 @@ def other_measures():
                 sce, code, P, sample_weight=w, random_state=0
             )[::4],
             "calibration_by_group()": lambda P=P, code=code, w=w: metrics.calibration_by_group(
-                code, P, np.arange(len(code)) % 3, sample_weight=w, labels=range(code.max() + 1)
+                code,
+                P,
+                np.arange(len(code)) % 3,
+                sample_weight=w,
+                labels=range(code.max() + 1),
+                random_state=0,
             ).frame[["n", "gap"]],
         }
         for method in ("smooth", "isotonic", "bins"):
