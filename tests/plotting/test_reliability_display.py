@@ -104,13 +104,13 @@ def test_intervals_and_band_are_drawn_where_the_table_says():
 def test_a_calibrated_model_stays_within_its_band():
     """Of 25 calibrated samples in 10 bins, about 5 % of the points lie outside of the band."""
     outside = []
+    bare = {"ref_line": False, "interval": False, "histogram": False}
     for seed in range(25):
         rng = np.random.default_rng(seed)
         p = rng.random(500)
-        display = ReliabilityDisplay.from_predictions(
-            rng.random(500) < p, p, pos_label=True, n_bins=10
-        )
-        table = display.table
+        table = ReliabilityDisplay.from_predictions(
+            rng.random(500) < p, p, pos_label=True, n_bins=10, **bare
+        ).table
         outside.append(
             (table["accuracy"] < table["band_low"]) | (table["accuracy"] > table["band_high"])
         )
@@ -223,12 +223,12 @@ def test_options_leave_things_out_and_style_the_line():
 @pytest.mark.parametrize("layout", ["constrained", "tight", None])
 def test_layouts_do_not_warn_and_nothing_leaves_its_axes(layout):
     """In a grid of the user's the strip stays within the axes, under every layout."""
-    figure, axes = plt.subplots(2, 2, layout=layout, figsize=(6, 6))
-    for ax, factor in zip(axes.flat, (2, 0.4, 1, 0.7), strict=True):  # legends left and right
+    figure, axes = plt.subplots(1, 2, layout=layout, figsize=(6, 3))
+    for ax, factor in zip(axes, (2, 0.4), strict=True):  # legends left and right
         y, P, _ = predictions(factor=factor)
         ReliabilityDisplay.from_predictions(y, P, ax=ax)
     figure.canvas.draw()
-    for ax in axes.flat:
+    for ax in axes:
         outer, inner = ax.get_window_extent(), ax.child_axes[0].get_window_extent()
         assert outer.x0 <= inner.x0 + 1e-6
         assert outer.y0 <= inner.y0 + 1e-6
