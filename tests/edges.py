@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import cache, lru_cache
 
 
 def ways_to_write(k, n_bins, dtype, complements=False):
@@ -29,6 +30,14 @@ def bin_of(value, n_bins, closed):
     return min(n_bins - 1, math.floor(value * n_bins))
 
 
+@cache
+def bins_of_fractions(n_bins, closed):
+    """Bins of 0, 1/B, ..., 1."""
+    return [bin_of(Fraction(k, n_bins), n_bins, closed) for k in range(n_bins + 1)]
+
+
+# Equal numbers of two types may mean two fractions.
+@lru_cache(maxsize=None, typed=True)
 def even_bin(score, n_bins, closed, complements=False):
     """Bin of a score of its own type."""
     return bin_of(meaning(score, n_bins, complements), n_bins, closed)

@@ -251,7 +251,7 @@ def many_jobs(monkeypatch, small_blocks):
 
 def sample(dtype):
     rng = np.random.default_rng(0)
-    Z = rng.normal(scale=2, size=(450, 6)).astype(dtype)
+    Z = rng.normal(scale=2, size=(250, 6)).astype(dtype)
     code = np.array([rng.choice(6, p=np.exp(z) / np.exp(z).sum()) for z in Z.astype(float) / 1.5])
     return Z, code
 

@@ -8,7 +8,7 @@ from skcalib._arrays.source import as_source
 from skcalib._binning.order_statistics import Cells, column_values, values_at
 
 
-def values_of(kind, dtype, n=400):
+def values_of(kind, dtype, n=240):
     rng = np.random.default_rng(0)
     values = {
         "spread": 10.0 ** rng.uniform(-40, 0, n),

@@ -8,7 +8,7 @@ from skcalib._binning.pooled import pooled_table
 from skcalib._binning.tables import flat_table
 from skcalib._scores.scores import Scores
 
-N, K = 70, 5
+N, K = 30, 5
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_counted_table_is_that_of_a_sorted_copy(counted, method, weighted, kin
         (1, "C", narrow),
         (6, "F", wide),
         (15, "F", narrow),
-        (400, "C", wide),
+        (170, "C", wide),
     ):
         P = probabilities(kind, dtype)
         bins = Bins(n_bins, method)

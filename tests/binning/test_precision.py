@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from edges import bin_of, even_bin, ways_to_write
+from edges import bin_of, bins_of_fractions, even_bin, ways_to_write
 
 from skcalib import HistogramBinning, metrics
 from skcalib._arrays.source import as_source
@@ -94,7 +94,7 @@ def test_every_fraction_lies_in_the_bin_that_it_closes(dtype, closed):
     for n_bins in range(1, 101):
         bins = Bins(n_bins, closed=closed)
         ways = [ways_to_write(k, n_bins, dtype) for k in range(n_bins + 1)]
-        expected = [bin_of(Fraction(k, n_bins), n_bins, closed) for k in range(n_bins + 1)]
+        expected = bins_of_fractions(n_bins, closed)
         for i in range(3):
             score = as_checked(np.array([way[i] for way in ways]))
             assert bins.uniform_index(score).tolist() == expected
@@ -107,7 +107,7 @@ def test_every_fraction_of_bfloat16_lies_in_the_bin_that_it_closes(closed):
     for n_bins in range(1, 101):
         score = as_bfloat16(np.arange(n_bins + 1) / n_bins)
         score = np.append(score, np.float32(0.001953125 * 1.5))  # small ones lie between 1/256
-        expected = [bin_of(Fraction(k, n_bins), n_bins, closed) for k in range(n_bins + 1)]
+        expected = bins_of_fractions(n_bins, closed)
         found = Bins(n_bins, closed=closed).uniform_index(score)
         assert found[:-1].tolist() == expected
 
@@ -118,7 +118,7 @@ def test_complements_lie_where_the_fractions_do(dtype, closed):
     """Two columns: k/B and one less k/B, either of them the computed one."""
     for n_bins in range(1, 101):
         p = np.array([ways_to_write(k, n_bins, dtype)[0] for k in range(n_bins + 1)])
-        expected = [bin_of(Fraction(k, n_bins), n_bins, closed) for k in range(n_bins + 1)]
+        expected = bins_of_fractions(n_bins, closed)
         for computed in (dtype(1) - p, 1 - as_checked(p)):
             P = np.column_stack([as_checked(computed), as_checked(p)])
             for both in (P, P[:, ::-1]):

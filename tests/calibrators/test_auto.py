@@ -1,6 +1,7 @@
 """The automatic calibrator: its logits, derivatives, optimum, strengths and promises."""
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -100,26 +101,33 @@ def rising_design(Z, beta, n, position):
     return base, X
 
 
-def problem(kind, K, n=40, dtype=np.float64):
-    """A loss, theta, and offset and derivatives of the logits written out."""
+@cache
+def written_out(kind, K, n=40):
+    """Data, theta, and offset and derivatives of the logits, entry by entry."""
     rng = np.random.default_rng(K)
     Z = 2 * rng.normal(size=(n, K))
     code, w = rng.integers(0, K - 1, n), rng.uniform(0.2, 3, n)
-    smoothing = Smoothing(0.7, float(w.sum()), K)
     position = Position(np.array([-5.0, -2.0, -0.5, -0.1]), np.array([0.1, 0.3, 0.8, 0.9]))
     centre = rng.normal(size=K) if K > 2 else None
-    scores = Scores(Z, "logits")
+    if kind == "rising":
+        base, X = rising_design(Z, 0.7, w.sum(), position)
+    else:
+        groups = ("t", "b", "U", "M") if kind == "many" else WHOLE if K > 2 else WHOLE[:3]
+        base, X = design(Z, 0.7, w.sum(), centre, position, groups)
+    return Z, code, w, position, centre, base, X, 0.2 * rng.normal(size=X.shape[2])
+
+
+def problem(kind, K, dtype=np.float64):
+    """A loss, theta, and offset and derivatives of the logits written out."""
+    Z, code, w, position, centre, base, X, theta = written_out(kind, K)
+    smoothing, scores = Smoothing(0.7, float(w.sum()), K), Scores(Z, "logits")
     if kind == "rising":
         nll = OrderPreservingNLL(scores, code, w, smoothing, position)
-        base, X = rising_design(Z, 0.7, w.sum(), position)
     elif kind == "many":
         nll = many.ManyNLL(scores, code, w, smoothing, dtype)
-        base, X = design(Z, 0.7, w.sum(), centre, position, ("t", "b", "U", "M"))
     else:
         nll = FeatureNLL(scores, code, w, smoothing, position, centre)
-        groups = WHOLE if K > 2 else WHOLE[:3]
-        base, X = design(Z, 0.7, w.sum(), centre, position, groups)
-    return code, w, nll, base, X, 0.2 * rng.normal(size=X.shape[2])
+    return code, w, nll, base, X, theta
 
 
 CASES = [("whole", 2), ("whole", 4), ("many", 33), ("rising", 3), ("rising", 20)]

@@ -100,7 +100,7 @@ WEIGHTS = {
 
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(("n", "seed"), [(60, 0), (60, 1), (12, 2)])
+@pytest.mark.parametrize(("n", "seed"), [(60, 0), (12, 2)])
 def test_the_answer_is_the_mean_of_all_binnings_weighted_by_their_scores(
     n, seed, n_classes, weights
 ):

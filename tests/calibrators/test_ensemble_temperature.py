@@ -64,7 +64,7 @@ def ratios(ensemble, Z, y, w=None):
 @pytest.mark.parametrize("drawn", [0.0, 0.02, 0.2])
 @pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
 def test_weights_are_those_of_a_general_optimiser(n_classes, drawn, weighted):
-    Z, y, w = data(1500, n_classes, drawn=drawn)
+    Z, y, w = data(800, n_classes, drawn=drawn)
     w = w if weighted else None
     ensemble = EnsembleTemperatureScaling().fit(Z, y, w)
     T = TemperatureScaling().fit(Z, y, w).temperature_

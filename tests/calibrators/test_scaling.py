@@ -127,7 +127,7 @@ def test_a_few_monstrous_logits_do_not_hide_the_optimum():
 
 def test_the_thinned_start_does_not_show_in_the_result():
     """Above 4,000 rows a sample finds the neighbourhood; the optimum is that of all rows."""
-    Z, y = data(5, 12000)
+    Z, y = data(5, 5000)
     order = np.random.default_rng(0).permutation(len(y))
     fitted = TemperatureScaling().fit(Z, y)
     shuffled = TemperatureScaling().fit(Z[order], y[order])
@@ -196,7 +196,7 @@ CASES = [
 @pytest.mark.parametrize("K", [2, 3, 10])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_affine_map_is_the_minimum_of_its_objective(calibrator, full, penalty, K, weighted):
-    Z, y = data(K, 600)
+    Z, y = data(K, 400)
     w = np.random.default_rng(1).uniform(0.1, 2, len(y)) if weighted else None
     objective, W, b, T = reference(Z, y, w, full, penalty)
     fitted = calibrator(penalty=penalty, tol=1e-9).fit(Z, y, w)

@@ -535,11 +535,11 @@ def test_auto_takes_the_least_generalised_cross_validation(seed):
 def test_a_rows_own_outcome_has_a_part_in_its_answer_that_is_knots_less_one_in_all():
     """The trace that generalised cross-validation stands on, of the fit itself."""
     rng = np.random.default_rng(0)
-    p = np.sort(rng.random(90))
-    y = rng.integers(0, 2, 90)
+    p = np.sort(rng.random(60))
+    y = rng.integers(0, 2, 60)
     for m in (4, 7, 13):
         trace = 0.0
-        for i in range(90):
+        for i in range(60):
             answer = []
             for outcome in (0, 1):
                 changed = y.copy()

@@ -499,7 +499,7 @@ def test_folds_that_leave_no_row_are_an_error(two):
 # ------------------------------------------------------------------ any classifier as calibrator
 
 
-@pytest.mark.parametrize("inner", [LogisticRegression(), GaussianNB(), LinearSVC(random_state=0)])
+@pytest.mark.parametrize("inner", [GaussianNB(), LinearSVC(random_state=0)])
 @pytest.mark.parametrize(
     "calibrator",
     [
@@ -1171,7 +1171,7 @@ def test_set_params_is_that_of_scikit_learn():
 def test_a_calibrator_goes_by_its_name(name):
     """At its defaults, as in `compare_calibrators`."""
     X, y = load_wine(return_X_y=True)
-    X = X[:, :2]  # hard to tell apart: no score separates a class
+    X, y = X[::2, :2], y[::2]  # hard to tell apart: no score separates a class
     by_name, by_object = (
         CalibratedClassifier(GaussianNB(), calibrator, cv=3).fit(X, y)
         for calibrator in (name, calibrators_by_name()[name])

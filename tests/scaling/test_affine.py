@@ -466,7 +466,6 @@ def test_a_root_beyond_the_range_is_its_end(root, end, name):
     [
         TemperatureScaling(),
         TemperatureScaling(objective="brier"),
-        TemperatureScaling(objective="soft_binned"),
         VectorScaling(penalty=None),
         VectorScaling(),
         MatrixScaling(),

@@ -9,14 +9,15 @@ from benchmarks.trust import fuzz
 from skcalib import BayesianBinning, HistogramBinning, SplineCalibrator, VectorScaling
 from skcalib.metrics import general_calibration_error
 
-CALLS = 300
 
-
-def test_hostile_calls_end_in_a_right_answer_or_a_named_error():
+@pytest.mark.parametrize(
+    ("calls", "seed"), [(100, 20), pytest.param(400, 21, marks=pytest.mark.slow)]
+)
+def test_hostile_calls_end_in_a_right_answer_or_a_named_error(calls, seed):
     """A slice of what ``python -m benchmarks.trust.fuzz`` tries."""
     faults = [
         f"{outcome}: {case} (seed {own}): {fault}"
-        for case, own, outcome, fault, _ in fuzz.run(CALLS, seed=20)
+        for case, own, outcome, fault, _ in fuzz.run(calls, seed)
         if fault
     ]
     assert not faults, "\n".join(faults)
