@@ -51,6 +51,14 @@ def _in_an_empty_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture
+def few_errors(monkeypatch):
+    """Let `measure` give three errors, whose intervals take milliseconds."""
+    names = ("expected_calibration_error", "static_calibration_error", "ks_calibration_error")
+    few = {f"neg_{name}": skcalib.metrics.SCORERS[f"neg_{name}"] for name in names}
+    monkeypatch.setattr("skcalib._cli.commands.SCORERS", few)
+
+
 def run(capsys, *arguments):
     """Run a command that works and return what it prints."""
     assert main([str(a) for a in arguments]) == 0
@@ -257,7 +265,7 @@ def test_measure_gives_every_error_and_its_interval(capsys):
     assert float(rows["log_loss"].split()[0]) == pytest.approx(log_loss(Y, P), abs=5e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("few_errors")
 def test_measure_of_a_split_is_that_of_its_test_rows(capsys):
     split = np.arange(300) % 2
     np.savez("p.npz", logits=Z, labels=Y, split=split)
@@ -522,7 +530,7 @@ def test_a_calibrator_that_cannot_be_written_is_named(capsys, monkeypatch):
     assert said == "python -m skcalib compare: error: t.json: No space left on device\n"
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("few_errors")
 def test_the_columns_that_were_taken_are_printed(capsys):
     """By name or in the order of the sorted labels; the reproducer took them without a word."""
     named = pd.DataFrame(P, columns=["owl", "cat", "dog"]).assign(labels=NAMES)
@@ -535,7 +543,7 @@ def test_the_columns_that_were_taken_are_printed(capsys):
     assert "columns, by name: 0 is owl, 1 is cat, 2 is dog" in run(capsys, "compare", "p.npz", *FEW)
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("few_errors")
 def test_labels_of_an_npz_may_be_in_any_order(capsys):
     """An array 'classes' in the order of the columns gives what sorted columns give."""
     np.savez("given.npz", probs=P, labels=NAMES, classes=["owl", "cat", "dog"])
@@ -569,7 +577,7 @@ def test_columns_that_name_some_of_the_labels_are_refused(capsys):
     assert "columns are those of the labels ['owl', 'cat', 'bird'], but the calibrator" in line
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("few_errors")
 def test_columns_that_are_chosen_are_read_by_name_if_they_are_named(capsys):
     frame = pd.DataFrame(P, columns=["owl", "cat", "dog"]).assign(labels=NAMES)
     frame.to_csv("p.csv", index=False)
@@ -580,6 +588,7 @@ def test_columns_that_are_chosen_are_read_by_name_if_they_are_named(capsys):
     assert by_name == chosen
 
 
+@pytest.mark.usefixtures("few_errors")
 def test_one_column_is_the_score_of_an_event(capsys):
     p = P[:, 0]
     hit = NAMES == "owl"
