@@ -601,7 +601,7 @@ def test_one_column_is_the_score_of_an_event(capsys):
     printed = run(capsys, "measure", "p.csv", "--pos-label", "case")
     assert "column: risk is the score of case" in printed
     value = expected_calibration_error(hit, p)
-    assert f"{value:.4f}" in printed
+    assert re.search(rf"^expected_calibration_error +{value:.4f}", printed, re.MULTILINE)
     compared = run(capsys, "compare", "p.csv", "--pos-label", "case", "--calibrators", "platt",
                    "--metrics", "expected_calibration_error", "--save", "best.json")  # fmt: skip
     assert "column: risk is the score of case" in compared
