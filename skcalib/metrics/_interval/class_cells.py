@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.passes import sum_rows
-from skcalib._arrays.selection import take_rows
+from skcalib._arrays.passes import ROWS, sum_rows
 from skcalib._arrays.source import Source, as_source
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib.metrics._interval.label_sets import LabelSets, Truth, every_of
+
+
+class Groups(NamedTuple):
+    """The group of each row, ``(n,)`` or None for one group, and how many cells are joined."""
+
+    of_row: Intp | None
+    number: int
+    step: int
+
+
+ONE_GROUP = Groups(None, 1, 1)
 
 
 class ClassCells:
@@ -45,13 +57,11 @@ class ClassCells:
 
     def sums(self) -> tuple[Float64Array, Float64Array]:
         """Return the weight and the weighted sum of the scores of each cell."""
-        every_row = np.arange(self.w.size)
-        return self._sums(self.P, every_row, 1, np.ones_like), self._sums(self.P, every_row, 1)
+        return self._sums(self.P, np.ones_like)[0], self._sums(self.P)[0]
 
     def expected(self, truth: Truth) -> Float64Array:
         """Return the expected weight of the hits ``(problems, cells)``."""
-        q, every_row = as_source(truth.q), np.arange(self.w.size)
-        return truth.once(self, lambda: self._sums(q, every_row, 1))
+        return truth.once(self, lambda: self._sums(as_source(truth.q))[0])
 
     def hits(self, labels: LabelSets, sets: slice) -> Float64Array:
         """Return the weight of the hits ``(R, problems, cells)``."""
@@ -69,48 +79,52 @@ class ClassCells:
         self, group: Intp, n_groups: int, step: int
     ) -> tuple[Float64Array, Float64Array]:
         """Return the sums ``(n_groups, problems, cells)``, with `step` cells joined."""
-        rows = [np.flatnonzero(group == g) for g in range(n_groups)]
-        W = np.stack([self._sums(self.P, own, step, np.ones_like) for own in rows])
-        return W, np.stack([self._sums(self.P, own, step) for own in rows])
+        groups = Groups(group, n_groups, step)
+        return self._sums(self.P, np.ones_like, groups), self._sums(self.P, None, groups)
 
     def expected_by_group(
         self, truth: Truth, group: Intp, n_groups: int, step: int
     ) -> Float64Array:
         """Return the expected hits ``(n_groups, problems, cells)``."""
-        q = as_source(truth.q)
-        rows = (np.flatnonzero(group == g) for g in range(n_groups))
-        return np.stack([self._sums(q, own, step) for own in rows])
+        return self._sums(as_source(truth.q), None, Groups(group, n_groups, step))
 
     def _sums(
         self,
         amounts: Source,
-        rows: Intp,
-        step: int,
         change: Callable[[FloatArray], FloatArray] | None = None,
+        groups: Groups = ONE_GROUP,
     ) -> Float64Array:
+        """Return the sums ``(groups, problems, cells)`` of amounts ``(n, K)``, changed first."""
         problems, cells = self.shape
-        joined = -(-cells // step)
-        kernel = partial(sum_places, shape=(problems, cells + 1, joined + 1), change=change)
-        place, w = self.place, self.w
-        if rows.size < w.size:
-            amounts, place, w = take_rows(amounts, rows), place[rows], w[rows]
-        sums = sum_rows(kernel, amounts, place, w)
-        return np.asarray(sums.reshape(problems, joined + 1)[:, :joined])
+        joined = -(-cells // groups.step)
+        shape = (groups.number, problems, joined + 1)
+        kernel = partial(sum_places, cells=cells + 1, shape=shape, change=change)
+        # No block is smaller than the table that is made of it.
+        least = math.prod(shape) // amounts.shape[1] if groups.number > 1 else 1
+        work = ROWS._replace(least_rows=max(1, least))
+        sums = sum_rows(kernel, amounts, self.place, self.w, groups.of_row, work=work)
+        return np.asarray(sums.reshape(shape)[..., :joined])
 
 
 def sum_places(
     block: FloatArray,
     place: NDArray[np.integer],
     w: Float64Array,
+    group: Intp | None,
+    cells: int,
     shape: tuple[int, int, int],
     change: Callable[[FloatArray], FloatArray] | None,
 ) -> Float64Array:
-    """Return the sums over a block by problem and joined cell, flat."""
-    problems, cells, joined = shape
-    at = place.ravel()
+    """Return the sums over a block by group, problem and joined cell, flat."""
+    n_groups, problems, joined = shape
+    at = place
     amount = block if change is None else change(block)
     if joined < cells:
         j, c = np.divmod(at.astype(np.intp), cells)
         at = j * joined + c * (joined - 1) // (cells - 1)
+    if group is not None:
+        at = at + (group * (problems * joined))[:, None]
     weights = (w[:, None] * amount).ravel()
-    return np.asarray(np.bincount(at, weights, problems * joined), dtype=np.float64)
+    return np.asarray(
+        np.bincount(at.ravel(), weights, n_groups * problems * joined), dtype=np.float64
+    )
