@@ -30,7 +30,9 @@ CHEAP = ("ece", "table", "isotonic", "temperature")
 
 @pytest.fixture
 def only_sklearn(monkeypatch):
-    """Let no peer but scikit-learn be found."""
+    """Let no peer but scikit-learn be found, and time each job once."""
+    for limit in ("MOST", "QUICK_RUNS"):
+        monkeypatch.setattr(timing, limit, 1)
     found = peers.version
     for module in (speed, memory, report):
         monkeypatch.setattr(

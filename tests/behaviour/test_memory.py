@@ -150,11 +150,10 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("name", ERRORS)
-def test_a_metric_reads_a_file_block_by_block(files, name, n_jobs):
+def test_a_metric_reads_a_file_block_by_block(files, name):
     metric, keywords, allowed = ERRORS[name]
-    with joblib.parallel_config(n_jobs=n_jobs):
+    with joblib.parallel_config(n_jobs=2):
         most, _ = peak(lambda: metric(files["code"], files["proba"], **keywords))
     assert most < allowed
 

@@ -40,6 +40,7 @@ def anchors(path):
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
 
 
+@pytest.mark.usefixtures("closed_figures")
 @pytest.mark.parametrize(
     "path", [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in DOCS)], ids=page_id
 )

@@ -597,8 +597,18 @@ def leaves(value, path=()):
         yield path
 
 
+# Those of the other variants hold the same attributes and predict in the same way.
+OTHER_FILES = [
+    AutoCalibrator(order_preserving=True),
+    HistogramBinning(class_conditional=False),
+    IsotonicCalibrator(interpolation="step"),
+    PlattScaling(degree=2),
+    SplineCalibrator(mode="top"),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
+@pytest.mark.parametrize("calibrator", [*DEFAULTS, *OTHER_FILES], ids=str)
 def test_whatever_is_put_anywhere_is_refused_in_one_line_or_predicts(calibrator):
     """Each value of a document in turn is replaced by each of many."""
     S = np.vstack([make_sample("logits", 3, n=42).S, 300 * np.eye(3), -np.eye(3) / 1e6])
