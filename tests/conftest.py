@@ -46,3 +46,10 @@ def closed_figures():
     plt.switch_backend("Agg")
     yield
     plt.close("all")
+
+
+@pytest.fixture
+def few_label_sets(monkeypatch):
+    """Simulate intervals of errors roughly, where their ends are not what is asked about."""
+    for name, few in (("NULL_SETS", 20), ("Q_SETS", 10), ("SETS", 4)):
+        monkeypatch.setattr(f"skcalib.metrics._interval.intervals.{name}", few)

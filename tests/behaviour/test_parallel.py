@@ -158,6 +158,7 @@ def public_calls():
     )
 
 
+@pytest.mark.usefixtures("few_label_sets")
 @pytest.mark.parametrize("name_and_call", list(public_calls()), ids=lambda pair: pair[0])
 def test_a_call_changes_nothing_outside(name_and_call):
     """What is drawn, is drawn from NumPy's own state only where no random_state is given."""

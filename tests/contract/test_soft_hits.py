@@ -130,6 +130,7 @@ def test_resampled_bins_count_rows():
 # ------------------------------------------------------------------ what is unchanged
 
 
+@pytest.mark.usefixtures("few_label_sets")
 def test_zeros_and_ones_as_floats_are_labels_as_ever():
     """In every metric, those too that refuse fractions."""
     f, p = judged()

@@ -111,7 +111,7 @@ def test_it_beats_one_map_and_a_map_for_each():
 
     rng = np.random.default_rng(0)
     gain_on_one, gain_on_own = [], []
-    for _ in range(5):
+    for _ in range(3):
         shift = 0.7 * rng.normal(size=15)
         site = rng.integers(15, size=15 * 40)
         f = rng.normal(size=site.size)

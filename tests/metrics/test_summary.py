@@ -36,6 +36,7 @@ def sample(n=300, seed=0):
     return rng.random(n) < p**1.3, p, rng.integers(0, 4, n)
 
 
+@pytest.mark.usefixtures("few_label_sets")
 @pytest.mark.parametrize("weighted", [False, True])
 def test_is_its_parts(weighted):
     y, p, w = sample()
@@ -134,6 +135,7 @@ def test_without_events_there_is_no_area():
     np.testing.assert_array_equal(auc_interval(rows, 0.95), [np.nan] * 3)
 
 
+@pytest.mark.usefixtures("few_label_sets")
 def test_readings_of_columns_labels_and_weights():
     """One event, whichever way it is written; copies; several classes are one against the rest."""
     y, p, w = sample()
@@ -159,6 +161,7 @@ def test_readings_of_columns_labels_and_weights():
     pd.testing.assert_frame_equal(found, expected, rtol=1e-6)
 
 
+@pytest.mark.usefixtures("few_label_sets")
 @pytest.mark.parametrize(
     ("y", "p", "missing"),
     [

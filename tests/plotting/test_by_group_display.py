@@ -10,6 +10,8 @@ from skcalib import ReliabilityDisplay
 from skcalib.metrics import calibration_by_group
 from skcalib.plotting._by_group import columns_of
 
+pytestmark = pytest.mark.usefixtures("few_label_sets")
+
 
 def in_groups(n_groups=3, n=600):
     rng = np.random.default_rng(0)
