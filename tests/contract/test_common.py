@@ -352,10 +352,10 @@ def test_bare_calibrators_pass_every_check_whose_data_are_scores(calibrator):
 # A solver that converges and a tree: fits that respect weights exactly. One fit of a calibrator of
 # ours on all rows; one of scikit-learn's for each fold.
 JOINED = [
-    CalibratedClassifier(LogisticRegression(), cv=2),
+    CalibratedClassifier(DecisionTreeClassifier(random_state=0), cv=2),
     CalibratedClassifier(
-        DecisionTreeClassifier(random_state=0),
         LogisticRegression(),
+        DecisionTreeClassifier(random_state=0),
         cv=2,
         ensemble=True,
     ),

@@ -449,7 +449,9 @@ def test_it_is_printed_in_a_line():
     assert printed.endswith("p_value<0.0034)")
 
 
-@pytest.mark.parametrize("metric", [SCE, KS, debiased_calibration_error, smooth_calibration_error])
+@pytest.mark.parametrize(
+    "metric", [SCE, KS, debiased_calibration_error, metrics.soft_binned_calibration_error]
+)
 def test_labels_of_a_part_of_the_rows_give_the_same_interval(metric, monkeypatch):
     """Deviations of the hits of a third of the rows, scaled, are those of all."""
     y, P, _ = sample(1500, 3, 1.5, 0)

@@ -486,7 +486,7 @@ def test_the_number_of_threads_does_not_show_in_a_single_bit(calibrator):
     "calibrator", [TemperatureScaling(), TemperatureScaling(objective="brier"), VectorScaling()]
 )
 def test_a_memory_map_is_never_read_as_a_whole(tmp_path, calibrator):
-    Z, y = data(20000, 200)
+    Z, y = data(12000, 200)  # more than is copied
     mapped = np.memmap(tmp_path / "logits", dtype=np.float64, mode="w+", shape=Z.shape)
     mapped[:] = Z
     del Z
