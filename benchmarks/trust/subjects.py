@@ -205,13 +205,23 @@ def _metrics() -> Iterator[Subject]:
 
 def _measure(metric: Any, fixed: dict[str, Any], **arguments: Any) -> list[Any]:
     if "groups" in signature(metric).parameters:
-        rows = np.shape(arguments["y_true"])
-        fixed = {"groups": np.zeros(rows[0] if rows else 1), **fixed}
+        fixed = {"groups": np.zeros(_rows(arguments["y_true"], arguments["y_proba"])), **fixed}
     found = metric(**{**fixed, **arguments})
     found = getattr(found, "frame", found)
     if isinstance(found, pd.DataFrame):
         return [found[column].to_numpy() for column in found if column not in NOT_NUMBERS]
     return list(found) if isinstance(found, tuple) else [found]
+
+
+def _rows(*given: Any) -> int:
+    """Return the number of rows of the first that says it."""
+    for rows in given:
+        shape = getattr(rows, "shape", None)
+        if isinstance(shape, tuple) and shape:
+            return int(shape[0])
+        if isinstance(rows, list | tuple):
+            return len(rows)
+    return 1
 
 
 class _Fitted(ClassifierMixin, BaseEstimator):

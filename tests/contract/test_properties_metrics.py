@@ -18,6 +18,8 @@ from strategies import LABEL_KINDS, EdgeRecipe, attempt, edge_recipes, names_of,
 from skcalib import HistogramBinning
 from skcalib.metrics import expected_calibration_error, static_calibration_error
 
+pytestmark = pytest.mark.slow
+
 every_error = pytest.mark.parametrize("metric", ERRORS, ids=lambda metric: metric.__name__)
 any_sample = given(recipe=recipes(kinds=["proba"]))
 # What a sum may owe to its order: roots of errors that should be 0 magnify it.

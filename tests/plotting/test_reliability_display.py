@@ -411,7 +411,10 @@ def test_statistics_are_written_on_request_and_cover_no_data(curve, slope, width
     over = (x > box.x0) & (x < box.x1) & (rate > box.y0) & (rate < box.y1)
     assert not over.any()
     assert not box.overlaps(display.ax_.get_legend().get_window_extent())
-    plain = ReliabilityDisplay.from_predictions(y, p, curve=curve)
+
+
+def test_statistics_are_not_written_unasked():
+    plain = ReliabilityDisplay.from_predictions(*rare())
     assert (plain.statistics_, plain.numbers) == (None, None)
 
 

@@ -10,6 +10,7 @@ from skcalib import BayesianBinning, HistogramBinning, SplineCalibrator, VectorS
 from skcalib.metrics import general_calibration_error
 
 
+@pytest.mark.usefixtures("few_label_sets")
 @pytest.mark.parametrize(
     ("calls", "seed"), [(100, 20), pytest.param(400, 21, marks=pytest.mark.slow)]
 )
