@@ -11,8 +11,6 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, Phase, settings  # noqa: E402
 
-from skcalib._arrays.blocks import row_blocks  # noqa: E402
-
 # The same inputs in every run of the suite, or as many as the variable says, as
 # `benchmarks.trust.properties` does; others, and many more, with --hypothesis-profile=many.
 EXAMPLES = int(os.environ.get("SKCALIB_EXAMPLES", "3"))
@@ -29,6 +27,8 @@ settings.load_profile("suite")
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Let passes read blocks of `n_rows` rows."""
+    # Here, because of several processes the first reads this file and runs no test.
+    from skcalib._arrays.blocks import row_blocks
 
     def limit(n_rows):
         monkeypatch.setattr(
@@ -50,6 +50,7 @@ def closed_figures():
 
 @pytest.fixture
 def few_label_sets(monkeypatch):
-    """Simulate intervals of errors roughly, where their ends are not what is asked about."""
+    """Simulate intervals of errors and gains roughly, where their ends are not asked about."""
+    monkeypatch.setattr("skcalib.metrics._interval.gains.SETS", [10] * 9)
     for name, few in (("NULL_SETS", 20), ("Q_SETS", 10), ("SETS", 4)):
         monkeypatch.setattr(f"skcalib.metrics._interval.intervals.{name}", few)

@@ -208,6 +208,7 @@ def test_float32_scores_give_float32_and_the_same_fit():
     assert single.predict_proba(Z).dtype == np.float32
 
 
+@pytest.mark.slow
 def test_a_fit_makes_nothing_of_the_size_of_the_scores():
     """Three numbers of each row and blocks, beside a thousand classes."""
     rng = np.random.default_rng(0)

@@ -80,6 +80,7 @@ class Alarmed(IdentityCalibrator):
         return {}
 
 
+@pytest.mark.usefixtures("few_label_sets")
 def test_columns_and_rows():
     """A row a calibrator, the identity first; metric x parts, then the four single columns."""
     y, Z = scores()
@@ -275,6 +276,7 @@ def test_any_classifier_may_be_compared():
     assert frame.loc["LogisticRegression", ("log_loss", "rank")] == 1
 
 
+@pytest.mark.usefixtures("few_label_sets")
 def test_ways_to_name_metrics():
     """Names with and without neg_, functions, scorers of both libraries, own functions."""
     y, Z = scores(200)
@@ -336,6 +338,7 @@ def test_a_scorer_of_scikit_learn_is_taken_as_it_is(name):
     assert alone == {"roc_auc": "roc_auc_score", "neg_log_loss": "log_loss"}[name]
 
 
+@pytest.mark.usefixtures("few_label_sets")
 def test_weight_2_is_two_copies_and_weight_0_is_absence():
     """In fits, folds and values."""
     y, Z = scores(120)

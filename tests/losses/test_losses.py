@@ -522,6 +522,7 @@ def test_a_norm_of_one_or_two_is_l1_or_l2(norm):
         np.testing.assert_equal(found, soft_binned_loss(Z, y, norm=name, **keywords))
 
 
+@pytest.mark.slow
 def test_the_loss_of_a_thousand_classes_needs_little_more_than_its_gradient():
     """Memberships of all classes at once would be 600 x 1,000 x 15 numbers: 72 MB."""
     rng = np.random.default_rng(0)

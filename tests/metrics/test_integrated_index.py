@@ -99,6 +99,7 @@ def test_a_calibrated_model_may_be_calibrated_and_a_wrong_one_is_not():
     assert wrong.ici_low < np.abs(p - p**3).mean() < wrong.ici_high
 
 
+@pytest.mark.usefixtures("few_label_sets")
 def test_it_is_a_float_that_prints_its_intervals_and_can_be_stored():
     y, p = sample(200)
     index = integrated_calibration_index(y, p)

@@ -183,6 +183,7 @@ def test_resampling_passes_the_event_on(metric):
     assert drawn.mean < expected.estimate
 
 
+@pytest.mark.usefixtures("few_label_sets")
 def test_a_comparison_measures_the_event_of_one_column():
     names = ["expected_calibration_error", "log_loss", "brier_score"]
 

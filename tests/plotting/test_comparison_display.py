@@ -93,10 +93,11 @@ def test_what_cannot_be_drawn(frame):
         ComparisonDisplay.from_frame(pd.DataFrame({("a", "b"): [1]}))
 
 
-def test_text_does_not_overlap(frame):
+@pytest.mark.usefixtures("few_label_sets")
+def test_text_does_not_overlap():
     """Titles of all default metrics side by side."""
     y, _, Z = predictions()
-    display = ComparisonDisplay.from_frame(compare_calibrators(Z, y, "temperature").frame)
+    display = ComparisonDisplay.from_frame(compare_calibrators(Z, y, "temperature", cv=2).frame)
     display.figure_.canvas.draw()
     boxes = [ax.title.get_window_extent() for ax in display.axes_]
     for left, right in pairwise(boxes):

@@ -102,10 +102,10 @@ def test_intervals_and_band_are_drawn_where_the_table_says():
 
 
 def test_a_calibrated_model_stays_within_its_band():
-    """Of 25 calibrated samples in 10 bins, about 5 % of the points lie outside of the band."""
+    """Of 15 calibrated samples in 10 bins, about 5 % of the points lie outside of the band."""
     outside = []
     bare = {"ref_line": False, "interval": False, "histogram": False}
-    for seed in range(25):
+    for seed in range(15):
         rng = np.random.default_rng(seed)
         p = rng.random(500)
         table = ReliabilityDisplay.from_predictions(

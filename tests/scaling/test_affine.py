@@ -388,7 +388,7 @@ def of_noisy_classes(n, K):
 @pytest.mark.parametrize(
     "factor", ["columns", *(pytest.param(f, marks=pytest.mark.slow) for f in (1e-3, 1.0, 1e3))]
 )
-@pytest.mark.parametrize("penalty", [None, "structured"])
+@pytest.mark.parametrize("penalty", [pytest.param(None, marks=pytest.mark.slow), "structured"])
 def test_vector_scaling_of_many_classes_takes_at_most_forty_passes(monkeypatch, factor, penalty):
     """To a gradient of 1e-6, at 25 rows a class, whatever the scale of all logits or of each."""
     taken = []
@@ -483,7 +483,12 @@ def test_the_number_of_threads_does_not_show_in_a_single_bit(calibrator):
 
 
 @pytest.mark.parametrize(
-    "calibrator", [TemperatureScaling(), TemperatureScaling(objective="brier"), VectorScaling()]
+    "calibrator",
+    [
+        VectorScaling(),
+        pytest.param(TemperatureScaling(), marks=pytest.mark.slow),
+        pytest.param(TemperatureScaling(objective="brier"), marks=pytest.mark.slow),
+    ],
 )
 def test_a_memory_map_is_never_read_as_a_whole(tmp_path, calibrator):
     Z, y = data(12000, 200)  # more than is copied

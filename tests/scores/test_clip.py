@@ -265,6 +265,7 @@ def test_the_largest_probability_stays_the_largest(calibrator):
     assert_array_equal(fitted.predict_proba(P).argmax(axis=1), P.argmax(axis=1))
 
 
+@pytest.mark.slow
 def test_a_pass_for_the_clip_makes_nothing_of_the_size_of_the_scores():
     few = np.random.default_rng(0).dirichlet(np.full(1000, 0.01), size=1000).astype(np.float32)
     P = np.tile(few, (20, 1))

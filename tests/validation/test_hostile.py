@@ -12,7 +12,7 @@ from skcalib.metrics import general_calibration_error
 
 @pytest.mark.usefixtures("few_label_sets")
 @pytest.mark.parametrize(
-    ("calls", "seed"), [(100, 20), pytest.param(400, 21, marks=pytest.mark.slow)]
+    ("calls", "seed"), [(60, 20), pytest.param(400, 21, marks=pytest.mark.slow)]
 )
 def test_hostile_calls_end_in_a_right_answer_or_a_named_error(calls, seed):
     """A slice of what ``python -m benchmarks.trust.fuzz`` tries."""
