@@ -267,6 +267,7 @@ class ReliabilityDisplay(PredictionDisplay):
         check_matplotlib(f"{cls.__name__}.from_predictions")
         check_level(confidence_level)
         check_option("curve", curve, ("bins", "smooth", "isotonic"))
+        check_flags(statistics=statistics)
         predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
         score, hit, names = event_view(predictions, mode, r)
         w = predictions.w

@@ -431,3 +431,5 @@ def test_statistics_that_were_not_asked_for_can_still_be_drawn_again():
         ReliabilityDisplay.from_predictions(y, p).plot(statistics=True)
     with pytest.raises(ValueError, match="curve must be one of"):
         ReliabilityDisplay.from_predictions(y, p, curve="loess")
+    with pytest.raises(ValueError, match="statistics must be True or False"):
+        ReliabilityDisplay.from_predictions(y, p, statistics=pd.NA)
