@@ -41,7 +41,7 @@ def lowest_area(area: float, n_events: float, n_others: float, z: float) -> floa
     m = max((n_events + n_others) / 2 - 1, 0.0)
 
     def beyond(t: float) -> float:
-        # Both sides divided by 1 - t, so that an area of 1 is no root.
+        # Both sides are divided by 1 - t: otherwise an area of 1 would be a root.
         away = (area - t) ** 2 / (1 - t) if t < 1 else 0.0
         factor = 1 + m * (1 - t) / (2 - t) + m * t / (1 + t)
         return away - z * z * t * factor / (n_events * n_others)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 # With fewer rows, a group is not tested: the share of hits of 9 rows says next to nothing.
 FEWEST_ROWS = 10
-# A test ends when labels drawn have reached the error of the data so many times, or else after
-# MOST sets, or so many for each group, one less: a corrected p-value may be as small as 1 / 200.
+# A test ends when ENOUGH sets of labels have an error as large as the data, else after MOST sets,
+# or MOST_PER_GROUP for each group, less one: so that a corrected p-value may be 1 / 200.
 ENOUGH, MOST, MOST_PER_GROUP = 20, 1000, 200
 # Sets drawn at a time.
 AT_ONCE = 250
@@ -163,7 +163,7 @@ def calibration_by_group(
     ------
     ValueError
         If probabilities, labels, weights, groups or keywords are invalid, weights are fractions
-        and a metric takes none, or a metric is no calibration error.
+        and a metric takes none, or a metric is not a calibration error.
     TypeError
         If a metric is neither a name nor callable.
 
@@ -273,7 +273,7 @@ def read_metrics(metrics: Any) -> dict[str, Callable[..., Any]]:
             bare = metric.removeprefix("neg_")
             if bare not in known:
                 raise ValueError(
-                    f"metrics: {metric!r} is the name of no calibration error: use one of "
+                    f"metrics: {metric!r} is not the name of a calibration error: use one of "
                     f"{', '.join(known)}, or a function metric(y_true, y_proba)."
                 )
             metric = known[bare]
@@ -342,8 +342,8 @@ def add_metric(frame: pd.DataFrame, name: str, tested: list[int], measured: list
         raise ValueError(f"metric {name} must return a number: leave out average=None.")
     if np.isnan(columns["low"]).any():
         raise ValueError(
-            f"metric {name} is smaller where labels do not follow the probabilities, so it is no "
-            "calibration error."
+            f"metric {name} is smaller where labels do not follow the probabilities, so it is not "
+            "a calibration error."
         )
     for part, values in columns.items():
         column = np.full(len(frame), np.nan)

@@ -194,9 +194,10 @@ def calibration_curve(
     smallest probability above 0 (below 1) of the rows. If no score is between 0 and 1, rates are
     shares of hits. Of more than 2,048 distinct scores, neighbours are joined for the fit.
 
-    "isotonic": bands hold every rising truth, at any n: they are the narrowest of Clopper and
-    Pearson's bounds of runs of rows above, or below, each score, so many of them considered. They
-    are wider than the smooth ones. Where the true curve falls, they need not hold it.
+    "isotonic": the bands cover every rising curve, at any n. The bound at a score is the narrowest
+    of Clopper and Pearson's bounds of the runs of rows that end, or begin, there, each corrected
+    for the number of runs. They are wider than the smooth ones, and need not cover a curve that
+    falls.
 
     "bins": Wilson's intervals of the rate of each bin, which is the mean rate of its rows; the
     simultaneous band has Bonferroni's correction.

@@ -35,7 +35,7 @@ from skcalib._validation.predictions import (
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import check_mode
-from skcalib.metrics._one_line import shown
+from skcalib.metrics._statistics_table import Statistic, as_table, in_one_line
 
 ScoreName = Literal["brier", "log"]
 
@@ -50,15 +50,14 @@ class ScoreDecomposition(NamedTuple):
     scaled_score: Any
 
     def __repr__(self) -> str:
-        parts = (f"{name}{shown(value)}" for name, value in self._asdict().items())
-        return f"ScoreDecomposition({', '.join(parts)})"
+        return in_one_line("ScoreDecomposition", self._statistics())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{name.replace('_', ' ')}</th><td>{shown(value)[1:]}</td></tr>"
-            for name, value in self._asdict().items()
-        )
-        return f"<table><tbody>{rows}</tbody></table>"
+        return as_table("Score decomposition", self._statistics())
+
+    def _statistics(self) -> list[Statistic]:
+        """Return the parts as they are printed."""
+        return [Statistic(name, value) for name, value in self._asdict().items()]
 
 
 class Parts(NamedTuple):
@@ -274,8 +273,9 @@ def score_decomposition(
     calibrator fitted on other rows they may be negative: then the calibrator does harm, or its
     probabilities are worse than the base rate.
 
-    There is no interval: resampled rows have ties, which the regression fits even more closely, so
-    that a bootstrap adds the same bias again. `calibration_test` of the miscalibration is exact.
+    There is no interval. A bootstrap would not help: resampled rows have ties, the regression fits
+    them more closely, and the bias of the miscalibration is added again. `calibration_test` of the
+    miscalibration is exact.
 
     A log score is infinite if something of probability 0 happened. The miscalibration is then
     infinite too; discrimination and uncertainty stay finite.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.source import as_source
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
-from skcalib._validation.predictions import Predictions
+from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import drop_zero_weight
 from skcalib.metrics._modes import row_count
 
@@ -37,6 +37,18 @@ def with_event(predictions: Predictions) -> Predictions:
     if event is None and classes.size == 2:
         event = 1
     return Predictions(*drop_zero_weight(P, code, w), classes, event)
+
+
+def check_event(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    sample_weight: ArrayLike | None,
+    labels: ArrayLike | None,
+    pos_label: Any,
+    who: str,
+) -> Predictions:
+    """Check the arguments of the statistic `who` and take its event."""
+    return with_event(check_predictions(y_true, y_proba, sample_weight, labels, pos_label, who=who))
 
 
 def as_binary(predictions: Predictions) -> Predictions:

@@ -10,7 +10,7 @@ from scipy.special import chdtrc
 
 from skcalib._binning.bins import BinTable
 from skcalib._validation.keywords import check_flags
-from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib._validation.predictions import takes_predictions
 from skcalib.metrics._binned import (
     Closed,
     QuantileMethod,
@@ -18,7 +18,7 @@ from skcalib.metrics._binned import (
     bin_predictions,
     check_bins,
 )
-from skcalib.metrics._event import with_event
+from skcalib.metrics._event import check_event
 from skcalib.metrics._listed import listed
 from skcalib.metrics._one_line import shown
 from skcalib.metrics._statistics_table import SMALLEST
@@ -140,10 +140,8 @@ def hosmer_lemeshow_test(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_flags(fitted=fitted)
-    predictions = with_event(
-        check_predictions(
-            y_true, y_proba, sample_weight, labels, pos_label, who="hosmer_lemeshow_test"
-        )
+    predictions = check_event(
+        y_true, y_proba, sample_weight, labels, pos_label, "hosmer_lemeshow_test"
     )
     table, _ = bin_predictions(predictions, bins)
     degrees = int((table.weight > 0).sum()) - (2 if fitted else 0)

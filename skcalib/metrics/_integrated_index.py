@@ -12,7 +12,6 @@ from skcalib._arrays.types import Float64Array
 from skcalib._validation.keywords import check_between
 from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
 from skcalib.metrics._curve.distances import curve_distances, distances_by_cells
-from skcalib.metrics._interval.errors import BY_CELLS
 from skcalib.metrics._interval.intervals import CalibrationInterval, intervals_of
 from skcalib.metrics._listed import listed
 from skcalib.metrics._resampling import Evaluation
@@ -114,9 +113,14 @@ def four_distances(_: object, predictions: Predictions) -> Float64Array:
 
 
 four_distances._is_error = True  # type: ignore[attr-defined]
+four_distances._by_cells = partial(distances_by_cells, which=slice(0, 4))  # type: ignore[attr-defined]
 
 
-@listed("Austin and Steyerberg 2019", scorer=True)
+@listed(
+    "Austin and Steyerberg 2019",
+    scorer=True,
+    by_cells=partial(distances_by_cells, which=slice(0, 1)),
+)
 def integrated_calibration_index(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -199,7 +203,3 @@ def integrated_calibration_index(
         y_true, y_proba, sample_weight, labels, pos_label, who="integrated_calibration_index"
     )
     return IntegratedCalibrationIndex(curve_distances(predictions), predictions, confidence_level)
-
-
-BY_CELLS[four_distances] = partial(distances_by_cells, which=slice(0, 4))
-BY_CELLS[integrated_calibration_index] = partial(distances_by_cells, which=slice(0, 1))

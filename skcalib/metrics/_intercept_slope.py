@@ -17,8 +17,8 @@ from scipy.special import chdtrc, expit, ndtri
 from skcalib._arrays.types import Float64Array
 from skcalib._scaling.logistic import fit_logistic, fit_shifts, separates
 from skcalib._validation.keywords import check_between
-from skcalib._validation.predictions import check_predictions, takes_predictions
-from skcalib.metrics._event import event_log_odds, event_rows, with_event
+from skcalib._validation.predictions import takes_predictions
+from skcalib.metrics._event import check_event, event_log_odds, event_rows
 from skcalib.metrics._listed import listed
 from skcalib.metrics._statistics_table import Statistic, as_table, in_one_line, pvalue
 
@@ -235,10 +235,8 @@ def calibration_intercept_slope(
     True
     """
     check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
-    predictions = with_event(
-        check_predictions(
-            y_true, y_proba, sample_weight, labels, pos_label, who="calibration_intercept_slope"
-        )
+    predictions = check_event(
+        y_true, y_proba, sample_weight, labels, pos_label, "calibration_intercept_slope"
     )
     _, hit, w = event_rows(predictions)
     odds = event_log_odds(predictions)

@@ -11,11 +11,18 @@ from skcalib._validation.predictions import Metric, takes_predictions
 SCORED: list[Callable[..., Any]] = []
 
 
-def listed(paper: str, *, scorer: bool = False, error: bool = True) -> Callable[[Metric], Metric]:
+def listed(
+    paper: str,
+    *,
+    scorer: bool = False,
+    error: bool = True,
+    by_cells: Callable[..., Any] | None = None,
+) -> Callable[[Metric], Metric]:
     """Mark a metric with the paper that README names, and with whether `SCORERS` has it.
 
     A metric with a scorer takes checked predictions. It is a calibration error, which is smallest
-    where labels follow the probabilities, unless `error` is False.
+    where labels follow the probabilities, unless `error` is False. `by_cells` makes it a function
+    of the hits of cells, if it is not among those of `skcalib.metrics._interval.errors`.
     """
 
     def mark(metric: Metric) -> Metric:
@@ -23,6 +30,7 @@ def listed(paper: str, *, scorer: bool = False, error: bool = True) -> Callable[
         if scorer:
             SCORED.append(takes_predictions(metric))
             metric._is_error = error  # type: ignore[attr-defined]
+            metric._by_cells = by_cells  # type: ignore[attr-defined]
         return metric
 
     return mark

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from skcalib._validation.keywords import check_between
-from skcalib._validation.predictions import check_predictions, takes_predictions
-from skcalib.metrics._event import EventRows, event_rows, with_event
+from skcalib._validation.predictions import takes_predictions
+from skcalib.metrics._event import EventRows, check_event, event_rows
 from skcalib.metrics._listed import listed
 from skcalib.metrics._statistics_table import Statistic, as_table, in_one_line
 
@@ -142,10 +142,8 @@ def observed_expected_ratio(
     ObservedExpectedRatio(ratio=0 (0 to 0.1921), observed=0, expected=20)
     """
     check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
-    predictions = with_event(
-        check_predictions(
-            y_true, y_proba, sample_weight, labels, pos_label, who="observed_expected_ratio"
-        )
+    predictions = check_event(
+        y_true, y_proba, sample_weight, labels, pos_label, "observed_expected_ratio"
     )
     rows = event_rows(predictions)
     if not rows.p.any():

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from skcalib._validation.predictions import check_predictions, takes_predictions
-from skcalib.metrics._event import EventRows, event_rows, with_event
+from skcalib._validation.predictions import takes_predictions
+from skcalib.metrics._event import EventRows, check_event, event_rows
 from skcalib.metrics._listed import listed
 from skcalib.metrics._statistics_table import Statistic, as_table, in_one_line, pvalue
 
@@ -121,10 +121,8 @@ def spiegelhalter_test(
     >>> spiegelhalter_test(y, p).pvalue > 0.05
     True
     """
-    predictions = with_event(
-        check_predictions(
-            y_true, y_proba, sample_weight, labels, pos_label, who="spiegelhalter_test"
-        )
+    predictions = check_event(
+        y_true, y_proba, sample_weight, labels, pos_label, "spiegelhalter_test"
     )
     z = brier_z(event_rows(predictions))
     return SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))

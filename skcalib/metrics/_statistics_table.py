@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skcalib.metrics._one_line import shown
+from skcalib.metrics._printed_table import as_html
 
 # The smallest p-value that a float represents with all its digits.
 SMALLEST = 1e-300
@@ -18,10 +19,10 @@ class Statistic(NamedTuple):
     """A number, the ends of its interval where it has one, and what it cannot be below."""
 
     name: str
-    value: float
+    value: Any
     low: float = np.nan
     high: float = np.nan
-    smallest: float = -np.inf
+    smallest: float = np.nan
 
     @property
     def interval(self) -> str:
@@ -53,8 +54,5 @@ def as_table(title: str, statistics: Sequence[Statistic]) -> str:
         (each.name, shown(each.value, each.smallest).removeprefix("="), each.interval)
         for each in statistics
     ]
-    lines = [
-        f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in row)}</tr>"
-        for tag, row in zip(["th"] + ["td"] * len(statistics), rows, strict=True)
-    ]
-    return f"<table><caption>{escape(title)}</caption>{''.join(lines)}</table>"
+    shown_columns = 3 if any(each.interval for each in statistics) else 2
+    return f"<p>{escape(title)}</p>{as_html([list(row[:shown_columns]) for row in rows])}"

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.keywords import check_between
-from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._auc import auc_interval
 from skcalib.metrics._decomposition import score_decomposition
-from skcalib.metrics._event import EventRows, as_binary, event_log_odds, event_rows, with_event
+from skcalib.metrics._event import EventRows, as_binary, check_event, event_log_odds, event_rows
 from skcalib.metrics._hosmer_lemeshow import hosmer_lemeshow_test
 from skcalib.metrics._integrated_index import NAMES, four_distances
 from skcalib.metrics._intercept_slope import in_the_large, recalibration
@@ -254,11 +253,7 @@ def calibration_summary(
     0.71
     """
     check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
-    given = with_event(
-        check_predictions(
-            y_true, y_proba, sample_weight, labels, pos_label, who="calibration_summary"
-        )
-    )
+    given = check_event(y_true, y_proba, sample_weight, labels, pos_label, "calibration_summary")
     odds, rows, predictions = event_log_odds(given), event_rows(given), as_binary(given)
     total, level = float(given.w.sum()), confidence_level
     notes: list[str] = []

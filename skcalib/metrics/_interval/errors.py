@@ -86,14 +86,15 @@ def label_error(evaluate: Evaluation, predictions: Predictions, shared: SharedRo
     keywords = dict(evaluate.keywords)
     while isinstance(metric, partial):
         metric, keywords = metric.func, {**metric.keywords, **keywords}
-    if metric in BY_CELLS and evaluate.own:
+    maker = getattr(metric, "_by_cells", None) or BY_CELLS.get(metric)
+    if maker is not None and evaluate.own:
         event = keywords.get("pos_label")
         if event is not None:
             column = class_column(event, predictions.classes, "pos_label")
             predictions = predictions._replace(event=column)
         parameters = signature(metric).parameters.items()
         defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
-        made = BY_CELLS[metric](predictions, {**defaults, **keywords}, shared)
+        made = maker(predictions, {**defaults, **keywords}, shared)
         if made is not None:
             return made
     every = every_of(predictions.code.size)
