@@ -1,6 +1,5 @@
 """Small multiples: each panel is the diagram of its group's rows, in the order of the table."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +9,7 @@ from skcalib import ReliabilityDisplay
 from skcalib.metrics import calibration_by_group
 from skcalib.plotting._by_group import columns_of
 
+plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
 pytestmark = pytest.mark.usefixtures("few_label_sets")
 
 
