@@ -132,10 +132,10 @@ def test_limits_without_a_group_are_those_of_the_other_rows(name):
 
 
 # How far the limit on the grid may be from that by calls: edges of quantile bins move by a row of
-# weight 1e-9; the limits of a kernel and of a sweep are those of 20 copies with drawn labels.
+# weight 1e-9; the limits of a kernel and of a sweep are tested by themselves.
 ON_GRID = {
     "smooth": (smooth_calibration_error, 5e-4),
-    "kernel": (metrics.kde_calibration_error, 0.02),
+    "kernel": (metrics.kde_calibration_error, None),
     "soft-binned": (metrics.soft_binned_calibration_error, 5e-4),
     "soft-binned by label": (partial(metrics.soft_binned_calibration_error, kind="label"), 5e-4),
     "soft-binned, l1": (partial(metrics.soft_binned_calibration_error, norm="l1"), 5e-4),
@@ -149,7 +149,7 @@ ON_GRID = {
         5e-4,
     ),
     "mean kernel": (metrics.maximum_mean_calibration_error, 5e-4),
-    "sweep": (metrics.sweep_calibration_error, 0.02),
+    "sweep": (metrics.sweep_calibration_error, None),
 }
 
 
@@ -168,10 +168,59 @@ def test_smooth_and_kernel_errors_are_computed_on_a_grid(name, mode, weights):
     codes = np.random.default_rng(1).integers(3, size=(4, 150))
     found = values(fast, Q, codes)
     np.testing.assert_allclose(found, values(slow, Q, codes), rtol=0, atol=5e-4)
-    if name in ("kernel", "sweep"):
-        predictions = check_predictions(y, P, w, np.arange(3))
-        slow = AnyError(Evaluation(partial(metric, **kind), {}, False), predictions, copies=True)
-    np.testing.assert_allclose(limits(fast, Q), limits(slow, Q), rtol=0, atol=atol)
+    if atol is not None:
+        np.testing.assert_allclose(limits(fast, Q), limits(slow, Q), rtol=0, atol=atol)
+
+
+def slow_kernel_limit(s, q, width):
+    """The kernel error of a truth: densities by sums over rows, reflected at 0 and 1."""
+    x = np.linspace(0, 1, 20_001)
+    density, hits = np.zeros(x.size), np.zeros(x.size)
+    for score, chance in zip(s, q, strict=True):
+        for image in (score, -score, 2 - score):
+            u = (x - image) / width
+            k = np.where(np.abs(u) < 1, (1 - u**2) ** 3, 0.0)
+            density += k
+            hits += chance * k
+    return np.abs(hits - x * density).sum() / density.sum()
+
+
+def slow_sweep_limit(s, q, most=100):
+    """The error with as many bins of equal weight as leave the shares of hits in order."""
+    order = np.argsort(s)
+    n, found = len(s), 0.0
+    for bins in range(1, most + 1):
+        W, H, S = np.zeros(bins), np.zeros(bins), np.zeros(bins)
+        for rank, row in enumerate(order):  # the ranks from rank to rank + 1, cut by edges
+            for b in range(bins):
+                part = min(rank + 1, (b + 1) * n / bins) - max(rank, b * n / bins)
+                if part > 0:
+                    W[b], H[b], S[b] = W[b] + part, H[b] + part * q[row], S[b] + part * s[row]
+        if (np.diff(H / W) < -1e-12).any():
+            return found
+        found = np.sqrt((W * (H / W - S / W) ** 2).sum() / n)
+    return found
+
+
+def test_limits_of_the_kernel_and_the_sweep_error_are_those_of_a_truth_without_chance():
+    """Truths that rise with the score, and one that does not, where the sweep ends soon."""
+    rng = np.random.default_rng(0)
+    s = rng.permutation(np.arange(1, 60) / 60)  # no ties
+    predictions = check_predictions((s > 0.5).astype(int), s)
+    step = (s > 0.52).astype(float)  # where the number of bins shows
+    for q in (s**1.5, step, np.clip(s**1.5 + 0.05 * rng.normal(size=s.size), 0, 1)):
+        Q = np.column_stack([1 - q, q])
+        made = {
+            name: label_errors([Evaluation(metric, {}, False)], predictions)[0]
+            for name, metric in (
+                ("kernel", metrics.kde_calibration_error),
+                ("sweep", metrics.sweep_calibration_error),
+            )
+        }
+        width = 3.15 * s.std() * s.size**-0.2 * 20**-0.2  # of 20 times as many rows
+        found = {name: limits(error, Q)[0] for name, error in made.items()}
+        assert found["kernel"] == pytest.approx(slow_kernel_limit(s, q, width), abs=2e-4)
+        assert found["sweep"] == pytest.approx(slow_sweep_limit(s, q), abs=2e-4)
 
 
 def test_the_limit_of_the_debiased_error_is_the_plain_one():
