@@ -205,7 +205,7 @@ def slow_sweep_limit(s, q, most=100):
 def test_limits_of_the_kernel_and_the_sweep_error_are_those_of_a_truth_without_chance():
     """Truths that rise with the score, and one that does not, where the sweep ends soon."""
     rng = np.random.default_rng(0)
-    s = rng.permutation(np.arange(1, 60) / 60)  # no ties
+    s = rng.permutation(np.arange(1, 120) / 120)  # no ties
     predictions = check_predictions((s > 0.5).astype(int), s)
     step = (s > 0.52).astype(float)  # where the number of bins shows
     for q in (s**1.5, step, np.clip(s**1.5 + 0.05 * rng.normal(size=s.size), 0, 1)):

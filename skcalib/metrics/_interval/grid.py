@@ -171,15 +171,18 @@ def sweep(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> C
     n_rows = row_count(predictions.w)
 
     def size(
-        hits: Float64Array, scores: Float64Array, weight: Float64Array, _: int, most: float
+        hits: Float64Array, scores: Float64Array, weight: Float64Array, _: int, many: bool
     ) -> float:
+        if many:  # bins of very many rows may begin anywhere, not at whole rows of these
+            hits, scores, weight = (part / weight.sum() for part in (hits, scores, weight))
         full = weight > 0
         rows = Distinct(scores[full] / weight[full], weight[full], hits[full])
+        most = LIMIT_BINS + 1 if many else n_rows
         own = replace(bins, n_bins=monotone_bins(rows, most, bins))
         rate = rows.hits / rows.weight
         return close_norm(rank_table(rows.score, rate, rows.weight, own), norm)[0]
 
-    sizes, limits = (one_by_one(partial(size, most=most)) for most in (n_rows, LIMIT_BINS + 1))
+    sizes, limits = (one_by_one(partial(size, many=many)) for many in (False, True))
     return on_grid(predictions, keywords, shared, sizes, limits, norm=norm)
 
 
