@@ -1,11 +1,10 @@
 """
-A calibration error as scorer
+Calibration errors as scorers
 =============================
 
-Calibration errors are scorers like any other: in
-:func:`~sklearn.model_selection.cross_validate`, beside accuracy and log loss, and in
-:class:`~sklearn.model_selection.GridSearchCV`, where ``refit`` names the one that decides. As
-scorers they are negative: greater is better.
+Calibration errors can be scorers: in :func:`~sklearn.model_selection.cross_validate`, together with
+accuracy and log loss, and in :class:`~sklearn.model_selection.GridSearchCV`, where ``refit`` names
+the one that decides. Scorers return the negative error, so that greater is better.
 """
 
 from sklearn.datasets import load_digits
@@ -19,7 +18,8 @@ X, y = load_digits(return_X_y=True)
 forest = RandomForestClassifier(25, random_state=0)
 
 # %%
-# Ready-made scorers have names; any other choice of keywords is made on the spot.
+# `get_scorer` returns a scorer by name; `make_calibration_scorer` makes one with other keywords.
+# Here a random forest is measured before and after calibration.
 
 scoring = {
     "accuracy": get_scorer("accuracy"),
@@ -28,6 +28,7 @@ scoring = {
     "SCE": get_scorer("neg_static_calibration_error"),
     "KS within top 2": make_calibration_scorer(ks_calibration_error, mode="within_top", r=2),
 }
+means = {}
 for name, model in {
     "forest": forest,
     "forest, calibrated": CalibratedClassifier(forest, cv=3),
@@ -36,11 +37,14 @@ for name, model in {
     scores = cross_validate(model, X, y, scoring=scoring, cv=3)
     for metric in scoring:
         values = scores[f"test_{metric}"]
+        means[name, metric] = values.mean()
         print(f"  {metric:<16} {values.mean():8.4f} +- {values.std():.4f}")
+before, after = (-means[name, "ECE"] for name in ("forest", "forest, calibrated"))
+print(f"Conclusion: calibration lowers the ECE from {before:.1%} to {after:.1%}.")
 
 # %%
-# Several scorers in one search: all are reported, ``refit`` decides. The parameters of model and
-# calibrator are searched together.
+# A search can have several scorers: it reports all of them, and ``refit`` names the one that
+# decides. Here the calibrator and a parameter of the forest are searched together.
 
 search = GridSearchCV(
     CalibratedClassifier(forest, TemperatureScaling(), cv=3),
@@ -53,10 +57,15 @@ search = GridSearchCV(
     cv=3,
 )
 search.fit(X, y)
-print("grid search, refit on SCE")
+print("\ngrid search, refit on SCE")
 for i, parameters in enumerate(search.cv_results_["params"]):
     mark = "*" if i == search.best_index_ else " "
     calibrator = type(parameters["calibrator"]).__name__
     leaf = parameters["estimator__min_samples_leaf"]
-    means = (f"{name} {search.cv_results_[f'mean_test_{name}'][i]:.3f}" for name in scoring)
-    print(f"{mark} {calibrator:<19} leaf {leaf:>2}  " + "  ".join(means))
+    values = (f"{name} {search.cv_results_[f'mean_test_{name}'][i]:.3f}" for name in scoring)
+    print(f"{mark} {calibrator:<19} leaf {leaf:>2}  " + "  ".join(values))
+best = search.best_params_
+print(
+    f"Conclusion: {type(best['calibrator']).__name__} with min_samples_leaf="
+    f"{best['estimator__min_samples_leaf']} has the lowest SCE; it is marked by a star."
+)

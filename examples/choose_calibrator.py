@@ -2,11 +2,11 @@
 Choose among six calibrators by grid search
 ===========================================
 
-A calibrator is a parameter like any other: :class:`~sklearn.model_selection.GridSearchCV` fits each
-candidate on the training rows of a fold, measures a calibration error on the other rows, and keeps
-the candidate with the smallest one. Here the errors are SCE, ACE and KS, and no calibration is a
-candidate too. Gaussian naive Bayes on digits is the model: it is sure of nearly every row and right
-in 83 % of them.
+A grid search can choose the calibrator. :class:`~sklearn.model_selection.GridSearchCV` fits each
+candidate on the training rows of a fold, measures a calibration error on the other rows, and
+selects the candidate with the smallest error. Here the errors are SCE, ACE and KS, and no
+calibration is also a candidate. The model is Gaussian naive Bayes on the digits data: its mean
+confidence is 99 %, but only 83 % of its predictions are right.
 """
 
 from sklearn.base import clone
@@ -73,9 +73,9 @@ def report(search, X, y, X_test, y_test):
 
 
 # %%
-# The model is fitted already: freeze it, and search on rows that it has not seen. All three errors
-# are measured in one search; ``refit`` says which of them decides on ``best_estimator_``. The star
-# marks the choice by each error, made without the test rows.
+# If the model is already fitted, freeze it, and search on rows that it has not seen. One search
+# measures all three errors; ``refit`` names the one that determines ``best_estimator_``. A star
+# marks the choice by each error, which was made without the test rows.
 
 model = GaussianNB().fit(X_model, y_model)
 search = GridSearchCV(
@@ -88,8 +88,8 @@ print("Around a fitted model: errors on 600 test rows, in %")
 report(search, X_calibration, y_calibration, X_test, y_test)
 
 # %%
-# Are the probabilities or logits there already, as an array? Then a pipeline with the calibrator as
-# its only step is searched in the same way, and the choice is the same.
+# If there is no model but an array of probabilities or logits, search over a pipeline whose only
+# step is the calibrator. The choice is the same.
 
 in_hand = GridSearchCV(
     Pipeline([("calibrator", IdentityCalibrator())]),
@@ -101,8 +101,8 @@ same = in_hand.best_index_ == search.best_index_
 print(f"\nFrom an array of probabilities, the same choice by KS: {same}")
 
 # %%
-# The model is still to be fitted, inside a pipeline. No rows have to be kept apart: the calibrator
-# is fitted on scores of rows that the model of a fold has not seen.
+# If the model is not fitted yet, no separate rows are needed: the calibrator is fitted on the
+# scores of the rows that each fold left out. Here the calibrated model is a step of a pipeline.
 
 pipeline = make_pipeline(StandardScaler(), CalibratedClassifier(GaussianNB(), cv=3))
 search = GridSearchCV(
@@ -116,6 +116,6 @@ print("\nInside a pipeline: errors on 600 test rows, in %")
 report(search, X_rest, y_rest, X_test, y_test)
 
 # %%
-# The three errors measure different things. SCE has even bins, and so has histogram binning, which
-# by SCE looks better than by ACE, whose bins have equal numbers of rows, or by KS, which has none.
-# Where the errors disagree, take a calibrator that is good by all of them.
+# The three errors measure different things. SCE has even bins, like histogram binning, which
+# therefore looks better by SCE than by ACE, whose bins contain equal numbers of rows, or by KS,
+# which has no bins. If the errors disagree, choose a calibrator that is good by all of them.

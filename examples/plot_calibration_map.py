@@ -1,11 +1,11 @@
 """
-What does a calibrator do to a score?
-=====================================
+What does a calibrator do to a probability?
+===========================================
 
-A calibration map has the probability before on one axis and the probability after on the other.
-With two classes it is a curve: smooth for most calibrators, a staircase for isotonic regression.
-With more classes the same probability may become different ones, as the rest of the row decides:
-then there is a point for each row, a median, and a band about it.
+A calibration map shows the probability before calibration on one axis and the probability after it
+on the other. With two classes it is a curve: smooth for most calibrators, with steps for isotonic
+regression. With more classes the result also depends on the other probabilities of the row: the
+plot has a point for each row, their median, and a band.
 """
 
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -38,7 +38,10 @@ for calibrator in (
     print(f"{display.name}: {display.flipped:.1%} of the rows change their class")
 
 # %%
-# Ten classes: the map of the top label. ``describe()`` says in words what the picture cannot show.
+# All four lower large probabilities, because naive Bayes is over-confident, and change few
+# predicted classes or none.
+#
+# Ten classes: the map of the top label. ``describe()`` says in words which classes change.
 X, y = load_digits(return_X_y=True)
 P = cross_val_predict(GaussianNB(), X, y, method="predict_proba")
 auto = AutoCalibrator().fit(P, y)
@@ -46,11 +49,11 @@ CalibrationMapDisplay.from_estimator(auto, P)
 print(auto.describe())
 
 # %%
-# The same picture of matrix scaling.
+# The same plot for matrix scaling.
 display = CalibrationMapDisplay.from_estimator(MatrixScaling().fit(P, y), P)
 print(f"{display.name}: {display.flipped:.1%} of the rows change their class")
 
 # %%
-# Its matrix: each new score from all old ones. A light entry off the diagonal raises the class of
-# its row where the class of its column is likely.
+# The matrix of its coefficients: each new logit is a sum over all old ones. A light entry off the
+# diagonal raises the class of its row where the class of its column is likely.
 display.plot_coef()

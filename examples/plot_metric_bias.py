@@ -1,10 +1,11 @@
 """
-Which error can be believed? Bias and spread
-============================================
+Bias and spread of calibration errors
+=====================================
 
-Labels are drawn here from known probabilities, so that the true value of each error is known. A
-sample of n rows gives another value: too large on average (bias), and another one each time
-(spread). Binned errors of few rows are mostly bias, that of a calibrated model above all.
+Here labels are drawn from known probabilities, so that the true value of each error is known. The
+error of a sample of n rows differs from it: it is too large on average (bias), and it varies from
+sample to sample (spread). With few rows, binned errors are mostly bias, above all for a calibrated
+model.
 """
 
 from functools import partial
@@ -57,10 +58,10 @@ def draw(n, factor, rng):
 
 
 # %%
-# The true value: every row of a large sample carries each label once, with its probability as
-# weight. No chance of the labels is left.
+# For the true value, every row of a large sample has each label once, weighted by its probability,
+# so that no randomness of the labels is left.
 def true_values(factor):
-    """Return each error as it would be with rows without end."""
+    """Return each error in the limit of infinitely many rows."""
     truth, P = draw(10_000, factor, np.random.default_rng(0))
     y = np.tile(np.arange(N_CLASSES), len(P))
     P, w = np.repeat(P, N_CLASSES, axis=0), truth.ravel()
@@ -68,7 +69,7 @@ def true_values(factor):
 
 
 def estimates(n, factor, rng):
-    """Return each error of n rows with labels drawn by chance."""
+    """Return each error of n rows with random labels."""
     truth, P = draw(n, factor, rng)
     y = (truth.cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
     return {name: metric(y, P) for name, metric in metrics.items()}
@@ -97,8 +98,8 @@ handles, names = panels[0, 0].get_legend_handles_labels()
 figure.legend(handles, names, loc="outside lower center", ncols=7, frameon=False)
 
 # %%
-# Read the bias first: of a calibrated model all of an error is bias. With some hundred rows it is
-# as large as the errors that one wants to find; it halves when the rows are four times as many. The
-# KS and the debiased error have the least of it. Of an over-confident model it is small beside the
-# true value, but for the class-wise errors. SCE and ACE spread the least, because they are means
-# over classes: that makes them steady, not right.
+# Conclusions: for a calibrated model the whole error is bias. With a few hundred rows it is as
+# large as the errors that one wants to detect, and it halves with four times as many rows. KS and
+# the debiased error have the smallest bias. For an over-confident model the bias is small compared
+# with the true value, except for class-wise errors. SCE and ACE have the smallest spread, because
+# they are means over classes, but that does not make them correct.

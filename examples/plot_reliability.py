@@ -1,10 +1,10 @@
 """
-Is it calibrated? Three pictures
-================================
+Is my model calibrated? Three plots
+===================================
 
-Naive Bayes counts the same evidence again and again: on digits it is nearly always certain, and
-too often wrong. The reliability diagram shows it bin by bin, the KS graphs without bins, and the
-class-wise display says for which digits. A calibrator fitted on held-out rows corrects most of it.
+Naive Bayes treats correlated features as independent: on the digits data it is nearly always
+certain, and often wrong. The reliability diagram shows this bin by bin, the KS graphs without bins,
+and the class-wise display for each digit. A calibrator fitted on held-out rows corrects most of it.
 """
 
 from sklearn.datasets import load_digits
@@ -31,8 +31,9 @@ calibrated = CalibratedClassifier(FrozenEstimator(model))
 calibrated.fit(X_calibration, y_calibration)
 
 # %%
-# Below the diagonal a model is over-confident. The bars are intervals of each accuracy; the shaded
-# band is where the accuracies of a calibrated model with as many rows would lie.
+# Where the curve is below the diagonal, the model is over-confident. The bars are confidence
+# intervals of the accuracies. The shaded band is the range in which the accuracies of a calibrated
+# model would be.
 before = ReliabilityDisplay.from_estimator(model, X_test, y_test, n_bins=10)
 after = ReliabilityDisplay.from_estimator(
     calibrated, X_test, y_test, n_bins=10, ax=before.ax_, name="calibrated"
@@ -40,7 +41,8 @@ after = ReliabilityDisplay.from_estimator(
 print(f"expected calibration error: {before.error:.1%} before, {after.error:.1%} after")
 
 # %%
-# Cumulative score and accuracy part by the KS error, where the bar is; no bin has been chosen.
+# The KS error is the largest difference of the cumulative score and the cumulative accuracy, marked
+# by a bar. It needs no bins.
 ks_before = KSDisplay.from_estimator(model, X_test, y_test)
 ks_after = KSDisplay.from_estimator(
     calibrated, X_test, y_test, ax=ks_before.axes_, name="calibrated"
@@ -48,7 +50,8 @@ ks_after = KSDisplay.from_estimator(
 print(f"KS error: {ks_before.error:.1%} before, {ks_after.error:.1%} after")
 
 # %%
-# Which digits? The worst come first, with their own reliability curves. Where a bar does not rise
-# above the dotted line, so few rows would show as much of a calibrated model.
+# Which digits are miscalibrated? The worst come first, with their reliability curves. A bar that
+# does not exceed the dotted line is no larger than expected for a calibrated model with as few
+# rows.
 digits = ClasswiseDisplay.from_estimator(calibrated, X_test, y_test, n_bins=10)
 print(f"worst after calibration: {digits.order_[:3].tolist()}")

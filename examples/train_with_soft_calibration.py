@@ -2,11 +2,11 @@
 Training with a calibration error in the loss
 =============================================
 
-A network that is trained until it remembers its rows is sure of answers that it should doubt.
-Temperature scaling corrects that afterwards; :mod:`skcalib.losses` lets the training itself care.
-This is Table 2 of Karandikar et al. (2021, "Soft Calibration Objectives for Neural Networks",
-NeurIPS) in small: a network with one hidden layer, in plain NumPy, on the digits of scikit-learn
-with a fifth of all labels drawn at random, over-fitted.
+A network that is trained until it has memorised its training rows is over-confident on others.
+Temperature scaling corrects that afterwards; with :mod:`skcalib.losses` the training itself can
+take calibration into account. This is Table 2 of Karandikar et al. (2021, "Soft Calibration
+Objectives for Neural Networks", NeurIPS) on a small scale: a network with one hidden layer, in
+plain NumPy, on the digits of scikit-learn with a fifth of all labels drawn at random, over-fitted.
 
 * ``NLL``: the negative log-likelihood.
 * ``NLL + SB-ECE``: with a multiple of the soft-binned error of each batch.
@@ -16,9 +16,9 @@ with a fifth of all labels drawn at random, over-fitted.
 
 Each is measured on test rows by its accuracy and by its calibration error (l2, 15 bins of equal
 mass), as trained and after temperature scaling, by likelihood (TS) and by the soft-binned error
-(TS-SB-ECE), fitted on calibration rows. The last line is what chance leaves of the same error
-when every probability is exactly right: nothing can be seen below it. Multiples and thresholds
-were chosen on other seeds than those of the table.
+(TS-SB-ECE), fitted on calibration rows. The last line is the error that chance alone gives if every
+probability is exactly right: smaller differences cannot be detected. Multiples and thresholds were
+chosen on other seeds than those of the table.
 """
 
 import numpy as np
@@ -194,6 +194,11 @@ def main(seeds=5):
         cells = zip(rows.mean(axis=0), error, strict=True)
         print(f"{name:<24}" + "".join(f"{f'{m:.1f} ± {e:.1f}':>15}" for m, e in cells))
     print(f"{'chance alone':<24}{'':>15}{100 * np.mean(chance):>15.1f}")
+    means = {name: np.mean([results[name] for results in runs], axis=0) for name in TRAINING}
+    trained = min(means, key=lambda name: means[name][1])
+    scaled = 100 * np.ptp([row[3] for row in means.values()])
+    print(f"Conclusion: {trained} has the lowest ECE as trained. After temperature scaling", end="")
+    print(f" by SB-ECE, the methods differ by {scaled:.1f} points at most.")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,9 @@ from skcalib import calibrators, plotting
 from skcalib._comparison.agreement import metric_rank_correlation
 from skcalib._comparison.compare import compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison
+from skcalib._export.onnx_model import to_onnx
+from skcalib._export.pytorch import to_torch
+from skcalib._export.sklearn_onnx import register_onnx_converters
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
@@ -26,8 +29,11 @@ __all__ = [
     "load_json",
     "make_calibration_scorer",
     "metric_rank_correlation",
+    "register_onnx_converters",
     "save_json",
     "to_dict",
+    "to_onnx",
+    "to_torch",
 ]
 __all__ += calibrators.__all__
 __all__ += plotting.__all__

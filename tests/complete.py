@@ -7,6 +7,7 @@ import re
 from listing import BLOCKS, COMMAND, ERRORS, ROOT, split
 
 import skcalib
+from skcalib._export.formulas import PLANS
 
 HERE = ROOT / "tests"
 VALUES = json.loads((HERE / "record" / "values.json").read_text())["values"]
@@ -39,6 +40,7 @@ def missing(name, thing):
         f"tests/{kind}/: tests of its own": bool(
             word.search(read(*(HERE / kind).glob("test_*.py")))
         ),
+        **({"skcalib/_export/formulas.py: its formula": thing in PLANS} if is_calibrator else {}),
         "a paper: " + ("`_paper`" if is_calibrator else "`@listed(paper)`"): "_paper"
         in vars(thing),
     }

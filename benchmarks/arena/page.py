@@ -114,45 +114,51 @@ def draw(rows: pd.DataFrame, path: Path) -> None:
 # --- the page -------------------------------------------------------------------------------
 
 
-def sentence(lead: str, name: str, table: Losses) -> str:
-    """Say how a calibrator does against temperature scaling and against none."""
+def best_row(where: str, name: str, table: Losses) -> str:
+    """Write how a calibrator does against temperature scaling and against none, as a row."""
     found, none = versus(table, name, TEMPERATURE), versus(table, name, IDENTITY)
-    words = f"* {lead}: {code(name)}."
     if found is None or none is None:
-        return words
-    worst = f"at worst {percent(none.worst)} against no calibration ({none.worst_where})."
-    if name == TEMPERATURE:
-        return f"{words} Log loss {changed(none)} against no calibration; {worst}"
-    return (
-        f"{words} Log loss {changed(found)} against temperature scaling, lower in {won(found)} of "
-        f"the experiments; {worst}"
-    )
+        return f"| {where} | {code(name)} | | | |"
+    worst = f"{percent(none.worst)} ({none.worst_where})"
+    return f"| {where} | {code(name)} | {changed(found)} | {won(found)} | {worst} |"
 
 
 def first_lines(rows: pd.DataFrame) -> list[str]:
-    """Return the answer, a sentence for each number of the report half."""
+    """Return the best calibrators by log loss and by calibration errors, as two tables."""
     ours = rows[(rows["half"] == "report") & (rows["library"] == OURS)]
     table = losses(ours)
     ranked = names_by_loss(table, MAY_FAIL)
-    lines = [sentence("Lowest log loss on average", ranked[0], table)]
     keeping = [name for name in ranked if name in KEEP_THE_CLASS]
-    lines.append(sentence("When the predicted class must not change", keeping[0], table))
-    for name, part in slices(table)[1:]:
-        lines.append(sentence(f"With {name}", names_by_loss(part, MAY_FAIL)[0], part))
+    lines = [
+        "The calibrator of this package with the lowest log loss, the change of its log loss",
+        "compared with temperature scaling, the share of experiments in which it is lower, and the",
+        "largest increase over no calibration:",
+        "",
+        "| experiments | lowest log loss | change | lower in | largest increase |",
+        "| --- | --- | --: | --: | --: |",
+        best_row("all", ranked[0], table),
+        best_row("all, if the predicted class must not change", keeping[0], table),
+        *(
+            best_row(name, names_by_loss(part, MAY_FAIL)[0], part)
+            for name, part in slices(table)[1:]
+        ),
+        "",
+        "The calibrator with the lowest mean calibration error, and the median time of a fit:",
+        "",
+        f"| | lowest | {code(AUTO)} | {code(TEMPERATURE)} | no calibration |",
+        "| --- | --- | --: | --: | --: |",
+    ]
     for error, words in (("ece", "expected"), ("sce", "static"), ("ks", "Kolmogorov-Smirnov")):
         mean = ours.groupby(["calibrator", "family"])[error].mean().groupby("calibrator").mean()
+        cells = (f"{100 * mean.get(name, np.nan):.2f} %" for name in (AUTO, TEMPERATURE, IDENTITY))
         lines.append(
-            f"* Lowest {words} calibration error: {code(str(mean.idxmin()))}, "
-            f"{100 * mean.min():.2f} % ({code(AUTO)} {100 * mean.get(AUTO, np.nan):.2f} %, "
-            f"{code(TEMPERATURE)} {100 * mean[TEMPERATURE]:.2f} %, none "
-            f"{100 * mean[IDENTITY]:.2f} %)."
+            f"| {words} calibration error | {code(str(mean.idxmin()))} | {' | '.join(cells)} |"
         )
     seconds = ours.groupby("calibrator")["fit_s"].median()
-    lines.append(
-        "* Median time of a fit: "
-        f"{code(AUTO)} {number(1e3 * seconds.get(AUTO, np.nan))} ms, "
-        f"{code(TEMPERATURE)} {number(1e3 * seconds[TEMPERATURE])} ms."
+    cells = (
+        f"{number(1e3 * seconds.get(name, np.nan))} ms" for name in (AUTO, TEMPERATURE, IDENTITY)
     )
+    lines.append(f"| time of a fit | | {' | '.join(cells)} |")
     return lines
 
 
@@ -162,7 +168,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def page_lines(rows: pd.DataFrame, figure: str) -> list[str]:
-    """Return the page: the answer, the choice of the default, everyone, and how."""
+    """Return the page: the best calibrators, the choice of the default, all of them, and how."""
     part = rows[rows["half"] == "report"]
     halves = rows.groupby("half")["family"].unique()
     done = rows[EXPERIMENT].drop_duplicates()
@@ -170,20 +176,21 @@ def page_lines(rows: pd.DataFrame, figure: str) -> list[str]:
     return [
         *first_lines(rows),
         "",
-        f"These are of the report half: {len(report_half)} data sets, "
-        f"{len(done[done['family'].isin(report_half)])} experiments (a set, a model, a number of "
-        f"rows), of {done['family'].nunique()} and {len(done)}. Changes are in the loss on "
-        "held-out rows, below 0 is better, with 95 % intervals over sets where there are "
-        f"{FEWEST_SETS} or more.",
+        f"These results use the {len(report_half)} data sets kept for reporting, with "
+        f"{len(done[done['family'].isin(report_half)])} experiments (a data set, a model, a number "
+        f"of calibration rows); all {done['family'].nunique()} data sets have {len(done)}. Changes "
+        "are in the log loss of held-out rows, below 0 is better, with 95 % confidence intervals "
+        f"over data sets where there are {FEWEST_SETS} or more.",
         "",
         "## By rows and classes",
         "",
-        "Log loss on held-out rows, against temperature scaling; below 0 is better. The best of",
-        "all others is the one of all calibrators and libraries that does best in that very row:",
+        "Change of the log loss on held-out rows, compared with temperature scaling: below 0 is",
+        "better. The best of all others is the calibrator of any library with the lowest loss in",
+        "that row of the table:",
         "",
         *cell_table(part),
         "",
-        "The same on the design half, which choices were made on:",
+        "The same for the data sets that design decisions were based on:",
         "",
         *cell_table(rows[rows["half"] == "design"]),
         "",
@@ -191,48 +198,50 @@ def page_lines(rows: pd.DataFrame, figure: str) -> list[str]:
         "",
         "## Can it make things worse?",
         "",
-        "How often the log loss is higher than that of no calibration, by more than 1 % and by",
-        f"more than {NEGLIGIBLE:g}, and by how much at worst:",
+        "Share of experiments in which the log loss is higher than without calibration, by more",
+        f"than 1 % and more than {NEGLIGIBLE:g}, and the largest increase:",
         "",
         *harm_share_table(part, [name for name in HARMING if name in set(part["calibrator"])]),
         "",
-        "## Everyone",
+        "## All calibrators",
         "",
-        "Against temperature scaling, where it does not say none:",
+        "Compared with temperature scaling; columns that say so, with no calibration:",
         "",
         *everyone_table(part, ("log loss against none", "SCE %", "KS %")),
         "",
-        "## Does the spline do harm?",
+        "## Can the spline make things worse?",
         "",
-        "Mean log loss, and ECE and KS error of the top label, of no calibration /",
-        f"of {code(SPLINE)} at its defaults. All sets:",
+        "Mean log loss, and ECE and KS error of the top label, without calibration /",
+        f"with {code(SPLINE)} at its defaults, for all data sets:",
         "",
         *harm_table(rows, SPLINE),
         "",
-        "The report half alone:",
+        "For the data sets kept for reporting:",
         "",
         *harm_table(part, SPLINE),
         "",
-        "## How",
+        "## How it was measured",
         "",
-        "* `python -m benchmarks.arena --peers --page docs/which.md` runs all of it, and resumes. "
-        "All rows are in `benchmarks/arena/results.csv.gz`, more tables in "
-        "[the report](../benchmarks/arena/report.md).",
-        f"* Report half: {listed(report_half)}. Design half, the only one that choices may look "
-        f"at: {listed(halves.get('design', []))}. A set is of the design half if the CRC-32 of its "
-        "name is even. The sets are public: some of them were used before the halves were drawn.",
-        "* Half of a set's rows, at most 16,000 in all, train a model; the others are rows to "
-        "calibrate on and at least 500 rows to measure on. Classes of fewer than 40 rows are "
-        "dropped. Calibrators get what `CalibratedClassifier` hands them: the decision "
-        "function if there is one, else probabilities.",
-        "* A mean is geometric, over the experiments of a set and then over sets, so that a set "
-        f"counts once; its 95 % interval is of {BOOTSTRAPS:,} bootstraps of sets. A tie is half a "
+        "* `python -m benchmarks.arena --peers --page docs/which.md` runs everything, and resumes "
+        "after an interruption. All results are in `benchmarks/arena/results.csv.gz`, more tables "
+        "in [the report](../benchmarks/arena/report.md).",
+        f"* Kept for reporting: {listed(report_half)}. Used for design decisions: "
+        f"{listed(halves.get('design', []))}. A data set belongs to the latter if the CRC-32 of "
+        "its name is even. The data sets are public; some of them had been used before this "
+        "division.",
+        "* Half of the rows of a data set, at most 16,000 in all, train a model; the others are "
+        "for calibration and, at least 500 of them, for measuring. Classes with fewer than 40 rows "
+        "are dropped. Calibrators get the scores that `CalibratedClassifier` passes to them: the "
+        "decision function if there is one, else probabilities.",
+        "* Means are geometric, over the experiments of a data set and then over data sets, so "
+        f"that each data set counts once; the 95 % interval is from {BOOTSTRAPS:,} bootstraps of "
+        "data sets. A tie is half a "
         f"win, and so is a difference below {NEGLIGIBLE:g}; losses below {NEGLIGIBLE:g} count as "
-        "that in ratios (set after one set, mushroom, was seen to decide the mean for two classes "
-        "by single rows). Log loss clips at 1e-15. A failure is left out of the means and counted "
-        "in its column. Each sentence that names the best takes "
-        "it from the numbers that it gives.",
-        f"* Seeds: {rows['seed'].nunique()}. One thread, beside other work. "
+        "that in ratios (chosen after one data set, mushroom, had decided the mean for two classes "
+        "by single rows). The log loss clips at 1e-15. Failed fits are left out of the means and "
+        "counted in their column. The best method is chosen on the numbers shown, which are "
+        "therefore slightly optimistic.",
+        f"* Seeds: {rows['seed'].nunique()}. One thread; other programs ran at the same time. "
         + ". ".join(machine())
         + ".",
     ]

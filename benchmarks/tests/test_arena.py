@@ -351,5 +351,6 @@ def test_one_command_runs_resumes_and_reports(tmp_path, capsys):
     assert not (tmp_path / "results.csv").exists()
     assert page.read_text() == written
     assert written.count("# Which calibrator?") == 1
-    assert "Lowest log loss on average: `" in written
+    assert "| experiments | lowest log loss |" in written
+    assert "| all | `" in written
     assert "| `AutoCalibrator` |" in capsys.readouterr().out

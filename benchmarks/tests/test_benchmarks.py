@@ -13,7 +13,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks._shared import peers, report
 from benchmarks.speed import __main__ as speed
-from benchmarks.speed import memory, timing
+from benchmarks.speed import export, memory, timing
 from benchmarks.speed.data import FLOORS, make_data
 from benchmarks.speed.jobs import JOBS
 from benchmarks.speed.peers import Peer
@@ -57,6 +57,19 @@ def test_no_peer_is_imported_with_the_programs():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_models_are_measured(monkeypatch, capsys):
+    """A row for each calibrator, with the difference of its model."""
+    pytest.importorskip("onnxruntime", reason="models are run by ONNX Runtime")
+    monkeypatch.setattr(export, "REPEATS", 1)
+    arguments = ["--sizes", "60x3", "--calibrators", "PlattScaling", "IsotonicCalibrator"]
+    monkeypatch.setattr(sys, "argv", ["export", *arguments, "--dtype", "float64"])
+    export.main()
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if "Cal" in line]
+    name, n_classes, difference, *_ = rows[-1]
+    assert (name, n_classes) == ("| IsotonicCalibrator", "3")
+    assert float(difference) <= 1e-12
 
 
 @pytest.mark.usefixtures("only_sklearn")

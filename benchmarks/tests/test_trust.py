@@ -67,7 +67,7 @@ def test_the_page_counts_what_is_stored(tmp_path):
     assert "* `_a:4:0:u`" in page
     assert "* `_a:3:0:z`" not in page
     assert "1,200 calls" in page
-    assert "| anything else: a fault | 3 |" in page
+    assert "| anything else, which is a fault | 3 |" in page
     assert "## Versions" not in page
 
 

@@ -21,24 +21,25 @@ RECORD = ROOT / "tests" / "record" / "values.json"
 OPENING = """\
 # Trust, in figures
 
-What has been tried to break skcalib, and what came of it. The command beside a figure makes it
-again, in a clone with `pip install -e ".[test]"`; `python -m benchmarks.trust` then writes this
-page.
+This page reports how the correctness of skcalib is tested: with invalid input, generated input,
+deliberate faults in the code, several versions of its dependencies, and recorded numbers. The
+command below each figure repeats it, in a clone with `pip install -e ".[test]"`;
+`python -m benchmarks.trust` then writes this page.
 """
 CLOSING = """\
-## What holds on every change
+## What is tested on every change
 
-The suite asks all of it of every calibrator and metric that the package lists, a new one included:
-promises on generated inputs, `check_calibrator` and `check_calibration_metric` of
-[extending](extending.md), files of this release that must load, fits that are broken off, fits at
-once in threads and processes. `.ci/run` runs it in two fresh environments. What to load from whom,
-and how to report a fault: [security](../SECURITY.md).
+The test suite tests every calibrator and metric of the package, including new ones: with generated
+inputs, with `check_calibrator` and `check_calibration_metric` of [extending](extending.md), with
+files of this release that must load, with interrupted fits, and with simultaneous fits in threads
+and processes. `.ci/run` runs it in two fresh environments. Which files to load from whom, and how
+to report a fault: [security](../SECURITY.md).
 """
 GOOD = ("right answer", "valid answer", "refused")
 MEANING = {
-    "right answer": "the answer of the same data as a plain array",
-    "valid answer": "finite and within its bounds; nothing to compare with",
-    "refused": "`ValueError` or `TypeError` of one line that names the argument",
+    "right answer": "correct result: that of the same data as a plain array",
+    "valid answer": "valid result: finite and within its bounds; nothing to compare with",
+    "refused": "error: `ValueError` or `TypeError` of one line that names the argument",
 }
 
 
@@ -54,34 +55,31 @@ def number(count: int) -> str:
 
 
 def hostile_input(fuzz: dict[str, Any]) -> list[str]:
-    """Tell how malformed calls ended."""
+    """Report how malformed calls ended."""
     outcomes = fuzz["by_outcome"]
     faults = sum(count for name, count in outcomes.items() if name not in GOOD)
     lines = [
-        "## Hostile input",
+        "## Invalid input",
         "",
-        f"{number(fuzz['calls'])} calls with one argument spoilt, and one in four with another in",
-        "an odd layout: wrong shapes, ragged lists, NaN, objects, empty arrays, sparse matrices,",
-        "frames with missing values, and the like.",
+        f"{number(fuzz['calls'])} calls with one invalid argument, and a quarter of them with",
+        "another in an unusual layout: wrong shapes, ragged lists, NaN, objects, empty arrays,",
+        "sparse matrices, frames with missing values, and so on.",
         "",
         *table(
-            ["ended in", "calls"],
+            ["result of the call", "calls"],
             [
-                *([f"{name}: {MEANING[name]}", number(outcomes.get(name, 0))] for name in GOOD),
-                ["anything else: a fault", number(faults)],
+                *([MEANING[name], number(outcomes.get(name, 0))] for name in GOOD),
+                ["anything else, which is a fault", number(faults)],
             ],
         ),
         "",
     ]
-    if "mended" in fuzz:
-        mended = fuzz["mended"] if isinstance(fuzz["mended"], int) else len(fuzz["mended"])
-        lines += [f"Faults found by such calls and corrected so far: {number(mended)}.", ""]
     again = f"python -m benchmarks.trust.fuzz --calls {fuzz['calls']} --seed {fuzz['seed']}"
-    return [*lines, f"Again: `{again}`.", ""]
+    return [*lines, f"Repeat: `{again}`.", ""]
 
 
 def generated_inputs(properties: dict[str, Any]) -> list[str]:
-    """Tell what was tried on generated inputs."""
+    """Report what was tested on generated inputs."""
     counts = [
         [name.replace("_", " "), number(value)]
         for name, value in properties.items()
@@ -90,17 +88,17 @@ def generated_inputs(properties: dict[str, Any]) -> list[str]:
     return [
         "## Generated inputs",
         "",
-        "What holds for every calibrator and every metric, on generated inputs: ties, exact 0 and",
-        "1, impossible classes, huge and tiny scales, weights of 0, labels of any kind. They",
-        "have found thirteen faults, since corrected. Two are left, of logits that differ by",
-        "1e-12. Beside logits of -inf in the same column a gradient of 1e-9 does not tell where W",
-        "should end without a penalty that holds it: fits of weighted rows and of repeated rows",
-        "are .003 apart (`penalty='odir'`, `--examples 60`). And Platt scaling depends by 2e-5 on",
-        "the order of the rows, since log-odds are known to 1e-16 (`--examples 100`).",
+        "Properties of every calibrator and every metric are tested on generated inputs: ties,",
+        "exact 0 and 1, impossible classes, huge and tiny scales, weights of 0, labels of any",
+        "type. This has found thirteen faults, which were corrected. Two are left, for logits that",
+        "differ by 1e-12. If logits of -inf are in the same column, a gradient of 1e-9 does not",
+        "determine W without a penalty: fits of weighted rows and of repeated rows differ by .003",
+        "(`penalty='odir'`, `--examples 60`). And Platt scaling depends by 2e-5 on the order of",
+        "the rows, since log-odds have a precision of 1e-16 (`--examples 100`).",
         "",
         *table(["counted", "number"], counts),
         "",
-        f"Again: `{properties['command']}`. Other inputs every time: `pytest -m ''",
+        f"Repeat: `{properties['command']}`. With new inputs each time: `pytest -m ''",
         "tests/contract/test_properties_calibrators.py tests/contract/test_properties_metrics.py",
         "--hypothesis-profile=many`.",
         "",
@@ -108,7 +106,7 @@ def generated_inputs(properties: dict[str, Any]) -> list[str]:
 
 
 def mutation(mutants: dict[str, Any]) -> list[str]:
-    """Tell which deliberate faults were seen, file by file."""
+    """Report which deliberate faults were detected, file by file."""
     examined = mutants["examined"]
     rows, total, unexplained = [], Counter[str](), []
     for file, kept in mutants["files"].items():
@@ -130,10 +128,10 @@ def mutation(mutants: dict[str, Any]) -> list[str]:
         "## Deliberate faults in the numerical core",
         "",
         "An operator, comparison, constant, boolean or call is changed in one place, and the tests",
-        "of that file should fail. Those that survived were read: equal ones change no number that",
-        "a user can get, and why stands under `examined` in",
+        "of that file should fail (killed). The changes that no test detected were examined: equal",
+        "ones change no number that a user can get; the reason for each is under `examined` in",
         "`benchmarks/trust/figures/mutants.json`.",
-        "Files have the names that they had when they were tried.",
+        "Files have the names that they had at the time.",
         "",
         *table(
             ["file", "possible", "tried", "killed", "equal", "not explained"],
@@ -146,33 +144,33 @@ def mutation(mutants: dict[str, Any]) -> list[str]:
     seed = mutants["seed"]
     return [
         *lines,
-        f"Again: `python -m benchmarks.trust.mutants --seed {seed}`; more of them: `--limit`.",
+        f"Repeat: `python -m benchmarks.trust.mutants --seed {seed}`; `--limit` tries more.",
         "",
     ]
 
 
 def versions(runs: dict[str, Any]) -> list[str]:
-    """Tell on which versions the suite passed, and what it covers."""
+    """Report on which versions the suite passed, and what it covers."""
     names = list(next(iter(runs.values()))["versions"])
     rows: list[list[object]] = [["Python", *(run["python"] for run in runs.values())]]
     rows += [[name, *(run["versions"][name] for run in runs.values())] for name in names]
     for label, key in (
         ("tests passed", "passed"),
         ("failed", "failed"),
-        ("left out", "skipped"),
+        ("skipped", "skipped"),
     ):
         rows.append([label, *(number(run[key]) for run in runs.values())])
-    for label, key in (("branches taken", "branches"), ("lines run", "lines")):
+    for label, key in (("branches covered", "branches"), ("lines covered", "lines")):
         rows.append([label, *(f"{run[key]} %" for run in runs.values())])
     return [
         "## Versions and coverage",
         "",
-        "The suite with every warning an error; coverage is that of the package, and less than",
-        "95 % of its branches fails.",
+        "The test suite on the oldest and the newest versions, with every warning an error. It",
+        "fails if less than 95 % of the branches of the package are covered.",
         "",
         *table(["", *runs], rows),
         "",
-        "Again: "
+        "Repeat: "
         + ", ".join(f"`python -m benchmarks.trust.versions {name}`" for name in runs)
         + ".",
         "",
@@ -180,18 +178,18 @@ def versions(runs: dict[str, Any]) -> list[str]:
 
 
 def record(kept: dict[str, Any]) -> list[str]:
-    """Tell how many numbers are on record."""
+    """Report how many numbers are recorded."""
     values = kept["values"].values()
     count = sum(len(value) for value in values if isinstance(value, list))
     made = ", ".join(f"{name} {version}" for name, version in kept["made_with"].items())
     return [
-        "## Numbers on record",
+        "## Recorded numbers",
         "",
         f"{number(count)} numbers of {number(len(values))} calls, to 12 digits: each calibrator,",
-        "metric, scorer and loss, by each option. A test fails if one moves by more than 1e-9 of",
-        "its size, or 1e-6 where an optimiser finds it.",
+        "metric, scorer and loss, with each option. A test fails if one changes by more than 1e-9",
+        "of its size, or 1e-6 if it is found by an optimiser.",
         "",
-        f"Made with {made}. Again: `python tests/record/write.py`.",
+        f"Made with {made}. Repeat: `python tests/record/write.py`.",
         "",
     ]
 

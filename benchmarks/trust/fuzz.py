@@ -311,7 +311,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--calls", type=int, default=5000, help="malformed calls")
     parser.add_argument("--seed", type=int, default=0, help="which ones")
-    parser.add_argument("--only", default="", help="subjects whose name holds this")
     options = parser.parse_args()
     total: Counter[tuple[str, str]] = Counter()
     faults: list[dict[str, Any]] = []

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,16 +117,19 @@ class Filling:
 
 def sum_rows(kernel: Kernel, source: Source, *per_row: PerRow, work: Work = ROWS) -> Any:
     """Return the sum of what `kernel` returns for each block: a number, an array or a tuple."""
+    if source.remote is not None:
+        return source.remote.total(partial(sum_rows, kernel, work=work), source, per_row)
     parts = work.run(Task(kernel, source, per_row), source)
     total = next(parts)
     for part in parts:
-        total = _add(total, part)
+        total = add(total, part)
     return total
 
 
-def _add(total: Any, part: Any) -> Any:
+def add(total: Any, part: Any) -> Any:
+    """Return the sum of two numbers or arrays, or of tuples of them."""
     if isinstance(total, tuple):
-        sums = [_add(*each) for each in zip(total, part, strict=True)]
+        sums = [add(*each) for each in zip(total, part, strict=True)]
         return type(total)(*sums) if hasattr(total, "_fields") else tuple(sums)
     return total + part
 
@@ -135,8 +140,16 @@ def merge_rows(
     *per_row: PerRow,
     merge: Callable[[Iterable[Any]], Any] = list,
     work: Work = ROWS,
+    nested: bool = False,
 ) -> Any:
-    """Return ``merge(results)``, with the kernel's results of all blocks in order."""
+    """Return ``merge(results)``, with the kernel's results of all blocks in order.
+
+    `nested` says that a merge of merges is the merge of all.
+    """
+    if source.remote is not None:
+        of_chunk = partial(merge_rows, kernel, merge=merge if nested else list, work=work)
+        made = source.remote.each(of_chunk, source, per_row)
+        return merge(made if nested else chain.from_iterable(made))
     return merge(work.run(Task(kernel, source, per_row), source))
 
 
@@ -153,13 +166,50 @@ def map_rows(
     returns as many arrays. If it returns one more value, a list of these is returned.
     """
     out = out if isinstance(out, tuple) else (out,)
+    if source.remote is not None:
+        of_chunk = partial(_map_chunk, kernel, [(each.shape[1:], each.dtype) for each in out], work)
+        made = source.remote.each(of_chunk, source, per_row)
+        for rows, (parts, _) in zip(source.remote.spans(), made, strict=True):
+            for whole, part in zip(out, parts, strict=True):
+                whole[rows] = part
+        return [each for _, rest in made for each in rest]
     return list(work.run(Filling(Task(kernel, source, per_row), out), source))
+
+
+def _map_chunk(
+    kernel: Kernel, likes: list[Any], work: Work, source: Source, *per_row: PerRow
+) -> tuple[tuple[NDArray[Any], ...], list[Any]]:
+    out = tuple(np.empty((source.shape[0], *shape), dtype=dtype) for shape, dtype in likes)
+    return out, map_rows(kernel, source, *per_row, out=out, work=work)
+
+
+def total(function: Callable[..., Any], source: Source, *per_row: PerRow) -> Any:
+    """Return ``function(source, *per_row)``, a sum over rows.
+
+    Of a remote source, this is the sum of what the function returns for each of its chunks.
+    """
+    if source.remote is None:
+        return function(source, *per_row)
+    return source.remote.total(function, source, per_row)
+
+
+def gathered(
+    function: Callable[..., tuple[NDArray[Any], ...]], source: Source, *per_row: PerRow
+) -> tuple[NDArray[Any], ...]:
+    """Return ``function(source, *per_row)``, arrays with an entry for each row.
+
+    Of a remote source, those of its chunks are joined.
+    """
+    if source.remote is None:
+        return function(source, *per_row)
+    made = source.remote.each(function, source, per_row)
+    return tuple(np.concatenate(parts) for parts in zip(*made, strict=True))
 
 
 def cached(source: Source, limit: int = CACHED_ENTRIES) -> Source:
     """Return computed numbers as an array, in the fastest memory order, if they are few."""
     n, n_columns = source.shape
-    if n * n_columns > limit:
+    if n * n_columns > limit or source.remote is not None:
         return source
     out = np.empty((n, n_columns), dtype=source.dtype, order=block_order(n_columns))
     map_rows(np.asarray, source, out=out)

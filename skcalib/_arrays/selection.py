@@ -6,12 +6,14 @@ array.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from skcalib._arrays.blocks import COLUMN_BLOCK_BYTES
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import row_sums
-from skcalib._arrays.source import ALL, ArraySource, Derived, Source
+from skcalib._arrays.source import ALL, ArraySource, Derived, Remote, Source, whole
 from skcalib._arrays.types import Float64Array, FloatArray, Intp, Rows
 
 # Selections up to this size, that of a few blocks, are copied: a copy is faster to read.
@@ -66,6 +68,8 @@ class Selection(Derived):
 
 def take_rows(source: Source, rows: Intp) -> Source:
     """Return rows of a source: a copy if they are few, else a selection."""
+    if isinstance(source, Remote):
+        return source.take(rows)
     if isinstance(source, Selection):
         chosen = rows if source.rows is None else source.rows[rows]
         divisor = None if source.divisor is None else source.divisor[rows]
@@ -73,10 +77,22 @@ def take_rows(source: Source, rows: Intp) -> Source:
     return _copy_small(Selection(source, rows))
 
 
+def sample_rows(source: Source, rows: Intp) -> Source:
+    """Return few rows of a source; those of a remote one are read."""
+    return take_rows(source, rows) if source.remote is None else ArraySource(source.read(rows))
+
+
 def clip_and_divide(source: Source, divide: bool) -> Source:
     """Clip to [0, 1] or, with `divide`, clip at 0 and divide rows by their sums."""
+    if isinstance(source, Remote):
+        return source.corrected(partial(clipped, divide=divide))
     divisor = sums_of_rows(source) if divide else None
     return _copy_small(Selection(source, clipped=True, divisor=divisor))
+
+
+def clipped(array: FloatArray, divide: bool) -> FloatArray:
+    """Return an array, clipped and, with `divide`, divided."""
+    return whole(clip_and_divide(ArraySource(array), divide))
 
 
 def sums_of_rows(source: Source) -> Float64Array:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from skcalib._arrays.threads import map_blocks
-from skcalib._arrays.types import Float64Array, FloatArray, Rows
+from skcalib._arrays.types import Float64Array, FloatArray, Intp, Rows
 
 T = TypeVar("T")
 ALL = slice(None)
@@ -33,6 +33,11 @@ class Source(ABC):
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
+
+    @property
+    def remote(self) -> Remote | None:
+        """The source of which the passes run elsewhere, chunk by chunk; else None."""
+        return None
 
     @abstractmethod
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
@@ -64,8 +69,84 @@ class ArraySource(Source):
         return map_blocks(task, blocks, at_a_time)
 
 
+class Remote(Source):
+    """Numbers that are never read whole: a pass sends a function to each of their chunks.
+
+    Attributes
+    ----------
+    refusal : str
+        What the error says of code that would need all numbers at once.
+    """
+
+    refusal: str
+
+    @property
+    def remote(self) -> Remote:
+        """The source itself."""
+        return self
+
+    @abstractmethod
+    def total(self, function: Callable[..., Any], source: Source, per_row: Any) -> Any:
+        """Return the sum over chunks of ``function(source, *per_row)``."""
+
+    @abstractmethod
+    def each(self, function: Callable[..., Any], source: Source, per_row: Any) -> list[Any]:
+        """Return ``function(source, *per_row)`` of each chunk, in order."""
+
+    @abstractmethod
+    def spans(self) -> list[slice]:
+        """Return the rows of each chunk that has any."""
+
+    @abstractmethod
+    def by_columns(
+        self,
+        read: Callable[..., Any],
+        use: Callable[[Any, int], list[Any]],
+        source: Source,
+        columns: slice,
+        dtype: np.dtype[Any],
+    ) -> Iterator[Any]:
+        """Yield what ``use(numbers, first)`` lists for some whole columns at a time, in order.
+
+        ``read(source, columns)`` returns the numbers of a chunk, ``(k, rows)`` of type `dtype`.
+        """
+
+    @abstractmethod
+    def sample(self, source: Source) -> tuple[Source, Intp]:
+        """Return evenly spaced rows of a source that is made of this one, and their numbers.
+
+        They are kept of the first pass.
+        """
+
+    @abstractmethod
+    def take(self, rows: Intp) -> Remote:
+        """Return some rows, given in ascending order."""
+
+    @abstractmethod
+    def corrected(self, correct: Callable[[FloatArray], FloatArray]) -> Remote:
+        """Return the rows as `correct` makes them of those that are read."""
+
+    @abstractmethod
+    def checked(
+        self,
+        check: Callable[[Source, range], tuple[Any, bool]],
+        settle: Callable[[list[Any]], Source],
+    ) -> Remote:
+        """Return the rows, checked by their first pass.
+
+        ``check(source, rows)`` returns what it finds in a chunk, and whether the pass may work on
+        it; ``settle(found)`` raises an error or returns the rows as they have to be read. If they
+        have to be corrected, the pass is run again.
+        """
+
+
 class Derived(Source):
     """Numbers made of those of another source, whose passes run where that source lies."""
+
+    @property
+    def remote(self) -> Remote | None:
+        """That of the other source."""
+        return self.source.remote
 
     def __init__(self, source: Source, n_rows: int, dtype: DTypeLike) -> None:
         self.source = source
@@ -100,9 +181,36 @@ class Computed(Derived):
         super().__init__(source, source.shape[0], dtype)
         self._compute = compute
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Where a pass runs, the source is a chunk of it.
+        self.__dict__ = {**state, "shape": state["source"].shape}
+
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
         """Return a block, a new array."""
         return self._compute(rows)[:, columns].astype(self.dtype, copy=False)
+
+
+class Column(Derived):
+    """A single column of a source, ``(n, 1)``."""
+
+    def __init__(self, source: Source, k: int) -> None:
+        super().__init__(source, source.shape[0], source.dtype)
+        self.shape = source.shape[0], 1
+        self.k = k
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Where a pass runs, the source is a chunk of it.
+        self.__dict__ = {**state, "shape": (state["source"].shape[0], 1)}
+
+    def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
+        """Return a block."""
+        return self.source.read(rows, slice(self.k, self.k + 1))[:, columns]
+
+
+def refuse_remote(source: Source, who: str) -> None:
+    """Refuse numbers that are elsewhere, in the name of what would need all of them at once."""
+    if source.remote is not None:
+        raise TypeError(f"{who}: {source.remote.refusal}")
 
 
 def as_source(X: FloatArray | Source) -> Source:

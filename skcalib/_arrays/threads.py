@@ -105,7 +105,7 @@ def map_blocks(
 ) -> Iterator[T]:
     """Yield ``function(block)`` for each block, in order, computed in threads if there are many.
 
-    A task is `at_a_time` blocks. The queue holds few results, which bounds the memory. A single
+    A task is `at_a_time` blocks. The queue is short, which bounds the memory. A single
     task runs in the caller's thread.
     """
     blocks = iter(blocks)

@@ -8,7 +8,7 @@ on until no bits are left.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -121,19 +121,29 @@ class Several(NamedTuple):
         kernel = partial(
             weigh_block, values_of=self.values_of, leading=Leading(known, left), bits=bits
         )
-        total = np.zeros(known.size << bits)
         n_known = 8 * known.itemsize - 1 - left
-        few: list[Values] | None = [] if n_known else None
-        size = 0
-        parts = merge_rows(kernel, self.source, *self.per_row, merge=iter, work=self.work)
-        for weight, (values, weights) in parts:
-            total += weight
-            size += values.size
-            if size > GATHERED:
-                few = None
-            elif few is not None:
-                few.append((values, weights))
+        merge = partial(add_counts, n_cells=known.size << bits, keep=n_known > 0)
+        total, few = merge_rows(
+            kernel, self.source, *self.per_row, merge=merge, work=self.work, nested=True
+        )
         return total.reshape(known.size, -1), self if few is None else gathered(few)
+
+
+def add_counts(
+    parts: Iterable[tuple[Float64Array, list[Values] | None]], n_cells: int, keep: bool
+) -> tuple[Float64Array, list[Values] | None]:
+    """Return the sums of weights, and with `keep` all values if they are few."""
+    total = np.zeros(n_cells)
+    few: list[Values] | None = [] if keep else None
+    size = 0
+    for weight, several in parts:
+        total += weight
+        size += sum(values.size for values, _ in several or [])
+        if several is None or size > GATHERED:
+            few = None
+        elif few is not None:
+            few += several
+    return total, few
 
 
 class Leading:
@@ -163,7 +173,7 @@ class Leading:
 
 def weigh_block(
     block: FloatArray, *per_row: Any, values_of: ValuesOf, leading: Leading, bits: int
-) -> tuple[Float64Array, Values]:
+) -> tuple[Float64Array, list[Values]]:
     """Return the weights by known leading bits and the next `bits` bits, and these values."""
     values, weights = values_of(block, *per_row)
     known, left = leading.known, leading.left
@@ -178,7 +188,7 @@ def weigh_block(
     key &= unsigned((1 << bits) - 1)
     cell += key.astype(np.intp)
     weight = np.bincount(cell, weights, minlength=known.size << bits)
-    return weight.astype(np.float64, copy=False), (values, weights)
+    return weight.astype(np.float64, copy=False), [(values, weights)]
 
 
 def gathered(parts: list[Values]) -> Several:

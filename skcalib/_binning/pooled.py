@@ -39,7 +39,7 @@ def pooled_table(
     if bins.method == "uniform":
         return columns_table(scores, code, w, bins, threshold=threshold).pooled()
     n, n_classes = scores.shape
-    if n * n_classes > SORTED:
+    if n * n_classes > SORTED or scores.source.remote is not None:
         entries = Entries(scores, code, w, threshold)
         if not entries.count():
             none = np.zeros(0)

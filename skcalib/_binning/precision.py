@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.passes import LIGHT, merge_rows
-from skcalib._arrays.source import ALL, Source, as_source
+from skcalib._arrays.source import ALL, Column, Source, as_source
 from skcalib._arrays.types import Float64Array, FloatArray
 
 Side = Literal["left", "right"]
@@ -52,6 +52,8 @@ def bits_of_probabilities(P: Source) -> int:
     """Return the significant bits of ``P (n, K)``; one of two columns may be 1 - the other."""
     if P.shape[1] > 2:
         return significant_bits(P)
+    if P.remote is not None:
+        return min(significant_bits(Column(P, k)) for k in (0, 1))
     return min(significant_bits(P.read(ALL, slice(k, k + 1))[:, 0]) for k in (0, 1))
 
 
@@ -64,7 +66,7 @@ def _fits(S: Source, bits: int) -> bool:
 
 
 def _all(kernel: Callable[..., bool], S: Source, number: int) -> bool:
-    return bool(merge_rows(partial(kernel, number=number), S, merge=all, work=LIGHT))
+    return bool(merge_rows(partial(kernel, number=number), S, merge=all, work=LIGHT, nested=True))
 
 
 def have_no_bits(block: FloatArray, number: int) -> bool:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.passes import LIGHT, merge_rows
+from skcalib._arrays.passes import LIGHT, merge_rows, total
+from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, exceeds
 from skcalib._binning.precision import FLOAT32, FLOAT64, bits_of_probabilities
 from skcalib._binning.quantiles import quantile_table, table_by_edges
-from skcalib._scores.one_vs_rest import is_unit, map_columns, sorted_problems
+from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_columns, map_sorted
 from skcalib._scores.scores import Scores
 
 
@@ -35,7 +36,7 @@ def flat_table(
 ) -> BinTable:
     """Table of ``n_groups`` problems in one column; `group` gives the problem of each row.
 
-    `hit` tells whether the event happened, or its share.
+    `hit` is whether the event happened, or its share.
     """
     if threshold is not None:
         kept = exceeds(score, threshold)
@@ -103,15 +104,23 @@ def columns_table(
     NaN; this takes a third of the time.
     """
     if bins.method == "uniform":
-        return _columns_uniform(scores, code, w, bins, threshold, first, confidence)
+        if scores.source.remote is not None and bins.bits is None:
+            bins = replace(bins, bits=bits_of_scores(scores))
+        kernel = partial(_uniform_of_chunk, scores=scores, bins=bins, threshold=threshold)
+        kernel = partial(kernel, first=first, confidence=confidence)
+        return total(kernel, scores.source, code, w)
     if bins.method == "rank":
 
         def by_rank(k: int, column: FloatArray) -> BinTable:
             return flat_table(column, code == k, w, bins, threshold=threshold)
 
         return _stack(list(map_columns(by_rank, scores, first)))
-    problems = sorted_problems(scores, code, w, first)
-    return _stack([table_by_edges(problem.above(threshold), bins) for problem in problems])
+    by_edges = partial(_table_above, threshold=threshold, bins=bins)
+    return _stack(list(map_sorted(by_edges, scores, code, w, first)))
+
+
+def _table_above(problem: SortedProblem, threshold: float | None, bins: Bins) -> BinTable:
+    return table_by_edges(problem.above(threshold), bins)
 
 
 def above_cut(
@@ -133,10 +142,11 @@ def above_cut(
 GATHERED = 1 << 20
 
 
-def _columns_uniform(
-    scores: Scores,
+def _uniform_of_chunk(
+    _: Source,
     code: NDArray[np.intp],
     w: Float64Array,
+    scores: Scores,
     bins: Bins,
     threshold: float | None,
     first: int,
@@ -169,9 +179,9 @@ def _columns_uniform(
     kernel = partial(above_cut, cut=cut, sums=threshold is None and confidence)
     weights = None if unit else w
     parts = merge_rows(kernel, scores.as_proba(), range(n), weights, merge=iter, work=LIGHT)
-    for total, at, value in parts:
-        if total is not None:
-            column_sum += total[first:]
+    for sums, at, value in parts:
+        if sums is not None:
+            column_sum += sums[first:]
         if gathered > GATHERED:
             some = sift(np.concatenate(places), np.concatenate(values))
             table = some if table is None else table + some
@@ -205,12 +215,12 @@ def _fill_first_bin(
     n, n_classes = scores.shape
     positive = np.bincount(code, weights=w, minlength=n_classes)[first:]
     table.count[:, 0] = n - table.count[:, 1:].sum(axis=1)
-    for part, total in (
+    for part, whole in (
         (table.weight, np.full(column_sum.shape, w.sum())),
         (table.score_sum, column_sum),
         (table.hit_sum, positive),
     ):
-        part[:, 0] = total - part[:, 1:].sum(axis=1)
+        part[:, 0] = whole - part[:, 1:].sum(axis=1)
     # The subtraction is accurate only if the first bin has most of a column's entries. At most 2B
     # columns can have more than n/2 entries above the cut; their first bins are summed directly.
     for j in np.flatnonzero(2 * table.count[:, 0] < n):

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import math
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 import skcalib
+from skcalib._cli.export import add_export
+from skcalib._cli.measure import MEASURED
+from skcalib._cli.saved_predictions import STREAM, SUFFIXES
 from skcalib._comparison.compare import METRICS
+from skcalib._comparison.measures import ROW_LOSSES
 from skcalib.calibrators._names import calibrators_by_name
 
 FILES = """\
 FILE is one of
-  .npz      arrays 'logits' or 'probs', (n, K) or (n,); 'labels', (n,); perhaps 'split', (n,)
-  .csv      a header; a column 'labels', a column of scores for each class, perhaps 'split'
-  .parquet  the same (needs pyarrow)
-A split says of each row 0 or 'cal' (fit on it) or 1 or 'test' (measure on it). Columns whose
-names end with the labels (cat, dog or p_cat, p_dog) are taken by name, others in the order of the
-sorted labels; what was taken for what is printed. One column is the score of the label --pos-label
-(1 or True if that is not given). All rows must be new to the model.
+  .csv .tsv  a header; a column 'labels', a column of scores for each class, perhaps 'split';
+             also .csv.gz and .tsv.gz; --sep ';' if another mark separates the columns
+  .parquet   the same (needs pyarrow)
+  .npz       arrays 'logits' or 'probs', (n, K) or (n,); 'labels', (n,) or one-hot (n, K); perhaps
+             'split', (n,), and 'classes', (K,), the labels of the columns
+  .npy       the scores alone; --labels FILE.npy has the labels
+  .zarr      a group with arrays as in an .npz; for measure and apply, never loaded whole, and so
+             is a FOLDER of logits-000.npy (or probs-, scores-), labels-000.npy and so on
+  -          standard input: any of these; text is separated by commas, or by --sep
+'split' is 0 or 'cal' for calibration rows, and 1 or 'test' for rows to measure on. Columns whose
+names end with the labels (cat, dog or p_cat, p_dog) are matched by name, others by the order of the
+sorted labels; the label of each column is printed. A single column is the score of the label given
+by --pos-label (default: 1 or True). The model must not have been fitted on any of these rows.
 """
 COMPARE_EXAMPLE = (
     "\nexample:\n"
@@ -27,13 +40,20 @@ COMPARE_EXAMPLE = (
     "  python -m skcalib compare predictions.npz --report report.html --save best.json\n"
 )
 MEASURE_EXAMPLE = """
-example:
+examples:
   python -m skcalib measure predictions.npz
   python -m skcalib measure predictions.csv --groups site
+  python -m skcalib measure predictions.csv --fail-above 0.05
+  cat predictions.csv | python -m skcalib measure - --format json
+"""
+EXPORT_EXAMPLE = """
+example:
+  python -m skcalib export best.json -o model.onnx
 """
 APPLY_EXAMPLE = """
-example:
+examples:
   python -m skcalib apply best.json predictions.npz -o calibrated.npz
+  cat scores.csv | python -m skcalib apply best.json - --id row > calibrated.csv
 """
 
 
@@ -48,8 +68,8 @@ class Parser(argparse.ArgumentParser):
 def make_parser() -> Parser:
     """Describe the command line."""
     parser = Parser(
-        prog="python -m skcalib",
-        description="Calibration of saved predictions. COMMAND --help says more.",
+        prog="skcalib" if Path(sys.argv[0]).stem == "skcalib" else "python -m skcalib",
+        description="Measure and correct the calibration of saved predictions. See COMMAND --help.",
         epilog=FILES + COMPARE_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -66,7 +86,9 @@ def make_parser() -> Parser:
         )
 
     compare = command(
-        "compare", "try every calibrator on rows it was not fitted on", FILES + COMPARE_EXAMPLE
+        "compare",
+        "compare calibrators by cross-validation, and choose one",
+        FILES + COMPARE_EXAMPLE,
     )
     add_file(compare)
     compare.add_argument(
@@ -74,48 +96,70 @@ def make_parser() -> Parser:
         nargs="+",
         metavar="METRIC",
         default=list(METRICS),
-        help=f"what to show; default: {' '.join(METRICS)}",
+        help=f"metrics to show; default: {' '.join(METRICS)}",
     )
     compare.add_argument(
         "--choose-by",
         metavar="ERROR",
         default="log_loss",
-        help="a calibration error to choose by among those whose log loss is as good as the best",
+        help="choose by this calibration error, among those whose log loss is as good as the best",
     )
     compare.add_argument(
         "--calibrators",
         nargs="+",
         metavar="NAME",
-        help=f"some of {' '.join(calibrators_by_name())}; default: all that are fast enough",
+        help=f"any of {' '.join(calibrators_by_name())}; default: all that are fast enough",
     )
-    compare.add_argument("--cv", type=whole(2), default=5, help="folds where there is no split (5)")
-    compare.add_argument("--jobs", type=jobs, metavar="N", help="calibrators tried at one time")
-    compare.add_argument("--report", metavar="OUT.html", help="write one self-contained page")
+    compare.add_argument("--cv", type=whole(2), default=5, help="folds if there is no split (5)")
+    compare.add_argument("--jobs", type=jobs, metavar="N", help="number of parallel jobs")
+    compare.add_argument("--report", metavar="OUT.html", help="write an HTML report")
     compare.add_argument(
         "--save",
         metavar="OUT.json",
-        help="write the calibrator of the verdict, fitted on all calibration rows",
+        help="save the chosen calibrator, fitted on all calibration rows",
     )
-    measure = command("measure", "every error, with its interval", FILES + MEASURE_EXAMPLE)
+    measure = command(
+        "measure", "measure calibration errors and intervals", FILES + MEASURE_EXAMPLE
+    )
     add_file(measure)
     measure.add_argument(
         "--groups",
         nargs="+",
         metavar="COLUMN",
-        help="array or column of group labels (several are crossed): also measure each group",
+        help="also measure each group of rows; several columns are crossed",
     )
-    apply = command("apply", "calibrate scores by a saved calibrator", FILES + APPLY_EXAMPLE)
-    apply.add_argument("calibrator", metavar="CALIBRATOR.json", help="as compare --save writes it")
+    apply = command("apply", "apply a saved calibrator to scores", FILES + APPLY_EXAMPLE)
+    apply.add_argument(
+        "calibrator", metavar="CALIBRATOR.json", help="a file written by compare --save"
+    )
     add_file(apply)
     apply.add_argument(
-        "-o", "--output", metavar="OUT", required=True, help=".npz, .csv or .parquet to write"
+        "-o",
+        "--output",
+        metavar="OUT",
+        default=STREAM,
+        help=f"file to write: {', '.join(SUFFIXES)}; default: -, standard output, as .csv; "
+        "of a .zarr or a folder of shards: a new .zarr or folder",
+    )
+    add_export(command("export", "write a saved calibrator as an ONNX model", EXPORT_EXAMPLE))
+    measure.add_argument(
+        "--fail-above",
+        metavar="[METRIC=]NUMBER",
+        type=limit,
+        help="exit code 1 if the debiased error is larger; without METRIC, the ECE",
     )
     for each in (compare, measure):
+        each.add_argument(
+            "--format",
+            choices=["table", "json", "csv"],
+            default="table",
+            help="output: a table (default), or all digits as JSON or CSV",
+        )
         each.add_argument(
             "--seed",
             type=whole(0, 2**32 - 1),
             default=0,
-            help="of the simulations behind intervals",
+            help="seed of the simulations for intervals",
         )
     return parser
 
@@ -139,15 +183,69 @@ def jobs(text: str) -> int:
     return int(text)
 
 
+def limit(text: str) -> tuple[str, float]:
+    """Read a metric and the largest value that it may have."""
+    name, _, number = text.rpartition("=")
+    name = name.removeprefix("neg_") or "expected_calibration_error"
+    if name not in ROW_LOSSES and f"neg_{name}" not in MEASURED:
+        raise argparse.ArgumentTypeError(f"{name!r} is not a metric that measure shows")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(
+            f"must be a number such as 0.05, or METRIC=NUMBER; got {text}"
+        )
+    return name, value
+
+
 def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the file of predictions, and what is called otherwise in it."""
-    parser.add_argument("file", metavar="FILE", help=".npz, .csv or .parquet; see below")
-    parser.add_argument("--labels", metavar="COLUMN", help="array or column (labels)")
-    parser.add_argument("--split", metavar="COLUMN", help="array or column (split, if there)")
-    parser.add_argument("--scores", nargs="+", metavar="COLUMN", help="array or columns of scores")
+    parser.add_argument("file", metavar="FILE", help=f"{', '.join(SUFFIXES)} or -; see below")
     parser.add_argument(
-        "--pos-label", metavar="LABEL", help="of one column: the label that it is the score of"
+        "--labels", metavar="COLUMN", help="array or column of labels; default: labels"
     )
     parser.add_argument(
-        "--input", choices=["auto", "logits", "proba"], help="what the scores are, if not plain"
+        "--one-hot", nargs="+", metavar="COLUMN", help="columns of 0 and 1, in place of --labels"
     )
+    parser.add_argument(
+        "--split",
+        metavar="COLUMN",
+        help="array or column of the split; default: split, if there is one",
+    )
+    parser.add_argument(
+        "--scores",
+        nargs="+",
+        metavar="COLUMN",
+        help="array or columns of scores; default: probs or logits, or all other columns",
+    )
+    parser.add_argument(
+        "--id",
+        nargs="+",
+        metavar="COLUMN",
+        help="arrays or columns that identify the rows and are not scores; apply copies them",
+    )
+    parser.add_argument("--pos-label", metavar="LABEL", help="label of a single column of scores")
+    parser.add_argument(
+        "--input",
+        choices=["auto", "logits", "proba"],
+        help="what the scores are, if that is not clear",
+    )
+    parser.add_argument(
+        "--renormalize", action="store_true", help="divide the scores of each row by their sum"
+    )
+    parser.add_argument(
+        "--sep",
+        type=separator,
+        metavar="CHAR",
+        help="character that separates the columns of a text file",
+    )
+
+
+def separator(text: str) -> str:
+    """Read the character between columns; a tab may be typed by its name."""
+    mark = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(mark) != 1 or mark in "\"'\n\r.-+" or mark.isalnum():
+        raise argparse.ArgumentTypeError(f"must be one character, such as ';' or tab; got {text!r}")
+    return mark

@@ -3,37 +3,140 @@
 from __future__ import annotations
 
 import argparse
+import gzip
+import io
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import skcalib
-from skcalib._cli.saved_predictions import SavedPredictions, Wanted, read_predictions
+from skcalib._cli.arrays import read_npy, read_npz, write_arrays
+from skcalib._cli.saved_predictions import (
+    ARRAYS,
+    SEPARATORS,
+    STREAM,
+    SUFFIXES,
+    SavedPredictions,
+    Wanted,
+    ending,
+    renormalize,
+)
+from skcalib._cli.tables import read_parquet, read_text, write_table
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
 
 KINDS = {"logits": "logits", "proba": "probabilities"}
 # Columns whose labels are printed.
 SHOWN_COLUMNS = 12
+# The first bytes of what may come from standard input.
+BEGINNINGS = {b"PK": ".npz", b"\x93NUMPY": ".npy", b"PAR1": ".parquet"}
+GZIP = b"\x1f\x8b"
 
 
 def read(args: argparse.Namespace, classes: NDArray[Any] | None = None) -> SavedPredictions:
     """Read the file of a command."""
-    groups = getattr(args, "groups", None) or ()
-    wanted = Wanted(args.scores, args.labels, args.split, classes, groups)
+    wanted = Wanted(
+        args.scores,
+        args.labels,
+        args.split,
+        classes,
+        getattr(args, "groups", None) or (),
+        args.id or (),
+        args.one_hot or (),
+        args.sep,
+    )
     found = read_predictions(args.file, wanted)
+    if args.renormalize:
+        if args.input == "logits":
+            raise ValueError("--renormalize makes probabilities, but --input=logits was given")
+        found = renormalize(found)
     return found if args.input is None else found._replace(input=args.input)
+
+
+def read_predictions(path: str, wanted: Wanted | None = None) -> SavedPredictions:
+    """Read scores, labels and split from a file, whose ending says what it is.
+
+    Parameters
+    ----------
+    path : str
+        An .npz with arrays ``logits`` or ``probs``, ``labels`` and perhaps ``split``; an .npy of
+        scores; a .csv, .tsv or .parquet with a column of labels and a column for each class, text
+        also with .gz; or "-", standard input, whose first bytes say what it is.
+    wanted : Wanted, default=None
+        Names that the file uses.
+
+    Raises
+    ------
+    ValueError
+        If something is missing or is not what it should be.
+    OSError
+        If the file cannot be read.
+    """
+    wanted = Wanted() if wanted is None else wanted
+    if path == STREAM:
+        data = sys.stdin.buffer.read()
+        data = gzip.decompress(data) if data.startswith(GZIP) else data
+        kinds = (kind for first, kind in BEGINNINGS.items() if data.startswith(first))
+        return _read(io.BytesIO(data), next(kinds, ".csv"), wanted)
+    suffix = ending(path)
+    if suffix not in SUFFIXES:
+        raise ValueError(f"the file must be one of {', '.join(SUFFIXES)}; its ending is {suffix!r}")
+    if Path(path).is_dir():
+        raise IsADirectoryError("is a directory, not a file")
+    with open(path, "rb") as file:
+        if suffix.endswith(".gz"):
+            return _read(io.BytesIO(gzip.decompress(file.read())), suffix, wanted)
+        return _read(file, suffix, wanted)
+
+
+def _read(file: IO[bytes], suffix: str, wanted: Wanted) -> SavedPredictions:
+    if suffix in SEPARATORS:
+        return read_text(file, wanted, SEPARATORS[suffix])
+    return {".npz": read_npz, ".npy": read_npy, ".parquet": read_parquet}[suffix](file, wanted)
+
+
+def write_predictions(
+    path: str, P: NDArray[Any], classes: NDArray[Any], read: SavedPredictions, separator: str | None
+) -> str:
+    """Write calibrated probabilities, after the ids and with the labels and the split read.
+
+    Returns the text for standard output, empty if it went to a file.
+    """
+    suffix = ending(path)
+    ids: dict[str, Any] = {}
+    if read.ids is not None:
+        ids = {str(name): read.ids[name].to_numpy() for name in read.ids}
+    others: dict[str, Any] = {}
+    if read.labels is not None:
+        others["labels"] = read.labels
+    if read.test is not None:
+        others["split"] = read.test.astype(np.uint8)
+    file = io.BytesIO()
+    if suffix in ARRAYS:
+        write_arrays(file, suffix, {**ids, "probs": P, "classes": classes, **others})
+    else:
+        import pandas as pd  # late: only tables need it
+
+        columns = {f"prob_{label}": P[:, k] for k, label in enumerate(classes.tolist())}
+        frame = pd.DataFrame({**ids, **columns, **others})
+        write_table(file, suffix, frame, separator or SEPARATORS.get(suffix, ","))
+    if path == STREAM:
+        return file.getvalue().decode("utf-8")
+    data = file.getbuffer()
+    Path(path).write_bytes(gzip.compress(data, mtime=0) if suffix.endswith(".gz") else data)
+    return ""
 
 
 def check_ending(path: str | None, endings: Sequence[str]) -> None:
     """Refuse, before any work, a file that could not be written."""
     if path is None:
         return
-    if Path(path).suffix.lower() not in endings:
+    if ending(path) not in endings:
         raise ValueError(f"{path}: save it as {' or '.join(endings)}")
     parent = Path(path).resolve().parent
     if not parent.is_dir():
@@ -55,10 +158,16 @@ def load(path: str) -> Any:
     if Path(path).suffix.lower() != ".json":
         raise ValueError(f"{path}: save the calibrator as .json, by skcalib.save_json")
     try:
-        return skcalib.load_json(path)
+        found = skcalib.load_json(path)
     except ValueError as error:
         text = str(error)
         raise ValueError(text if text.startswith(path) else f"{path}: {text}") from error
+    if isinstance(found, skcalib.GroupwiseCalibrator):
+        raise ValueError(
+            f"{path}: a GroupwiseCalibrator needs the group of each row: in Python, load it with "
+            "skcalib.load_json and call predict_proba(X, groups=...)"
+        )
+    return found
 
 
 def places(classes: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
@@ -84,18 +193,23 @@ def event_of(text: str | None, y: NDArray[Any]) -> Any:
     raise ValueError(f"--pos-label {text} is not one of the labels {shown(known)}")
 
 
-def columns_of(found: SavedPredictions, classes: NDArray[Any], event: int | None) -> str:
-    """Say which column was taken for which label."""
+def mapping_of(found: SavedPredictions, classes: NDArray[Any], event: int | None) -> dict[str, Any]:
+    """Return the label of each column that was read; of one column, the label that it scores."""
     labels = classes.tolist()
     if event is not None and found.scores.reshape(len(found.scores), -1).shape[1] == 1:
-        name = found.columns[0] if found.columns else "the array"
-        return f"column: {name} is the score of {labels[event]}"
+        return {found.columns[0] if found.columns else "the array": labels[event]}
     given = classes if found.columns is not None or found.classes is None else found.classes
     names = found.columns or [str(k) for k in range(len(labels))]
-    pairs = [
-        name if name == str(label) else f"{name} is {label}"
-        for name, label in zip(names, given.tolist(), strict=True)
-    ]
-    told = ", ".join(pairs[:SHOWN_COLUMNS]) + (", ..." if len(pairs) > SHOWN_COLUMNS else "")
+    return dict(zip(names, given.tolist(), strict=True))
+
+
+def columns_of(found: SavedPredictions, classes: NDArray[Any], event: int | None) -> str:
+    """Say which column was taken for which label."""
+    pairs = mapping_of(found, classes, event)
+    if len(pairs) == 1:
+        (name,) = pairs
+        return f"column: {name} is the score of {pairs[name]}"
+    texts = [name if name == str(label) else f"{name} is {label}" for name, label in pairs.items()]
+    some = ", ".join(texts[:SHOWN_COLUMNS]) + (", ..." if len(texts) > SHOWN_COLUMNS else "")
     how = "in the order of the sorted labels" if found.classes is None else "by name"
-    return f"columns, {how}: {told}"
+    return f"columns, {how}: {some}"

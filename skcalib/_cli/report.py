@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import platform
 from collections.abc import Mapping
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import skcalib
+from skcalib._cli import pictures
+from skcalib._cli.page import definitions, page, pairs, table
+from skcalib._cli.sentences import confidence_of, confidence_sentence, percent
 from skcalib._comparison.agreement import metric_rank_correlation
 from skcalib._comparison.comparison import CalibratorComparison
-from skcalib._comparison.tables import gains_table, ordered, summary_table, values_table
+from skcalib._comparison.tables import ordered, short, sign
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._printed_table import as_html
+from skcalib.metrics import SCORERS, reliability_table
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
-       color: #222; background: #fff; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
-.verdict { font-size: 1.15rem; border-left: 4px solid #0072B2; padding: .4rem 1rem;
-           background: #f2f7fb; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .82rem; }
-th, td { padding: .25rem .45rem; text-align: right; border-bottom: 1px solid #ddd; }
-th { vertical-align: bottom; } th:first-child, td:first-child, td.text { text-align: left; }
-tr.chosen { background: #f2f7fb; font-weight: 600; }
-img { max-width: min(100%, 62rem); height: auto; }
-.note { color: #555; font-size: .9rem; }
-"""
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
+# Metrics beside log loss in one table: a page of paper is not wider.
+COLUMNS = 4
+# Classes of the class-wise view.
+WORST = 10
+MEANING = {
+    "log loss": "mean of -log of the probability of what happened; rewards both being right and "
+    "being as sure as one is right",
+    "Brier": "mean squared distance of the probabilities from what happened, summed over classes",
+    "error rate": "share of rows whose most probable class is wrong",
+}
+TERMS = {
+    "gain": "log loss without calibration less that with it, and its 95 % interval: ▲ lower loss, "
+    "▼ higher loss, no mark: may be chance",
+    "changed decisions": "share of rows whose most probable class is another one than before",
+    "debiased": "the error less what chance adds to it in so few rows",
+    "if calibrated": "what these rows would show on average if every probability were right",
+}
 
 
 def troubles(frame: pd.DataFrame) -> list[str]:
@@ -53,8 +58,9 @@ def report_html(
     before: Predictions,
     after: Predictions,
     settings: Mapping[str, Any],
+    use: list[str],
 ) -> str:
-    """Return the page: verdict, tables, pictures, settings, versions.
+    """Return the page: first line, verdict, table, pictures, classes, definitions, settings.
 
     Parameters
     ----------
@@ -66,51 +72,190 @@ def report_html(
         Of the same held-out rows, by the identity and by the calibrator chosen.
     settings : mapping
         What the numbers depend on.
+    use : list of str
+        The section that says how to apply the calibrator, as HTML.
     """
-    frame, chosen = comparison.frame, comparison.choice
+    below = "the model is right less often than it says"
+    if before.event is not None:
+        below = "the event occurs less often than predicted"
+    chosen, identity = comparison.choice, str(comparison.frame.index[0])
+    shown = _shown_name(chosen, identity)
+    first = [confidence_sentence(confidence_of(before))]
+    if chosen != identity:
+        first.append(f"Calibrated by {chosen}: {_lower(confidence_of(after))}")
     body = [
         f"<h1>{escape(title)}</h1>",
-        f'<p class="verdict">{escape(comparison.verdict)}</p>',
-        as_html(summary_table(frame), chosen),
-        '<p class="note">Of rows not fitted on, the lowest log loss first. <em>gain</em>: in log '
-        "loss, over no calibration, with its 95 % interval; <strong>+</strong> marks a gain, "
-        "<strong>-</strong> a harm, where the interval does not contain 0. <em>debiased</em>: the "
-        "error less what chance adds to it. <em>classes changed</em>: share of rows whose "
-        "predicted class is another than before.</p>",
-        *_pictures(comparison, before, after),
-        "<h2>All metrics</h2>",
-        as_html(values_table(frame), chosen),
-        '<p class="note">Small is good. In brackets, for a calibration error: the error less what '
-        "chance adds to it; what the same rows would show if every probability were right.</p>",
-        "<h2>Gains over no calibration</h2>",
-        as_html(gains_table(frame), chosen),
-        '<p class="note">Paired, with 95 % intervals: of auto alone, and of all others together. '
-        "They cover the chance in the measured rows, not that of other calibration rows.</p>",
+        *(f'<p class="first">{sentence(line)}</p>' for line in first),
+        f'<p class="verdict">{sentence(comparison.verdict)}</p>',
+        "<h2>All calibrators, on rows that they were not fitted on</h2>",
+        *(_metrics(comparison, names) for names in _columns(comparison.metrics)),
+        '<p class="note">The lowest log loss first; small is good in every column but the gain. '
+        "Below an error: debiased · if calibrated.</p>",
+        f'<h2>Before and after</h2><p class="lead note">Below the diagonal {below}.</p>',
+        pictures.before_and_after(shown, before, after),
     ]
-    correlation = metric_rank_correlation(comparison) if len(ordered(frame)) > 1 else None
-    if correlation is not None and len(correlation) > 1:
-        names = [str(name).replace("_", " ") for name in correlation]
-        cells = [
-            [name, *(f"{value:.2f}" for value in row)]
-            for name, row in zip(names, correlation.to_numpy(), strict=True)
-        ]
+    if pictures.can_draw() and len(ordered(comparison.frame)) > 1:
         body += [
-            "<h2>Do the metrics agree?</h2>",
-            as_html([["rank correlation", *names], *cells]),
-            '<p class="note">1: the same order of the calibrators; 0: none in common.</p>',
+            '<h2>Gains by each metric</h2><p class="lead note">To the right of the dotted line a '
+            "calibrator is better than no calibration. The intervals cover the chance in the "
+            "measured rows, not that of other calibration rows.</p>",
+            pictures.gains(comparison),
         ]
-    if troubles(frame):
-        items = "".join(f"<li>{escape(text)}</li>" for text in troubles(frame))
+    if before.event is None and before.classes.size > 2:
+        body += _classes(before, after, shown)
+    body += ["<h2>What the words mean</h2>", definitions(_meanings(comparison.metrics))]
+    body += _agreement(comparison)
+    if troubles(comparison.frame):
+        items = "".join(f"<li>{escape(text)}</li>" for text in troubles(comparison.frame))
         body += ["<h2>Left out, failed or in doubt</h2>", f"<ul>{items}</ul>"]
-    pairs = [[str(key), str(value)] for key, value in settings.items()]
-    body += ["<h2>Settings</h2>", as_html(pairs, head=False)]
-    body += ["<h2>Versions</h2>", as_html(list(map(list, versions().items())), head=False)]
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        + "\n".join(body)
-        + "\n</body>\n</html>\n"
+    body += ["<h2>How to use it</h2>", *use]
+    body += ["<h2>Settings and versions</h2>"]
+    body.append(pairs((str(key), str(value)) for key, value in {**settings, **versions()}.items()))
+    return page(title, body)
+
+
+def sentence(text: str) -> str:
+    """Return a sentence as HTML; a number and its per cent stay on one line."""
+    return escape(text).replace(" %", "&nbsp;%")
+
+
+def _lower(found: Any) -> str:
+    text = confidence_sentence(found)
+    return text[0].lower() + text[1:]
+
+
+def _shown_name(name: str, identity: str) -> str:
+    return "no calibration" if name == identity else name
+
+
+def _columns(metrics: list[str]) -> list[list[str]]:
+    """Return the metrics beside log loss of each table."""
+    others = [name for name in metrics if name != "log_loss"]
+    return [others[i : i + COLUMNS] for i in range(0, max(len(others), 1), COLUMNS)]
+
+
+def _metrics(comparison: CalibratorComparison, others: list[str]) -> str:
+    """Return a table of log loss, its gain, changed decisions and a few other metrics."""
+    frame, identity = comparison.frame, str(comparison.frame.index[0])
+    rows = ordered(frame)
+    has_loss = "log_loss" in comparison.metrics
+    head = ["calibrator", "log loss", *(["gain"] if has_loss else []), "changed decisions"]
+    losses = rows["log_loss", "value"] if has_loss else rows["choice", "log loss"]
+    found = []
+    for i, name in enumerate(rows.index):
+        marks = [
+            text
+            for text, holds in (
+                ("recommended", name == comparison.choice),
+                ("as good", name in comparison.as_good and name != comparison.choice),
+            )
+            if holds
+        ]
+        small = f"<small>{', '.join(marks)}</small>" if marks else ""
+        cells = [escape(_shown_name(str(name), identity)) + small, f"{losses.iloc[i]:.4f}"]
+        if has_loss:
+            cells.append("" if name == identity else _gain(rows["log_loss"].iloc[i]))
+        cells.append(percent(float(rows["argmax changed"].iloc[i])))
+        cells += [_error(rows[metric].iloc[i]) for metric in others]
+        found.append((cells, name == comparison.choice))
+    return table([*head, *map(short, others)], found)
+
+
+def _gain(row: Any) -> str:
+    """Write a gain with its sign, as a shape too, and its interval."""
+    gain, low, high = (float(row[part]) + 0.0 for part in ("gain", "low", "high"))
+    kind, mark = {"+": ("gain", "▲ "), "-": ("harm", "▼ "), "": ("", "")}[sign(low, high)]
+    text = f'<span class="{kind}">{mark}{gain:.4f}</span>' if kind else f"{gain:.4f}"
+    return f"{text}<small>{low:.4f} to {high:.4f}</small>"
+
+
+def _error(row: Any) -> str:
+    """Write a metric; of an error also what chance adds to it, and what it would be."""
+    value, debiased, expected = (float(row[p]) for p in ("value", "debiased", "if calibrated"))
+    if np.isnan(debiased):
+        return f"{value:.4f}"
+    return f"{value:.4f}<small>{debiased:.4f} · {expected:.4f}</small>"
+
+
+def _classes(before: Predictions, after: Predictions, shown: str) -> list[str]:
+    """Return the classes with the largest errors, before and after."""
+    first, last = class_errors(before), class_errors(after)
+    order = np.argsort(-first["error"].to_numpy(), kind="stable")[:WORST]
+    rows = [
+        (
+            [
+                escape(str(first.index[k])),
+                f"{int((before.code == k).sum()):,}",
+                percent(first["mean"].iloc[k]),
+                percent(first["share"].iloc[k]),
+                f"{first['error'].iloc[k]:.4f}",
+                f"{last['error'].iloc[k]:.4f}",
+            ],
+            False,
+        )
+        for k in order
+    ]
+    some = f"The {WORST} classes" if len(first) > WORST else "The classes"
+    return [
+        f"<h2>{some} with the largest errors</h2>",
+        table(
+            [
+                "class",
+                "rows",
+                "mean probability before",
+                "share of rows",
+                "error before",
+                f"error after: {escape(shown)}",
+            ],
+            rows,
+        ),
+        '<p class="note">The mean of the errors of all classes is the SCE.</p>',
+        pictures.worst_classes(before) if pictures.can_draw() else "",
+    ]
+
+
+def class_errors(predictions: Predictions) -> pd.DataFrame:
+    """Return the mean probability, the share of rows and the binned error of each class."""
+    checked: Any = predictions  # may stand in the place of labels and probabilities
+    bins = reliability_table(checked, checked, max_prob=False, class_conditional=True)
+    total = predictions.w.sum()
+    bins = bins.assign(
+        mean=(bins["weight"] * bins["confidence"]) / total,
+        share=(bins["weight"] * bins["accuracy"]) / total,
+        error=(bins["weight"] * bins["gap"].abs()) / total,
     )
+    return bins.groupby("class", sort=False)[["mean", "share", "error"]].sum()
+
+
+def _meanings(metrics: list[str]) -> list[tuple[str, str]]:
+    found = [("log loss", MEANING["log loss"])]
+    for metric in metrics:
+        name = short(metric)
+        scorer = SCORERS.get(f"neg_{metric}")
+        if name in MEANING:
+            found.append((name, MEANING[name]))
+        elif scorer is not None:
+            text = (scorer._score_func.__doc__ or "").split("\n")[0]
+            found.append((name, text))
+    return [*dict(found).items(), *TERMS.items()]
+
+
+def _agreement(comparison: CalibratorComparison) -> list[str]:
+    correlation = None
+    if len(ordered(comparison.frame)) > 1:
+        correlation = metric_rank_correlation(comparison)
+    if correlation is None or len(correlation) < 2:
+        return []
+    names = [escape(short(str(name))) for name in correlation]
+    rows = [
+        ([name, *(f"{value:.2f}" for value in row)], False)
+        for name, row in zip(names, correlation.to_numpy(), strict=True)
+    ]
+    return [
+        "<h2>Do the metrics agree?</h2>",
+        table(["rank correlation", *names], rows),
+        '<p class="note">1: the same order of the calibrators; 0: none in common.</p>',
+    ]
 
 
 def versions() -> dict[str, str]:
@@ -122,41 +267,3 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     return found
-
-
-def _pictures(
-    comparison: CalibratorComparison, before: Predictions, after: Predictions
-) -> list[str]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return [
-            "<h2>Pictures</h2>",
-            '<p>There are none: matplotlib is not installed (pip install "skcalib[plot]").</p>',
-        ]
-    from skcalib.plotting import ReliabilityDisplay
-
-    chosen, rows, m = comparison.choice, len(ordered(comparison.frame)), len(comparison.metrics)
-    size = (min(1.6 + 2.1 * m, 12.5), 1.5 + 0.27 * rows)
-    overview = Figure(figsize=size, layout="constrained")
-    comparison.plot(ax=overview.subplots(1, m, sharey=True, squeeze=False)[0])
-    sides = Figure(figsize=(9.5, 4.8), layout="constrained")
-    for ax, name, predictions in zip(
-        sides.subplots(1, 2), ("before", f"after: {chosen}"), (before, after), strict=True
-    ):
-        checked: Any = predictions  # may stand in the place of labels and probabilities
-        ReliabilityDisplay.from_predictions(checked, checked, ax=ax)
-        ax.set_title(name)
-    return [
-        "<h2>All calibrators</h2>",
-        _image(overview, "What each calibrator gains by each metric, with intervals"),
-        "<h2>Before and after</h2>",
-        _image(sides, "Reliability diagrams of the same rows, before and after calibration"),
-    ]
-
-
-def _image(figure: Figure, text: str) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    code = base64.b64encode(buffer.getvalue()).decode("ascii")
-    return f'<img alt="{escape(text)}" src="data:image/svg+xml;base64,{code}">'

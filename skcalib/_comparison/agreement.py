@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def metric_rank_correlation(comparison: CalibratorComparison | pd.DataFrame) -> pd.DataFrame:
-    r"""Rank correlation between the metrics of a comparison, over the calibrators.
+    r"""Compute the rank correlation of the metrics of a comparison, over the calibrators.
 
     Spearman's rank correlation of each pair of metrics, with :math:`r_c` and :math:`r'_c` the
     ranks of calibrator c by the two and m the number of calibrators,

@@ -111,8 +111,8 @@ def _pseudo_gain(before: HeldOut, after: HeldOut) -> float | None:
 def level_of(name: str, n_others: int, anchor: str | None, level: float) -> float:
     """Return the level of a calibrator's interval.
 
-    The recommended one is named before looking. All others, `n_others` in number, hold the level
-    together (Sidak), so that the best of them may be picked after looking.
+    The recommended one is named before the data are seen. The intervals of the `n_others` others
+    are simultaneous (Sidak), so that they are valid for the best of them.
     """
     return level if name == anchor else level ** (1 / max(n_others, 1))
 

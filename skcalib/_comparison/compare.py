@@ -154,7 +154,7 @@ def compare_calibrators(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> CalibratorComparison:
-    r"""Compare calibrators, including no calibration, on rows that they were not fitted on.
+    r"""Compare calibrators, and no calibration, by cross-validation.
 
     Every calibrator is fitted on the training rows of each fold and predicts its test rows; all
     numbers are of the predictions of all folds together. The choice is :class:`AutoCalibrator`,
@@ -203,7 +203,7 @@ def compare_calibrators(
     choose_by : str, default="log_loss"
         Name of a calibration error to choose by instead: the calibrator with the lowest debiased
         error among those whose log loss is within two standard errors of that of the choice by
-        log loss. A map that ruins the predictions can have a low error.
+        log loss. Without this limit, useless predictions with a low error could be chosen.
     confidence_level : float in (0, 1), default=0.95
         Level of the intervals: for :class:`AutoCalibrator` alone, and for all other calibrators
         together.
@@ -230,7 +230,7 @@ def compare_calibrators(
 
     See Also
     --------
-    metric_rank_correlation : How far the metrics agree.
+    metric_rank_correlation : How much the metrics agree.
     skcalib.plotting.ComparisonDisplay : A plot of the gains.
 
     Notes
@@ -238,11 +238,11 @@ def compare_calibrators(
     Gains are paired: both predictions are for the same rows. For a mean over rows (log loss,
     Brier score, error rate) the interval is by Hall's t, which corrects for skewness. For log
     loss and Brier score one pseudo row is added, whose top class is wrong: where a model is
-    nearly always right, the rows may show no error, and the map that is most sure of itself would
+    nearly always right, the rows may contain no error, and the most confident calibrator would
     seem the best. For scorers of scikit-learn and functions of one's own, rows are drawn with
     replacement, and the bootstrap estimate of the bias is subtracted. Intervals of all
-    calibrators but `AutoCalibrator` have Sidak's correction for their number, so that the best of
-    them may be picked after looking.
+    calibrators but `AutoCalibrator` have Sidak's correction for their number, so that the interval
+    of the best of them is valid.
 
     A row is one observation, whatever its weight, and the scale of the weights does not matter to
     the intervals. The intervals cover the sampling of the measured rows, given the fitted
@@ -391,7 +391,9 @@ def _resolve(given: Any, known: dict[str, Any]) -> Any:
         return known[given]
     if isinstance(given, type):
         name = given.__name__
-        raise TypeError(f"calibrators holds the class {name}: write {name}() for an object of it.")
+        raise TypeError(
+            f"calibrators contains the class {name}: write {name}() for an object of it."
+        )
     if not (hasattr(given, "fit") and hasattr(given, "get_params")):
         raise TypeError(f"calibrators are names or scikit-learn classifiers; got {given!r}.")
     return given

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# Characters of a line of the table that is printed.
+LINE = 100
+
+
 class Given(NamedTuple):
     """What was given to compare: checked rows, and the arguments that a fit takes again.
 
@@ -36,7 +40,7 @@ class Given(NamedTuple):
 
 
 class CalibratorComparison:
-    """Comparison of calibrators: which one to take, why, and all numbers.
+    """Result of `compare_calibrators`: the recommended calibrator, the reason, all numbers.
 
     `compare_calibrators` creates it. Printed, it is the verdict, a table with the lowest log loss
     first, and the calibrators that are as good as the chosen one.
@@ -44,16 +48,16 @@ class CalibratorComparison:
     Attributes
     ----------
     choice : str
-        Name of the calibrator to take; that of the identity if the probabilities should stay.
+        Name of the recommended calibrator; "identity" if no calibration is recommended.
     verdict : str
         The choice and its reason.
     as_good : list of str
         Calibrators whose log loss is not worse than that of the choice by more than two standard
-        errors, the choice among them.
+        errors, including the choice.
     frame : pandas.DataFrame
         A row for each calibrator, the identity first. For each metric the columns
-        ``(metric, "value")``, of all held-out rows together; ``"debiased"``, the error less what
-        chance adds to it; ``"if calibrated"``, what right probabilities would show in as many
+        ``(metric, "value")``, of all held-out rows together; ``"debiased"``, the error without
+        the part that chance adds; ``"if calibrated"``, the error of a calibrated model on as many
         rows (both NaN for a metric that is not an error of this package); ``"rank"`` by value (1
         is best, ties share the lower); ``"gain"`` over the identity and its interval, ``"low"``
         and ``"high"``, positive if the calibrator is better. Then ``("choice", "log loss")``, of
@@ -65,7 +69,7 @@ class CalibratorComparison:
     See Also
     --------
     compare_calibrators : Creates it.
-    metric_rank_correlation : How far the metrics agree.
+    metric_rank_correlation : How much the metrics agree.
 
     Examples
     --------
@@ -147,7 +151,7 @@ class CalibratorComparison:
         return ComparisonDisplay.from_frame(self.frame, metrics=metrics, ax=ax)
 
     def __repr__(self) -> str:
-        table = in_columns(summary_table(self.frame))
+        table = in_columns(summary_table(self.frame), LINE)
         return "\n".join([self.verdict, "", table, *self._notes()])
 
     def _repr_html_(self) -> str:
@@ -158,6 +162,8 @@ class CalibratorComparison:
     def _notes(self) -> list[str]:
         others = [name for name in self.as_good if name != self.choice]
         lines = []
+        if "*" in "".join(summary_table(self.frame)[0]):
+            lines.append("* debiased: less what chance adds to the error.")
         if others:
             lines.append(f"As good as {self.choice} by log loss: {', '.join(others)}.")
         failed = [str(name) for name in self.frame.index[self.frame["error"] != ""]]

@@ -44,20 +44,20 @@ def sign(low: float, high: float) -> str:
 def summary_table(frame: pd.DataFrame) -> list[list[str]]:
     """Return one table of what matters, its header first.
 
-    Log loss with its gain and interval, changed classes, and the other metrics, errors without
-    the part that chance adds.
+    Log loss with its gain and interval, changed classes, and the other metrics; those with a star
+    are errors without the part that chance adds.
     """
     names = metric_names(frame)
     others = [name for name in names if name != "log_loss"]
     head = ["calibrator"]
     if "log_loss" in names:
-        head += ["log loss", "gain", "interval", ""]
+        head += ["log\nloss", "gain", "interval"]
     else:
-        head += ["log loss"]
+        head += ["log\nloss"]
     table = ordered(frame)
     biased = {name: table[name, "debiased"].isna().all() for name in others}
-    head += ["classes changed"]
-    head += [short(name) if biased[name] else f"{short(name)}, debiased" for name in others]
+    head += ["classes\nchanged"]
+    head += [short(name) if biased[name] else f"{short(name)}*" for name in others]
     rows = [head]
     for i, name in enumerate(table.index):
         cells = [str(name)]
@@ -65,11 +65,12 @@ def summary_table(frame: pd.DataFrame) -> list[list[str]]:
             value, gain, low, high = (
                 float(table["log_loss", part].iloc[i]) for part in ("value", "gain", "low", "high")
             )
-            gains = [f"{gain + 0.0:.4f}", f"[{low + 0.0:.4f}, {high + 0.0:.4f}]", sign(low, high)]
-            cells += [f"{value:.4f}", *(["", "", ""] if name == frame.index[0] else gains)]
+            ends = f"[{low + 0.0:.4f}, {high + 0.0:.4f}] {sign(low, high):1}"
+            gains = ["", ""] if name == frame.index[0] else [f"{gain + 0.0:.4f}", ends]
+            cells += [f"{value:.4f}", *gains]
         else:
             cells += [f"{table['choice', 'log loss'].iloc[i]:.4f}"]
-        cells += [f"{table['argmax changed'].iloc[i]:.1%}"]
+        cells += [f"{100 * table['argmax changed'].iloc[i]:.1f} %"]
         for metric in others:
             part = "value" if biased[metric] else "debiased"
             cells += [f"{table[metric, part].iloc[i]:.4f}"]

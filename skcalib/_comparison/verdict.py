@@ -74,7 +74,7 @@ def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
         text = (
             f"Keep the probabilities for now: {best} does not lower the log loss ({before}) of "
             f"{n:,} held-out rows, but a gain of up to {number(choice.high)} is not ruled out "
-            f"({ends}); more rows would tell."
+            f"({ends}); more rows are needed to decide."
         )
     return text + _about_anchor(choice)
 
@@ -148,7 +148,7 @@ def changes_sentence(changed: float) -> str:
         " So many changes usually mean that the columns do not follow the sorted labels: "
         "check that first."
     )
-    share = f"{changed:.1%}" if changed >= 0.0005 else "less than 0.1%"
+    share = f"{100 * changed:.1f} %" if changed >= 0.0005 else "less than 0.1 %"
     return (
         f" The predicted class changes in {share} of the rows."
         f"{doubt if changed > MANY_CHANGED else ''}"
@@ -172,7 +172,11 @@ def simpler_sentence(
                 more = outcomes[other].after - outcomes[name].after
                 way = "higher" if more > 0 else "lower"
                 changed = outcomes[other].changed
-                share = "no predicted class" if changed == 0 else f"{changed:.1%} of the classes"
+                share = (
+                    "no predicted class"
+                    if changed == 0
+                    else f"{100 * changed:.1f} % of the classes"
+                )
                 return (
                     f" {other}, which is simpler, is as good: its log loss is "
                     f"{number(abs(more))} {way}, and it changes {share}."

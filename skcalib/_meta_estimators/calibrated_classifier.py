@@ -2,51 +2,65 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from skcalib._arrays.dask import is_dask
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import FloatArray
-from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, groups_for
+from skcalib._meta_estimators.groupwise import groups_for
 from skcalib._meta_estimators.out_of_fold import (
     ScoredRows,
     TrainingData,
+    bring_rows,
     fit_calibrator,
+    fit_classifier,
     one_response,
     readable_scores,
     score_fold,
     score_out_of_fold,
     score_rows,
-    weight_keyword,
 )
+from skcalib._meta_estimators.routing import fit_and_split_params, router_of
 from skcalib._scores.responses import (
     RESPONSES,
     align_columns,
     choose_response,
     class_scores,
+    most_likely,
     response_kind,
 )
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
-from skcalib._validation.scores import WAYS_TO_FOLD, naming_errors_of
+from skcalib._validation.scores import WAYS_TO_FOLD, from_tensor, naming_errors_of
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators._names import resolve_calibrator
+from skcalib.calibrators._shown_fit import BelowDiagram
 
 
-class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""Calibrate a classifier's probabilities by cross-validation.
+class Diagram(NamedTuple):
+    """Parts of an estimator beside each other, as scikit-learn's HTML diagram reads them."""
+
+    estimators: list[Any]
+    names: list[str]
+    name_details: list[str]
+    kind: str = "parallel"
+    dash_wrapped: bool = True
+
+
+class CalibratedClassifier(BelowDiagram, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""Calibrate the probabilities of a classifier by cross-validation.
 
     .. math:: Q(x) = g(z(x)), \qquad
               \bar Q(x) = \frac{1}{F} \sum_{f=1}^{F} g_f(z_f(x)) \text{ for an ensemble}
@@ -54,7 +68,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     with z the scores of the classifier and g the calibrator, fitted on scores of rows that the
     classifier did not see. The default is :class:`AutoCalibrator`, which has the lowest log loss on
     average over models of real data. It may change the predicted class. To keep the predicted
-    class, pass ``calibrator="temperature"``, which is the fastest way, or
+    class, pass ``calibrator="temperature"``, which is fastest, or
     ``calibrator=AutoCalibrator(order_preserving=True)``, which calibrates best.
 
     Parameters
@@ -231,13 +245,15 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        y, sample_weight = bring_rows(X, y, sample_weight, frozen)
         labels = check_labels(y, warn=True)
-        with naming_errors_of("X", None, "pass one row of X for each label of y"):
-            X, labels = indexable(X, labels)
+        if not is_dask(X):
+            with naming_errors_of("X", None, "pass one row of X for each label of y"):
+                X, labels = indexable(X, labels)
         w = None if sample_weight is None else check_weight(sample_weight, labels.size)
         groups = groups_for(self, "fit", X, params, labels.size)
-        fit_params, split_params = self._route(w, params)
-        frozen = isinstance(self.estimator, FrozenEstimator)
+        fit_params, split_params = fit_and_split_params(self, w, params)
         classes = self._classes(labels, frozen)
         data = TrainingData(X, labels, classes, w, fit_params, groups)
         if frozen:
@@ -259,7 +275,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the sorted classes: those of a frozen estimator, else the distinct labels."""
         if frozen:
             check_is_fitted(self.estimator)
-        classes = np.unique(self.estimator.classes_ if frozen else labels)
+        classes = np.unique(
+            from_tensor("estimator.classes_", self.estimator.classes_) if frozen else labels
+        )
         if classes.size < 2:
             raise ValueError(
                 f"{'estimator.classes_' if frozen else 'y'} needs at least two classes; it has "
@@ -289,7 +307,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         # In the order of the rows, so that the order of the folds does not matter.
         order = np.argsort(rows, kind="stable")
         scores = np.concatenate([fold.scores for fold in folds])[order]
-        estimator = clone(self.estimator).fit(data.X, data.labels, **data.fit_params)
+        estimator = fit_classifier(self.estimator, data.X, data.labels, data.fit_params)
         responses = {fold.response for fold in folds}
         response = one_response(responses | {choose_response(estimator, self.response_method)})
         scored = ScoredRows(estimator, rows[order], scores, response)
@@ -314,33 +332,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             for train, test in splits
         )
 
-    def _route(
-        self, w: NDArray[np.float64] | None, params: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the parameters of the estimator's ``fit`` and of the splitter's ``split``."""
-        if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", sample_weight=w, **params)
-            fit_params, split_params = routed.estimator.fit, routed.splitter.split
-        else:
-            fit_params = dict(params)
-            split_params = {k: fit_params.pop(k) for k in ("groups",) if k in fit_params}
-            keyword = weight_keyword(self.estimator)
-            if w is not None and keyword is not None:
-                fit_params.setdefault(keyword, w)
-            elif w is not None and not isinstance(self.estimator, FrozenEstimator):
-                self._warn_of_weights(self.estimator, "calibration")
-        if w is not None and weight_keyword(resolve_calibrator(self.calibrator)) is None:
-            self._warn_of_weights(resolve_calibrator(self.calibrator), "classifier")
-        return fit_params, split_params
-
-    def _warn_of_weights(self, estimator: Any, used: str) -> None:
-        warnings.warn(
-            f"{type(estimator).__name__} takes no sample_weight: the weights count only in the "
-            f"{used}.",
-            UserWarning,
-            stacklevel=4,
-        )
-
     def predict_proba(self, X: Any, **params: Any) -> FloatArray:
         """Return calibrated probabilities.
 
@@ -354,13 +345,17 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         proba : ndarray of shape (n, K)
-            Rows sum to 1; columns follow `classes_`.
+            Rows sum to 1; columns follow `classes_`. A tensor like `X` if that is one and
+            scikit-learn's ``array_api_dispatch`` is set.
 
         Raises
         ------
         ValueError
             If the estimator's scores contain NaN or infinity.
         """
+        return follow(self._mean_proba(X, params), X)
+
+    def _mean_proba(self, X: Any, params: dict[str, Any]) -> FloatArray:
         check_is_fitted(self)
         groups = groups_for(self, "predict_proba", X, params)
         first, *others = self._pairs()
@@ -395,18 +390,32 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         labels : ndarray of shape (n,)
         """
-        proba = self.predict_proba(X, **params)
-        return self.classes_[proba.argmax(axis=1)]
+        return follow(most_likely(self._mean_proba(X, params), self.classes_), X)
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features, if the estimator knows it."""
+        """Number of features in ``fit``, if the estimator stores it."""
         return self._pairs()[0][0].n_features_in_
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features, if the estimator knows them."""
+        """Names of the features in ``fit``, if the estimator stores them."""
         return self._pairs()[0][0].feature_names_in_
+
+    def _in_words(self) -> str:
+        calibrator = self._pairs()[0][1]
+        kind, pairs = type(calibrator).__name__, len(self._pairs())
+        words = f": {calibrator._in_words()}" if isinstance(calibrator, BelowDiagram) else ""
+        return f"{pairs} pairs, the first with {kind}{words}" if pairs > 1 else f"{kind}{words}"
+
+    def _sk_visual_block_(self) -> Diagram:
+        """Return the parts of the HTML diagram, a calibrator that is None or a name as it is."""
+        parts = {"estimator": self.estimator, "calibrator": resolve_calibrator(self.calibrator)}
+        return Diagram(
+            list(parts.values()),
+            [f"{name}: {type(part).__name__}" for name, part in parts.items()],
+            [str(part) for part in parts.values()],
+        )
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing: to the estimator's ``fit`` and the splitter's ``split``.
@@ -418,17 +427,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         routing : MetadataRouter
         """
-        to_fit = MethodMapping().add(caller="fit", callee="fit")
-        to_split = MethodMapping().add(caller="fit", callee="split")
-        router = MetadataRouter(owner=self).add_self_request(self)
-        router.add(estimator=self.estimator, method_mapping=to_fit)
-        router.add(splitter=self.cv, method_mapping=to_split)
-        if isinstance(self.calibrator, GroupwiseCalibrator):
-            to_map = MethodMapping().add(caller="fit", callee="fit")
-            for caller in ("predict_proba", "predict"):
-                to_map.add(caller=caller, callee="predict_proba")
-            router.add(calibrator=self.calibrator, method_mapping=to_map)
-        return router
+        return router_of(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

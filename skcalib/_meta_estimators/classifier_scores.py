@@ -15,12 +15,14 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import FloatArray
 from skcalib._scores.responses import RESPONSES, choose_response, class_scores
+from skcalib._validation.scores import from_tensor
 
 
 class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""Transform data into the scores that a classifier gives each class.
+    r"""Transform data into the logits or probabilities of a classifier.
 
     A pipeline of this and a calibrator is a classifier. With a `memory`, the pipeline computes the
     scores once for any number of calibrators.
@@ -110,7 +112,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
             params = process_routing(self, "fit", **params).estimator.fit
         estimator = clone(self.estimator).fit(X, y, **params)
         response = choose_response(estimator, self.response_method)
-        self.classes_ = np.unique(estimator.classes_)
+        self.classes_ = np.unique(from_tensor("classes_", estimator.classes_))
         self.response_method_ = response
         self.estimator_ = estimator
         return self
@@ -135,19 +137,19 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
             if name == "estimator_":
                 return self.estimator
             if name == "classes_":
-                return np.unique(self.estimator.classes_)
+                return np.unique(from_tensor("classes_", self.estimator.classes_))
             self._validate_params()
             return choose_response(self.estimator, self.response_method)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features, if the classifier knows it."""
+        """Number of features in ``fit``, if the classifier stores it."""
         return self.estimator_.n_features_in_
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features, if the classifier knows them."""
+        """Names of the features in ``fit``, if the classifier stores them."""
         return self.estimator_.feature_names_in_
 
     def transform(self, X: Any) -> FloatArray:
@@ -169,7 +171,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
             If the scores contain NaN or infinity, or there is not one for each class.
         """
         check_is_fitted(self)
-        return class_scores(self.estimator_, X, self.response_method_, self.classes_)
+        return follow(class_scores(self.estimator_, X, self.response_method_, self.classes_), X)
 
     def get_feature_names_out(
         self,

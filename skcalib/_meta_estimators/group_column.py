@@ -1,4 +1,4 @@
-"""The column of a table that holds the groups of its rows."""
+"""The column of a table with the groups of its rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skcalib._validation.keywords import shown
 from skcalib._validation.lazy import refuse_lazy
+from skcalib._validation.scores import from_tensor
 
 WAYS = (
     "pass groups= with a label for each row, or group_column= with the name (or the place) of "
@@ -35,7 +36,7 @@ def take_groups(X: Any, groups: Any, column: Any) -> Split:
         names = list(X.columns)
         found = [_name(each, names) for each in columns]
         return Split(_without(X, found), _columns(X, found))
-    table = np.asarray(X)
+    table = np.asarray(from_tensor("X", X))
     if table.ndim != 2 or any(isinstance(each, str) for each in columns):
         raise ValueError(
             f"group_column={column!r}: X has no named columns; pass a frame, or a table and the "
@@ -56,6 +57,7 @@ def labels_of_rows(groups: Any) -> NDArray[Any]:
         return np.column_stack([labels_of_rows(groups[name]) for name in groups.columns])
     if hasattr(groups, "to_list"):
         groups = groups.to_list()
+    groups = from_tensor("groups", groups)
     return groups if isinstance(groups, np.ndarray) else np.asarray(groups, dtype=object)
 
 

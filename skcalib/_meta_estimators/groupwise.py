@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import get_config
+from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._meta_estimators.group_column import labels_of_rows, take_groups
 from skcalib._meta_estimators.out_of_fold import weight_keyword
@@ -22,16 +23,29 @@ from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
 from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.labels import check_labels, encode_labels
+from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators._names import resolve_calibrator
+from skcalib.calibrators._shown_fit import ShownFit, counted, span
 
 # Names of the blocks of `skcalib._scaling.pooled`.
 BLOCKS = ("slope", "shift", "class slope")
-COLUMN_WAY = "or name the column of X that holds the groups by GroupwiseCalibrator(group_column=)"
+COLUMN_WAY = (
+    "or name the column of X that contains the groups by GroupwiseCalibrator(group_column=)"
+)
 
 
-class GroupwiseCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""Calibrate each group of rows by a common map and as much of its own as its rows support.
+def of_group(
+    P: FloatArray, coef: Float64Array, intercept: Float64Array, clip: float | Float64Array
+) -> Float64Array:
+    """Return the probabilities ``(n, K)`` of a group from those of the common map."""
+    Z = np.log(np.maximum(P, clip, dtype=np.float64))
+    mass = P * np.exp((coef - 1.0) * Z + intercept)
+    return np.asarray(mass / mass.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""Calibrate each group of rows, with groups of few rows shrunk towards a common map.
 
     With q the probabilities of the common map, fitted to all rows, those of group g are
 
@@ -51,9 +65,10 @@ class GroupwiseCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The common map: a calibrator of this package, its name ("auto", "temperature", ...) or any
         classifier that takes scores as features; None means :class:`AutoCalibrator`.
     shrinkage : "auto" or float, default="auto"
-        How strongly a group is drawn to the common map: by the data, or a penalty
-        ``shrinkage / 2`` of the square of each difference, above 0, to be compared with the log
-        loss of the group's rows, summed. Very large is one map for all, near 0 a map for each.
+        How strongly a group is shrunk to the common map: estimated from the data, or a penalty
+        ``shrinkage / 2``, above 0, of the square of each difference, added to the sum of the log
+        losses of the group's rows. A very large one gives one map for all groups, one near 0 a
+        map for each.
     group_column : str, int or list of these, default=None
         Where the groups are in `X`, if they are not passed as `groups`: the name of the column of
         a frame, or its place, such as -1. Several columns are crossed. The other columns are the
@@ -87,7 +102,7 @@ class GroupwiseCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     See Also
     --------
-    skcalib.metrics.calibration_by_group : Whether groups need maps of their own.
+    skcalib.metrics.calibration_by_group : Tests whether groups need their own maps.
     CalibratedClassifier : Takes it as `calibrator`, with groups from a column or by routing.
 
     Notes
@@ -96,8 +111,8 @@ class GroupwiseCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     Groups reach it in three ways: ``fit(Z, y, groups=g)`` and ``predict_proba(Z, groups=g)``; a
     `group_column`, which also works where only `X` is passed on, as in ``cross_val_predict``; and
-    scikit-learn's metadata routing, where ``fit`` requests `groups` and `sample_weight`, and
-    prediction `groups`, unless told otherwise.
+    scikit-learn's metadata routing, where by default ``fit`` requests `groups` and
+    `sample_weight`, and prediction requests `groups`.
 
     How it compares with one map for all and with a map for each is measured by
     ``python -m benchmarks.studies.groups``, with tables in benchmarks/studies/README.md.
@@ -153,7 +168,7 @@ class GroupwiseCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         groups: Any = None,
     ) -> Self:
-        """Fit the common map to all rows, and the differences of the groups.
+        """Fit the common map on all rows, and how the groups differ from it.
 
         Parameters
         ----------
@@ -184,6 +199,7 @@ class GroupwiseCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        refuse_lazy("X", X)
         X, groups = take_groups(X, groups, self.group_column)
         labels = check_labels(y, warn=True)
         found = read_groups(groups, labels.size)
@@ -198,7 +214,8 @@ class GroupwiseCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 stacklevel=2,
             )
         common.fit(X, labels, **({} if sample_weight is None or keyword is None else {keyword: w}))
-        Q = np.asarray(common.predict_proba(X))
+        with config_context(array_api_dispatch=False):
+            Q = np.asarray(common.predict_proba(X))
         code, classes = encode_labels(labels, Q.shape[1], common.classes_)
         fitted = self._fit_differences(Q, code, w, found)
         for name, value in {"calibrator_": common, "classes_": classes, **fitted}.items():
@@ -256,9 +273,14 @@ class GroupwiseCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         ValueError
             If groups are neither given nor in a column, or as the calibrator says.
         """
+        return follow(self._proba(X, groups), X)
+
+    def _proba(self, X: Any, groups: Any) -> FloatArray:
         check_is_fitted(self)
+        refuse_lazy("X", X)
         X, groups = take_groups(X, groups, self.group_column)
-        P = np.array(self.calibrator_.predict_proba(X))
+        with config_context(array_api_dispatch=False):
+            P = np.array(self.calibrator_.predict_proba(X))
         found = read_groups(groups, len(P))
         known = {label: g for g, label in enumerate(self.groups_)}
         single = len(found.names) == 1
@@ -274,15 +296,18 @@ class GroupwiseCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"groups: none of them was in fit (here {found.labels[0][0]!r}, there "
                 f"{self.groups_[0]!r}), so all rows get the common map.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         for label, g in enumerate(place):
             own = np.flatnonzero(found.code == label)
             if g >= 0 and own.size:
-                Z = np.log(np.maximum(P[own], self.clip_, dtype=np.float64))
-                mass = P[own] * np.exp((self.coef_[g] - 1.0) * Z + self.intercept_[g])
-                P[own] = mass / mass.sum(axis=1, keepdims=True)
+                P[own] = of_group(P[own], self.coef_[g], self.intercept_[g], self.clip_)
         return P
+
+    def _in_words(self) -> str:
+        common = f"common map {type(self.calibrator_).__name__}"
+        groups, own = counted(len(self.groups_), "group"), span(np.round(self.effective_dof_, 1))
+        return f"{common}; {groups} with {own} parameters of their own"
 
     def predict(self, X: Any, groups: Any = None) -> NDArray[Any]:
         """Return the label of the largest calibrated probability, the lowest column on ties.
@@ -298,7 +323,8 @@ class GroupwiseCalibrator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         labels : ndarray of shape (n,)
         """
-        return self.classes_[self.predict_proba(X, groups=groups).argmax(axis=1)]
+        best = self._proba(X, groups).argmax(axis=1)
+        return follow(self.classes_[best], X)
 
     @property
     def n_features_in_(self) -> int:

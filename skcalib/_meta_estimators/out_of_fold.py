@@ -14,9 +14,13 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
+from skcalib._arrays.dask import bring, is_dask
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._scores.responses import choose_response, class_scores, response_kind
 from skcalib._scores.scores import Scores
+from skcalib._validation.lazy import refuse_lazy
+from skcalib._validation.scores import from_tensor
 from skcalib.calibrators._base import ScoreCalibrator
 
 
@@ -43,6 +47,19 @@ class ScoredRows(NamedTuple):
     response: str
 
 
+def bring_rows(X: Any, y: Any, sample_weight: Any, frozen: bool) -> tuple[Any, Any]:
+    """Return labels and weights; bring them if `X` is a Dask array, for a frozen estimator."""
+    if not is_dask(X):
+        return y, sample_weight
+    if not frozen:
+        raise ValueError(
+            "CalibratedClassifier cannot fit its estimator on a dask array: fit it first and pass "
+            "FrozenEstimator(estimator)."
+        )
+    y, sample_weight = bring(y, sample_weight)
+    return y, sample_weight
+
+
 def score_rows(estimator: Any, data: TrainingData, response_method: str) -> ScoredRows:
     """Score all rows with an estimator that is already fitted."""
     response = choose_response(estimator, response_method)
@@ -61,12 +78,18 @@ def score_fold(
     X_train, y_train = _safe_split(estimator, data.X, data.labels, train)
     X_test, _ = _safe_split(estimator, data.X, data.labels, test, train)
     params = _check_method_params(data.X, data.fit_params, indices=train)
-    fitted = clone(estimator).fit(X_train, y_train, **params)
+    fitted = fit_classifier(estimator, X_train, y_train, params)
     response = choose_response(fitted, response_method)
     scores = class_scores(fitted, X_test, response, data.classes)
     rows = np.arange(data.labels.size)[test]
-    usable = np.isin(data.labels[rows], fitted.classes_)
+    usable = np.isin(data.labels[rows], from_tensor("classes_", fitted.classes_))
     return ScoredRows(fitted, rows[usable], scores[usable], response)
+
+
+def fit_classifier(estimator: Any, X: Any, labels: NDArray[Any], params: dict[str, Any]) -> Any:
+    """Fit a clone; labels and numbers of rows go where a tensor `X` lies, if scikit-learn asks."""
+    beside = {k: follow(v, X) if isinstance(v, np.ndarray) else v for k, v in params.items()}
+    return clone(estimator).fit(X, follow(labels, X), **beside)
 
 
 def score_out_of_fold(*args: Any) -> ScoredRows:
@@ -110,6 +133,8 @@ def parts_of(estimator: Any) -> list[Any]:
 
 def readable_scores(calibrator: Any, scores: FloatArray, kind: Kind) -> FloatArray:
     """Make logits of -inf finite for a calibrator of another package."""
+    if not isinstance(calibrator, ScoreCalibrator):
+        refuse_lazy(f"X, for {type(calibrator).__name__},", scores)
     if isinstance(calibrator, ScoreCalibrator) or kind == "proba" or scores.min() > -np.inf:
         return scores
     return Scores(scores, kind).logits(slice(None)).astype(scores.dtype, copy=False)
@@ -134,7 +159,7 @@ def weight_keyword(estimator: Any) -> str | None:
 def one_response(responses: set[str]) -> str:
     if len(responses) > 1:
         raise ValueError(
-            f"The fitted estimators answer differently ({', '.join(sorted(responses))}): pass the "
-            "response_method that all of them have."
+            f"The fitted estimators have different methods ({', '.join(sorted(responses))}): pass "
+            "the response_method that all of them have."
         )
     return responses.pop()

@@ -14,7 +14,9 @@ from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.affine_nll import AffineNLL, Diagonal, Full, Pattern, quiet_overflow
 from skcalib._scaling.newton import PenalisedNLL, Penalty, minimise
-from skcalib._scaling.temperature import _AT_BOUND, LEAST_GAP, find_temperature
+from skcalib._scaling.remote import SummedAffine
+from skcalib._scaling.temperature import _AT_BOUND, find_temperature
+from skcalib._scaling.temperature_bounds import LEAST_GAP
 from skcalib._scores.scores import Scores
 
 # If nothing is penalised and the smaller gaps between logits are below this share of their scale,
@@ -95,7 +97,8 @@ def fit_affine(
     square = (centre if about_temperature else unit) ** 2
     penalty = Penalty(penalty.diagonal / square, penalty.off_diagonal / square, penalty.intercept)
     pattern: Pattern = Full() if full else Diagonal()
-    problem = PenalisedNLL(AffineNLL(scores, code, w, pattern, unit), penalty, centre, scale)
+    nll = AffineNLL if scores.source.remote is None else SummedAffine
+    problem = PenalisedNLL(nll(scores, code, w, pattern, unit), penalty, centre, scale)
     with one_blas_thread() if problem.nll.threaded else nullcontext(), quiet_overflow():
         theta, n_iter, converged = minimise(problem, tol, max_iter, verbose)
     if not any(penalty) and problem.nll.separates(theta):

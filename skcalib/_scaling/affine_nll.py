@@ -96,7 +96,7 @@ class Pattern(Protocol):
 
 
 class Diagonal:
-    """W = diag(c); ``theta (2, K)`` holds c and b."""
+    """W = diag(c); ``theta (2, K)`` is c and b."""
 
     most_threaded: float = np.inf
 

@@ -24,6 +24,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from skcalib._arrays.blocks import TALL_BLOCK_BYTES, column_blocks, row_blocks
 from skcalib._scaling.affine_nll import AffineNLL, Diagonal
 from skcalib._scaling.bfgs import Point, descend
+from skcalib._scaling.remote import SummedAffine
 
 Array = NDArray[Any]  # float64, or float32 for directions of a large W
 Linear = Callable[[Array], Array]
@@ -64,7 +65,9 @@ class Penalty(NamedTuple):
 class PenalisedNLL:
     """An affine NLL plus a penalty of W about ``centre * I`` and of b, with a preconditioner."""
 
-    def __init__(self, nll: AffineNLL, penalty: Penalty, centre: float, scale: float) -> None:
+    def __init__(
+        self, nll: AffineNLL | SummedAffine, penalty: Penalty, centre: float, scale: float
+    ) -> None:
         self.nll = nll
         self.penalty = penalty
         self.centre = centre

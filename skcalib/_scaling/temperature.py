@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._arrays.types import Float64Array, Intp
+from skcalib._scaling.remote import scale_problem
 from skcalib._scaling.root import GRID_STEP, Slope, rising_root
-from skcalib._scaling.scale_losses import ScaleProblem, ShiftedLogits
+from skcalib._scaling.scale_losses import ScaleProblem
+from skcalib._scaling.temperature_bounds import (
+    LOG_BOUND,
+    Temperature,
+    sharpest_of,
+    within_bounds,
+)
+from skcalib._scaling.temperature_sums import guess_of, sums_of, temperature_by_passes
 from skcalib._scores.scores import Scores
 
-# T is within exp(+-10) of the mean gap of the logits, or of the mean gap of the true logit if that
-# is far smaller. Beyond, softmax(z / T) is practically a hard decision or uniform.
-LOG_BOUND = 10.0
-# Smaller mean gaps count as 0.
-LEAST_GAP = 1e-30
 # Rows of the subsample on which the search starts.
 SAMPLE_ROWS = 2000
 # Discard a local minimum of the subsample whose full-data Brier score exceeds the best by this. The
@@ -26,46 +29,30 @@ SAMPLE_ROWS = 2000
 CLEARLY_WORSE = 0.05
 
 
-class Temperature(NamedTuple):
-    """A fitted temperature; `bound` is "low" or "high" if 1 / T is at that end of its range."""
-
-    value: float
-    bound: str
-    mean_gap: float
-
-
 def fit_temperature(scores: Scores, code: Intp, w: Float64Array, objective: str = "nll") -> float:
     """Return T of softmax(z / T) by an objective of `SCALE_FITS`, to 1e-8; warn at a bound."""
     found = find_temperature(scores, code, w, objective)
-    if found.bound:
-        warnings.warn(_AT_BOUND[found.bound], ConvergenceWarning, stacklevel=2)
+    warn_at_bound(found)
     return found.value
+
+
+def warn_at_bound(found: Temperature) -> None:
+    """Warn of a temperature at a bound."""
+    if found.bound:
+        warnings.warn(_AT_BOUND[found.bound], ConvergenceWarning, stacklevel=3)
 
 
 def find_temperature(
     scores: Scores, code: Intp, w: Float64Array, objective: str = "nll"
 ) -> Temperature:
     """Return T of softmax(z / T), without a warning at a bound."""
-    shifted = ShiftedLogits(scores, code, w)
-    if shifted.mean_gap <= LEAST_GAP:
-        # All rows are constant, so any T gives uniform probabilities.
-        return Temperature(1.0, "", 1.0)
-    middle = -float(np.log(shifted.mean_gap))
-    log_beta, end = middle + LOG_BOUND, "high"
-    if shifted.mean_true_gap > LEAST_GAP:
-        low, high = middle - LOG_BOUND, max(middle, _sharpest(shifted)) + LOG_BOUND
-        log_beta, end = SCALE_FITS[objective](shifted, low, high)
-    return Temperature(float(np.exp(-log_beta)), end, shifted.mean_gap)
-
-
-def _sharpest(shifted: ScaleProblem) -> float:
-    """Return a log beta that the NLL's optimum cannot exceed.
-
-    At the optimum, the NLL is at most log K and at least beta times the mean gap of the true logit.
-    A bound from the mean gap of all logits would fail: a single logit of -1e10 (a constant feature
-    in naive Bayes) can move it far away from the optimum.
-    """
-    return float(np.log(np.log(shifted.n_classes)) - np.log(shifted.mean_true_gap))
+    if objective == "nll" and scores.source.remote is not None:
+        few, rows = scores.sample()
+        guess = guess_of(find_temperature(few, code[rows], w[rows]))
+        return temperature_by_passes(partial(sums_of, scores, code, w), scores.shape[1], guess)
+    shifted = scale_problem(scores, code, w)
+    search = partial(SCALE_FITS[objective], shifted)
+    return within_bounds(shifted.n_classes, shifted.mean_true_gap, shifted.mean_gap, search)
 
 
 _AT_BOUND = {
@@ -93,7 +80,8 @@ def _by_nll(shifted: ScaleProblem, low: float, high: float) -> tuple[float, str]
 
     if shifted.mean_true_gap >= shifted.mean_gap:
         return low, "low"
-    start = min(high, max(low + LOG_BOUND + 1.0, _sharpest(shifted) - LOG_BOUND / 2))
+    sharpest = sharpest_of(shifted.n_classes, shifted.mean_true_gap)
+    start = min(high, max(low + LOG_BOUND + 1.0, sharpest - LOG_BOUND / 2))
     few = shifted.subsample(SAMPLE_ROWS)
     if few is not shifted and 0.0 < few.mean_true_gap < few.mean_gap:
         guess, end = rising_root(slope_on(few), start, low, high, 1e-3)

@@ -21,12 +21,14 @@ c is l and logits are not read.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.passes import ROWS, merge_rows
 from skcalib._arrays.source import Computed
-from skcalib._arrays.types import Clip, FloatArray
+from skcalib._arrays.types import Clip, Float64Array, FloatArray
 from skcalib._scores.scores import Scores
 
 # Smaller numbers are subnormal in float32: they lose digits or become 0.
@@ -39,16 +41,57 @@ MOST_CLIP = 0.25
 
 def find_clip(scores: Scores, w: NDArray[np.float64]) -> Clip:
     """Return the clip for calibration scores ``(n, K)`` with positive weights."""
-    n_classes = scores.shape[1]
-    if scores.kind == "logits" and scores.max_abs_logit < np.inf:
+    if needs_no_clip(scores):
         return LEAST_CLIP
+    return clip_below(*smallest_proba(scores), scores.shape[1], float(w.sum()))
+
+
+def needs_no_clip(scores: Scores) -> bool:
+    """Whether no logarithm of these scores is infinite."""
+    return scores.kind == "logits" and scores.max_abs_logit < np.inf
+
+
+def smallest_proba(scores: Scores) -> tuple[Float64Array, NDArray[np.bool_]]:
+    """Return the smallest probability above 0 and whether 0 occurs; of each of two columns."""
     # Probabilities of float32 logits are more precise than float32.
     proba = scores.source if scores.kind == "proba" else Computed(scores.source, scores.proba)
     each = np.array(merge_rows(smallest_of_block, proba, work=ROWS))
-    smallest, any_zero = each[..., 0].min(axis=0), each[..., 1].max(axis=0) > 0
-    most = np.where(any_zero, 0.5 / n_classes, 0.5 / max(n_classes, float(w.sum())))
+    return each[..., 0].min(axis=0), each[..., 1].max(axis=0) > 0
+
+
+def clip_below(
+    smallest: Float64Array, any_zero: NDArray[np.bool_], n_classes: int, weight: float
+) -> Clip:
+    """Return the clip from what `smallest_proba` returns and the sum of the weights."""
+    most = np.where(any_zero, 0.5 / n_classes, 0.5 / max(n_classes, weight))
     clip = np.maximum(np.minimum(smallest / 2, most), LEAST_CLIP)
     return clip if n_classes == 2 else float(clip[0])
+
+
+@dataclass(frozen=True)
+class RunningClip:
+    """The clip of rows that are seen once, batch by batch.
+
+    Until a 0 occurs, it is below all probabilities so far and has changed none. From the batch with
+    the first 0 on, it stays (for two classes, that of the column).
+    """
+
+    clip: Clip = LEAST_CLIP
+    smallest: Float64Array | float = np.inf
+    any_zero: NDArray[np.bool_] | bool = False
+
+    def with_rows(self, scores: Scores, weight: float) -> RunningClip:
+        """Return the clip with a batch; `weight` is the sum of all weights, with those of it."""
+        if needs_no_clip(scores):
+            return self
+        smallest, any_zero = smallest_proba(scores)
+        smallest, any_zero = np.minimum(smallest, self.smallest), any_zero | self.any_zero
+        now = clip_below(smallest, any_zero, scores.shape[1], weight)
+        clip = np.where(self.any_zero, self.clip, now)
+        return RunningClip(clip if clip.size > 1 else float(clip.item()), smallest, any_zero)
+
+
+NO_ROWS = RunningClip()
 
 
 def smallest_of_block(block: FloatArray) -> list[tuple[float, bool]]:

@@ -8,6 +8,7 @@ need only the ranks of the positives: one `numpy.searchsorted` of few values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
@@ -15,7 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.blocks import column_blocks
+from skcalib._arrays.blocks import COLUMN_BLOCK_BYTES, column_blocks
+from skcalib._arrays.source import Source
+from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.scores import Scores
 
@@ -145,35 +148,117 @@ def map_columns(
 
     Columns are new arrays, computed block by block, in threads if there are many.
     """
-    blocks = column_blocks(*scores.shape, first=first)
-    scores.prepare_columns()
-    yield from chain.from_iterable(
-        scores.source.run(partial(_map_some, function, scores), blocks, 1)
-    )
+    kernel = partial(_map_some, function=function)
+    yield from chain.from_iterable(in_columns(kernel, scores, first))
 
 
-def _map_some(function: Callable[[int, FloatArray], T], scores: Scores, columns: slice) -> list[T]:
+@dataclass(frozen=True)
+class Columns:
+    """Some of the columns of remote scores, ``(k, n)``, from class `start` on.
+
+    They are probabilities or log-odds, whichever were read.
+    """
+
+    made: FloatArray
+    start: int
+
+    def proba_columns(self, columns: slice) -> FloatArray:
+        """Return a block of classes, a new array."""
+        return self.made[columns.start - self.start : columns.stop - self.start].copy()
+
+    def log_odds_columns(self, columns: slice) -> FloatArray:
+        """Return a block of classes, a new array."""
+        return self.proba_columns(columns)
+
+
+def in_columns(
+    kernel: Callable[[Any, slice], T],
+    scores: Scores,
+    first: int = 0,
+    block_bytes: int = COLUMN_BLOCK_BYTES,
+    *,
+    log_odds: bool = False,
+    then: Callable[[T], Any] | None = None,
+) -> Iterator[Any]:
+    """Yield ``then(kernel(scores, columns))`` for blocks of classes, in order, from `first` on.
+
+    The kernel reads ``scores.proba_columns(columns)`` or, with `log_odds`, their log-odds, in
+    threads; the caller's thread calls `then`.
+    """
+    n, n_classes = scores.shape
+    remote = scores.source.remote
+    if remote is None:
+        scores.prepare_columns(log_odds)
+        blocks = column_blocks(n, n_classes, block_bytes, first)
+        made = scores.source.run(partial(kernel, scores), blocks, 1)
+        yield from made if then is None else map(then, made)
+        return
+    read = partial(_read_columns, kind=scores.kind, clip=scores.clip, log_odds=log_odds)
+    read = partial(read, max_abs_logit=scores.max_abs_logit)
+    use = partial(_use_columns, kernel=kernel, then=then, block_bytes=block_bytes)
+    dtype = np.dtype(np.float64) if log_odds else scores.dtype
+    yield from remote.by_columns(read, use, scores.source, slice(first, n_classes), dtype)
+
+
+def _use_columns(
+    made: FloatArray,
+    start: int,
+    kernel: Callable[[Any, slice], T],
+    then: Callable[[T], Any] | None,
+    block_bytes: int,
+) -> list[Any]:
+    k, n = made.shape
+    blocks = column_blocks(n, start + k, block_bytes, start)
+    found = map_blocks(partial(kernel, Columns(made, start)), blocks, 1)
+    return list(found if then is None else map(then, found))
+
+
+def _read_columns(source: Source, columns: slice, log_odds: bool, **what: Any) -> FloatArray:
+    scores = Scores(source, **what)
+    return scores.log_odds_columns(columns) if log_odds else scores.proba_columns(columns)
+
+
+def _map_some(scores: Scores, columns: slice, function: Callable[[int, FloatArray], T]) -> list[T]:
     made = scores.proba_columns(columns)
     return [function(k, column) for k, column in enumerate(made, start=columns.start)]
 
 
-def sorted_blocks(
-    scores: Scores, code: NDArray[np.intp], w: Float64Array, first: int = 0
-) -> Iterator[list[SortedProblem]]:
-    """Yield the sorted one-vs-rest problems from class `first` on, in lists.
+def map_sorted(
+    function: Callable[[SortedProblem], T],
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    first: int = 0,
+) -> Iterator[T]:
+    """Yield ``function(problem)`` of the sorted problem of each class from `first` on, in order."""
+    return map_sorted_blocks(partial(_each, function), scores, code, w, first)
+
+
+def _each(function: Callable[[SortedProblem], T], problems: list[SortedProblem]) -> list[T]:
+    return [function(problem) for problem in problems]
+
+
+def map_sorted_blocks(
+    function: Callable[[list[SortedProblem]], list[T]],
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    first: int = 0,
+) -> Iterator[T]:
+    """Yield what ``function(problems)`` returns for each of several classes at a time, in order.
 
     Threads only sort. Work on a sorted problem is mostly many short calls, which threads would slow
     down, so the caller's thread does it.
     """
     members = class_members(code, scores.shape[1])
-    weights = None if is_unit(w) else w
-    blocks = column_blocks(*scores.shape, SORTED_BLOCK_BYTES, first)
-    scores.prepare_columns()
-    return scores.source.run(partial(_sort_some, scores, members, weights), blocks, 1)
+    kernel = partial(_sort_some, members=members, w=None if is_unit(w) else w)
+    yield from chain.from_iterable(
+        in_columns(kernel, scores, first, SORTED_BLOCK_BYTES, then=function)
+    )
 
 
 def _sort_some(
-    scores: Scores, members: list[NDArray[np.intp]], w: Float64Array | None, columns: slice
+    scores: Scores, columns: slice, members: list[NDArray[np.intp]], w: Float64Array | None
 ) -> list[SortedProblem]:
     made = scores.proba_columns(columns)
     own = members[columns]
@@ -182,10 +267,3 @@ def _sort_some(
     positives = [np.sort(column[rows]) for column, rows in zip(made, own, strict=True)]
     made.sort(axis=1)  # one call, because each call has to acquire the interpreter's lock
     return [SortedProblem(v, None, hits, None) for v, hits in zip(made, positives, strict=True)]
-
-
-def sorted_problems(
-    scores: Scores, code: NDArray[np.intp], w: Float64Array, first: int = 0
-) -> Iterator[SortedProblem]:
-    """Yield the sorted problem of each class against the rest, from class `first` on."""
-    return chain.from_iterable(sorted_blocks(scores, code, w, first))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
+from skcalib._arrays.dask import is_dask, mapped
 from skcalib._arrays.source import as_source
 from skcalib._arrays.types import FloatArray, Kind
-from skcalib._validation.scores import as_matrix, check_values, two_columns
+from skcalib._validation.lazy import refuse_lazy
+from skcalib._validation.scores import as_matrix, check_values, from_tensor, two_columns
 
 RESPONSES = ("auto", "decision_function", "predict_proba", "predict_log_proba")
 
@@ -44,10 +47,40 @@ def class_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -
     A binary decision value f becomes the two columns ``(0, f)``. A class that was absent when the
     estimator was fitted gets a logit of -inf or a probability of 0.
     """
+    if is_dask(X):
+        return lazy_scores(estimator, X, response, classes)
+    if not takes_dask(estimator):
+        refuse_lazy("X", X)
+    return arranged(getattr(estimator, response)(X), estimator, response, classes)
+
+
+def takes_dask(estimator: Any) -> bool:
+    """Whether an estimator predicts Dask arrays itself: those here, of dask-ml and xgboost."""
+    while isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    module = type(estimator).__module__.split(".")
+    return module[0] in ("skcalib", "dask_ml") or "dask" in module[:2]
+
+
+def lazy_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -> Any:
+    """Return the scores of the rows of a Dask array, as a Dask array that is not computed yet."""
+    arrange = partial(arranged, estimator=estimator, response=response, classes=classes)
+    if takes_dask(estimator):
+        S = getattr(estimator, response)(X)
+        if not is_dask(S):
+            return arrange(S)
+        return mapped(arrange, S, (classes.size,), as_matrix(np.zeros((1, 1), S.dtype)).dtype)
+    score = partial(class_scores, estimator, response=response, classes=classes)
+    row = np.full((1, *X.shape[1:]), 1 / X.shape[-1]).astype(X.dtype)  # shows the type of scores
+    return mapped(score, X, (classes.size,), score(row).dtype)
+
+
+def arranged(S: Any, estimator: Any, response: str, classes: NDArray[Any]) -> FloatArray:
+    """Check the scores of an estimator, and put them in the order of `classes`."""
     kind = response_kind(response)
     source = f"{response} of {type(estimator).__name__}"
-    known = np.asarray(estimator.classes_)
-    S = as_matrix(getattr(estimator, response)(X), source)
+    known = np.asarray(from_tensor("classes_", estimator.classes_))
+    S = as_matrix(S, source)
     if known.size == 2:
         S = two_columns(S, kind)
     by_pairs = known.size > 2 and _is_one_vs_one(estimator)
@@ -74,6 +107,13 @@ def align_columns(
     aligned = np.full((S.shape[0], classes.size), absent, dtype=S.dtype)
     aligned[:, [place[label] for label in known.tolist()]] = S
     return aligned
+
+
+def most_likely(proba: FloatArray, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the label of the largest probability of each row, the lowest column on ties."""
+    if is_dask(proba):
+        return mapped(partial(most_likely, classes=classes), proba, (), classes.dtype)
+    return classes[proba.argmax(axis=1)]
 
 
 def _is_one_vs_one(estimator: Any) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from skcalib._arrays.blocks import row_blocks
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import block_order, row_sums, transpose_into
-from skcalib._arrays.selection import take_rows
+from skcalib._arrays.selection import sample_rows
 from skcalib._arrays.source import Computed, Source, as_source
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Intp, Kind, Rows
 from skcalib._scores.softmax import CLIP, Normaliser, exponentiate, log_sum_exp, softmax_inplace
@@ -91,8 +91,18 @@ class Scores:
 
     def subsample(self, step: int) -> Scores:
         """Return the scores of every `step`-th row."""
-        few = take_rows(self.source, np.arange(0, self.shape[0], step))
-        return Scores(few, self.kind, self.classes, self.max_abs_logit, self.clip)
+        few = sample_rows(self.source, np.arange(0, self.shape[0], step))
+        return self.of(few)
+
+    def of(self, source: Source) -> Scores:
+        """Return the scores of some rows."""
+        return Scores(source, self.kind, self.classes, self.max_abs_logit, self.clip)
+
+    def sample(self) -> tuple[Scores, Intp]:
+        """Return evenly spaced rows of remote scores, kept of an earlier pass; their numbers."""
+        assert self.source.remote is not None
+        few, rows = self.source.remote.sample(self.source)
+        return self.of(few), rows
 
     def log_proba(self) -> Scores:
         """Return the logarithms of the clipped probabilities as logits."""

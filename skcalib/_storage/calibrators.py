@@ -15,12 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 
 import skcalib.calibrators
 import skcalib.metrics
+from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib._storage.checks import check_common, check_numbers, gives_probabilities
+from skcalib._storage.groupwise import check_groupwise, gives_probabilities_in_groups
 from skcalib._storage.values import from_plain, to_plain
 from skcalib.calibrators._base import ScoreCalibrator
 
-# Set by scikit-learn's set_fit_request and similar methods: metadata routing, not fitted values.
-NOT_FITTED = {"_metadata_request"}
+# What is stored.
+Stored = ScoreCalibrator | GroupwiseCalibrator
+# Metadata routing, which scikit-learn's set_fit_request and similar methods set, and what
+# partial_fit keeps of its rows: a file predicts, and holds no data.
+NOT_FITTED = {"_metadata_request", "_stream"}
 
 
 @dataclass(frozen=True)
@@ -37,26 +42,24 @@ class NotStored:
         )
 
 
-def _known_calibrators() -> dict[str, type[ScoreCalibrator]]:
+def _known_calibrators() -> dict[str, type[Stored]]:
     """Return the classes that a document may name."""
     found = {name: getattr(skcalib.calibrators, name) for name in skcalib.calibrators.__all__}
-    return {
+    known: dict[str, type[Stored]] = {
         name: thing
         for name, thing in found.items()
         if isinstance(thing, type) and issubclass(thing, ScoreCalibrator)
     }
+    return {**known, GroupwiseCalibrator.__name__: GroupwiseCalibrator}
 
 
 def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     """Write the class, the parameters and, if `fitted`, the fitted attributes of a calibrator."""
     cls = type(estimator)
     if _known_calibrators().get(cls.__name__) is not cls:
-        if hasattr(estimator, "group_column"):  # its calibrator_ is the common map alone
-            advice = "keep it with skops.io"
-        elif hasattr(estimator, "calibrator"):
+        advice = "keep others with skops.io"
+        if hasattr(estimator, "calibrator"):
             advice = "store its calibrator_ (or the calibrators of its pairs_)"
-        else:
-            advice = "keep others with skops.io"
         raise ValueError(
             f"Only calibrators of skcalib are stored as JSON, not {cls.__name__}: {advice}."
         )
@@ -92,7 +95,7 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     }
 
 
-def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> ScoreCalibrator:
+def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
     """Return the stored calibrator, or raise ValueError; one among parameters is not `fitted`."""
     parts = ["parameters", "fitted"] if fitted else ["parameters"]
     if set(body) != {"calibrator", *parts}:
@@ -105,7 +108,7 @@ def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> ScoreCal
     cls = _known_calibrators().get(name) if isinstance(name, str) else None
     if cls is None:
         raise ValueError(
-            f"{str(name)[:60]!r} is no calibrator of this skcalib: install a newer skcalib if "
+            f"{str(name)[:60]!r} is not a calibrator of this skcalib: install a newer skcalib if "
             "you trust the file."
         )
 
@@ -130,13 +133,13 @@ def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> ScoreCal
     return _restore(unfitted, values["fitted"]) if fitted else unfitted
 
 
-def _may_be_missing(cls: type[ScoreCalibrator], parameter: str) -> bool:
+def _may_be_missing(cls: type[Stored], parameter: str) -> bool:
     """Whether a parameter may be a function or a random generator, which cannot be stored."""
     constraints = cls._parameter_constraints.get(parameter, [])
     return callable in constraints or "random_state" in constraints
 
 
-def _with_parameters(cls: type[ScoreCalibrator], parameters: dict[str, Any]) -> ScoreCalibrator:
+def _with_parameters(cls: type[Stored], parameters: dict[str, Any]) -> Stored:
     """Create the calibrator, not fitted."""
     known = set(cls().get_params(deep=False))
     if not set(parameters) <= known:
@@ -147,18 +150,20 @@ def _with_parameters(cls: type[ScoreCalibrator], parameters: dict[str, Any]) -> 
     return cls(**parameters)
 
 
-def _restore(calibrator: ScoreCalibrator, fitted: dict[str, Any]) -> ScoreCalibrator:
+def _restore(calibrator: Stored, fitted: dict[str, Any]) -> Stored:
     """Set the fitted attributes and check the calibrator."""
     cls = type(calibrator)
     for name in fitted:
-        if not re.fullmatch(r"_[a-zA-Z]\w*|[a-zA-Z]\w*_", name) or hasattr(calibrator, name):
+        is_taken = hasattr(cls, name) or hasattr(calibrator, name)
+        if is_taken or not re.fullmatch(r"_[a-zA-Z]\w*|[a-zA-Z]\w*_", name):
             raise ValueError(f"{cls.__name__} has no fitted attribute {name[:60]!r}.")
     for name, value in fitted.items():
         setattr(calibrator, name, value)
-    check_common(calibrator)
+    in_groups = isinstance(calibrator, GroupwiseCalibrator)
+    (check_groupwise if in_groups else check_common)(calibrator)
     check_numbers(calibrator, fitted)
     try:
-        is_valid = gives_probabilities(calibrator)
+        is_valid = (gives_probabilities_in_groups if in_groups else gives_probabilities)(calibrator)
     except Exception as error:  # of any type: attributes may be missing or of another kind
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"The stored {cls.__name__} is refused: {reason}") from error

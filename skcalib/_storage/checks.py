@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.clip import LEAST_CLIP, MOST_CLIP
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP
@@ -23,7 +23,7 @@ LARGEST = 1e100
 MOST_BROADCAST = 1 << 27
 PROBE_ROWS = 256
 PROBE_ENTRIES = 1 << 16
-# Attributes that hold labels and names of columns; `check_common` checks them.
+# Attributes with labels and names of columns; `check_common` checks them.
 OF_LABELS = {"classes_", "feature_names_in_"}
 
 
@@ -31,39 +31,39 @@ def check_common(calibrator: Any) -> None:
     """Check the attributes that every fit sets."""
     classes = getattr(calibrator, "classes_", None)
     if not isinstance(classes, np.ndarray) or classes.ndim != 1 or classes.size < 2:
-        raise _wrong(calibrator, "classes_", "an array of two labels or more", classes)
+        raise wrong(calibrator, "classes_", "an array of two labels or more", classes)
     labels = check_labels(classes, f"{type(calibrator).__name__}.classes_")
     if not np.array_equal(np.unique(labels), labels):
-        raise _wrong(calibrator, "classes_", "distinct labels in ascending order", classes)
+        raise wrong(calibrator, "classes_", "distinct labels in ascending order", classes)
     if getattr(calibrator, "input_", None) not in ("logits", "proba"):
-        raise _wrong(calibrator, "input_", "'logits' or 'proba'", calibrator.__dict__.get("input_"))
+        raise wrong(calibrator, "input_", "'logits' or 'proba'", calibrator.__dict__.get("input_"))
     if not isinstance(getattr(calibrator, "_refuses_simplex", None), bool | np.bool_):
-        raise _wrong(calibrator, "_refuses_simplex", "true or false", None)
+        raise wrong(calibrator, "_refuses_simplex", "true or false", None)
     width = getattr(calibrator, "n_features_in_", None)
     widths = (1, 2) if classes.size == 2 else (classes.size,)
     if type(width) is not int or width not in widths:
-        raise _wrong(calibrator, "n_features_in_", f"the number of columns, {widths[-1]}", width)
+        raise wrong(calibrator, "n_features_in_", f"the number of columns, {widths[-1]}", width)
     if hasattr(calibrator, "clip_"):  # files of early versions have none; their clip is 1e-12
-        _check_clip(calibrator)
+        check_clip(calibrator)
     names = getattr(calibrator, "feature_names_in_", None)
     if names is not None and (
         not isinstance(names, np.ndarray)
         or names.shape != (width,)
         or not all(isinstance(name, str) for name in names)
     ):
-        raise _wrong(calibrator, "feature_names_in_", "a name for each column", names)
+        raise wrong(calibrator, "feature_names_in_", "a name for each column", names)
 
 
-def _check_clip(calibrator: Any) -> None:
+def check_clip(calibrator: Any) -> None:
     """Refuse a clip that no fit gives: it is a number, or one for each of two classes."""
     clip = calibrator.clip_
     is_number = isinstance(clip, float | np.floating | np.ndarray)
     clips = np.asarray(clip if is_number else "")
     shapes = ((), (2,)) if calibrator.classes_.size == 2 else ((),)
     if clips.dtype.kind != "f" or clips.shape not in shapes:
-        raise _wrong(calibrator, "clip_", "a number, or one for each of two classes", clip)
+        raise wrong(calibrator, "clip_", "a number, or one for each of two classes", clip)
     if not ((clips >= LEAST_CLIP) & (clips <= MOST_CLIP)).all():
-        raise _wrong(calibrator, "clip_", f"from {LEAST_CLIP:g} to {MOST_CLIP:g}", clip)
+        raise wrong(calibrator, "clip_", f"from {LEAST_CLIP:g} to {MOST_CLIP:g}", clip)
 
 
 def check_numbers(calibrator: Any, fitted: dict[str, Any]) -> None:
@@ -85,17 +85,17 @@ def _check_value(calibrator: Any, name: str, value: Any) -> None:
         return
     array = np.asarray(value)
     if array.dtype.kind not in "biuf" or array.ndim > 2:
-        raise _wrong(calibrator, name, "numbers, in arrays of one or two axes", value)
+        raise wrong(calibrator, name, "numbers, in arrays of one or two axes", value)
     with np.errstate(invalid="ignore"):
         inside = np.abs(array.astype(np.float64)) <= LARGEST
     if isinstance(value, np.ndarray):
         inside |= np.isneginf(array)
     if not inside.all():
         wanted = f"from {-LARGEST:g} to {LARGEST:g}"
-        raise _wrong(calibrator, name, wanted, array[~inside].ravel()[0])
+        raise wrong(calibrator, name, wanted, array[~inside].ravel()[0])
     is_column = array.ndim == 2 and array.shape[1] == 1
     if is_column and len(array) * calibrator.classes_.size > MOST_BROADCAST:
-        raise _wrong(calibrator, name, "fewer numbers", f"shape {array.shape}")
+        raise wrong(calibrator, name, "fewer numbers", f"shape {array.shape}")
 
 
 def gives_probabilities(calibrator: ScoreCalibrator) -> bool:
@@ -109,11 +109,15 @@ def gives_probabilities(calibrator: ScoreCalibrator) -> bool:
             scores = Scores(scores.proba(slice(None)), "proba", classes, clip=clip)
         with np.errstate(all="ignore"):
             Q = np.asarray(calibrator._map(scores))
-            if Q.shape != rows.shape or not Q.min() >= 0:  # NaN is not
-                return False
-            if not np.abs(Q.sum(axis=1) - 1).max() < 1e-6:
+            if Q.shape != rows.shape or not are_probabilities(Q):
                 return False
     return True
+
+
+def are_probabilities(Q: FloatArray) -> bool:
+    """Whether rows are probability vectors."""
+    # NaN is neither.
+    return bool(Q.min() >= 0 and np.abs(Q.sum(axis=1) - 1).max() < 1e-6)
 
 
 def probe_logits(n_classes: int) -> Float64Array:
@@ -130,6 +134,6 @@ def probe_logits(n_classes: int) -> Float64Array:
     return np.vstack([random, certain])
 
 
-def _wrong(calibrator: object, name: str, wanted: str, found: object) -> ValueError:
+def wrong(calibrator: object, name: str, wanted: str, found: object) -> ValueError:
     shown = " ".join(str(found).split())[:60]
     return ValueError(f"{type(calibrator).__name__}.{name} must be {wanted}; got {shown}.")

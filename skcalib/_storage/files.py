@@ -12,22 +12,21 @@ import secrets
 from pathlib import Path
 from typing import Any, NoReturn
 
-from skcalib._storage.calibrators import calibrator_from_plain, calibrator_to_plain
+from skcalib._storage.calibrators import Stored, calibrator_from_plain, calibrator_to_plain
 from skcalib._validation.keywords import check_count
-from skcalib.calibrators._base import ScoreCalibrator
 
 FORMAT = "skcalib"
 VERSION = 1
 MAX_BYTES = 1 << 28
 
 
-def to_dict(estimator: ScoreCalibrator) -> dict[str, Any]:
+def to_dict(estimator: Stored) -> dict[str, Any]:
     """Convert a fitted calibrator to a dict of JSON values.
 
     Parameters
     ----------
     estimator : calibrator
-        A fitted calibrator of this package.
+        A fitted calibrator of this package; of a `GroupwiseCalibrator`, so must be its common map.
 
     Returns
     -------
@@ -53,14 +52,14 @@ def to_dict(estimator: ScoreCalibrator) -> dict[str, Any]:
     try:
         document = {"format": FORMAT, "version": VERSION, **calibrator_to_plain(estimator)}
     except RecursionError:
-        raise ValueError("The calibrator's parameters hold themselves: nothing to store.") from None
+        raise ValueError("The parameters contain themselves and cannot be stored.") from None
     # Check that the document can be read.
     from_dict(document)
     return document
 
 
-def from_dict(document: dict[str, Any]) -> ScoreCalibrator:
-    """Create a fitted calibrator from a dict of `to_dict`, with bit-for-bit equal predictions.
+def from_dict(document: dict[str, Any]) -> Stored:
+    """Create a fitted calibrator from a dict made by `to_dict`.
 
     Parameters
     ----------
@@ -86,8 +85,8 @@ def from_dict(document: dict[str, Any]) -> ScoreCalibrator:
     """
     if type(document) is not dict or document.get("format") != FORMAT:
         raise ValueError(
-            f"This is no stored calibrator: 'format' must be {FORMAT!r}, as to_dict and save_json "
-            "write it."
+            f"This is not a stored calibrator: 'format' must be {FORMAT!r}, as to_dict and "
+            "save_json write it."
         )
     version = document.get("version")
     if type(version) is not int or version < 1:
@@ -104,8 +103,8 @@ def from_dict(document: dict[str, Any]) -> ScoreCalibrator:
         raise ValueError("The stored calibrator is nested too deeply.") from None
 
 
-def save_json(estimator: ScoreCalibrator, path: str | os.PathLike[str]) -> None:
-    """Save a fitted calibrator as a JSON file, a line for each parameter and fitted attribute.
+def save_json(estimator: Stored, path: str | os.PathLike[str]) -> None:
+    """Save a fitted calibrator as a JSON file.
 
     The file appears complete or not at all: it is written beside `path`, then moved there.
 
@@ -143,8 +142,8 @@ def save_json(estimator: ScoreCalibrator, path: str | os.PathLike[str]) -> None:
         beside.unlink(missing_ok=True)
 
 
-def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> ScoreCalibrator:
-    """Load a fitted calibrator from a file of `save_json`, with bit-for-bit equal predictions.
+def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Stored:
+    """Load a fitted calibrator from a file written by `save_json`.
 
     Parameters
     ----------
@@ -212,4 +211,4 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")

@@ -73,7 +73,7 @@ def from_plain(value: Any, where: str, other: Other) -> Any:
     if type(value) is list:
         return [from_plain(item, where, other) for item in value]
     if type(value) is not dict:
-        raise ValueError(f"{where}: {type(value).__name__} is no JSON value.")
+        raise ValueError(f"{where}: {type(value).__name__} is not a JSON value.")
     keys = set(value)
     if keys == {"float"}:
         return _special(value["float"], where)

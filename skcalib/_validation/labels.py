@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
+from skcalib._arrays.tensors import is_bfloat16
 from skcalib._validation.keywords import shown
 from skcalib._validation.named_columns import column_names, match_names, take_columns
-from skcalib._validation.scores import naming_errors_of
+from skcalib._validation.scores import from_tensor, naming_errors_of
 
 # What may be a label among objects; a Decimal or a Fraction is refused by its name.
 NUMBERS = (int, float, np.integer, np.floating)
@@ -28,8 +29,9 @@ def check_labels(
     if type(y) is np.ndarray:
         array = y
     else:
-        with naming_errors_of(name, y, "pass one label for each row"):
-            array = np.asarray(y)
+        given = from_tensor(name, y)
+        with naming_errors_of(name, given, "pass one label for each row"):
+            array = np.asarray(given)
     if array.dtype.kind == "U" and array.ndim == 1 and isinstance(y, list | tuple):
         # NumPy writes numbers among strings as strings; keep what was given.
         array = array if all(isinstance(v, str) for v in y) else np.asarray(y, dtype=object)
@@ -50,7 +52,7 @@ def check_labels(
             f"{advice}."
         )
     if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {name} holds {array.dtype} labels.")
+        raise ValueError(f"Complex data not supported: {name} contains {array.dtype} labels.")
     if array.dtype.kind not in "iufbUSTO":
         raise ValueError(
             f"Unknown label type: {name} has dtype {array.dtype}; labels are integers, booleans "
@@ -62,11 +64,11 @@ def check_labels(
         if array.dtype.kind == "O":  # strings, kept as they are
             return array
     if array.dtype.kind == "f":
-        _check_whole(array, name, soft)
+        _check_whole(array, name, soft, 8 if is_bfloat16(y) else np.finfo(array.dtype).nmant + 1)
     return array
 
 
-def _check_whole(array: NDArray[Any], name: str, soft: bool) -> None:
+def _check_whole(array: NDArray[Any], name: str, soft: bool, digits: int) -> None:
     lost = np.flatnonzero(~np.isfinite(array))
     if lost.size:
         what = "NaN" if np.isnan(array[lost[0]]) else "infinity"
@@ -74,11 +76,12 @@ def _check_whole(array: NDArray[Any], name: str, soft: bool) -> None:
             f"{name} contains {what} (first at row {lost[0]}); drop rows without a label."
         )
     # Beyond this, neighbouring integers are the same floating-point number.
-    large = np.flatnonzero(np.abs(array) > 2.0 ** (np.finfo(array.dtype).nmant + 1))
+    large = np.flatnonzero(np.abs(array) > 2.0**digits)
     if large.size:
         row = int(large[0])
+        type_name = "bfloat16" if digits == 8 else array.dtype
         raise ValueError(
-            f"{name} has {array[row]:.17g} at row {row}, too large for {array.dtype} to tell "
+            f"{name} has {array[row]:.17g} at row {row}, too large for {type_name} to tell "
             "it from its neighbours; pass labels of one integer type, or strings."
         )
     parts = np.flatnonzero(array != np.floor(array))

@@ -21,10 +21,17 @@ def refuse_lazy(name: str, given: Any) -> None:
     frame = library == "polars" and hasattr(given, "collect")
     if not (in_graph or frame or library in LIBRARIES):
         return
+    raise TypeError(describe_lazy(name, given))
+
+
+def describe_lazy(name: str, given: Any) -> str:
+    """Return the type and the size of a lazy array or frame, and how to load it."""
+    library = type(given).__module__.partition(".")[0]
+    frame = library == "polars" and hasattr(given, "collect")
     load = "collect()" if frame else "compute()" if hasattr(given, "compute") else ""
     way = f"{name}.{load}" if load else f"{name}[:]"
     kind = f"{library}.{type(given).__name__}"
-    raise TypeError(
+    return (
         f"{name} is a {kind}{_size(given)}, which would be loaded whole: pass {way} if it fits "
         "into memory, or some of its rows."
     )

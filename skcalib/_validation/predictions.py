@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -12,7 +13,17 @@ from skcalib._arrays.source import ALL, Source, as_source, whole
 from skcalib._arrays.types import FloatArray
 from skcalib._validation.event import class_column, read_event
 from skcalib._validation.labels import check_labels, encode_labels, name_columns
-from skcalib._validation.scores import as_columns, check_values, first_flaw, read_scores
+from skcalib._validation.remote import read_remote
+from skcalib._validation.scores import (
+    Survey,
+    as_columns,
+    check_values,
+    first_flaw,
+    merge_surveys,
+    read_scores,
+    sum_tolerance,
+    survey_rows,
+)
 from skcalib._validation.soft_hits import (
     are_soft,
     check_one_column,
@@ -34,7 +45,7 @@ class Predictions(NamedTuple):
     weights, ``classes (K,)`` labels of the columns. ``event`` is the column of the measured event,
     if a single column of probabilities (stored here as two) or ``pos_label`` was given, else None.
 
-    Of soft hits, ``code`` holds float64 shares of the second of two classes, 0 and 1.
+    Of soft hits, ``code`` contains float64 shares of the second of two classes, 0 and 1.
     """
 
     P: Source
@@ -78,6 +89,28 @@ def takes_predictions(metric: Metric) -> Metric:
     return metric
 
 
+def check_simplex(P: Source, survey: Survey) -> None:
+    """Refuse rows that are not probability vectors."""
+    if not survey.is_simplex:
+        raise ValueError(
+            f"y_proba: {first_flaw(P, survey)}; pass class probabilities (the softmax of "
+            "logits, or rows divided by their sum)."
+        )
+
+
+def check_chunk(P: Source, rows: range) -> tuple[Survey, bool]:
+    """Return the survey of a chunk, and whether its rows can be used as they are."""
+    survey = survey_rows(P, rows, "y_proba", sum_tolerance("proba"))
+    return survey, survey.is_simplex and not survey.is_rounded
+
+
+def settle_chunks(P: Source, surveys: list[Survey]) -> Source:
+    """Return the probabilities of a remote source as the surveys of its chunks require."""
+    survey = merge_surveys(surveys)
+    check_simplex(P, survey)
+    return as_columns(P, survey, "proba", name="y_proba")
+
+
 def check_predictions(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -100,17 +133,18 @@ def check_predictions(
         if pos_label is None:
             return y_proba
         return y_proba._replace(event=class_column(pos_label, y_proba.classes, "pos_label"))
+    y_proba, y_true, sample_weight = read_remote(
+        y_proba, y_true, sample_weight, "y_proba", "y_true"
+    )
     y = check_labels(y_true, "y_true", soft=True)
     is_soft = are_soft(y)
     if not is_soft:
         y_proba, labels = name_columns(y_proba, y, labels, name="y_proba", argument="labels")
     P = read_scores(y_proba, "y_proba")
-    survey = check_values(P, "y_proba", "proba")
-    if not survey.is_simplex:
-        raise ValueError(
-            f"y_proba: {first_flaw(P, survey)}; pass class probabilities (the softmax of "
-            "logits, or rows divided by their sum)."
-        )
+    survey = None
+    if P.remote is None:
+        survey = check_values(P, "y_proba", "proba")
+        check_simplex(P, survey)
     check_lengths(y, P.shape[0], "y_true", "y_proba")
     if is_soft:
         check_one_column(y, P.shape[1], "y_true", "y_proba")
@@ -120,7 +154,10 @@ def check_predictions(
     single = P.shape[1] == 1
     event: int | None
     code: NDArray[Any]
-    P = as_columns(P, survey, "proba", name="y_proba")
+    if survey is not None:
+        P = as_columns(P, survey, "proba", name="y_proba")
+    elif P.remote is not None:  # its first pass checks it too, so that a metric reads it once
+        P = P.remote.checked(check_chunk, partial(settle_chunks, P))
     if is_soft:
         check_zero_and_one(labels, "labels")
         code, classes = y.astype(np.float64), np.array([0, 1])

@@ -21,6 +21,13 @@ from skcalib._arrays.passes import LIGHT, merge_rows
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
 from skcalib._arrays.selection import clip_and_divide, sums_of_rows
 from skcalib._arrays.source import ALL, Source, as_source
+from skcalib._arrays.tensors import (
+    TensorSource,
+    is_tensor,
+    needs_blocks,
+    refuse_without_numbers,
+    to_array,
+)
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._validation.lazy import refuse_lazy
 
@@ -58,6 +65,7 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
     # Return arrays at once: the checks for frames take as long as an ECE of a few thousand rows.
     if type(X) is np.ndarray and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.size:
         return X
+    X = from_tensor(name, X)
     with naming_errors_of(name, X, "pass (n, K) or (n,) numbers"):
         # Frames of pandas and sparse matrices have no cheap array; scikit-learn knows them.
         if not (hasattr(X, "iloc") or hasattr(X, "tocsr") or isinstance(X, np.matrix)):
@@ -78,7 +86,21 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
 
 def read_scores(X: ArrayLike | Source, name: str = "X") -> Source:
     """Return `X` as a source of float32 or float64; a source is returned as it is."""
-    return X if isinstance(X, Source) else as_source(as_matrix(X, name))
+    if isinstance(X, Source):
+        return X
+    if is_tensor(X):
+        refuse_without_numbers(name, X)
+        if needs_blocks(X):
+            return TensorSource(X)
+    return as_source(as_matrix(X, name))
+
+
+def from_tensor(name: str, x: Any) -> Any:
+    """Return the numbers of a tensor as an array; return anything else as it is."""
+    if not is_tensor(x):
+        return x
+    refuse_without_numbers(name, x)
+    return to_array(x)
 
 
 # What `cv` may be, for errors of any splitter.
@@ -167,7 +189,7 @@ def survey_block(
             )
     if high > FARTHEST or -np.inf < low < -FARTHEST:
         raise ValueError(
-            f"{name} holds logits beyond {FARTHEST:g} in absolute value; divide all by a constant."
+            f"{name} contains logits beyond {FARTHEST:g} in absolute value; divide by a constant."
         )
     # An entry of a probability vector may be as large as the row's sum.
     most = 1 + (ENTRY_TOLERANCE if single else max(tolerance, ENTRY_TOLERANCE))
@@ -231,10 +253,11 @@ def check_values(S: Source, name: str = "X", input: str = "auto") -> Survey:
 
     With ``input="proba"``, sums may differ more from 1.
     """
-    survey = _survey_all(S, name, sum_tolerance(input))
+    rows = range(S.shape[0])
+    survey = survey_rows(S, rows, name, sum_tolerance(input))
     unclear = input == "auto" and survey.other is not None and survey.in_unit_interval
     if unclear and _has_short_mantissa(S, BFLOAT16):
-        survey = _survey_all(S, name, SUM_TOLERANCE_BFLOAT16)
+        survey = survey_rows(S, rows, name, SUM_TOLERANCE_BFLOAT16)
     return survey
 
 
@@ -243,9 +266,10 @@ def sum_tolerance(input: str) -> float:
     return SUM_TOLERANCE_DECLARED if input == "proba" else SUM_TOLERANCE
 
 
-def _survey_all(S: Source, name: str, tolerance: float) -> Survey:
+def survey_rows(S: Source, rows: range, name: str, tolerance: float) -> Survey:
+    """Survey scores whose rows have these numbers in messages."""
     kernel = partial(survey_block, name=name, tolerance=tolerance)
-    return merge_rows(kernel, S, range(S.shape[0]), merge=merge_surveys, work=LIGHT)
+    return merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT, nested=True)
 
 
 # Last bits of float32 that are 0 after a conversion from a shorter type.
@@ -276,9 +300,14 @@ def first_flaw(S: Source, survey: Survey) -> str:
     row = S.read(slice(survey.other, survey.other + 1))[0]
     outside = ~((row >= -ENTRY_TOLERANCE) & (row <= 1 + ENTRY_TOLERANCE))
     if outside.any():
-        why = f"holds {row[outside][0]:.6g}, outside [0, 1]"
+        why = f"contains {row[outside][0]:.6g}, outside [0, 1]"
     else:
         why = f"sums to {row.sum(dtype=np.float64):.6g}, not 1"
+        if _has_short_mantissa(S, BFLOAT16):
+            why += (
+                ": bfloat16 rounds probabilities to 3 digits, so pass logits, or "
+                "softmax(..., dtype=torch.float32)"
+            )
     return f"row {survey.other} {why}"
 
 

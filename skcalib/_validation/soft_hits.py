@@ -1,4 +1,4 @@
-"""Soft hits: shares of an event in [0, 1], such as a judge's score of an answer.
+"""Soft hits: shares of an event in [0, 1], such as the score of a judge.
 
 With one column of probabilities, a row of weight w and share f is as a hit of weight w f together
 with a miss of weight w (1 - f), wherever only sums of weights count.

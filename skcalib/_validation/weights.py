@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import Source
-from skcalib._validation.scores import naming_errors_of
+from skcalib._validation.scores import from_tensor, naming_errors_of
 
 # Range of the sum of the weights, so that its square stays within float64.
 WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
@@ -24,6 +24,7 @@ def check_weight(
         return np.ones(n_rows)
     if isinstance(sample_weight, numbers.Number):
         sample_weight = np.full(n_rows, sample_weight)
+    sample_weight = from_tensor(name, sample_weight)
     with naming_errors_of(name, sample_weight, "pass one number for each row"):
         given = np.asarray(sample_weight)
         if given.dtype.kind in "cmMV":

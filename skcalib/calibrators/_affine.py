@@ -16,6 +16,7 @@ from skcalib._scaling.affine_softmax import IN_PLACE, affine_softmax
 from skcalib._scaling.newton import Penalty
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.calibrators._shown_fit import span
 
 # This weight leaves deviations of 1e-8, below the tolerance of a fit. A larger one would make the
 # rounding errors of a deviation of 0 visible.
@@ -87,6 +88,13 @@ class AffineCalibrator(ScoreCalibrator):
             verbose=self.verbose,
         )
         return {"coef_": fitted.coef, "intercept_": fitted.intercept, "n_iter_": fitted.n_iter}
+
+    def _in_words(self) -> str:
+        coef, across = self.coef_, ""
+        if coef.ndim == 2:
+            others = coef[~np.eye(len(coef), dtype=bool)]
+            coef, across = coef.diagonal(), f", of other classes {span(others)}"
+        return f"factors {span(coef)}{across}; offsets {span(self.intercept_)}"
 
     def _map(self, scores: Scores) -> FloatArray:
         Z = scores.finite_logits(ALL)

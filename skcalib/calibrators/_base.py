@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._arrays.blocks import ROW_BLOCK_BYTES, TALL_BLOCK_BYTES, column_blocks
+from skcalib._arrays.dask import is_dask, mapped
 from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source
+from skcalib._arrays.tensors import follow, is_tensor, to_array
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
 from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
@@ -29,6 +32,7 @@ from skcalib._validation.labels import (
     name_columns,
 )
 from skcalib._validation.named_columns import column_names, match_names, take_columns
+from skcalib._validation.remote import read_remote
 from skcalib._validation.scores import (
     Survey,
     as_columns,
@@ -49,15 +53,39 @@ from skcalib._validation.soft_hits import (
     split_soft,
 )
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
+from skcalib.calibrators._shown_fit import ShownFit
 
 # Calibrators that an error names as taking soft hits.
 TAKERS = "PlattScaling, BetaCalibrator, IsotonicCalibrator or HistogramBinning with even bins"
+# What the columns of `X` were in ``fit``, in words.
+KINDS = {"logits": "logits", "proba": "probabilities"}
 # Columns of this many bytes are mapped at once: a map compares each number with several others.
 MAPPED_BYTES = 1 << 18
 
 
-class ScoreCalibrator(ClassifierMixin, BaseEstimator):
-    """Base class of calibrators: a classifier whose features are scores.
+class CheckedRows(NamedTuple):
+    """Checked rows; of what was `given`, a frame or `source`, the columns and values are known."""
+
+    scores: Scores
+    code: NDArray[np.intp]
+    w: Float64Array
+    given: Any
+    source: Source
+    survey: Survey
+
+    def fitted(self) -> dict[str, Any]:
+        """Return the fitted attributes that rows alone determine."""
+        kind = self.scores.kind
+        return {
+            "input_": kind,
+            "classes_": self.scores.classes,
+            # If the user declared logits and all rows sum to 1, such rows are logits in prediction.
+            "_refuses_simplex": kind == "logits" and not self.survey.is_simplex,
+        }
+
+
+class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
+    """Base class of calibrators, which are classifiers whose features are scores.
 
     A subclass defines ``_fit(scores, code, w)``, which returns its fitted attributes by name and
     sets none (so that a failed or interrupted fit changes nothing), and ``_map(scores)``, which
@@ -94,6 +122,10 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
     @abstractmethod
     def _map(self, scores: Scores) -> FloatArray:
         """Return the calibrated probabilities ``(n, K)``."""
+
+    def _in_words(self) -> str:
+        """Return what was fitted in one short line, for ``repr``; a subclass may say more."""
+        return f"{self.classes_.size} classes, fitted on {KINDS[self.input_]}"
 
     @property
     def _preserves_top_label(self) -> bool:
@@ -151,17 +183,39 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
             not match the labels, or if `classes` are not sorted.
         """
         self._validate_params()
+        rows = self._check_rows(X, y, sample_weight, self.input, self.classes)
+        fitted = rows.fitted()
+        if self._takes_logs:
+            fitted["clip_"] = find_clip(rows.scores, rows.w)
+            rows.scores.set_clip(fitted["clip_"])
+        fitted.update(self._fit(rows.scores, rows.code, rows.w))
+        validate_data(self, rows.given, skip_check_array=True)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        self.__dict__.pop("_stream", None)  # what a partial_fit has kept of earlier rows
+        return self
+
+    def _check_rows(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        input: str,
+        classes: ArrayLike | None,
+    ) -> CheckedRows:
+        """Check scores, labels and weights; drop rows of weight 0."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        X, y, sample_weight = read_remote(X, y, sample_weight)
         labels = check_labels(y, warn=True, soft=True)
-        soft, classes = are_soft(labels), self.classes
+        soft = are_soft(labels)
         if not soft:
             X, classes = name_columns(X, labels, classes, sort=True)
         S = read_scores(X)
-        survey = check_values(S, input=self.input)
-        kind = resolve_kind(S, survey, self.input)
+        survey = check_values(S, input=input)
+        kind = resolve_kind(S, survey, input)
         check_lengths(labels, S.shape[0], "y", "X")
         if soft:
             check_one_column(labels, S.shape[1], "y", "X")
@@ -169,27 +223,17 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
                 refuse_soft(labels, "y", type(self).__name__, TAKERS)
             check_zero_and_one(classes, "classes")
         w = check_weight(sample_weight, S.shape[0])
-        fitted: dict[str, Any] = {"input_": kind}
-        # If the user declared logits and all rows sum to 1, such rows are logits in prediction too.
-        fitted["_refuses_simplex"] = kind == "logits" and not survey.is_simplex
-        columns = as_columns(S, survey, kind, self.input)
+        columns = as_columns(S, survey, kind, input)
         hits = np.ceil(labels) if soft else labels
         if S.shape[1] == 1 and classes is None:
             classes = binary_classes(hits)
-        code, fitted["classes_"] = encode_labels(hits, columns.shape[1], classes)
-        check_sorted(fitted["classes_"])
+        code, known = encode_labels(hits, columns.shape[1], classes)
+        check_sorted(known)
         if soft:
             columns, code, w = split_soft(columns, labels.astype(np.float64), w)
         columns, code, w = drop_zero_weight(columns, code, w)
-        scores = Scores(columns, kind, fitted["classes_"], survey.max_abs)
-        if self._takes_logs:
-            fitted["clip_"] = find_clip(scores, w)
-            scores.set_clip(fitted["clip_"])
-        fitted.update(self._fit(scores, code, w))
-        validate_data(self, X if hasattr(X, "columns") else S, skip_check_array=True)
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        return self
+        scores = Scores(columns, kind, known, survey.max_abs)
+        return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return calibrated probabilities.
@@ -203,14 +247,35 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         Returns
         -------
         proba : ndarray of shape (n, K)
-            Rows sum to 1; columns follow `classes_`; float32 for float32 scores.
+            Rows sum to 1; columns follow `classes_`; float32 for float32 scores. A tensor like `X`
+            if that is one and scikit-learn's ``array_api_dispatch`` is set.
 
         Raises
         ------
         ValueError
             If the scores are of another kind or shape than those seen in ``fit``.
         """
+        if is_dask(X):
+            return self._lazily(X, type(self).predict_proba, (self.classes_.size,))
+        return follow(self._proba(X), X)
+
+    def _proba(self, X: ArrayLike) -> FloatArray:
         return self._map_rows(self._as_seen(X), self._map, (self.classes_.size,))
+
+    def _lazily(
+        self,
+        X: Any,
+        answer: Callable[[Any, Any], Any],
+        width: tuple[int, ...],
+        dtype: DTypeLike | None = None,
+    ) -> Any:
+        """Return ``answer(self, rows)`` of the chunks of a Dask array, not computed yet.
+
+        Width and names are checked now, the numbers of a chunk when it is computed.
+        """
+        few = np.zeros((1, *X.shape[1:]), dtype=X.dtype)
+        dtype = self._as_seen(few).dtype if dtype is None else dtype
+        return mapped(partial(answer, copy(self)), X, width, dtype)
 
     def _map_rows(
         self, S: Source, answer: Callable[[Scores], FloatArray], width: tuple[int, ...]
@@ -241,7 +306,7 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
             named = match_names(names, self.classes_, True, "X")
             X = X if named is None else take_columns(X, named.order)
         S = read_scores(X)
-        if S.shape[1] == 1 < self.n_features_in_ and np.asarray(X).ndim == 1:
+        if S.shape[1] == 1 < self.n_features_in_ and np.ndim(X) == 1:
             raise ValueError(
                 f"Expected 2D array, got 1D array instead: {type(self).__name__} was fitted on "
                 f"{self.n_features_in_} columns. Reshape your data with X.reshape(1, -1) if it is "
@@ -262,8 +327,12 @@ class ScoreCalibrator(ClassifierMixin, BaseEstimator):
         -------
         labels : ndarray of shape (n,)
         """
+        if is_dask(X):
+            check_is_fitted(self)
+            return self._lazily(X, type(self).predict, (), self.classes_.dtype)
         proba = self.predict_proba(X)
-        return self.classes_[proba.argmax(axis=1)]
+        best = (to_array(proba) if is_tensor(proba) else proba).argmax(axis=1)
+        return follow(self.classes_[best], X)
 
 
 def check_and_map(
@@ -291,7 +360,7 @@ def check_and_map(
 
 
 class ColumnwiseCalibrator(ScoreCalibrator):
-    """A calibrator with one map for each class; rows are renormalised, all-zero rows uniform.
+    """Base class of calibrators with one map for each class.
 
     With two classes there is a single map, for the second class; the first gets the complement.
     A subclass defines ``_map_column(j, column)``, which applies map number j to a column of
@@ -300,8 +369,9 @@ class ColumnwiseCalibrator(ScoreCalibrator):
     """
 
     # A map is called for each column of a block, so a block needs many rows: to compare a shorter
-    # column with several edges, NumPy takes four times as long for each entry.
-    _work = Work(4 * ROW_BLOCK_BYTES, 1, least_rows=3072)
+    # column with several edges, NumPy takes four times as long for each entry. A multiple of 512
+    # rows would put all columns of a row into the same places of the cache.
+    _work = Work(4 * ROW_BLOCK_BYTES, 1, least_rows=3000)
 
     def _first_column(self, n_classes: int) -> int:
         """Return the first class that has a map of its own."""

@@ -27,11 +27,12 @@ from scipy.special import gammaln, logit
 from sklearn.utils._param_validation import Interval
 
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._scores.one_vs_rest import TIE, SortedProblem, is_unit, is_whole, sorted_problems
+from skcalib._scores.one_vs_rest import TIE, SortedProblem, is_unit, is_whole, map_sorted
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.keywords import COUNT_HIGH
 from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._shown_fit import counted, levels
 
 # Binnings have from 1/SPREAD to SPREAD times as many bins as the cube root of the rows.
 SPREAD = 10
@@ -251,7 +252,7 @@ def merge_steps(step: StepMap, most: int) -> StepMap:
 
 
 class BayesianBinning(ColumnwiseCalibrator):
-    r"""Average the share of hits in the bin of p over many numbers of bins (BBQ).
+    r"""Average histogram binnings with many numbers of bins (BBQ).
 
     For a class against the rest, binning M cuts the calibration rows into B quantile bins, for
     every whole number B from :math:`n^{1/3} / 10` to :math:`10\, n^{1/3}`, at most n. In bin b,
@@ -356,14 +357,19 @@ class BayesianBinning(ColumnwiseCalibrator):
         first = self._first_column(scores.shape[1])
         binnings = quantile_binnings(w, self.max_bins, self.prior_strength)
         most = max(2, MAX_THRESHOLDS // (scores.shape[1] - first))
-        maps = [
-            merge_steps(average_binnings(problem, binnings), most)
-            for problem in sorted_problems(scores, code, w, first)
-        ]
+
+        def fit_one(problem: SortedProblem) -> StepMap:
+            return merge_steps(average_binnings(problem, binnings), most)
+
+        maps = list(map_sorted(fit_one, scores, code, w, first))
         return {
             "X_thresholds_": [step.x for step in maps],
             "y_thresholds_": [step.y for step in maps],
         }
+
+    def _in_words(self) -> str:
+        maps = counted(len(self.y_thresholds_), "map")
+        return f"{maps} of {levels(self.y_thresholds_)}"
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         x, y = self.X_thresholds_[j], self.y_thresholds_[j]

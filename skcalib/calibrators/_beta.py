@@ -14,6 +14,7 @@ from skcalib._scaling.logistic import (
     separates,
 )
 from skcalib.calibrators._log_odds import LogOddsCalibrator
+from skcalib.calibrators._shown_fit import counted, span
 
 
 def fit_beta(odds: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
@@ -63,7 +64,7 @@ def beta_features(odds: FloatArray) -> Float64Array:
 
 
 class BetaCalibrator(LogOddsCalibrator):
-    r"""Map p by logit q = a log p - b log(1 - p) + c, each class against the rest.
+    r"""Calibrate each class by logit q = a log p - b log(1 - p) + c.
 
     For class k,
 
@@ -131,6 +132,10 @@ class BetaCalibrator(LogOddsCalibrator):
 
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
         return fit_beta(odds, hit, w), separates(odds, hit)
+
+    def _in_words(self) -> str:
+        a, b = (span(column) for column in self.coef_.T)
+        return f"{counted(len(self.coef_), 'map')}: a = {a}, b = {b}, c = {span(self.intercept_)}"
 
     def _map_columns(self, own: slice, odds: FloatArray) -> FloatArray:
         log_p, no_log = beta_features(odds)

@@ -13,7 +13,7 @@ from skcalib.calibrators._matrix import MatrixScaling
 
 
 class DirichletCalibrator(MatrixScaling):
-    r"""Take softmax(W log p + b): a linear map of all log-probabilities.
+    r"""Calibrate by softmax(W log p + b), a linear map of all log-probabilities.
 
     .. math:: Q = \mathrm{softmax}(\log(P)\, W^\top + b)
 

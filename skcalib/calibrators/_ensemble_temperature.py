@@ -18,6 +18,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
 from skcalib._scores.top_label import keep_top
 from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.calibrators._shown_fit import softness
 
 # The fit ends when no other weights can have a mean loss that is lower by more than this.
 LOSS_TOLERANCE = 1e-12
@@ -111,7 +112,7 @@ def _model_step(hessian: Float64Array, gain: Float64Array, v: Float64Array) -> F
 
 
 class EnsembleTemperatureScaling(ScoreCalibrator):
-    r"""Mix softmax(z / T), softmax(z) and uniform probabilities.
+    r"""Calibrate by a mixture of softmax(z / T), softmax(z) and uniform probabilities.
 
     .. math:: q = w_1 \, \mathrm{softmax}(z / T) + w_2 \, \mathrm{softmax}(z) + w_3 \, \frac{1}{K},
               \qquad w \ge 0, \quad w_1 + w_2 + w_3 = 1
@@ -196,6 +197,13 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
         T = fit_temperature(scores, code, w)
         weights, n_iter = mixture_weights(member_likelihoods(scores, code, T), w)
         return {"temperature_": T, "weights_": weights, "n_iter_": n_iter}
+
+    def _in_words(self) -> str:
+        tempered, given, uniform = 100 * self.weights_
+        return (
+            f"{softness(self.temperature_)}; {tempered:.1f} % of this, {given:.1f} % no "
+            f"calibration, {uniform:.1f} % equal probabilities"
+        )
 
     def _map(self, scores: Scores) -> FloatArray:
         tempered, given, uniform = self.weights_

@@ -18,6 +18,7 @@ from skcalib._scores.one_vs_rest import is_whole
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import COUNT_HIGH, check_seed
 from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._shown_fit import counted, span
 
 # With at most FEW_EDGES edges and at least LONG scores for each of them, comparing every score with
 # every edge is faster than a binary search.
@@ -258,6 +259,11 @@ class HistogramBinning(ColumnwiseCalibrator):
         else:
             maps.edges[:, 1:-1] = opening_scores(maps.edges[:, 1:-1], scores.dtype)
         return maps
+
+    def _in_words(self) -> str:
+        maps, bins = self.bin_values_.shape
+        values = span(self.bin_values_)
+        return f"{counted(maps, 'map')} of {counted(bins, 'bin')}: values {values}"
 
     def _map_columns(self, own: slice, columns: FloatArray) -> FloatArray:
         rows = own if self.class_conditional else slice(0, 1)

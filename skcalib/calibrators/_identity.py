@@ -16,7 +16,7 @@ from skcalib.calibrators._base import ScoreCalibrator
 
 
 class IdentityCalibrator(ScoreCalibrator):
-    r"""Leave probabilities as they are and take the softmax of logits: the baseline.
+    r"""Return probabilities as they are and the softmax of logits: no calibration.
 
     This is the baseline of every comparison: a calibrator is useful if it is better than this.
 
@@ -61,6 +61,9 @@ class IdentityCalibrator(ScoreCalibrator):
         self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
     ) -> dict[str, Any]:
         return {}
+
+    def _in_words(self) -> str:
+        return "softmax of the logits" if self.input_ == "logits" else "unchanged probabilities"
 
     def _map(self, scores: Scores) -> FloatArray:
         return scores.as_proba().read(ALL)

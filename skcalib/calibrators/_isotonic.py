@@ -11,9 +11,10 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils._param_validation import StrOptions
 
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._scores.one_vs_rest import SortedProblem, sorted_problems
+from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._shown_fit import counted, levels
 
 # Between two scores below 1e-308 the slope of a straight line overflows. Multiplying by a power of
 # two avoids this and changes no other result.
@@ -91,7 +92,7 @@ def block_centres(problem: SortedProblem) -> tuple[Float64Array, Float64Array]:
 
 
 class IsotonicCalibrator(ColumnwiseCalibrator):
-    r"""Map p by the best non-decreasing function, each class against the rest.
+    r"""Calibrate each class by isotonic regression, a non-decreasing function.
 
     For class k,
 
@@ -204,8 +205,12 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
             )
         thresholds = block_centres if self.centered else block_ends
         first = self._first_column(scores.shape[1])
-        maps = [thresholds(problem) for problem in sorted_problems(scores, code, w, first)]
+        maps = list(map_sorted(thresholds, scores, code, w, first))
         return {"X_thresholds_": [x for x, _ in maps], "y_thresholds_": [y for _, y in maps]}
+
+    def _in_words(self) -> str:
+        maps = counted(len(self.y_thresholds_), "map")
+        return f"{maps} of {levels(self.y_thresholds_)}"
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         x, y = self.X_thresholds_[j], self.y_thresholds_[j]

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skcalib._arrays.blocks import column_blocks
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scaling.logistic import Bools, Logistic
+from skcalib._scores.one_vs_rest import in_columns
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
 
@@ -30,7 +31,7 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
 
     @abstractmethod
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
-        """Fit k classes; tell which of them the map can separate from the others without error.
+        """Fit k classes; return which of them the map can separate from the others without error.
 
         Parameters
         ----------
@@ -43,7 +44,7 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
         """
 
     def _fit_columns(
-        self, columns: slice, scores: Scores, code: Intp, w: Float64Array
+        self, scores: Scores, columns: slice, code: Intp, w: Float64Array
     ) -> list[tuple[Logistic, Bools]]:
         odds = scores.log_odds_columns(columns)
         column = np.arange(columns.start, columns.stop)[:, None]
@@ -54,10 +55,8 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])
-        scores.prepare_columns(log_odds=True)
-        kernel = partial(self._fit_columns, scores=scores, code=code, w=w)
-        blocks = column_blocks(*scores.shape, first=first)
-        found = chain.from_iterable(scores.source.run(kernel, blocks, 1))
+        kernel = partial(self._fit_columns, code=code, w=w)
+        found = chain.from_iterable(in_columns(kernel, scores, first, log_odds=True))
         maps, apart = zip(*found, strict=True)
         coef = np.concatenate([fitted.coef for fitted in maps])
         separated = first + np.flatnonzero(np.concatenate(apart))

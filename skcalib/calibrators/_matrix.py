@@ -11,7 +11,7 @@ from skcalib.calibrators._affine import AffineCalibrator
 
 
 class MatrixScaling(AffineCalibrator):
-    r"""Take softmax(W z + b): a linear map of all logits.
+    r"""Calibrate by softmax(W z + b), a linear map of all logits.
 
     .. math:: Q = \mathrm{softmax}(Z W^\top + b)
 

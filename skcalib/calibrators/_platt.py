@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Options
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scaling.logistic import Bools, Logistic, expit, fit_logistic, fit_shifts, separates
 from skcalib.calibrators._log_odds import LogOddsCalibrator
+from skcalib.calibrators._shown_fit import counted, span
 
 
 def encloses(odds: Float64Array, hit: Bools) -> bool:
@@ -24,7 +25,7 @@ def encloses(odds: Float64Array, hit: Bools) -> bool:
 
 
 class PlattScaling(LogOddsCalibrator):
-    r"""Map p to expit(a · logit p + b), each class against the rest; also with a square.
+    r"""Calibrate each class by logistic regression, expit(a · logit p + b).
 
     For class k,
 
@@ -47,9 +48,9 @@ class PlattScaling(LogOddsCalibrator):
         Highest power of the log-odds. With 2 the map is not monotone: it changes direction at
         :math:`f_k = -a_k / 2 c_k`.
     fit_slope : bool, default=True
-        Whether slopes are fitted. False holds them at 1 and fits the intercepts alone, which a few
-        events allow: the update of a risk model whose outcome is rarer or more frequent in
-        new rows. It goes with ``degree=1`` only.
+        Whether slopes are fitted. False fixes them at 1 and fits the intercepts alone, for which
+        few events are enough: it updates a risk model whose outcome is rarer or more frequent
+        in new rows. It needs ``degree=1``.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
@@ -163,6 +164,12 @@ class PlattScaling(LogOddsCalibrator):
         for k, (column, event) in enumerate(zip(odds, hit, strict=True)):
             apart[k] |= encloses(column, event) or encloses(column, ~event)
         return fit_logistic(np.stack([odds, odds * odds], axis=1), hit, w), apart
+
+    def _in_words(self) -> str:
+        coef = self.coef_.reshape(len(self.intercept_), -1)
+        bends = "" if coef.shape[1] == 1 else f", square {span(coef[:, 1])}"
+        slopes, shifts = span(coef[:, 0]), span(self.intercept_)
+        return f"{counted(len(coef), 'map')}: slope {slopes}{bends}, shift {shifts}"
 
     def _map_columns(self, own: slice, odds: FloatArray) -> FloatArray:
         shift = self.intercept_[own, None]

@@ -6,92 +6,46 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import validate_data
 
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import row_sums
-from skcalib._arrays.source import ALL
+from skcalib._arrays.source import ALL, refuse_remote
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
 from skcalib._scaling.affine_softmax import IN_PLACE, affine_softmax
 from skcalib._scaling.scale_losses import ShiftedLogits
-from skcalib._scaling.temperature import SCALE_FITS, find_temperature, fit_temperature
+from skcalib._scaling.temperature import (
+    SCALE_FITS,
+    find_temperature,
+    fit_temperature,
+    warn_at_bound,
+)
+from skcalib._scaling.temperature_search import (
+    ROUGH_ROUNDS,
+    SMOOTH_ROUNDS,
+    Objective,
+    search_temperature,
+)
+from skcalib._scaling.temperature_stream import Batch, TemperatureStream
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._scores.scores import Scores
-from skcalib._validation.keywords import check_between, check_count
+from skcalib._validation.keywords import check_between, check_count, shown
+from skcalib._validation.labels import check_labels
 from skcalib._validation.norm import check_norm
+from skcalib._validation.scores import check_kind
 from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.calibrators._shown_fit import softness
 
 Metric = Callable[..., float]
-# An objective as a function of T.
-Objective = Callable[[float], float]
 
 SOFT_KINDS: dict[str, Kind] = {"soft_binned": "bin", "soft_label_binned": "label"}
-
-# ------------------------------------------------------------------- multi-resolution search
-
-GRID = np.geomspace(0.2, 10.0, 61)
-LOG_STEP = float(np.log(50.0) / 60)
-
-
-# A round refines the grid around the best temperatures: how many, and how many times finer.
-Rounds = tuple[tuple[int, int], ...]
-SMOOTH_ROUNDS = ((3, 10), (3, 10), (3, 10))
-# A binned error jumps at every T at which a row changes its bin, so its minima are narrow.
-ROUGH_ROUNDS = ((12, 40), (3, 10), (3, 10))
-
-
-def search_temperature(height: Objective, centre: float, rounds: Rounds) -> float:
-    """Return the T that minimises `height`; of equal ones, the one closest to 1.
-
-    A grid of 61 temperatures, even in log T, on [0.2, 10], continued by the same grid about
-    `centre` if that reaches further; then each round.
-    """
-    shifted = centre / np.sqrt(2.0) * GRID
-    step = LOG_STEP
-    log_t = np.log(np.concatenate([GRID, [1.0], shifted[(shifted < 0.2) | (shifted > 10.0)]]))
-    low, high = log_t.min(), log_t.max()
-    found = {float(t): height(float(np.exp(t))) for t in log_t}
-    for n_best, n_parts in rounds:
-        step /= n_parts
-        offsets = step * np.arange(1 - n_parts, n_parts)
-        near = np.add.outer(_best_first(found)[:n_best], offsets).ravel()
-        for t in _apart(np.sort(near), np.sort(np.array(list(found))), step / 2):
-            found[t] = height(float(np.exp(t)))
-    best = float(_best_first(found)[0])
-    if not low < best < high:
-        end = "lower" if best <= low else "upper"
-        warnings.warn(
-            f"TemperatureScaling found T={np.exp(best):.4g} at the {end} end of the range "
-            "searched: the objective may fall further beyond it; fit on more held-out rows, or "
-            "take objective='nll'.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    return float(np.exp(best))
-
-
-def _best_first(found: dict[float, float]) -> Float64Array:
-    """Order log T by height up to rounding, then by distance from 0, then as numbers."""
-    log_t, height = np.array(list(found)), np.array(list(found.values()))
-    finite = np.abs(height[np.isfinite(height)])
-    level = np.round(height / (finite.max(initial=0.0) or 1.0), 12)
-    return log_t[np.lexsort([log_t, np.round(np.abs(log_t), 12), level])]
-
-
-def _apart(new: Float64Array, old: Float64Array, least: float) -> list[float]:
-    """Return those of the sorted `new` that lie `least` or more from each other and from `old`."""
-    once = new[np.diff(new, prepend=-np.inf) > least]
-    at = np.searchsorted(old, once)
-    after = old[np.minimum(at, old.size - 1)]
-    before = old[np.maximum(at - 1, 0)]
-    return once[np.minimum(np.abs(once - after), np.abs(once - before)) > least].tolist()
-
 
 # ------------------------------------------------------------------- objectives as functions of T
 
@@ -117,6 +71,7 @@ def top_of_block(U: Float64Array, T: float) -> Float64Array:
 
 def soft_binned_height(scores: Scores, code: Intp, w: Float64Array, bins: SoftBins) -> Objective:
     """Return the soft-binned error of the top label as a function of T."""
+    refuse_remote(scores.source, "TemperatureScaling with a soft-binned objective")
     check_count("objective_params['n_bins']", bins.n_bins, 1)
     check_norm(bins.norm, name="objective_params['norm']", has_max=False)
     wanted = "a positive number"
@@ -137,6 +92,7 @@ def metric_height(
     scores: Scores, code: Intp, w: Float64Array, metric: Metric, params: Mapping[str, Any]
 ) -> Objective:
     """Return ``metric(y_true, softmax(z / T), **params)`` as a function of T."""
+    refuse_remote(scores.source, "TemperatureScaling with a metric as its objective")
     y_true = scores.classes[code]
     taken = inspect.signature(metric).parameters
     keywords: dict[str, Any] = {}
@@ -172,7 +128,7 @@ def metric_height(
 
 
 class TemperatureScaling(ScoreCalibrator):
-    r"""Take softmax(z / T), with T by log loss, Brier score, a soft-binned error or any metric.
+    r"""Calibrate by softmax(z / T), with one temperature T for all classes.
 
     .. math:: Q = \mathrm{softmax}(Z / T), \qquad T = \arg\min_T \ell(y, Q)
 
@@ -312,6 +268,127 @@ class TemperatureScaling(ScoreCalibrator):
         found = find_temperature(scores, code, w)
         centre = found.mean_gap if found.bound else found.value
         return {"temperature_": search_temperature(height, centre, rounds)}
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Fit on one more batch of rows that need not be kept, such as logits of a language model.
+
+        While there are few rows (4,000, fewer of more than 4,000 columns), they are kept, and T is
+        that of ``fit`` to all of them. From then on every second, fourth, ... row is kept, and a
+        batch leaves nine sums at temperatures within 15 % of that of the kept rows. T is that of
+        ``fit`` to all rows, to 1e-8, if it stays in this range, as it does for rows in random
+        order. If it leaves the range, a warning tells the standard error of T.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K), (n, 1) or (n,)
+            Scores of a batch, as in ``fit``; their kind is that of the first batch.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights.
+        classes : array-like of shape (K,), default=None
+            Labels of the columns, sorted, of which the first batch lacks some: needed in the first
+            call alone, and only if the parameter `classes` is None.
+
+        Returns
+        -------
+        self : object
+            Calibrator fitted on all batches so far.
+
+        Raises
+        ------
+        ValueError
+            As in ``fit``; if the objective is not "nll"; if the scores or labels are not those of
+            the first batch; or if the calibrator was fitted by ``fit``, or read from a file, which
+            keeps no sums.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If T met a bound, or left the range of the sums.
+
+        Notes
+        -----
+        At most 4,000 rows or 128 MiB are kept, but 100 rows of any length. ``fit`` forgets
+        all batches. Probabilities of 0 are raised to the clip of the batches up to the first 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skcalib import TemperatureScaling
+        >>> rng = np.random.default_rng(0)
+        >>> calibrator = TemperatureScaling()
+        >>> for _ in range(20):
+        ...     Z = rng.normal(size=(1000, 3))
+        ...     y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+        ...     _ = calibrator.partial_fit(5 * Z, y, classes=[0, 1, 2])
+        >>> round(calibrator.temperature_)
+        5
+        """
+        self._validate_params()
+        if self.objective != "nll":
+            raise ValueError(
+                f"partial_fit takes objective='nll' alone, not {self.objective!r}, which is no sum "
+                "over rows: use fit."
+            )
+        stream: TemperatureStream | None = getattr(self, "_stream", None)
+        if stream is None and hasattr(self, "temperature_"):
+            raise ValueError(
+                "This TemperatureScaling was fitted by fit, or read from a file, and has no sums "
+                "to add to: begin with a new one, sklearn.base.clone(calibrator)."
+            )
+        known = self._known_classes(classes, stream)
+        input = self.input
+        if stream is not None:
+            self._as_seen(X)
+            input = self.input_
+        rows = self._check_rows(X, y, sample_weight, input, known)
+        refuse_remote(rows.source, "TemperatureScaling.partial_fit")
+        if stream is not None:
+            check_kind(rows.source, rows.survey, self.input_, self._refuses_simplex)
+        n_parts = 1 if stream is None else max(1, len(stream.parts))
+        batch = Batch(rows.scores, rows.code, rows.w)
+        stream, found = (stream or TemperatureStream()).with_rows(batch)
+        validate_data(self, rows.given, skip_check_array=True)
+        fitted = {} if hasattr(self, "temperature_") else rows.fitted()
+        fitted |= {"clip_": stream.clip.clip, "temperature_": found.temperature.value}
+        for name, value in {**fitted, "_stream": stream}.items():
+            setattr(self, name, value)
+        warn_at_bound(found.temperature)
+        if found.continued and len(stream.parts) > n_parts:
+            warnings.warn(
+                f"TemperatureScaling: T={self.temperature_:.4g} left the range of the sums of "
+                f"{100 * found.continued:.2g} % of the weight; kept rows continue them, so that T "
+                f"has a standard error of {100 * found.error:.2g} %: pass batches in random order.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _known_classes(
+        self, classes: ArrayLike | None, stream: TemperatureStream | None
+    ) -> ArrayLike | None:
+        """Return the labels of the columns, where they are known before `y` is read."""
+        before, where = (
+            (self.classes, "the parameter") if stream is None else (self.classes_, "before")
+        )
+        if classes is None or before is None:
+            return before if classes is None else classes
+        if not np.array_equal(check_labels(classes, "classes"), check_labels(before, "classes")):
+            raise ValueError(
+                f"classes={shown(np.asarray(classes).tolist())} are not those of {where}, "
+                f"{shown(np.asarray(before).tolist())}: give the same, or none."
+            )
+        return before
+
+    def _in_words(self) -> str:
+        return softness(self.temperature_)
 
     def _map(self, scores: Scores) -> FloatArray:
         Z = scores.finite_logits(ALL)

@@ -10,7 +10,7 @@ from skcalib.calibrators._affine import AffineCalibrator
 
 
 class VectorScaling(AffineCalibrator):
-    r"""Take softmax(a ∘ z + b), with a factor and an offset for each class.
+    r"""Calibrate by softmax(a ∘ z + b), with a factor and an offset for each class.
 
     .. math:: Q = \mathrm{softmax}(a \odot Z + b)
 

@@ -3,7 +3,7 @@ r"""Venn-Abers prediction: isotonic fits that include the new row with label 0 a
 Let :math:`P_0, \dots, P_m` be the cumulative sum diagram of a binary problem: for each distinct
 score the weight and the hits up to it, :math:`P_i = (W_i, H_i)`. A new row of weight 1 and label 1
 between points a and a + 1 moves all later points by (1, 1). Its fitted value is the slope of the
-line that joins the lower hulls of both parts; with label 0 the same holds from the other end:
+line that joins the lower hulls of both parts; with label 0 the same is true from the other end:
 
 .. math:: p_1 = \max_{i \le a} \min_{t > i} \frac{H_t + 1 - H_i}{W_t + 1 - W_i}, \qquad
           p_0 = \min_{i > a} \max_{t < i} \frac{H_i - H_t}{W_i + 1 - W_t} .
@@ -18,6 +18,8 @@ computed row by row for p1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,10 +28,13 @@ from sklearn import config_context
 from sklearn.isotonic import isotonic_regression
 
 from skcalib._arrays.blocks import column_blocks
+from skcalib._arrays.dask import is_dask
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._scores.one_vs_rest import SortedProblem, sorted_blocks
+from skcalib._scores.one_vs_rest import SortedProblem, map_sorted_blocks
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._shown_fit import counted, levels
 
 # Largest number of scores of all maps together; with both values, 48 MiB.
 MAX_THRESHOLDS = 1 << 21
@@ -162,6 +167,13 @@ class Bounds(NamedTuple):
     p1: Float64Array
 
 
+def bounds_of_blocks(problems: Sequence[SortedProblem], n_thresholds: int) -> list[Bounds]:
+    """Return `venn_abers_bounds`, of a few problems at a time, which bounds the memory."""
+    blocks = column_blocks(problems[0].values.size, len(problems), TOGETHER_BYTES)
+    each = [venn_abers_bounds(problems[some], n_thresholds) for some in blocks]
+    return list(chain.from_iterable(each))
+
+
 def venn_abers_bounds(problems: Sequence[SortedProblem], n_thresholds: int) -> list[Bounds]:
     """Return p0 and p1 of each problem at up to `n_thresholds` scores.
 
@@ -245,7 +257,7 @@ def thinned(bounds: Bounds, most: int) -> Bounds:
 
 
 class VennAbersCalibrator(ColumnwiseCalibrator):
-    r"""Merge isotonic fits with p as a miss and as a hit; give the interval between them too.
+    r"""Calibrate each class by two isotonic fits, which also give an interval.
 
     For a score s of class k against the rest, the calibration rows and the new row, which has
     weight 1, are fitted by isotonic regression twice: with the new row outside the class, which
@@ -319,17 +331,17 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])
         n_thresholds = max(2, MAX_THRESHOLDS // (scores.shape[1] - first))
-        maps = [
-            bounds
-            for problems in sorted_blocks(scores, code, w, first)
-            for some in column_blocks(scores.shape[0], len(problems), TOGETHER_BYTES)
-            for bounds in venn_abers_bounds(problems[some], n_thresholds)
-        ]
+        fit_some = partial(bounds_of_blocks, n_thresholds=n_thresholds)
+        maps = list(map_sorted_blocks(fit_some, scores, code, w, first))
         return {
             "X_thresholds_": [bounds.x for bounds in maps],
             "p0_": [bounds.p0 for bounds in maps],
             "p1_": [bounds.p1 for bounds in maps],
         }
+
+    def _in_words(self) -> str:
+        maps = counted(len(self.p0_), "map")
+        return f"{maps}: lower bound of {levels(self.p0_)}, upper bound of {levels(self.p1_)}"
 
     def _bounds(self, j: int, column: FloatArray) -> tuple[Float64Array, Float64Array]:
         """Apply map number j to a column of probabilities: return p0 and p1."""
@@ -363,7 +375,10 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         ValueError
             If the scores are of another kind or shape than those seen in ``fit``.
         """
-        return self._map_rows(self._as_seen(X), self._intervals, (self.classes_.size, 2))
+        width = self.classes_.size, 2
+        if is_dask(X):
+            return self._lazily(X, type(self).predict_interval, width)
+        return follow(self._map_rows(self._as_seen(X), self._intervals, width), X)
 
     def _intervals(self, scores: Scores) -> FloatArray:
         n, n_classes = scores.shape

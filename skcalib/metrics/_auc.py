@@ -2,13 +2,13 @@ r"""Area under the ROC curve of one event, with the interval of Newcombe 2006 (m
 
 The area A is the share of pairs of an event and a non-event in which the event has the larger
 probability; ties count half. With :math:`n_1` events, :math:`n_0` non-events and
-:math:`m = (n_0 + n_1) / 2 - 1`, the interval holds all areas t with
+:math:`m = (n_0 + n_1) / 2 - 1`, the interval contains all areas t with
 
 .. math:: (A - t)^2 \le z^2 \frac{t (1 - t)}{n_0 n_1}
           \Big(1 + m \frac{1 - t}{2 - t} + m \frac{t}{1 + t}\Big) .
 
 The variance is that of a model, which few events allow: a variance estimated from ten events makes
-95 % intervals that hold the truth in 90 % of samples.
+95 % intervals that contain the truth in 90 % of samples.
 """
 
 from __future__ import annotations

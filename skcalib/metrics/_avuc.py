@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.passes import map_rows
+from skcalib._arrays.passes import gathered, map_rows
 from skcalib._arrays.source import Source
 from skcalib._differentiable.avuc import avuc, entropy, soft_avuc
 from skcalib._scores.scores import Scores
@@ -24,6 +24,11 @@ def entropies(P: Source) -> NDArray[np.float64]:
     return h
 
 
+def top_and_entropy(P: Source) -> tuple[NDArray[Any], ...]:
+    """Return the largest probability of each row, its column and the row's entropy."""
+    return *top_label(P), entropies(P)
+
+
 @listed("Krishnan and Tickoo 2020", scorer=True, error=False)
 def avuc_loss(
     y_true: ArrayLike,
@@ -34,7 +39,7 @@ def avuc_loss(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Accuracy-versus-uncertainty loss (AvUC): whether right answers are certain, wrong ones not.
+    r"""Accuracy-versus-uncertainty loss (AvUC): whether right predictions are the certain ones.
 
     .. math:: \mathrm{AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big)
 
@@ -100,11 +105,11 @@ def avuc_loss(
         y_true, y_proba, sample_weight, labels, pos_label, who="avuc_loss"
     )
     P, code = event_as_classes(predictions)
-    confidence, predicted = top_label(P)
+    confidence, predicted, entropy_of_row = gathered(top_and_entropy, P)
     return float(
         avuc(
             confidence.astype(np.float64),
-            entropies(P),
+            entropy_of_row,
             predicted == code,
             predictions.w,
             threshold=threshold,
@@ -123,7 +128,7 @@ def soft_avuc_loss(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Soft accuracy-versus-uncertainty loss (S-AvUC): AvUC without a hard threshold.
+    r"""Soft accuracy-versus-uncertainty loss (S-AvUC): AvUC with a soft threshold.
 
     .. math:: \text{S-AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big), \quad
               t = \mathrm{logistic}\Big(\frac{1}{T}
@@ -186,10 +191,10 @@ def soft_avuc_loss(
         y_true, y_proba, sample_weight, labels, pos_label, who="soft_avuc_loss"
     )
     P, code = event_as_classes(predictions)
-    _, predicted = top_label(P)
+    _, predicted, entropy_of_row = gathered(top_and_entropy, P)
     return float(
         soft_avuc(
-            entropies(P),
+            entropy_of_row,
             predicted == code,
             predictions.w,
             n_classes=P.shape[1],

@@ -25,7 +25,7 @@ def binary_view(
     pos_label: Any = None,
     labels: ArrayLike | None = None,
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
-    r"""Score and hit of each row: of its top-r, within-top-r or one class.
+    r"""Score and hit of each row for the top-r, the within-top-r or a one-vs-rest problem.
 
     .. math:: (s_i, t_i) = \big(P_{i(r)}, [y_i = (r)]\big), \quad
               \big(\textstyle\sum_{q \le r} P_{i(q)}, [y_i \in \{(1), \dots, (r)\}]\big), \quad

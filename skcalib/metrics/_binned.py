@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins, BinTable
 from skcalib._binning.pooled import pooled_table
@@ -133,7 +134,7 @@ def binned_error(
         predictions = predictions._replace(event=None)
     table, _ = bin_predictions(predictions, bins, **reduction)
     total, each = close_norm(table, norm, class_weight=class_weight, bin_weight=bin_weight)
-    return each if average is None else total
+    return follow(each, data[1]) if average is None else total
 
 
 @listed("Nixon et al. 2020", scorer=True)

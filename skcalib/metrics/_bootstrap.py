@@ -105,7 +105,7 @@ def bootstrap_interval(
     n_jobs: int | None = None,
     **keywords: Any,
 ) -> BootstrapInterval:
-    r"""Bootstrap interval: how precisely any metric is known.
+    r"""Bootstrap confidence interval of any metric.
 
     Rows are drawn with replacement B times, which leaves each row with a multinomial count
     :math:`c_i`; the metric is evaluated with weights :math:`c_i w_i` (:math:`c_i` rows of weight
@@ -198,7 +198,15 @@ def bootstrap_interval(
     check_option("method", method, ("percentile", "bca"))
     check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
     evaluate, predictions, estimate = prepare(
-        metric, y_true, y_proba, sample_weight, labels, pos_label, keywords, soft=True
+        metric,
+        y_true,
+        y_proba,
+        sample_weight,
+        labels,
+        pos_label,
+        keywords,
+        soft=True,
+        who="bootstrap_interval",
     )
     random = check_seed(random_state)
     draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random)]

@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import whole
+from skcalib._arrays.source import refuse_remote, whole
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.top_label import top_label
 from skcalib._validation.groups import Groups, read_groups
@@ -109,17 +109,17 @@ def calibration_by_group(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> GroupCalibration:
-    r"""Calibration of each group of rows, the worst first, corrected for the number of groups.
+    r"""Calibration of each group of rows, the worst first, with corrected p-values.
 
-    In each group: how many rows, what the probabilities say and what happens, the calibration
-    error with its interval, and the p-value :math:`p_g` of "these probabilities are right", by
-    labels drawn from them. Of G tested groups, with :math:`p_{(1)} \le p_{(2)} \le \dots`, the
-    corrected p-values are Holm's,
+    For each group the result has the number of rows, the mean probability and the rate, the
+    calibration error with its interval, and the p-value :math:`p_g` of the hypothesis that the
+    probabilities are calibrated, by labels drawn from them. Of G tested groups, with
+    :math:`p_{(1)} \le p_{(2)} \le \dots`, the corrected p-values are Holm's,
 
     .. math:: \tilde p_{(j)} = \max_{i \le j} \min(1, (G - i + 1)\, p_{(i)}) ,
 
-    so that if the probabilities are right in every group, the chance that any of them is found
-    wrong is at most the level. The smallest is the p-value of "right in every group".
+    so that if every group is calibrated, the chance that any of them is found miscalibrated is at
+    most the level. The smallest is the p-value of the hypothesis that all groups are calibrated.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def calibration_by_group(
     result : GroupCalibration
         Printed, a sentence and a table. ``result.frame`` has all numbers: a row for each group,
         first those with the largest lower ends of their intervals, then by the debiased error;
-        ``result.p_value`` is that of "right in every group". A group of fewer than 10 rows is
+        ``result.p_value`` tests whether all groups are calibrated. A group of fewer than 10 rows is
         counted but not measured or tested, and its ``"finding"`` says so.
 
     Raises
@@ -170,7 +170,7 @@ def calibration_by_group(
     See Also
     --------
     calibration_interval : The same error of all rows.
-    skcalib.GroupwiseCalibrator : A map for each group, as far as its rows support one.
+    skcalib.GroupwiseCalibrator : Calibrates each group.
 
     Notes
     -----
@@ -182,9 +182,9 @@ def calibration_by_group(
 
     Labels are drawn until 20 sets of them have a larger error than the data, at most 1,000 sets, or
     200 for each group if these are more: p-values of good groups are rough and small ones fine.
-    For a group of more than 100,000 rows, they are drawn for a part of them.
+    For a group of more than 10,000 rows, sums of labels are drawn, as in `calibration_interval`.
 
-    An error that all groups share by a little may be found in none of them: test all rows
+    A small error that all groups share may not be significant in any of them: test all rows
     together by `calibration_test`.
 
     References
@@ -206,20 +206,60 @@ def calibration_by_group(
     >>> found.frame.index[0]
     'B'
     >>> found.frame["finding"].str[:13].tolist()
-    ['miscalibrated', 'no fault show', 'no fault show']
+    ['miscalibrated', 'no miscalibra', 'no miscalibra']
     """
-    import pandas as pd  # imported late, because pandas takes long to import
-
     check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
     named = read_metrics(metrics)
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, who="calibration_by_group"
     )
-    n_rows = np.shape(y_true)[0]
+    grouped = group_rows(predictions, groups, np.shape(y_true)[0], sample_weight)
+    return measure_groups(
+        grouped,
+        named,
+        column_given(y_proba),
+        level=confidence_level,
+        random_state=random_state,
+        n_jobs=n_jobs,
+    )
+
+
+class Grouped(NamedTuple):
+    """Checked predictions, their groups, and the predictions of each group."""
+
+    predictions: Predictions
+    groups: Groups
+    parts: list[Predictions]
+
+
+def group_rows(
+    predictions: Predictions, groups: Any, n_rows: int, sample_weight: ArrayLike | None
+) -> Grouped:
+    """Read the groups of `n_rows` rows, of which predictions have those of positive weight."""
+    refuse_remote(predictions.P, "Calibration by group")
     found = read_groups(groups, n_rows)
-    kept = check_weight(sample_weight, n_rows) > 0
-    found = found._replace(code=found.code[kept])
-    evaluations = [Evaluation(metric, {}, column_given(y_proba)) for metric in named.values()]
+    found = found._replace(code=found.code[check_weight(sample_weight, n_rows) > 0])
+    return Grouped(predictions, found, split_rows(predictions, found))
+
+
+def measure_groups(
+    grouped: Grouped,
+    named: dict[str, Callable[..., Any]],
+    column: bool,
+    *,
+    level: float,
+    random_state: Any,
+    n_jobs: int | None = None,
+    report: Callable[[int, int], None] = lambda _, __: None,
+) -> GroupCalibration:
+    """Measure each group; `report` is told how many groups of how many are measured.
+
+    `column`: whether probabilities were given as one column.
+    """
+    import pandas as pd  # imported late, because pandas takes long to import
+
+    predictions, found, parts = grouped
+    evaluations = [Evaluation(metric, {}, column) for metric in named.values()]
     for evaluate in evaluations:
         refuse_fractions(evaluate, predictions)
     if isinstance(random_state, int | np.integer):
@@ -227,27 +267,28 @@ def calibration_by_group(
         seed = int(random_state)
     else:
         seed = int(check_seed(random_state).randint(2**31 - 1))
-    parts = split_rows(predictions, found)
     tested = [g for g, part in enumerate(parts) if part.code.size >= FEWEST_ROWS]
     most = max(MOST, MOST_PER_GROUP * len(tested))
-    measured = Parallel(n_jobs=n_jobs)(
-        delayed(measure_group)(evaluations, parts[g], confidence_level, most, seed) for g in tested
-    )
+    measured = []
+    for made in Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(measure_group)(evaluations, parts[g], level, most, seed) for g in tested
+    ):
+        measured.append(made)
+        report(len(measured), len(tested))
     frame = describe_groups(parts, found, predictions.event is not None)
     for j, name in enumerate(named):
         add_metric(frame, name, tested, [each[j] for each in measured])
     first = next(iter(named))
     frame["finding"] = [
-        finding(parts[g], row, first, 1 - confidence_level)
-        for g, (_, row) in enumerate(frame.iterrows())
+        finding(parts[g], row, first, 1 - level) for g, (_, row) in enumerate(frame.iterrows())
     ]
     frame.columns = pd.MultiIndex.from_tuples(
-        [column if isinstance(column, tuple) else (column, "") for column in frame.columns]
+        [name if isinstance(name, tuple) else (name, "") for name in frame.columns]
     )
     keys = [-frame[first, part].to_numpy() for part in ("value", "debiased", "low")]
     # A group that is not measured comes last, the larger one first.
     order = np.lexsort([-frame["n"].to_numpy(), *(np.nan_to_num(key, nan=1.0) for key in keys)])
-    return GroupCalibration(frame.iloc[order], list(named), confidence_level)
+    return GroupCalibration(frame.iloc[order], list(named), level)
 
 
 def read_metrics(metrics: Any) -> dict[str, Callable[..., Any]]:
@@ -367,7 +408,7 @@ def finding(part: Predictions, row: pd.Series[Any], metric: str, level: float) -
             text += f", {words[int(gap < 0)]} by {abs(gap):.3f} on average"
     else:
         high = float(row[metric, "high"])
-        text = "no fault shown" + (f", up to {high:.3f} is possible" if high > 0 else "")
+        text = "no miscalibration found" + (f", up to {high:.3f} is possible" if high > 0 else "")
     if one_event and row["events"] in (0, n):
         text += "; no events" if row["events"] == 0 else "; events only"
     return text

@@ -121,20 +121,20 @@ def calibration_curve(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> CalibrationCurve:
-    r"""Rate of an event against its predicted probability, as a curve with bands.
+    r"""Rate of an event as a function of its predicted probability, with confidence bands.
 
     "smooth" fits, with :math:`x = \log (p / (1 - p))`,
 
     .. math:: \log \frac{r(p)}{1 - r(p)} = x + a + b x + s(x),
 
-    s being a natural cubic spline with 16 knots and a penalty on its bends. How much it may bend
-    is learnt from the labels, and that this is not known for sure widens the bands. It is no
-    function of the same name in scikit-learn, which returns two arrays of bins, shares first.
+    s being a natural cubic spline with 16 knots and a penalty on its curvature. The penalty is
+    estimated from the labels, and the bands include its uncertainty. The function of the same
+    name in scikit-learn is a different one: it returns two arrays of bins, shares first.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
@@ -179,16 +179,16 @@ def calibration_curve(
     --------
     integrated_calibration_index : Mean distance of the smooth curve from the diagonal.
     reliability_table : Bins, with all their numbers.
-    skcalib.plotting.ReliabilityDisplay : The picture.
+    skcalib.plotting.ReliabilityDisplay : A plot of it.
 
     Notes
     -----
-    The pointwise band holds the true rate at 95 % of the scores; the simultaneous band holds the
-    whole true curve in 95 % of samples.
+    The pointwise band contains the true rate at 95 % of the scores; the simultaneous band contains
+    the whole true curve in 95 % of samples.
 
     "smooth": bands are of a normal posterior of the curve's logit, which is a mixture over the
     amount of bending; the simultaneous one is widened by the volume-of-tube formula. How often they
-    hold the truth is measured by ``python -m benchmarks.coverage.curve``, with a table in
+    cover the truth is measured by ``python -m benchmarks.coverage.curve``, with a table in
     docs/how_sure.md. Intercept and slope have a weak prior (standard deviation 5), which keeps the
     curve within bounds where no row, or every row, has the event. Exact 0 and 1 count as half the
     smallest probability above 0 (below 1) of the rows. If no score is between 0 and 1, rates are
@@ -201,6 +201,9 @@ def calibration_curve(
 
     "bins": Wilson's intervals of the rate of each bin, which is the mean rate of its rows; the
     simultaneous band has Bonferroni's correction.
+
+    Bands of soft hits are those of as many outcomes of 0 and 1. Shares of the same mean vary less,
+    so that these bands are wider than they need be.
 
     References
     ----------
@@ -234,7 +237,5 @@ def calibration_curve(
     check_option("method", method, METHODS)
     check_between("confidence_level", confidence_level, 0, 1, "in (0, 1), such as 0.95")
     bins = check_bins(n_bins, strategy, "right", "edges")
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="calibration_curve"
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     return curve_of(predictions, method, confidence_level, bins)

@@ -28,7 +28,7 @@ def calibration_interval(
     n_jobs: int | None = None,
     **keywords: Any,
 ) -> CalibrationInterval:
-    r"""Interval of a calibration error: what the error of many such rows may be.
+    r"""Confidence interval of a calibration error, and the debiased error.
 
     The interval is of the limit :math:`\theta` of the metric as rows of the same source are added.
     A metric of few rows is larger than that, because chance adds to it, most for class-wise errors
@@ -39,8 +39,8 @@ def calibration_interval(
               q_t \propto Q \exp\big((t - 1) \log (Q / P)\big), \quad t > 1,
 
     Q being the calibrated probabilities, by :class:`skcalib.AutoCalibrator`, or rough ones, whose
-    top odds are too high and too low in turn. The interval is made of the errors
-    :math:`\theta(q_t)` with which the metric of the data is in agreement, a test at each t:
+    top odds are too high and too low in turn. The interval consists of the errors
+    :math:`\theta(q_t)` that agree with the metric of the data, by a test at each t:
 
     .. math:: \{\theta(q_t) : F_t^{-1}(\tfrac{1 - c}{2}) \le \theta(y, P)
               \le F_t^{-1}(\tfrac{1 + c}{2})\}
@@ -104,6 +104,9 @@ def calibration_interval(
     -----
     Binned errors, KS and the debiased error take a second for n = 10,000 and K = 10; other
     metrics are called some 1,500 times. Above 100 classes Q is the result of temperature scaling.
+
+    Of more than 10,000 rows of equal weight, the hits of bins of one event or of the top label are
+    drawn, as sums with the mean and the variance of those of the rows, in place of labels.
 
     The true value of the debiased error is the l2 error with the same bins. A low end of 0 means
     that the data are in agreement with calibrated probabilities; a high end of 0 means that the

@@ -37,7 +37,7 @@ def static_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
-    r"""Static calibration error (SCE): class-wise ECE, the mean gap, even bins.
+    r"""Static calibration error (SCE): class-wise mean gap, even bins.
 
     .. math:: \mathrm{SCE} = \frac{1}{K} \sum_k \sum_b \frac{W_{kb}}{W}
               |\mathrm{acc}_{kb} - \mathrm{conf}_{kb}|
@@ -134,13 +134,13 @@ def adaptive_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
-    r"""Adaptive calibration error (ACE): mean gap, class-wise, quantile bins.
+    r"""Adaptive calibration error (ACE): class-wise mean gap, quantile bins.
 
     .. math:: \mathrm{ACE} = \frac{1}{K} \sum_k \sum_r \mu_{kr}
               |\mathrm{acc}_{kr} - \mathrm{conf}_{kr}|
 
-    where range r of class k holds an equal share of its sorted probabilities. Not to be confused
-    with the *average* calibration error that some programs abbreviate alike.
+    where each range r of class k contains the same share of its sorted probabilities. It is not
+    the *average* calibration error that some programs also abbreviate as ACE.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import BinTable
 from skcalib._validation.predictions import check_predictions
@@ -48,7 +49,7 @@ def debiased_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Debiased calibration error: the l2 error less what the labels' own variance adds.
+    r"""Debiased calibration error: the l2 error without the part that chance adds.
 
     For a binary problem whose bin b has the weight :math:`W_b` out of W and :math:`n_b` rows,
 
@@ -137,4 +138,5 @@ def debiased_calibration_error(
     )
     w = predictions.w
     each = debiased_error(table, row_count(w) / float(w.sum()))
-    return mean_of_classes(each, average, "l2") if classwise else float(each[0])
+    error = mean_of_classes(each, average, "l2") if classwise else float(each[0])
+    return follow(error, y_proba)

@@ -21,6 +21,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib._arrays.source import whole
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
@@ -205,7 +206,7 @@ def score_decomposition(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> ScoreDecomposition:
-    r"""Parts of Brier score or log loss: what calibration costs, what telling rows apart gains.
+    r"""Decomposition of Brier score or log loss: miscalibration, discrimination, uncertainty.
 
     .. math:: \bar S = \mathrm{MCB} - \mathrm{DSC} + \mathrm{UNC}, \quad
               \mathrm{MCB} = \bar S - \bar S_C, \quad \mathrm{DSC} = \bar S_r - \bar S_C, \quad
@@ -264,6 +265,7 @@ def score_decomposition(
     See Also
     --------
     calibration_test : Whether the miscalibration is more than chance.
+    calibration_interval : The miscalibration that very many rows would have.
     top_label_brier_score : The Brier score alone.
 
     Notes
@@ -273,9 +275,9 @@ def score_decomposition(
     calibrator fitted on other rows they may be negative: then the calibrator does harm, or its
     probabilities are worse than the base rate.
 
-    There is no interval. A bootstrap would not help: resampled rows have ties, the regression fits
-    them more closely, and the bias of the miscalibration is added again. `calibration_test` of the
-    miscalibration is exact.
+    `calibration_interval` of a function that returns the miscalibration gives its interval, less
+    what chance adds to it; `calibration_test` of it is exact. A bootstrap would not help: resampled
+    rows have ties, the regression fits them more closely, and the bias is added again.
 
     A log score is infinite if something of probability 0 happened. The miscalibration is then
     infinite too; discrimination and uncertainty stay finite.
@@ -316,4 +318,6 @@ def score_decomposition(
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = np.where(base > 0, 1 - np.divide(given, base), np.nan)
     values = given, given - recalibrated, base - recalibrated, base, scaled
-    return ScoreDecomposition(*(v if average is None else float(v) for v in values))
+    return ScoreDecomposition(
+        *(follow(v, y_proba) if average is None else float(v) for v in values)
+    )

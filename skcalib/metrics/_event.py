@@ -53,9 +53,12 @@ def check_event(
 
 def as_binary(predictions: Predictions) -> Predictions:
     """Return the event against the rest as two columns, of which the event is one."""
-    _, _, w, classes, _ = predictions
+    P, _, w, classes, _ = predictions
     if classes.size == 2:
-        return predictions
+        if P.remote is None:
+            return predictions
+        both = np.column_stack([predictions.column(k) for k in (0, 1)])
+        return predictions._replace(P=as_source(both))
     p, hit = event_or_top(predictions)
     two = as_source(np.column_stack([1 - p, p]))
     return Predictions(two, hit.astype(np.intp), w, np.array([0, 1]), 1)

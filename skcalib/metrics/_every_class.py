@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._scores.responses import align_columns
 from skcalib._validation.labels import check_labels, with_another
-from skcalib._validation.scores import as_matrix, naming_errors_of, two_columns
+from skcalib._validation.scores import as_matrix, from_tensor, naming_errors_of, two_columns
 from skcalib._validation.weights import check_weight
 
 
@@ -29,9 +29,10 @@ def with_every_class(
     A class that the estimator never saw has probability 0, so that its rows count as misses. One
     column for two classes is written as two. Predictions that need no change are returned as given.
     """
-    with naming_errors_of("y_true", given.y_true, "pass one label for each row"):
-        y = np.asarray(given.y_true)
-    known = np.asarray(given.classes)
+    labelled = from_tensor("y_true", given.y_true)
+    with naming_errors_of("y_true", labelled, "pass one label for each row"):
+        y = np.asarray(labelled)
+    known = np.asarray(from_tensor("classes_", given.classes))
     as_given = given if labels is None else given._replace(classes=labels)
     if y.ndim == 0 or y.size != y.shape[0]:  # several labels for each row: left to the metric
         return as_given

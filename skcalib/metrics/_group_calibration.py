@@ -35,10 +35,10 @@ class GroupCalibration:
     metrics : list of str
         Names of the metrics; the findings and the order of the rows are those of the first.
     p_value : float
-        P-value of "the probabilities are right in every group": the smallest corrected p-value.
+        P-value of the hypothesis that all groups are calibrated: the smallest corrected p-value.
         NaN if no group has 10 rows.
     verdict : str
-        A sentence: in which groups the probabilities are wrong.
+        A sentence that names the miscalibrated groups.
     confidence_level : float
         Level of the intervals; a corrected p-value up to 1 less this is a finding.
     """
@@ -57,15 +57,14 @@ class GroupCalibration:
         n_tested = int((~np.isnan(corrected)).sum())
         if not n_tested:
             return "No group has enough rows to be tested."
-        of_all = f"of {n_tested} groups" + (
-            "" if n_tested == len(corrected) else f" that have enough rows (of {len(corrected)})"
-        )
-        smallest = f"smallest corrected p-value {self.p_value:.2g}"
+        small = len(corrected) - n_tested
+        how = f"{n_tested} tested{f', {small} too small to test' if small else ''}; smallest "
+        how += f"corrected p-value {self.p_value:.2g}"
         if not found.any():
-            return f"No fault is shown in any {of_all} ({smallest})."
+            return f"No group is found miscalibrated ({how})."
         names = [label_text(label) for label in self.frame.index[found]]
-        told = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
-        return f"The probabilities are wrong in {found.sum()} {of_all} ({smallest}): {told}."
+        shown = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+        return f"Miscalibrated groups: {shown} ({found.sum()} of {how})."
 
     def _cells(self) -> list[list[str]]:
         """Return the table that is printed, its header first."""

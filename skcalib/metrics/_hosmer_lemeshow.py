@@ -66,7 +66,7 @@ def hosmer_lemeshow_test(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> HosmerLemeshowTest:
-    r"""P-value of "these probabilities are calibrated", by a chi-square over bins.
+    r"""Hosmer-Lemeshow test: a chi-square test of calibration over bins.
 
     .. math:: H = \sum_b \frac{W_b (\mathrm{acc}_b - \mathrm{conf}_b)^2}
                               {\mathrm{conf}_b (1 - \mathrm{conf}_b)}

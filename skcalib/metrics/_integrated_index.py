@@ -33,9 +33,9 @@ class _End:
 
 
 class IntegratedCalibrationIndex(float):
-    """What `integrated_calibration_index` returns: a float, the ICI, of which more can be asked.
+    """What `integrated_calibration_index` returns: a float, the ICI, with further attributes.
 
-    Intervals are computed when they are first asked for, or printed.
+    Intervals are computed when they are first used or printed. Of soft hits there are none.
 
     Attributes
     ----------
@@ -80,7 +80,12 @@ class IntegratedCalibrationIndex(float):
 
     @cached_property
     def interval(self) -> CalibrationInterval:
-        """The intervals of all four numbers."""
+        """The intervals of all four numbers; a ValueError for soft hits."""
+        if self._predictions.are_soft:
+            raise ValueError(
+                "y_true has soft hits, but intervals of the ICI are of outcomes 0 and 1: round "
+                "y_true, or take bootstrap_interval(integrated_calibration_index, ...)."
+            )
         evaluate = Evaluation(four_distances, {}, column=False)
         level = self.confidence_level
         return intervals_of([evaluate], self._predictions, level=level, random_state=0)[0]
@@ -90,20 +95,24 @@ class IntegratedCalibrationIndex(float):
         """A row for each of the four numbers, with their intervals, as a frame."""
         import pandas as pd  # imported late, because pandas takes long to import
 
-        return pd.DataFrame(self.interval._asdict(), index=list(NAMES))
+        columns = {"estimate": [getattr(self, name) for name in NAMES]}
+        if not self._predictions.are_soft:
+            columns = self.interval._asdict()
+        return pd.DataFrame(columns, index=list(NAMES))
 
     def __repr__(self) -> str:
-        low, high = self.interval.low, self.interval.high
-        parts = [
-            f"{name}={getattr(self, name):.4g} ({a:.4g} to {b:.4g})"
-            for name, a, b in zip(NAMES, low, high, strict=True)
-        ]
+        parts = [f"{name}={getattr(self, name):.4g}" for name in NAMES]
+        if not self._predictions.are_soft:
+            ends = zip(parts, self.interval.low, self.interval.high, strict=True)
+            parts = [f"{part} ({low:.4g} to {high:.4g})" for part, low, high in ends]
         return f"IntegratedCalibrationIndex({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
         table = self.frame.to_html(float_format="{:.3g}".format, border=0)
-        level = 100 * self.confidence_level
-        return f"<p>Integrated calibration index, {level:g}% intervals</p>{table}"
+        title = "Integrated calibration index"
+        if not self._predictions.are_soft:
+            title += f", {100 * self.confidence_level:g}% intervals"
+        return f"<p>{title}</p>{table}"
 
 
 @takes_predictions
@@ -142,7 +151,7 @@ def integrated_calibration_index(
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Labels.
+        Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
@@ -178,7 +187,9 @@ def integrated_calibration_index(
     -----
     Chance moves a curve off the diagonal, so that the ICI of few rows is larger than that of many.
     Intervals are of the latter, by `calibration_interval`, as is ``interval.debiased``; they may
-    lie below the ICI of the rows. They take a second or two, and are computed when first asked for.
+    lie below the ICI of the rows. They take a second or two, and are computed when first used.
+    They are of labels drawn as 0 or 1, so that there are none of soft hits: take
+    `bootstrap_interval` of the ICI.
 
     References
     ----------
@@ -199,7 +210,5 @@ def integrated_calibration_index(
     True
     """
     check_between("confidence_level", confidence_level, 0, 1, "in (0, 1), such as 0.95")
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="integrated_calibration_index"
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     return IntegratedCalibrationIndex(curve_distances(predictions), predictions, confidence_level)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import spherical_jn
 
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.norm import MeanNorm, check_norm, exponent
 from skcalib._validation.predictions import check_predictions
@@ -71,7 +72,7 @@ def kde_of_masses(weights: Float64Array, hits: Float64Array, width: float, norm:
     density = np.maximum(density, 0.0)
     surplus = np.clip(hits, 0.0, density) - nodes * density
     if norm == "l1":
-        return integral(np.abs(surplus)) / integral(density)
+        return float(integral(np.abs(surplus)) / integral(density))
     q = exponent(norm)
     gap = np.divide(surplus, density, out=np.zeros_like(density), where=density > 0.0)
     return float((integral(np.abs(gap) ** q * density) / integral(density)) ** (1 / q))
@@ -89,7 +90,7 @@ def kde_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Kernel density calibration error (ECE-KDE): calibration curve and density by kernels.
+    r"""Kernel density calibration error (ECE-KDE): ECE without bins, by kernel estimates.
 
     For a binary problem with scores s, outcomes t and weights w of sum W, a kernel
     :math:`K_h` gives the density of the scores and the calibration curve,
@@ -164,4 +165,6 @@ def kde_calibration_error(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, who="kde_calibration_error"
     )
-    return error_by_mode(predictions, partial(kde_error, norm=norm), mode, average, norm)
+    return follow(
+        error_by_mode(predictions, partial(kde_error, norm=norm), mode, average, norm), y_proba
+    )

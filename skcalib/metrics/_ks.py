@@ -11,8 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import FloatArray
-from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem, sorted_problems
+from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label, top_r, within_top_r
 from skcalib._validation.keywords import check_count
@@ -70,7 +71,7 @@ def ks_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
-    r"""Kolmogorov-Smirnov error (KS): largest gap of cumulative scores and hits, no bins.
+    r"""Kolmogorov-Smirnov error (KS): largest gap of the cumulative scores and hits, no bins.
 
     For a binary problem with scores s, outcomes t and weights w of sum W,
 
@@ -135,5 +136,5 @@ def ks_calibration_error(
     if mode != "classwise" or (event is not None and average is not None):
         score, hit = reduce_top(predictions, mode, r)
         return ks_error(sort_problem(score, hit, None if is_unit(w) else w))
-    each = np.array([ks_error(p) for p in sorted_problems(Scores(P, "proba"), code, w)])
-    return each if average is None else float(each.mean())
+    each = np.array(list(map_sorted(ks_error, Scores(P, "proba"), code, w)))
+    return follow(each, y_proba) if average is None else float(each.mean())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
 from skcalib._binning.quantiles import rank_cuts
@@ -76,7 +77,7 @@ def label_binned_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Label-binned calibration error (ECE_lb): each row's own score against its bin's accuracy.
+    r"""Label-binned calibration error (ECE_lb): gap of each score and the accuracy of its bin.
 
     For a binary problem with scores s, weights w of sum W and bins b,
 
@@ -155,4 +156,4 @@ def label_binned_calibration_error(
     bins = bins.with_precision_of(predictions.P)
 
     error = partial(label_binned_error, bins=bins, norm=norm)
-    return error_by_mode(predictions, error, mode, average, norm)
+    return follow(error_by_mode(predictions, error, mode, average, norm), y_proba)

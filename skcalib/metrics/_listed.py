@@ -1,4 +1,4 @@
-"""What lists of metrics need to know of each: its paper, its scorer, whether it is an error."""
+"""What lists of metrics need for each: its paper, its scorer, whether it is an error."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def local_calibration(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> Float64Array:
-    r"""Accuracy at given scores, by exponential decay of distance.
+    r"""Accuracy at given scores, estimated from nearby rows.
 
     On each side of g, the share of hits with weights that decay with the distance,
 
@@ -121,10 +121,10 @@ def local_calibration(
     array([0.0396, 0.4966, 0.985 ])
     """
     check_between("decay", decay, 0, 1, "a number in (0, 1)")
-    with naming_errors_of("at", at, "pass scores to ask about"):
+    with naming_errors_of("at", at, "pass scores to evaluate at"):
         g = np.linspace(0.0, 1.0, 101) if at is None else np.asarray(at, dtype=np.float64)
     if not ((g >= 0) & (g <= 1)).all():
-        raise ValueError("at holds a value outside [0, 1]; pass scores to ask about.")
+        raise ValueError("at contains a value outside [0, 1]; pass scores to evaluate at.")
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     score, hit = event_or_top(predictions)
     order = np.argsort(score, kind="stable")

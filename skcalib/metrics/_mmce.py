@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.mmce import kernel_mean_error
 from skcalib._validation.predictions import check_predictions
@@ -25,7 +26,7 @@ def maximum_mean_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Maximum mean calibration error (MMCE): residuals weighted by a kernel of the scores.
+    r"""Maximum mean calibration error (MMCE): kernel-weighted residuals, no bins.
 
     For a binary problem with scores s, outcomes t and weights w of sum W,
 
@@ -86,4 +87,4 @@ def maximum_mean_calibration_error(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, who="maximum_mean_calibration_error"
     )
-    return error_by_mode(predictions, kernel_mean_error, mode, average)
+    return follow(error_by_mode(predictions, kernel_mean_error, mode, average), y_proba)

@@ -66,11 +66,11 @@ def observed_expected_ratio(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> ObservedExpectedRatio:
-    r"""Observed-expected ratio (O:E): number of events over the sum of their probabilities.
+    r"""Observed-expected ratio (O:E): number of events over the expected number.
 
     .. math:: R = \frac{O}{E}, \qquad O = \sum_i w_i y_i, \qquad E = \sum_i w_i p_i .
 
-    Above 1, probabilities are too low on the whole; below 1, too high. The interval holds all
+    Above 1, probabilities are too low on the whole; below 1, too high. The interval contains all
     ratios r with
 
     .. math:: (O - r E)^2 \le z^2 v\, r E, \qquad

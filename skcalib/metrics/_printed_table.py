@@ -5,13 +5,30 @@ from __future__ import annotations
 import re
 from html import escape
 
+import numpy as np
+
 # Spaces of a cell but those before brackets.
 WITHIN = re.compile(r" (?![\[(])")
 
 
-def in_columns(rows: list[list[str]]) -> str:
-    """Write cells under one another; a row that is too wide is for the eyes to scroll."""
+def in_columns(rows: list[list[str]], most: int | None = None) -> str:
+    """Write cells under one another; a line break in a cell of the header makes it two lines.
+
+    Of lines longer than `most` characters the last columns are written below, as a table with the
+    first column again.
+    """
+    heads = [cell.split("\n") for cell in rows[0]]
+    height = max(map(len, heads))
+    above = [[""] * (height - len(parts)) + parts for parts in heads]
+    rows = [*map(list, zip(*above, strict=True)), *rows[1:]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    ends = np.cumsum(np.array(widths) + 2) - 2
+    if most is not None and ends[-1] > most:
+        # At least one column beside the first.
+        fit = max(2, int(np.searchsorted(ends, most, side="right")))
+        if fit < len(widths):
+            parts = [row[:fit] for row in rows], [[row[0], *row[fit:]] for row in rows]
+            return f"{in_columns(parts[0])}\n\n{in_columns(parts[1], most)}"
     lines = []
     for first, *others in rows:
         cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
@@ -26,7 +43,9 @@ def as_html(rows: list[list[str]], chosen: str | None = None, head: bool = True)
         tag = "th" if head and i == 0 else "td"
         kind = "" if head else ' class="text"'
         # A number and its deviation, or the two ends of an interval, stay on one line.
-        texts = row if tag == "th" or kind else [WITHIN.sub("\u00a0", cell) for cell in row]
+        texts = [cell.strip().replace("\n", " ") for cell in row]
+        if tag == "td" and not kind:
+            texts = [WITHIN.sub("\u00a0", cell) for cell in texts]
         cells = "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for text in texts)
         marked = ' class="chosen"' if i and row[0] == chosen else ""
         lines.append(f"<tr{marked}>{cells}</tr>")

@@ -37,7 +37,7 @@ def reliability_table(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> pd.DataFrame:
-    r"""Frame of bins: count, confidence, accuracy and gap.
+    r"""Table of bins: count, confidence, accuracy and gap.
 
     .. math:: \mathrm{gap}_b = \mathrm{acc}_b - \mathrm{conf}_b
             = \frac{\sum_{i \in b} w_i t_i - \sum_{i \in b} w_i s_i}{\sum_{i \in b} w_i}

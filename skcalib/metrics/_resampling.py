@@ -1,7 +1,7 @@
 """One metric, many times: predictions are checked once, and a resample is a change of weights.
 
-A metric of this package gets predictions that are already behind the door, with the resample's
-counts as weights: nothing is checked again and no array is rebuilt but for the rows that stay.
+A metric of this package gets predictions that are already checked, with the counts of the resample
+as weights: nothing is checked again, and only arrays of the remaining rows are rebuilt.
 Any other metric is called as its users call it, with ``sample_weight`` if it takes one and with
 repeated rows if not.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._arrays.source import whole
+from skcalib._arrays.source import refuse_remote, whole
 from skcalib._scores.one_vs_rest import is_whole
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions, check_predictions
@@ -86,8 +86,8 @@ def refuse_fractions(evaluate: Evaluation, predictions: Predictions) -> None:
     takes_weights = evaluate.own or "sample_weight" in evaluate.accepted
     if not takes_weights and not is_whole(predictions.w):
         raise ValueError(
-            "sample_weight holds fractions, but metric takes no sample_weight: pass a metric that "
-            "does, or whole weights."
+            "sample_weight contains fractions, but metric takes no sample_weight: pass a metric "
+            "that does, or whole weights."
         )
 
 
@@ -111,6 +111,7 @@ def prepare(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, soft=soft, who=who
     )
+    refuse_remote(predictions.P, who)
     evaluate = Evaluation(metric, keywords, column_given(y_proba))
     refuse_fractions(evaluate, predictions)
     return evaluate, predictions, evaluate(predictions)

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.metrics import get_scorer as get_sklearn_scorer
 from sklearn.metrics._scorer import _BaseScorer
 
+from skcalib._arrays.dask import bring, is_dask
 from skcalib.metrics._every_class import MetricInput, with_every_class
 from skcalib.metrics._listed import SCORED
 from skcalib.metrics._resampling import check_is_metric, is_own
@@ -55,6 +56,11 @@ class CalibrationScorer(_BaseScorer):
         else:
             y_proba = method_caller(estimator, "predict_proba", X)
         keywords = {**self._kwargs, **keywords}
+        if is_dask(y_proba):
+            y_true, *values = bring(y_true, *keywords.values())
+            keywords = dict(zip(keywords, values, strict=True))
+            if y_proba.ndim == 1:  # of two classes, scikit-learn's caller returns the second
+                (y_proba,) = bring(y_proba)
         takes_labels = "labels" in signature(self._score_func).parameters
         if takes_labels or classes is not None:
             given = MetricInput(y_true, y_proba, estimator.classes_)
@@ -129,7 +135,7 @@ SCORERS = _Scorers({name: CalibrationScorer(metric, {}) for name, metric in _MET
 
 
 def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
-    """Get a scorer by name: one of `SCORERS`, or one of scikit-learn's own.
+    """Get a scorer by name, from `SCORERS` or from scikit-learn.
 
     Parameters
     ----------

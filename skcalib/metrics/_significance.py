@@ -81,7 +81,7 @@ def calibration_test(
     n_jobs: int | None = None,
     **keywords: Any,
 ) -> CalibrationTest:
-    r"""P-value of "these probabilities are calibrated", by any metric.
+    r"""Test of the hypothesis that the probabilities are calibrated, by any metric.
 
     If they are, labels drawn from the probabilities are as likely as the true ones.
     The metric :math:`\theta` is evaluated on B such sets of labels, and
@@ -138,7 +138,7 @@ def calibration_test(
 
     See Also
     --------
-    bootstrap_interval : How precisely an error is known.
+    bootstrap_interval : Confidence interval of any metric.
     hosmer_lemeshow_test : The classical test, without resampling.
 
     Notes

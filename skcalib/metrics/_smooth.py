@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
@@ -28,6 +29,8 @@ COARSE, FINE = 1 << 12, 1 << 16
 # absolute value to 1e-7. Sharing the masses among nodes still needs all of them.
 WIDE, FEWER = 0.02, 1 << 14
 ROUNDING = 1e-12
+# Widths of many masses are found to this tolerance, so many at a time that they stay in the cache.
+TOLERANCE, AT_ONCE = 1e-6, 32
 
 
 def smooth_error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
@@ -44,13 +47,42 @@ def smooth_error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -
     return fixed_point(size, width, size(width))
 
 
-def smooth_size(nodes: Float64Array) -> float:
-    """Return the width that equals the size of masses at grid nodes, smoothed with it."""
-    least = abs(float(nodes.sum()))
-    if np.abs(nodes).sum() - least <= ROUNDING:
-        return least
-    size = smoothed_size(nodes)
-    return fixed_point(size, least, size(0.0), tol=1e-6)
+def smooth_sizes(nodes: Float64Array) -> Float64Array:
+    """Return ``(...)`` widths that equal the sizes of masses ``(..., m)`` smoothed with them."""
+    masses = nodes.reshape(-1, nodes.shape[-1])
+    widths = np.empty(len(masses))
+    for start in range(0, len(masses), AT_ONCE):
+        few = slice(start, start + AT_ONCE)
+        widths[few] = _widths(masses[few])
+    return widths.reshape(nodes.shape[:-1])
+
+
+def _widths(masses: Float64Array) -> Float64Array:
+    """Find widths by false position, where an end that stays counts half the next time."""
+    size = np.abs(masses).sum(axis=-1)
+    found = np.abs(masses.sum(axis=-1))
+    (row,) = np.nonzero(size - found > ROUNDING)
+    coefficients = cosine_coefficients(masses[row])
+    rate = walk_rate(masses.shape[-1])
+
+    def excess(width: Float64Array) -> Float64Array:
+        density = smoothed_density(coefficients, np.exp(np.square(width)[:, None] * rate))
+        return np.asarray(integral(np.abs(density)) - width)
+
+    one, other = size[row], found[row]
+    below, above = excess(one), excess(other)
+    # The excess falls by more than the width grows: it bounds the distance to the fixed point.
+    while (wrong := np.abs(above) > TOLERANCE).any():
+        found[row[~wrong]] = other[~wrong]
+        row, coefficients = row[wrong], coefficients[wrong]
+        one, below, other, above = one[wrong], below[wrong], other[wrong], above[wrong]
+        width = (one * above - other * below) / (above - below)
+        new = excess(width)
+        crossed = new * above < 0
+        one, below = np.where(crossed, other, one), np.where(crossed, above, below / 2)
+        other, above = width, new
+    found[row] = other
+    return found
 
 
 def smoothed_size(nodes: Float64Array, cells: int | None = None) -> Callable[[float], float]:
@@ -58,25 +90,29 @@ def smoothed_size(nodes: Float64Array, cells: int | None = None) -> Callable[[fl
 
     It is integrated over `cells` cells; None means those of the grid.
     """
-    finest = nodes.size - 1
-    kept = np.arange((finest if cells is None else cells) + 1)
-    coefficients = cosine_coefficients(nodes)[kept]
-    # A random walk on the grid. It is close to the Gaussian except at the narrowest widths, and
-    # there, too, it is positive and spreads more the larger the width.
-    rate = finest**2 * (np.cos(np.pi * kept / finest) - 1.0)
+    kept = slice(nodes.size if cells is None else cells + 1)
+    coefficients, rate = cosine_coefficients(nodes)[kept], walk_rate(nodes.size)[kept]
 
     def size(width: float) -> float:
-        return integral(np.abs(smoothed_density(coefficients, np.exp(width**2 * rate))))
+        return float(integral(np.abs(smoothed_density(coefficients, np.exp(width**2 * rate)))))
 
     return size
 
 
-def fixed_point(
-    size: Callable[[float], float], one: float, other: float, tol: float = 1e-10
-) -> float:
+def walk_rate(n_nodes: int) -> Float64Array:
+    """Return the logarithms of the frequencies' factors for a width of 1.
+
+    They are those of a random walk on the grid. It is close to the Gaussian except at the narrowest
+    widths, and there, too, it is positive and spreads more the larger the width.
+    """
+    cells = n_nodes - 1
+    return cells**2 * (np.cos(np.pi * np.arange(n_nodes) / cells) - 1.0)
+
+
+def fixed_point(size: Callable[[float], float], one: float, other: float) -> float:
     """Return the width between `one` and `other` that equals its size, a decreasing function."""
     low, high = max(min(one, other) - ROUNDING, 0.0), max(one, other) + ROUNDING
-    return float(brentq(lambda width: size(width) - width, low, high, xtol=tol))
+    return float(brentq(lambda width: size(width) - width, low, high, xtol=1e-10))
 
 
 @listed("Błasiok and Nakkiran 2024", scorer=True)
@@ -90,7 +126,7 @@ def smooth_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Smooth calibration error (smECE): kernel smoothing whose width is its own result.
+    r"""Smooth calibration error (smECE): mean gap smoothed by a kernel, no bins.
 
     For a binary problem with scores s, outcomes t and weights w of sum W, let
 
@@ -152,4 +188,4 @@ def smooth_calibration_error(
     0.1321
     """
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
-    return error_by_mode(predictions, smooth_error, mode, average)
+    return follow(error_by_mode(predictions, smooth_error, mode, average), y_proba)

@@ -11,6 +11,8 @@ transforms, exact at the nodes, the two end nodes included.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.fft import dct
 
@@ -31,11 +33,11 @@ def share_to_grid(score: Float64Array, mass: Float64Array, cells: int) -> Float6
 
 
 def cosine_coefficients(nodes: Float64Array) -> Float64Array:
-    """Coefficients :math:`a_k` of masses at the nodes, one for each node."""
+    """Coefficients :math:`a_k` of masses at the nodes ``(..., m)``, one for each node."""
     # The transform halves the ends, because it is that of an even periodic sequence.
     doubled = nodes.copy()
-    doubled[0] *= 2.0
-    doubled[-1] *= 2.0
+    doubled[..., 0] *= 2.0
+    doubled[..., -1] *= 2.0
     return np.asarray(dct(doubled, type=1)) / 2.0
 
 
@@ -44,6 +46,7 @@ def smoothed_density(coefficients: Float64Array, transform: Float64Array) -> Flo
     return np.asarray(dct(coefficients * transform, type=1))
 
 
-def integral(values: Float64Array) -> float:
-    """Trapezoidal integral over [0, 1]; exact for a smoothed density."""
-    return float((values.sum() - (values[0] + values[-1]) / 2.0) / (values.size - 1))
+def integral(values: Float64Array) -> Any:
+    """Trapezoidal integrals over [0, 1] of values ``(..., m)``; exact for a smoothed density."""
+    ends = (values[..., 0] + values[..., -1]) / 2.0
+    return (values.sum(axis=-1) - ends) / (values.shape[-1] - 1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
 from skcalib._validation.keywords import check_between, check_count, check_option
@@ -33,7 +34,7 @@ def soft_binned_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Soft-binned calibration error (SB-ECE): bins that overlap, smooth in the scores.
+    r"""Soft-binned calibration error (SB-ECE): ECE with overlapping bins, smooth in the scores.
 
     For a binary problem with scores s, outcomes t, weights w of sum 1, and the centres
     :math:`\xi_b` of B even bins,
@@ -116,4 +117,7 @@ def soft_binned_calibration_error(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, who="soft_binned_calibration_error"
     )
-    return error_by_mode(predictions, partial(soft_binned_error, bins=bins), mode, average, norm)
+    return follow(
+        error_by_mode(predictions, partial(soft_binned_error, bins=bins), mode, average, norm),
+        y_proba,
+    )

@@ -52,7 +52,7 @@ def spiegelhalter_test(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> SpiegelhalterTest:
-    r"""P-value of "these probabilities are calibrated", by the Brier score and without bins.
+    r"""Spiegelhalter test: a test of calibration by the Brier score, without bins.
 
     If the probability of each row's event is p, the Brier score has a known mean and variance, and
 

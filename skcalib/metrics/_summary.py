@@ -149,7 +149,7 @@ def calibration_summary(
     labels: ArrayLike | None = None,
     random_state: Any = None,
 ) -> CalibrationSummary:
-    r"""All statistics of one event on a page: calibration, discrimination, tests.
+    r"""Table of all statistics of one event: calibration, discrimination, tests.
 
     The counterpart of `val.prob` of R's package rms.
 
@@ -208,8 +208,8 @@ def calibration_summary(
 
     Notes
     -----
-    The interval of the AUC is that of Newcombe (2006), method 5, which holds the truth where there
-    are ten events too (``python -m benchmarks.coverage.risk``).
+    The interval of the AUC is that of Newcombe (2006), method 5, which covers the truth with ten
+    events too (``python -m benchmarks.coverage.risk``).
 
     References
     ----------
@@ -232,7 +232,7 @@ def calibration_summary(
     events                   300
     mean_probability     0.09354
     observed_expected      1.604      1.451 to 1.772
-    in_the_large          0.6693    0.5305 to 0.8082
+    in_the_large          0.6693    0.5213 to 0.8174
     intercept            0.07104   -0.1846 to 0.3267
     slope                 0.7085    0.6067 to 0.8103
     cox                    108.4                      2.938e-24

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
 from skcalib._binning.precision import even_edges, significant_bits
-from skcalib._binning.quantiles import rank_cuts, rank_table
+from skcalib._binning.quantiles import rank_cuts
 from skcalib._binning.tables import flat_table
 from skcalib._scores.one_vs_rest import is_whole, stable_order
-from skcalib._validation.norm import MeanNorm, check_norm
+from skcalib._validation.norm import MeanNorm, check_norm, exponent
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average, Closed, Strategy, check_bins, close_norm
 from skcalib.metrics._listed import listed
@@ -26,14 +27,36 @@ MOST_EDGES = 1 << 16
 
 
 class Distinct(NamedTuple):
-    """Distinct scores in order, with the weight of the rows of each and of their hits.
+    """Distinct scores ``(m,)`` in order, with the weight of the rows of each and of their hits.
 
-    Where an edge cuts through rows of one score, each side gets its part of their weight and hits.
+    Hits ``(R, m)`` are those of R sets of labels. Where an edge cuts through rows of one score,
+    each side gets its part of their weight and hits.
     """
 
     score: Float64Array
     weight: Float64Array
     hits: Float64Array
+    weight_below: Float64Array
+    hits_below: Float64Array
+
+    @classmethod
+    def of(cls, score: Float64Array, weight: Float64Array, hits: Float64Array) -> Distinct:
+        """Add the sums of weights and hits below each score, and of all."""
+        return cls(score, weight, hits, running(weight), running(hits))
+
+    def at(self, cuts: Float64Array, below: Float64Array) -> Float64Array:
+        """Return sums ``(..., cuts)`` up to cumulative weights, from those below each score."""
+        position = self.weight_below
+        i = np.minimum(np.searchsorted(position, cuts, side="right") - 1, self.score.size - 1)
+        share = (cuts - position[i]) / (position[i + 1] - position[i])
+        return np.asarray(below[..., i] + share * (below[..., i + 1] - below[..., i]))
+
+
+def running(amount: Float64Array) -> Float64Array:
+    """Return the sums of the amounts before each place and of all, along the last axis."""
+    below = np.zeros((*amount.shape[:-1], amount.shape[-1] + 1))
+    np.cumsum(amount, axis=-1, out=below[..., 1:])
+    return below
 
 
 def distinct_scores(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Distinct:
@@ -41,48 +64,46 @@ def distinct_scores(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array
     order = stable_order(score)
     values, hits, weights = score[order], hit[order], w[order]
     start = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-    return Distinct(
-        values[start], np.add.reduceat(weights, start), np.add.reduceat(weights * hits, start)
-    )
+    true = np.add.reduceat(weights * hits, start)
+    return Distinct.of(values[start], np.add.reduceat(weights, start), true[None])
 
 
-def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> int:
-    """Return M - 1 for the first M = 2, ..., n - 1 of whose accuracies one is below the last.
+def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> NDArray[np.intp]:
+    """Return for each set of labels M - 1 for the first M with an accuracy below the one before.
 
-    `bins` says how to bin, but not their number.
+    M is tried from 2 to n - 1. `bins` says how to bin, but not their number.
     """
-    values, weights, hits = rows
-    bits = significant_bits(values) if bins.bits is None else bins.bits
-    position = np.concatenate([[0.0], np.cumsum(weights)])
-    hit_sum = np.concatenate([[0.0], np.cumsum(hits)])
+    values, weights, hits, position, hits_below = rows
     whole, total = is_whole(weights), position[-1]
     most = max(1, round(n_rows) - 1)
+    found = np.full(len(hits), most)
     # Bins below the first hit have accuracy 0 and bins above the last miss 1: neither breaks the
     # order, and where the classes are nearly apart there is little between.
-    some, missed = np.flatnonzero(hits > 0.0), np.flatnonzero(hits < weights)
-    if not some.size or not missed.size or some[0] > missed[-1]:
-        return most
-    first, last = int(some[0]), int(missed[-1])
-    low, high = values[first], values[last]
-    if bins.method == "rank":
-        low, high = position[first] / total, position[last + 1] / total
+    some, missed = hits > 0.0, hits < weights
+    first, last = some.argmax(axis=1), values.size - 1 - missed[:, ::-1].argmax(axis=1)
+    (left,) = np.nonzero(some.any(axis=1) & missed.any(axis=1) & (first <= last))
+    if bins.method == "uniform":
+        bits = significant_bits(values) if bins.bits is None else bins.bits
     start, size = 2, 8
-    while start <= most:
+    while start <= most and left.size:
         sweep = np.arange(start, min(start + size, most + 1))
-        M, j = _edges_between(sweep, low, high)
+        low, high = first[left].min(), last[left].max()
         if bins.method == "rank":
+            M, j = _edges_between(sweep, position[low] / total, position[high + 1] / total)
             weight_below = rank_cuts(j, M, total, whole)
-            hits_below = np.interp(weight_below, position, hit_sum)
+            below = rows.at(weight_below, hits_below[left])
         else:
+            M, j = _edges_between(sweep, values[low], values[high])
             edges = even_edges(j, M, bits, bins.complements, bins.closed)
             edge = np.searchsorted(values, edges, side=bins.closed)
-            weight_below, hits_below = position[edge], hit_sum[edge]
-        failed = _first_fall(M, weight_below, hits_below, total, hit_sum[-1], whole)
-        if failed:
-            return failed - 1
+            weight_below, below = position[edge], hits_below[left][:, edge]
+        failed = _first_fall(M, weight_below, below, total, hits_below[left, -1], whole)
+        fell = failed > 0
+        found[left[fell]] = failed[fell] - 1
+        left = left[~fell]
         start += sweep.size
-        size = min(2 * size, max(8, MOST_EDGES * sweep.size // j.size))
-    return most
+        size = min(2 * size, max(8, MOST_EDGES * sweep.size // (j.size * max(1, left.size))))
+    return found
 
 
 def _edges_between(
@@ -104,23 +125,25 @@ def _first_fall(
     weight_below: Float64Array,
     hits_below: Float64Array,
     weight: float,
-    hits: float,
+    hits: Float64Array,
     whole: bool,
-) -> int:
-    """Return the first M with a fall from one non-empty bin to the next, or 0."""
+) -> NDArray[np.intp]:
+    """Return for each set the first M with a fall from one non-empty bin to the next, or 0."""
     change = M[1:] != M[:-1]
     first, last = np.append(True, change), np.append(change, True)
-    weight_below[first], hits_below[first] = 0.0, 0.0
-    weight_below[last], hits_below[last] = weight, hits
+    weight_below[first], hits_below[:, first] = 0.0, 0.0
+    weight_below[last], hits_below[:, last] = weight, hits[:, None]
     bin_weight = np.diff(weight_below)
     full = bin_weight > 0  # from the last edge of one M to the first of the next it is negative
     bin_weight, owner = bin_weight[full], M[1:][full]
-    accuracy = np.diff(hits_below)[full] / bin_weight
+    accuracy = np.diff(hits_below)[:, full] / bin_weight
     # Equal accuracies differ by the rounding of the sums over a bin's weight.
     light = np.minimum(bin_weight[1:], bin_weight[:-1])
     fall = np.diff(accuracy) < -4e-15 * weight / light - (0.0 if whole else 1e-12)
     fall &= owner[1:] == owner[:-1]
-    return int(owner[fall.argmax()]) if fall.any() else 0
+    none = M[-1] + 1
+    first_of = np.where(fall, owner[1:], none).min(axis=1, initial=none)
+    return np.where(first_of < none, first_of, 0)
 
 
 def sweep_error(
@@ -132,11 +155,26 @@ def sweep_error(
 ) -> float:
     """Binned error with the number of bins that the sweep finds."""
     rows = distinct_scores(score, hit, w)
-    bins = replace(bins, n_bins=monotone_bins(rows, row_count(w), bins))
+    n_bins = monotone_bins(rows, row_count(w), bins)
     if bins.method == "uniform":
-        return close_norm(flat_table(score, hit, w, bins), norm)[0]
-    rate = np.divide(rows.hits, rows.weight, out=rows.hits)
-    return close_norm(rank_table(rows.score, rate, rows.weight, bins), norm)[0]
+        return close_norm(flat_table(score, hit, w, replace(bins, n_bins=int(n_bins[0]))), norm)[0]
+    return float(rank_errors(rows, running(rows.weight * rows.score), n_bins, norm)[0])
+
+
+def rank_errors(
+    rows: Distinct, score_below: Float64Array, n_bins: NDArray[np.intp], norm: MeanNorm
+) -> Float64Array:
+    """Error of each set of labels with bins of equal weight, which may cut through copies."""
+    errors = np.empty(len(n_bins))
+    total, whole, q = rows.weight_below[-1], is_whole(rows.weight), exponent(norm)
+    for B in np.unique(n_bins):
+        own = n_bins == B
+        cuts = rank_cuts(np.arange(B + 1), int(B), total, whole)
+        W, S = np.diff(cuts), np.diff(rows.at(cuts, score_below))
+        H = np.diff(rows.at(cuts, rows.hits_below[own]))
+        gap = np.divide(np.abs(H - S), W, out=np.zeros_like(H), where=W > 0)
+        errors[own] = (gap**q @ W / total) ** (1 / q)
+    return errors
 
 
 @listed("Roelofs et al. 2022", scorer=True)
@@ -153,7 +191,7 @@ def sweep_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Sweep calibration error (ECE-sweep): as many bins as keep the accuracies in order.
+    r"""Sweep calibration error (ECE-sweep): ECE with as many bins as keep the accuracies sorted.
 
     For each binary problem the number of bins M is raised from 2 until, for the first time, the
     accuracy of some non-empty bin lies below that of the one before. With the last M that kept
@@ -161,8 +199,8 @@ def sweep_calibration_error(
 
     .. math:: \Big(\sum_b \frac{W_b}{W} |\mathrm{acc}_b - \mathrm{conf}_b|^q\Big)^{1/q}
 
-    A true calibration curve rises; bins so narrow that it seems to fall show noise. There is no
-    number of bins to choose.
+    A true calibration curve increases; bins so narrow that it seems to decrease show noise. There
+    is no number of bins to choose.
 
     Parameters
     ----------
@@ -227,4 +265,4 @@ def sweep_calibration_error(
     bins = bins.with_precision_of(predictions.P)
 
     error = partial(sweep_error, bins=bins, norm=norm)
-    return error_by_mode(predictions, error, mode, average, norm)
+    return follow(error_by_mode(predictions, error, mode, average, norm), y_proba)

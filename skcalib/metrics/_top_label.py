@@ -102,7 +102,7 @@ def maximum_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Maximum calibration error (MCE): the gap of the worst bin, top label.
+    r"""Maximum calibration error (MCE): gap of the worst bin, top label.
 
     .. math:: \mathrm{MCE} = \max_{b:\, W_b > 0} |\mathrm{acc}_b - \mathrm{conf}_b|
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from skcalib._validation.groups import read_groups
 from skcalib._validation.predictions import check_predictions
-from skcalib._validation.weights import check_weight
-from skcalib.metrics._by_group import FEWEST_ROWS, calibration_by_group, split_rows
+from skcalib.metrics import ks_calibration_error
+from skcalib.metrics._by_group import FEWEST_ROWS, group_rows, measure_groups
 from skcalib.metrics._group_calibration import GroupCalibration, label_text
-from skcalib.plotting._display import HISTOGRAM, check_axes, check_matplotlib, percent
+from skcalib.metrics._resampling import column_given
+from skcalib.plotting._display import check_axes, check_matplotlib
+from skcalib.plotting._event_view import as_shown
 from skcalib.plotting._limits import remembered, show_square
-from skcalib.plotting._strip import make_room
+from skcalib.plotting._statistics import error_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +26,10 @@ Display = TypeVar("Display")
 
 # Panels of a figure, and of a row at most, and the size of one in inches.
 MOST_PANELS, COLUMNS, WIDTH, HEIGHT = 12, 4, 2.35, 2.6
+# Level of the findings of `by_group_`.
+LEVEL = 0.95
+# What refuses soft hits.
+WHO = "a diagram by groups"
 
 
 def small_multiples(draw: Callable[Arguments, Display]) -> Callable[Arguments, Display]:
@@ -57,18 +62,21 @@ def draw_groups(
     display of each group by label, ``axes_`` and ``by_group_``, the numbers. Groups of fewer than
     10 rows, and those after the twelfth, are not drawn; a line below says so.
     """
-    if (keywords.get("mode", "top"), keywords.get("r", 1)) != ("top", 1):
+    if keywords.get("mode") not in (None, "top") or keywords.get("r", 1) != 1:
         raise ValueError(
             "groups= shows the top label or one event: leave out mode and r, or draw each group by "
             "itself."
         )
+    keywords = {"gaps": False, "means": False, **keywords}  # there is no room for a legend
     data = {name: keywords.pop(name, None) for name in ("sample_weight", "labels", "pos_label")}
-    by_group = calibration_by_group(y_true, y_proba, groups, random_state=0, **data)
-    predictions = check_predictions(y_true, y_proba, **data)
-    n_rows, w = np.shape(y_true)[0], data["sample_weight"]
-    found = read_groups(groups, n_rows)
-    found = found._replace(code=found.code[check_weight(w, n_rows) > 0])
-    parts = dict(zip(found.labels, split_rows(predictions, found), strict=True))
+    predictions = as_shown(
+        check_predictions(y_true, y_proba, **data, who=WHO), keywords.get("mode"), 1
+    )
+    grouped = group_rows(predictions, groups, np.shape(y_true)[0], data["sample_weight"])
+    named = {"ks_calibration_error": ks_calibration_error}
+    by_group = measure_groups(grouped, named, column_given(y_proba), level=LEVEL, random_state=0)
+    found = grouped.groups
+    parts = dict(zip(found.labels, grouped.parts, strict=True))
     n_drawn = int((by_group.frame["n"] >= FEWEST_ROWS).sum())
     shown = by_group.frame.index[: min(n_drawn, MOST_PANELS)].tolist()
     if not shown:
@@ -78,8 +86,9 @@ def draw_groups(
     displays = {}
     for i, (label, panel) in enumerate(zip(shown, axes, strict=True)):
         part = parts[label if len(found.names) > 1 else (label,)]
-        displays[label] = draw(None, part, ax=panel, **keywords)
-        decorate(panel, label, int(by_group.frame["n"].loc[label]), displays[label].error)
+        made = displays[label] = draw(None, part, ax=panel, **keywords)
+        error = error_text(made.error, made.curve)
+        decorate(panel, label, int(by_group.frame["n"].loc[label]), error)
         if i % columns:
             strip_label(panel, "y")
         if i + columns < len(shown):
@@ -101,8 +110,6 @@ def share_limits(axes: list[Axes]) -> None:
     lows, highs = zip(*each, strict=True)
     for panel in axes:
         show_square(panel, (min(lows), max(highs)))
-        if any(child.get_gid() == HISTOGRAM for child in panel.child_axes):
-            make_room(panel)
 
 
 def columns_of(n_panels: int) -> int:
@@ -122,9 +129,9 @@ def grid(n_panels: int) -> list[Axes]:
     return [figure.add_subplot(cells[divmod(i, columns)]) for i in range(n_panels)]
 
 
-def decorate(panel: Axes, label: Any, n: int, error: float) -> None:
+def decorate(panel: Axes, label: Any, n: int, error: str) -> None:
     """Write what a panel shows above it, in place of a legend."""
-    panel.set_title(f"{label_text(label)}\n{n:,} rows, ECE {percent(error)}", fontsize="small")
+    panel.set_title(f"{label_text(label)}\n{n:,} rows, {error}", fontsize="small")
     legend = panel.get_legend()
     if legend is not None:
         legend.remove()

@@ -21,18 +21,17 @@ from skcalib.plotting._display import (
     check_matplotlib,
     count_models,
     draw_diagonal,
-    draw_legend,
-    free_corner,
-    label_of,
-    merge_style,
     model_style,
     new_axes,
-    percent,
     unit_square,
 )
-from skcalib.plotting._heat_map import draw_matrix
+from skcalib.plotting._heat_map import draw_matrix, figure_size
+from skcalib.plotting._in_words import InWords
+from skcalib.plotting._legend import draw_legend, free_corner
+from skcalib.plotting._room import is_small, make_margins, shrink_text
 from skcalib.plotting._score_pairs import ScorePairs, read_proba, score_pairs
 from skcalib.plotting._strip import draw_histogram
+from skcalib.plotting._style import ink, label_of, merge_style, percent, veil
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,23 +46,24 @@ HISTOGRAM_BINS = Bins(20)
 
 
 @dataclass(eq=False, repr=False)
-class CalibrationMapDisplay:
-    r"""What a calibrator makes of a score: probability before against probability after.
+class CalibrationMapDisplay(InWords):
+    r"""Calibration map: probability after calibration against the probability before.
 
-    With two classes the score is the probability p of the second. The curve is the map of
-    (1 - p, p), or of two logits with mean 0 that mean the same, on the whole of [0, 1]; each point
-    is a row. Points lie beside the curve if the calibrator reads more of two logits than their
+    With two classes the score is the probability p of the second. The curve is the map of (1 - p,
+    p), or of the two logits with mean 0 that have this softmax, for all p in [0, 1]; each point is
+    a row. Points are not on the curve if the calibrator uses more of two logits than their
     difference.
 
-    With more classes what becomes of a probability depends on the others of its row. Each point is
+    With more classes the calibrated probability depends on the others of the row. Each point is
     then a row: the probability of its top label before, and of the same class after (or of one
-    class, `pos_label`). The curve is the median of the rows with about that score, the shade holds
-    90 % of them, and the legend says how many rows flip: have another top label after.
+    class, `pos_label`). The curve is the median of the rows with about that score, the shade
+    contains 90 % of them, and the legend says how many rows flip, that is, have another top label
+    after.
 
     A curve below the dotted diagonal makes a model less confident. The strip below has the
     scores before, grey and dotted, and after.
 
-    Make it with `from_estimator` or `from_predictions`.
+    Create it with `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class CalibrationMapDisplay:
         histogram: bool = True,
         **kwargs: Any,
     ) -> Self:
-        """Draw what a fitted calibrator makes of `X`.
+        """Draw the map of a fitted calibrator on `X`.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class CalibrationMapDisplay:
         histogram: bool = True,
         **kwargs: Any,
     ) -> Self:
-        """Draw probabilities before against probabilities after.
+        """Draw probabilities after calibration against those before.
 
         Parameters
         ----------
@@ -322,6 +322,8 @@ class CalibrationMapDisplay:
         first = not count_models(ax)
         style = merge_style({**model_style(ax), "marker": "", "linewidth": 1.6}, kwargs)
         if first:
+            if is_small(ax):
+                shrink_text(ax)
             unit_square(ax)
             what = f"Probability of {self.event}"
             ax.set(xlabel=f"{what}, before", ylabel="After")
@@ -330,9 +332,9 @@ class CalibrationMapDisplay:
         self.band_ = self.points_ = self.histogram_ = None
         x, y = self.curve
         if band and self.band is not None:
-            self.band_ = ax.fill_between(
-                x, *self.band, color=style["color"], alpha=0.2, lw=0, zorder=1.4
-            )
+            look: dict[str, Any] = {"color": style["color"], "alpha": veil(ax, 0.2), "lw": 0}
+            look["label"] = "90% of rows" if first else None
+            self.band_ = ax.fill_between(x, *self.band, zorder=1.4, **look)
         if points:
             kept = np.linspace(0, self.before.size - 1, min(self.before.size, MAX_POINTS))
             kept = kept.astype(np.intp)
@@ -345,6 +347,7 @@ class CalibrationMapDisplay:
                 lw=0,
                 zorder=1.3,
                 rasterized=True,
+                label="row" if first else None,
             )
         name = self.name if name is None else name
         label = label_of(name, f"{percent(self.flipped)} flip")
@@ -352,12 +355,18 @@ class CalibrationMapDisplay:
         if histogram:
             edges = HISTOGRAM_BINS.uniform_edges()
             if first:
-                grey = {"color": "0.35", "linestyle": ":"}
-                draw_histogram(ax, edges, shares(self.before), grey)
+                before = draw_histogram(
+                    ax, edges, shares(self.before), {"color": ink(), "linestyle": ":"}
+                )
+                before.set_label("scores before")
             self.histogram_ = draw_histogram(ax, edges, shares(self.after), style)
         draw_legend(ax, free_corner(float((self.after - self.before).mean())))
+        make_margins(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _in_words(self) -> str:
+        return f"{self.before.size:,} rows, {100 * self.flipped:.1f} % change their top label"
 
     def plot_coef(self, ax: Axes | None = None) -> Self:
         """Draw the matrix of coefficients as a heat map.
@@ -388,8 +397,11 @@ class CalibrationMapDisplay:
                 f"{self.name or 'the display'} has no matrix of coefficients: draw a "
                 "MatrixScaling or DirichletCalibrator by from_estimator."
             )
-        ax = new_axes(4.4, 3.8) if ax is None else ax
+        ax = new_axes(*figure_size(self.classes)) if ax is None else ax
         self.image_ = draw_matrix(ax, self.coef, self.classes)
+        bar: Any = self.image_.colorbar
+        for drawn in (ax, bar.ax):
+            make_margins(drawn)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -23,13 +23,20 @@ from skcalib.plotting._display import (
     check_matplotlib,
     count_models,
     draw_diagonal,
-    draw_legend,
-    label_of,
     model_style,
-    percent,
 )
+from skcalib.plotting._display_bins import USUAL, fillable
+from skcalib.plotting._event_view import Strategy, check_level
 from skcalib.plotting._intervals import expected_deviation
-from skcalib.plotting._reliability import Strategy, check_level
+from skcalib.plotting._legend import draw_legend
+from skcalib.plotting._room import (
+    fit_text,
+    is_small,
+    make_margins,
+    name_ticks,
+    shrink_text,
+)
+from skcalib.plotting._style import ink, label_of, percent, percent_tick
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +48,8 @@ Kind = Literal["both", "bars", "curves"]
 # Largest number of class names that fit beside one another at half a column.
 NAMED_BARS = 12
 COLUMNS = 3
+# Mark on the title of a panel and the label of the bars; the classes follow it.
+CLASS = "skcalib-class "
 
 
 @dataclass(eq=False, repr=False)
@@ -61,8 +70,8 @@ class ClasswiseDisplay(PredictionDisplay):
     Parameters
     ----------
     table : pandas.DataFrame
-        A row for each class and bin: the columns of `reliability_table`, and ``accuracy_low``,
-        ``accuracy_high``.
+        A row for each class and bin of the curves: the columns of `reliability_table`, and
+        ``accuracy_low``, ``accuracy_high``.
     classes : ndarray of shape (K,)
         Labels, sorted.
     errors : ndarray of shape (K,)
@@ -128,7 +137,7 @@ class ClasswiseDisplay(PredictionDisplay):
         y_true: ArrayLike,
         y_proba: ArrayLike,
         *,
-        n_bins: int = 15,
+        n_bins: int | None = None,
         strategy: Strategy = "uniform",
         confidence_level: float = 0.95,
         pos_label: Any = None,
@@ -152,8 +161,10 @@ class ClasswiseDisplay(PredictionDisplay):
             Class probabilities, a column for each of the sorted labels, or of `labels` in their
             order; a frame whose columns are named by the labels is read by name. One column is
             the probability of one event, `pos_label`.
-        n_bins : int, default=15
-            Number of bins.
+        n_bins : int, default=None
+            Number of bins. None takes 15 for the errors, as
+            `skcalib.metrics.static_calibration_error` does, and draws the curves with as many as
+            the rows of a class can fill: the cube root of n/K, rounded up, at most 15.
         strategy : {"uniform", "quantile"}, default="uniform"
             Bins of equal width, or of equal weight within each class.
         confidence_level : float in (0, 1), default=0.95
@@ -187,23 +198,29 @@ class ClasswiseDisplay(PredictionDisplay):
         shown = predictions.classes
         if predictions.event is not None:
             shown = shown[predictions.event : predictions.event + 1]
-        table = reliability_table(
-            y_true,
-            predictions,
-            max_prob=False,
-            class_conditional=True,
-            n_bins=n_bins,
-            strategy=strategy,
-        )
-        shape = (shown.size, n_bins)
-        weight, confidence, accuracy, gap = (
-            table[column].to_numpy().reshape(shape)
-            for column in ("weight", "confidence", "accuracy", "gap")
+        n_rows = row_count(predictions.w)
+
+        def bin_by(number: int) -> pd.DataFrame:
+            return reliability_table(
+                y_true,
+                predictions,
+                max_prob=False,
+                class_conditional=True,
+                n_bins=number,
+                strategy=strategy,
+            )
+
+        binned = bin_by(USUAL if n_bins is None else n_bins)
+        weight, confidence, gap = (
+            binned[column].to_numpy().reshape(shown.size, -1)
+            for column in ("weight", "confidence", "gap")
         )
         total = predictions.w.sum()
-        n = weight * (row_count(predictions.w) / total)
-        low, high = wilson_interval(accuracy, n, confidence_level)
-        table["accuracy_low"], table["accuracy_high"] = low.ravel(), high.ravel()
+        n = weight * (n_rows / total)
+        table = bin_by(fillable(n_rows / shown.size)) if n_bins is None else binned
+        accuracy, rows = table["accuracy"].to_numpy(), table["weight"].to_numpy() * (n_rows / total)
+        low, high = wilson_interval(accuracy, rows, confidence_level)
+        table["accuracy_low"], table["accuracy_high"] = low, high
         display = cls(
             table,
             shown,
@@ -294,8 +311,18 @@ class ClasswiseDisplay(PredictionDisplay):
                 panel.set_ylabel("Frequency", fontsize="small")
             if alone or (ax is None and i + COLUMNS >= n_panels):
                 panel.set_xlabel("Probability", fontsize="small")
+        for panel in self.axes_:
+            make_margins(panel)
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         return self
+
+    def _in_words(self) -> str:
+        sce, worst = self.errors.mean(), int(self.errors.argmax())
+        largest = f"{self.classes[worst]}, {self.errors[worst]:.4f}"
+        return f"SCE {sce:.4f}, {self.errors.size} classes; largest error: {largest}"
+
+    def _beside(self) -> dict[str, Any]:
+        return {"ax": self.axes_, "order": self.order_, "classes": self.shown_}
 
     def _columns(
         self, labels: ArrayLike | None, default: NDArray[np.intp], argument: str
@@ -313,15 +340,16 @@ class ClasswiseDisplay(PredictionDisplay):
         name: str | None,
         ref_line: bool,
     ) -> None:
-        from matplotlib.ticker import PercentFormatter
-
         n_classes = ranked.size
         errors, first = self.errors[ranked], not count_models(ax)
+        if first and is_small(ax):
+            shrink_text(ax)
         edges = np.arange(n_classes + 1) + 0.5
         style = model_style(ax)
         named = n_classes <= NAMED_BARS
         names = [str(label) for label in self.classes[ranked]]
-        if named and not first and [t.get_text() for t in ax.get_xticklabels()] != names:
+        mark = CLASS + ", ".join(names)
+        if named and not first and ax.xaxis.label.get_gid() != mark:
             raise ValueError(
                 "the axes show the classes in another order: pass order= with the order_ of the "
                 "display that drew them."
@@ -329,7 +357,8 @@ class ClasswiseDisplay(PredictionDisplay):
         if first:
             ax.stairs(errors, edges, fill=True, color=style["color"], alpha=0.25, lw=0)
             chosen = np.where(np.isin(ranked, shown), errors, 0.0)
-            ax.stairs(chosen, edges, fill=True, color=style["color"], alpha=0.5, lw=0)
+            what = "with a curve" if 0 < shown.size < n_classes else None
+            ax.stairs(chosen, edges, fill=True, color=style["color"], alpha=0.5, lw=0, label=what)
         label = label_of(name, f"SCE {percent(float(self.errors.mean()))}")
         self.bars_ = ax.stairs(
             errors,
@@ -345,31 +374,25 @@ class ClasswiseDisplay(PredictionDisplay):
                 self.expected[ranked],
                 edges,
                 baseline=None,
-                color="0.2" if first else style["color"],
+                color=ink() if first else style["color"],
                 ls=":" if named else "-",
                 lw=1.3 if named else 0.6,
                 label="if calibrated" if first else None,
-            )
-        if named:
-            long = max(map(len, names)) > 5
-            ax.set_xticks(
-                np.arange(n_classes) + 1,
-                names,
-                rotation=40 if long else 0,
-                ha="right" if long else "center",
-                rotation_mode="anchor",
             )
         ax.set(
             xlim=(0.5, n_classes + 0.5),
             xlabel="Class" if named else "Rank of the class",
             ylabel="Error",
         )
+        if named and first:
+            name_ticks(ax.xaxis, names, 1)
+            ax.xaxis.label.set_gid(mark)
         drawn: list[Any] = list(ax.patches)
         highest = max(float(patch.get_data().values.max()) for patch in drawn)
         # Room for the legend: an entry takes about a sixth of the height of a small axes.
-        room = 1.05 + 0.16 * (count_models(ax) + ref_line)
+        room = 1.05 + 0.16 * len(ax.get_legend_handles_labels()[0])
         ax.set_ylim(0, room * max(highest, 1e-6))
-        ax.yaxis.set_major_formatter(PercentFormatter(1))
+        ax.yaxis.set_major_formatter(percent_tick)
         draw_legend(ax, "upper right")
 
     def _draw_curve(self, ax: Axes, k: int, ref_line: bool) -> Any:
@@ -377,16 +400,21 @@ class ClasswiseDisplay(PredictionDisplay):
         n_bins = len(self.table) // self.classes.size
         table = self.table.iloc[k * n_bins : (k + 1) * n_bins]
         table = table[table["weight"] > 0]
-        title = f"{self.classes[k]}: {percent(float(self.errors[k]))}"
+        name = str(self.classes[k])
         if first:
+            if is_small(ax):
+                shrink_text(ax)
+            ax.title.set_gid(f"{CLASS}{name}")
             ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
             ax.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
             ax.set_yticks([0, 0.5, 1], ["0", ".5", "1"])
-            ax.tick_params(labelsize="small")
-            ax.set_title(title, fontsize="small", pad=3)
-        elif not ax.get_title().startswith(f"{self.classes[k]}: "):
+            ax.tick_params(labelsize="x-small" if is_small(ax) else "small")
+            ax.set_title("", fontsize="small", pad=3)
+            error = f": {percent(float(self.errors[k]))}"
+            fit_text(ax.title, (name, error), 1.1 * ax.bbox.width)
+        elif ax.title.get_gid() != f"{CLASS}{name}":
             raise ValueError(
-                f"the axes show {ax.get_title().split(':')[0]}, not {self.classes[k]}: pass "
+                f"the axes show {str(ax.title.get_gid()).removeprefix(CLASS)}, not {name}: pass "
                 "classes= with the shown_ of the display that drew them."
             )
         if ref_line:

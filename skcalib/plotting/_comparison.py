@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from skcalib.plotting._display import COLORS, check_axes, check_matplotlib
+from skcalib.calibrators._shown_fit import counted
+from skcalib.plotting._display import check_axes, check_matplotlib
+from skcalib.plotting._in_words import InWords
+from skcalib.plotting._style import COLORS, ink
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +29,7 @@ def metric_names(frame: pd.DataFrame) -> list[str]:
     return [str(column[0]) for column in columns if column[1] == "value"]
 
 
-class ComparisonDisplay:
+class ComparisonDisplay(InWords):
     """Plot of the result of `skcalib.compare_calibrators`, with a panel for each metric.
 
     Calibrators are ordered from top to bottom by the first metric, the best on top. A mark is the
@@ -150,7 +153,7 @@ class ComparisonDisplay:
         handles = [
             Line2D([], [], ls="-", lw=1.4, **style) for mark, style in MARKS.items() if mark in used
         ]
-        handles.append(Line2D([], [], color="0.2", ls=":", label="identity: no gain"))
+        handles.append(Line2D([], [], color=ink(), ls=":", label="identity: no gain"))
         self.figure_.legend(
             handles=handles,
             loc="outside lower center",
@@ -160,12 +163,17 @@ class ComparisonDisplay:
         )
         return self
 
+    def _in_words(self) -> str:
+        names, shown = metric_names(self.frame), counted(len(self.frame), "calibrator")
+        best = f"; best by {names[0]}: {self.frame.index[0]}" if len(self.frame) else ""
+        return f"{shown} beside the identity, {counted(len(names), 'metric')}{best}"
+
     def _draw(self, ax: Any, name: str) -> dict[str, str]:
         """Draw the panel of a metric and return the verdicts of its marks."""
         from matplotlib.ticker import MaxNLocator
 
         marks = {}
-        ax.axvline(0, color="0.2", ls=":", lw=1.2, zorder=1)
+        ax.axvline(0, color=ink(), ls=":", lw=1.2, zorder=1)
         for place, calibrator in enumerate(self.frame.index):
             gain, low, high = (
                 float(self.frame.loc[calibrator, (name, part)]) for part in ("gain", "low", "high")
@@ -177,7 +185,7 @@ class ComparisonDisplay:
             marks[str(calibrator)] = mark
         ax.set_yticks(range(len(self.frame)), [str(calibrator) for calibrator in self.frame.index])
         ax.set_ylim(len(self.frame) - 0.5, -0.5)
-        ax.grid(axis="y", color="0.9", zorder=0)
+        ax.grid(axis="y", color=ink(), alpha=0.12, lw=0.8, zorder=0)
         ax.set_axisbelow(True)
         # Few, short labels: panels are narrow, and labels of neighbours would touch.
         ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))

@@ -16,11 +16,12 @@ from skcalib.plotting._display import (
     MODEL,
     PredictionDisplay,
     check_matplotlib,
-    label_of,
-    merge_style,
     model_style,
     new_axes,
 )
+from skcalib.plotting._legend import fit_names
+from skcalib.plotting._room import is_small, make_margins, shrink_text
+from skcalib.plotting._style import label_of, merge_style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,6 +196,10 @@ class DecompositionDisplay(PredictionDisplay):
         frame = pd.DataFrame(parts, index=list(models))
         return cls(frame, score=score).plot(ax, **kwargs)
 
+    def _in_words(self) -> str:
+        rows = zip(self.frame.index, self.frame["score"], strict=True)
+        return f"{self.score} score: " + ", ".join(f"{name} {score:.4f}" for name, score in rows)
+
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Plot a point for each model, and lines of equal score.
 
@@ -244,16 +249,22 @@ class DecompositionDisplay(PredictionDisplay):
                 **{"label": label, **merge_style(style, kwargs)},
                 gid=MODEL,
             )
+        small = is_small(ax)
+        if small:
+            shrink_text(ax)
         ax.set(xlabel="Miscalibration (MCB)", ylabel="Discrimination (DSC)")
         self.levels_ = draw_levels(ax, float(known[0]))
-        ax.legend(
+        size = "x-small" if small else "small"
+        legend = ax.legend(
             title=NAMES[self.score],
             loc=free_of_points(ax),
-            fontsize="small",
-            title_fontsize="small",
+            fontsize=size,
+            title_fontsize=size,
             framealpha=0.85,
             edgecolor="none",
         )
+        fit_names(legend, 0.7 * ax.bbox.width)
+        make_margins(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

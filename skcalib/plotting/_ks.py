@@ -19,23 +19,41 @@ from skcalib.plotting._display import (
     PredictionDisplay,
     check_axes,
     check_matplotlib,
-    draw_legend,
-    label_of,
-    merge_style,
+    count_models,
     model_style,
-    percent,
 )
-from skcalib.plotting._reliability import Mode, event_view
+from skcalib.plotting._event_view import Mode, as_shown, event_view
+from skcalib.plotting._legend import SCORE, draw_legend, fit_names
+from skcalib.plotting._room import is_small, make_margins, shrink_text
+from skcalib.plotting._style import ink, label_of, merge_style, percent, percent_tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
-View = Literal["cumulative_percentile", "cumulative_score", "percentile", "score"]
-VIEWS: tuple[View, ...] = ("cumulative_percentile", "cumulative_score", "percentile", "score")
+View = Literal["cumulative_percentile", "cumulative_score", "percentile", "score", "gap"]
+VIEWS: tuple[View, ...] = (
+    "cumulative_percentile",
+    "cumulative_score",
+    "percentile",
+    "score",
+    "gap",
+)
+# Below this KS error the two curves of the first four views cannot be told apart.
+VISIBLE = 0.03
+# Points of a curve that are drawn, at most.
+MAX_POINTS = 2000
 
 # Mark on a legend above the panels.
 LEGEND = "skcalib-legend"
+# Title of each view, and names of its axes; the place of "accuracy" is left open.
+TEXTS: dict[View, tuple[str, str, str]] = {
+    "cumulative_percentile": ("Cumulative, by percentile", "Percentile of rows", "Cumulative"),
+    "cumulative_score": ("Cumulative, by cumulative score", "Cumulative score", "Cumulative"),
+    "percentile": ("Score and {}, by percentile", "Percentile of rows", "Score, {}"),
+    "score": ("Score and {}, by score", "Score", "Score, {}"),
+    "gap": ("Cumulative score minus {}", "Percentile of rows", "Score minus {}"),
+}
 
 
 @dataclass(eq=False, repr=False)
@@ -49,9 +67,10 @@ class KSDisplay(PredictionDisplay):
               h(\sigma) = \frac{1}{W} \sum_{s_i \le \sigma} w_i t_i,
               \qquad \mathrm{KS} = \max_\sigma |g(\sigma) - h(\sigma)| .
 
-    For a calibrated model the two curves coincide. The four views are: both against the percentile
-    of the score; both against the cumulative score, so that g is the diagonal; the score and the
-    accuracy themselves, the slopes of the first view, against percentile; and against score.
+    For a calibrated model the two curves coincide. The views are: both against the percentile of
+    the score; both against the cumulative score, so that g is the diagonal; the score and the
+    accuracy themselves, the slopes of the first view, against percentile; and against score; and
+    the gap g - h against percentile, which is above 0 for an over-confident model.
 
     Create it with `from_estimator` or `from_predictions`.
 
@@ -123,7 +142,7 @@ class KSDisplay(PredictionDisplay):
         y_true: ArrayLike,
         y_proba: ArrayLike,
         *,
-        mode: Mode = "top",
+        mode: Mode | None = None,
         r: int = 1,
         pos_label: Any = None,
         n_knots: int = 6,
@@ -131,7 +150,7 @@ class KSDisplay(PredictionDisplay):
         labels: ArrayLike | None = None,
         ax: Axes | Sequence[Axes] | None = None,
         name: str | None = None,
-        views: View | Sequence[View] = VIEWS,
+        views: View | Sequence[View] | None = None,
         **kwargs: Any,
     ) -> Self:
         """Plot labels and probabilities.
@@ -144,9 +163,10 @@ class KSDisplay(PredictionDisplay):
             Class probabilities, a column for each of the sorted labels, or of `labels` in their
             order; a frame whose columns are named by the labels is read by name. One column is
             the probability of one event, `pos_label`.
-        mode : {"top", "within_top"}, default="top"
+        mode : {"top", "within_top"}, default=None
             The r-th largest probability and whether that class is true; or the sum of the r
-            largest and whether the true class is among them.
+            largest and whether the true class is among them. None means the second class of two,
+            as one column does, or "top".
         r : int in [1, K], default=1
             Rank.
         pos_label : label, default=None
@@ -176,7 +196,8 @@ class KSDisplay(PredictionDisplay):
             If matplotlib is missing.
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
-        predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+        given = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+        predictions = as_shown(given, mode, r)
         score, hit, names = event_view(predictions, mode, r)
         w = predictions.w
         spline = SplineCalibrator(
@@ -204,7 +225,7 @@ class KSDisplay(PredictionDisplay):
         ax: Axes | Sequence[Axes] | None = None,
         *,
         name: str | None = None,
-        views: View | Sequence[View] = VIEWS,
+        views: View | Sequence[View] | None = None,
         **kwargs: Any,
     ) -> Self:
         """Plot the views.
@@ -216,8 +237,10 @@ class KSDisplay(PredictionDisplay):
             figure.
         name : str, default=None
             Name in the legend; None takes that of the display.
-        views : str or sequence of str
-            One or some of "cumulative_percentile", "cumulative_score", "percentile", "score".
+        views : str or sequence of str, default=None
+            One or some of "cumulative_percentile", "cumulative_score", "percentile", "score",
+            "gap". None draws the first four, and the gap too if `ax` is None and the KS error is
+            below 3 %, or if `ax` has five axes.
         **kwargs : object
             Style of the accuracy curves, passed to matplotlib's ``plot``.
 
@@ -234,6 +257,9 @@ class KSDisplay(PredictionDisplay):
             If matplotlib is missing.
         """
         check_matplotlib(f"{type(self).__name__}.plot")
+        if views is None:
+            wide = self.error < VISIBLE if ax is None else np.size(np.asarray(ax, object)) == 5
+            views = VIEWS if wide else VIEWS[:4]
         views = (views,) if isinstance(views, str) or not np.iterable(views) else tuple(views)
         if not views or not all(isinstance(view, str) and view in VIEWS for view in views):
             raise ValueError(f"views must be some of {list(VIEWS)}; got {list(views)}.")
@@ -246,71 +272,101 @@ class KSDisplay(PredictionDisplay):
         name = self.name if name is None else name
         label = label_of(name or "accuracy", f"KS {percent(self.error)}")
         for view, panel in zip(views, self.axes_, strict=True):
-            self._draw(panel, view, label, kwargs)
-            if len(views) > 1:
+            new = not count_models(panel)
+            if new and is_small(panel):
+                shrink_text(panel)
+            elif new and len(views) > 1:
                 panel.tick_params(labelsize="small")
                 panel.xaxis.label.set_fontsize("small")
                 panel.yaxis.label.set_fontsize("small")
+            self._draw(panel, view, label, kwargs)
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         if (ax is None and len(views) > 1) or _legend_above(self.figure_):
-            _draw_legend_above(self.ax_)
+            _draw_legend_above(self.axes_)
         else:
             draw_legend(self.ax_, "upper left")
+        for panel in self.axes_:
+            make_margins(panel)
         return self
+
+    def _in_words(self) -> str:
+        return f"KS error {self.error:.4f}, at the score {self.score[self.place]:.3g}"
 
     def _draw(self, ax: Axes, view: View, label: str, kwargs: dict[str, Any]) -> None:
         own = model_style(ax)
         style = merge_style({**own, "linestyle": "-", "markersize": 4, "linewidth": 1.4}, kwargs)
         style.setdefault("markevery", (0.05, 0.1))
-        cumulative = view.startswith("cumulative")
-        x, xlabel = {
-            "cumulative_percentile": (self.percentile, "Percentile of rows"),
-            "cumulative_score": (self.cumulative_score, "Cumulative score"),
-            "percentile": (self.percentile, "Percentile of rows"),
-            "score": (self.score, "Score"),
-        }[view]
-        if cumulative:
-            score, accuracy = self.cumulative_score, self.cumulative_accuracy
-            x, score, accuracy = (np.append(0.0, values) for values in (x, score, accuracy))
-            at = [x[self.place + 1]] * 2, [score[self.place + 1], accuracy[self.place + 1]]
-        else:
-            score, accuracy = self.score, self.accuracy
-            at = [x[self.place]] * 2, [0.0, score[self.place]]
-        dashed = {"color": style["color"], "ls": (0, (4, 2)), "lw": 1.1}
-        first = not any(line.get_gid() == MODEL for line in ax.lines)
-        what = self.axis_names[0] if first else None
-        self.score_lines_ += ax.plot(x, score, **dashed, label=what)
-        self.accuracy_lines_ += ax.plot(x, accuracy, **{"label": label, **style}, gid=MODEL)
+        what = "accuracy" if self.axis_names[1] == "Accuracy" else "share"
+        x, score, accuracy, at = self._curves(view)
+        first = not count_models(ax)
+        kept = np.unique(np.linspace(0, x.size - 1, min(x.size, MAX_POINTS)).astype(np.intp))
+        kept = np.union1d(kept, at)
+        dashed: dict[str, Any] = {"color": style["color"], "ls": (0, (4, 2)), "lw": 1.1}
+        dashed["label"] = self.axis_names[0] if first else None
+        self.score_lines_ += ax.plot(x[kept], score[kept], **dashed, gid=SCORE)
+        line = {"label": label, **style}
+        if view == "gap":  # it is too jagged for marks at equal distances along it
+            line["markevery"] = max(kept.size // 10, 1)
+            ax.yaxis.set_major_formatter(percent_tick)
+        self.accuracy_lines_ += ax.plot(x[kept], accuracy[kept], **line, gid=MODEL)
+        bar = view.startswith("cumulative") or view == "gap"
+        ends = [score[at], accuracy[at]] if bar else [0.0, score[at]]
+        name = "KS error" if bar else "place of the KS error"
         self.ks_marks_ += ax.plot(
-            *at,
-            color=style["color"] if not first else "0.1",
-            lw=2.2 if cumulative else 0.9,
-            ls="-" if cumulative else ":",
+            [x[at]] * 2,
+            ends,
+            color=style["color"] if not first else ink(),
+            lw=2.2 if bar else 0.9,
+            ls="-" if bar else ":",
             solid_capstyle="butt",
             zorder=2.5,
+            label=name if first else None,
         )
-        ax.set(xlabel=xlabel, ylabel="Cumulative" if cumulative else "Score, accuracy")
-        if view.endswith("percentile"):
+        title, xlabel, ylabel = TEXTS[view]
+        ax.set(xlabel=xlabel, ylabel=ylabel.format(what))
+        if not ax.get_title():
+            ax.set_title(title.format(what), fontsize="x-small" if is_small(ax) else "small")
+        if xlabel == "Percentile of rows":
             ax.set(xlim=(-2, 102), xticks=(0, 50, 100))
+
+    def _curves(self, view: View) -> tuple[Float64Array, Float64Array, Float64Array, int]:
+        """Return the horizontal axis of a view, its two curves and the index of the KS error."""
+        x = {"cumulative_score": self.cumulative_score, "score": self.score}.get(
+            view, self.percentile
+        )
+        if view in ("percentile", "score"):
+            return x, self.score, self.accuracy, self.place
+        score, accuracy = self.cumulative_score, self.cumulative_accuracy
+        if view == "gap":
+            score, accuracy = np.zeros(score.size), score - accuracy
+        x, score, accuracy = (np.append(0.0, values) for values in (x, score, accuracy))
+        return x, score, accuracy, self.place + 1
 
 
 def _legend_above(figure: Any) -> list[Any]:
     return [legend for legend in figure.legends if legend.get_gid() == LEGEND]
 
 
-def _draw_legend_above(ax: Axes) -> None:
+def _draw_legend_above(axes: list[Axes]) -> None:
     """Put the legend of all panels above them, because a narrow panel has no room for it."""
-    figure: Any = ax.figure
+    figure: Any = axes[0].figure
+    found: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            found.setdefault(str(label), handle)
     for legend in _legend_above(figure):
         legend.remove()
     legend = figure.legend(
-        *ax.get_legend_handles_labels(),
+        list(found.values()),
+        list(found),
         loc="outside upper left",
         fontsize="small",
         frameon=False,
+        ncols=2,
         borderaxespad=0.2,
     )
     legend.set_gid(LEGEND)
+    fit_names(legend, 0.98 * figure.bbox.width)
 
 
 def _grid(n: int) -> list[Axes]:

@@ -6,7 +6,7 @@ remembered on the axes by the place of an empty text.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +23,8 @@ ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 # Share of the rows with scores beyond the square.
 BEYOND = 0.01
 MARGIN = 0.02
+# Distances of ticks, up to powers of 10.
+STEPS = [1, 2, 5, 10]
 # Mark on the text that remembers the limits.
 LIMITS = "skcalib-limits"
 
@@ -33,8 +35,8 @@ def limits_of(score: FloatArray, w: Float64Array, x: Float64Array, rate: Float64
     share = np.cumsum(w[order]) / w.sum()
     places = np.searchsorted(share, (BEYOND, 1.0 - BEYOND))
     low, high = score[order][np.minimum(places, score.size - 1)].tolist()
-    there = rate[(x >= low) & (x <= high)]
-    low, high = min(low, *there), max(high, *there)
+    there = rate[(x >= low) & (x <= high)].tolist()
+    low, high = min([low, *there]), max([high, *there])
     end = next((end for end in ENDS if high <= end), None)
     if end is not None:
         return 0.0, end
@@ -60,6 +62,8 @@ def remembered(ax: Axes) -> Limits | None:
 
 def show_square(ax: Axes, limits: Limits) -> None:
     """Show a square, and what was shown before; of an axis with limits of the user, nothing."""
+    from matplotlib.ticker import MaxNLocator
+
     before = remembered(ax)
     if before is None and ax.lines:
         return
@@ -67,25 +71,14 @@ def show_square(ax: Axes, limits: Limits) -> None:
     if before is not None:
         old = with_margin(before)
         x_free = bool(np.allclose(ax.get_xlim(), old))
-        y_free = bool(np.isclose(ax.get_ylim()[1], old[1]))
+        y_free = bool(np.allclose(ax.get_ylim(), old))
         limits = min(before[0], limits[0]), max(before[1], limits[1])
         next(text for text in ax.texts if text.get_gid() == LIMITS).remove()
     ends = with_margin(limits)
-    ticks = _ticks(limits)
     if x_free:
         ax.set_xlim(ends)
-        ax.set_xticks(ticks)
+        ax.xaxis.set_major_locator(MaxNLocator("auto", steps=STEPS))
     if y_free:
         ax.set_ylim(ends)
-        ax.set_yticks(ticks)
+        ax.yaxis.set_major_locator(MaxNLocator("auto", steps=STEPS))
     ax.text(*limits, "", gid=LIMITS, clip_on=True)
-
-
-def _ticks(limits: Limits) -> Any:
-    from matplotlib.ticker import MaxNLocator
-
-    low, high = limits
-    if limits == WHOLE:
-        return np.linspace(0, 1, 6)
-    ticks = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    return [tick for tick in ticks if low - 1e-9 <= tick <= high + 1e-9]

@@ -6,43 +6,36 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._validation.keywords import check_between, check_flags, check_option
-from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib.metrics import calibration_curve, reliability_table
+from skcalib._validation.keywords import check_flags, check_option
+from skcalib._validation.predictions import check_predictions
+from skcalib.metrics import calibration_curve
 from skcalib.metrics._calibration_curve import CalibrationCurve
-from skcalib.metrics._curve.bands import wilson_interval
-from skcalib.metrics._ks import reduce_top
-from skcalib.metrics._modes import row_count
 from skcalib.plotting._by_group import small_multiples
 from skcalib.plotting._display import (
     MODEL,
     PredictionDisplay,
     check_matplotlib,
+    count_models,
     draw_diagonal,
-    draw_legend,
-    free_corner,
-    label_of,
-    mean_height,
-    merge_style,
     model_style,
     new_axes,
-    percent,
-    shade,
 )
-from skcalib.plotting._intervals import consistency_band
+from skcalib.plotting._display_bins import USUAL, add_intervals, bin_rows, choose_bins, gap_of
+from skcalib.plotting._event_view import Mode, Strategy, as_shown, check_level, event_view
+from skcalib.plotting._legend import draw_legend, free_corner, mean_height
 from skcalib.plotting._limits import WHOLE, Limits, limits_of, show_square
-from skcalib.plotting._statistics import numbers_of, write_numbers
+from skcalib.plotting._parts import Parts
+from skcalib.plotting._room import fit_labels, is_small, make_margins, shrink_text
+from skcalib.plotting._statistics import error_of, error_text, numbers_of, write_numbers
 from skcalib.plotting._strip import count_rows, draw_both, draw_histogram
+from skcalib.plotting._style import label_of, merge_style
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-Mode = Literal["top", "within_top"]
-Strategy = Literal["uniform", "quantile"]
 Curve = Literal["bins", "smooth", "isotonic"]
 
 # Of a curve, and of bins.
@@ -50,29 +43,6 @@ STYLE: dict[bool, dict[str, Any]] = {
     False: {"marker": "", "linewidth": 1.6},
     True: {"markersize": 4.5, "linewidth": 1.4},
 }
-
-
-def check_level(confidence_level: float) -> None:
-    """Refuse a confidence level outside (0, 1)."""
-    check_between("confidence_level", confidence_level, 0, 1, "in (0, 1), such as 0.95")
-
-
-def event_view(
-    predictions: Predictions, mode: Mode, r: int
-) -> tuple[FloatArray, NDArray[np.bool_], tuple[str, str]]:
-    """Return score and hit of the shown event, and the names of the axes."""
-    check_option("mode", mode, ("top", "within_top"))
-    score, hit = reduce_top(predictions, mode, r)
-    if predictions.event is not None:
-        label = predictions.classes.tolist()[predictions.event]
-        names = (f"Probability of class {label}", f"Share of class {label}")
-    elif mode == "within_top":
-        names = (f"Probability of the {r} likeliest", "Share of hits")
-    elif r == 1:
-        names = ("Confidence (top label)", "Accuracy")
-    else:
-        names = (f"Probability of rank {r}", "Share of hits")
-    return score, hit, names
 
 
 @dataclass(eq=False, repr=False)
@@ -87,7 +57,8 @@ class ReliabilityDisplay(PredictionDisplay):
 
     A curve below the diagonal is over-confident. Bars are Wilson's intervals of each accuracy; the
     shaded band is the range of the accuracies of a calibrated model with the same number of rows.
-    The histogram below shows the distribution of the scores.
+    Wide bars are the gaps, the star is the mean of all rows. The histogram below shows the
+    distribution of the scores.
 
     ``curve="smooth"`` and ``curve="isotonic"`` draw `calibration_curve` in place of bins: the dark
     shade is its pointwise band, the light one that of the whole curve. The histogram then shows
@@ -106,7 +77,10 @@ class ReliabilityDisplay(PredictionDisplay):
     histogram : pandas.DataFrame
         A row for each bar below: ``left``, ``right``, ``share`` of the rows.
     error : float
-        Expected calibration error: the weighted mean of the absolute gaps of `table`.
+        Expected calibration error (ECE): the weighted mean of the absolute gaps of the bins asked
+        for, or of 15. Of a smooth curve the integrated calibration index (ICI), the mean distance
+        of the curve from the diagonal; of an isotonic one the miscalibration (MCB) of the Brier
+        score.
     confidence_level : float
         Level of intervals and band, for the legend.
     axis_names : (str, str)
@@ -119,6 +93,8 @@ class ReliabilityDisplay(PredictionDisplay):
         Scores and rates that the axes show.
     numbers : dict of str to float, default=None
         Statistics that ``statistics=True`` writes into the picture, by name.
+    means : (float, float), default=None
+        Mean score and share of hits of all rows.
 
     Attributes
     ----------
@@ -128,6 +104,10 @@ class ReliabilityDisplay(PredictionDisplay):
         The intervals; of a curve, the shade of the pointwise band.
     band_ : matplotlib PolyCollection or None
         The consistency band; of a curve, its simultaneous band.
+    gaps_ : matplotlib LineCollection or None
+        The gaps of the bins.
+    means_ : matplotlib Line2D or None
+        The star at mean score and share of hits.
     histogram_ : matplotlib StepPatch or None
         The outline of the histogram, of that of the events.
     statistics_ : matplotlib Text or None
@@ -148,7 +128,9 @@ class ReliabilityDisplay(PredictionDisplay):
     calibrated model, one is expected outside a band of 95 %. The band consists of quantiles of a
     binomial distribution, without resampling; it is exact if the scores of a bin are equal, else
     slightly too wide. Weights that are whole numbers count copies of rows; for others the number
-    of rows is the effective one, the square of their sum over the sum of their squares.
+    of rows is the effective one, the square of their sum over the sum of their squares. Intervals
+    and bands of soft hits are those of as many outcomes of 0 and 1: shares of the same mean vary
+    less, so that they are wider than they need be.
 
     References
     ----------
@@ -185,6 +167,7 @@ class ReliabilityDisplay(PredictionDisplay):
     curve: CalibrationCurve | None = None
     limits: Limits = WHOLE
     numbers: dict[str, float] | None = None
+    means: tuple[float, float] | None = None
 
     @classmethod
     @small_multiples
@@ -193,21 +176,23 @@ class ReliabilityDisplay(PredictionDisplay):
         y_true: ArrayLike,
         y_proba: ArrayLike,
         *,
-        mode: Mode = "top",
+        mode: Mode | None = None,
         r: int = 1,
         pos_label: Any = None,
         curve: Curve = "bins",
         groups: Any = None,  # noqa: ARG003  # small_multiples takes it
-        n_bins: int = 15,
-        strategy: Strategy = "uniform",
+        n_bins: int | None = None,
+        strategy: Strategy | None = None,
         confidence_level: float = 0.95,
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         ax: Axes | None = None,
         name: str | None = None,
         ref_line: bool = True,
-        interval: bool = True,
-        band: bool = True,
+        interval: bool | None = None,
+        band: bool | None = None,
+        gaps: bool | None = None,
+        means: bool | None = None,
         histogram: bool = True,
         statistics: bool = False,
         **kwargs: Any,
@@ -217,14 +202,15 @@ class ReliabilityDisplay(PredictionDisplay):
         Parameters
         ----------
         y_true : array-like of shape (n,)
-            Labels.
+            Labels; with one column also soft hits, shares of the event in [0, 1].
         y_proba : array-like of shape (n, K), (n,) or (n, 1)
             Class probabilities, a column for each of the sorted labels, or of `labels` in their
             order; a frame whose columns are named by the labels is read by name. One column is
             the probability of one event, `pos_label`.
-        mode : {"top", "within_top"}, default="top"
+        mode : {"top", "within_top"}, default=None
             The r-th largest probability and whether that class is true; or the sum of the r
-            largest and whether the true class is among them.
+            largest and whether the true class is among them. None means the second class of two,
+            as one column does, or "top".
         r : int in [1, K], default=1
             Rank.
         pos_label : label, default=None
@@ -238,10 +224,14 @@ class ReliabilityDisplay(PredictionDisplay):
             the order of `skcalib.metrics.calibration_by_group`, at most 12, and none for groups of
             fewer than 10 rows. The display returned is that of the worst group; its ``groups_``
             has the display of each by label, ``axes_`` their axes and ``by_group_`` the numbers.
-        n_bins : int, default=15
-            Number of bins; also of the error in the legend and of the histogram.
-        strategy : {"uniform", "quantile"}, default="uniform"
-            Bins of equal width, or of equal weight.
+        n_bins : int, default=None
+            Number of bins, also of the error of bins and of the histogram. None draws the
+            cube root of the number of rows, rounded up and at most 15, and takes 15 for error and
+            histogram, as `skcalib.metrics.expected_calibration_error` does.
+        strategy : {"uniform", "quantile"}, default=None
+            Bins of equal width, or of equal weight. None means "uniform", but if `n_bins` is None
+            too and 98 % of the scores lie within 0.25 of one another, bins of equal weight are
+            drawn.
         confidence_level : float in (0, 1), default=0.95
             Level of intervals and band.
         sample_weight : array-like of shape (n,), default=None
@@ -249,7 +239,7 @@ class ReliabilityDisplay(PredictionDisplay):
         labels : array-like of shape (K,), default=None
             Labels of the columns, in their order; needed if they cannot be inferred from
             `y_true`.
-        ax, name, ref_line, interval, band, histogram, statistics, **kwargs
+        ax, name, ref_line, interval, band, gaps, means, histogram, statistics, **kwargs
             See `plot`.
 
         Returns
@@ -268,27 +258,16 @@ class ReliabilityDisplay(PredictionDisplay):
         check_level(confidence_level)
         check_option("curve", curve, ("bins", "smooth", "isotonic"))
         check_flags(statistics=statistics)
-        predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+        given = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+        predictions = as_shown(given, mode, r)
         score, hit, names = event_view(predictions, mode, r)
         w = predictions.w
-
-        def bin_by(strategy: Strategy) -> pd.DataFrame:
-            return reliability_table(
-                hit, score, pos_label=True, n_bins=n_bins, strategy=strategy, sample_weight=w
-            )
-
-        table = bin_by(strategy)
-        even = table if strategy == "uniform" else bin_by("uniform")
-        weight = table["weight"].to_numpy()
-        error = float((weight * table["gap"].abs().fillna(0.0)).sum() / weight.sum())
-        n = weight * (row_count(w) / weight.sum())
-        ends = {
-            "accuracy": wilson_interval(table["accuracy"].to_numpy(), n, confidence_level),
-            "band": consistency_band(table["confidence"].to_numpy(), n, confidence_level),
-        }
-        for what, (low, high) in ends.items():
-            table[f"{what}_low"], table[f"{what}_high"] = low, high
-        drawn = None
+        number = USUAL if n_bins is None else n_bins
+        even = bin_rows(score, hit, w, number, "uniform")
+        table = bin_rows(score, hit, w, *choose_bins(score, w, n_bins, strategy))
+        binned = bin_rows(score, hit, w, number, strategy) if strategy == "quantile" else even
+        add_intervals(table, w, confidence_level)
+        drawn, error = None, gap_of(binned)
         x, rate = (table[name].dropna().to_numpy() for name in ("confidence", "accuracy"))
         if curve != "bins":
             drawn = calibration_curve(
@@ -300,12 +279,13 @@ class ReliabilityDisplay(PredictionDisplay):
                 sample_weight=w,
             )
             x, rate = drawn.prob_pred, drawn.prob_true
+            error = error_of(curve, score, hit, w)
         limits = (
             WHOLE if predictions.event is None else limits_of(score.astype(np.float64), w, x, rate)
         )
         bars = even[["left", "right"]].assign(share=even["weight"] / even["weight"].sum())
         if drawn is not None or limits != WHOLE:
-            bars = count_rows(score, hit, w, limits, n_bins)
+            bars = count_rows(score, hit, w, limits, number)
         display = cls(
             table,
             bars,
@@ -316,16 +296,24 @@ class ReliabilityDisplay(PredictionDisplay):
             curve=drawn,
             limits=limits,
             numbers=numbers_of(score, hit, w) if statistics else None,
+            means=(float(np.average(score, weights=w)), float(np.average(hit, weights=w))),
         )
         return display.plot(
             ax,
             ref_line=ref_line,
             interval=interval,
             band=band,
+            gaps=gaps,
+            means=means,
             histogram=histogram,
             statistics=statistics,
             **kwargs,
         )
+
+    def _in_words(self) -> str:
+        x, y = (name[0].lower() + name[1:] for name in self.axis_names)
+        rows = f"{self.table['count'].sum():,} rows"
+        return f"{y} against {x}, {rows}: error {self.error:.4f}"
 
     def plot(
         self,
@@ -333,8 +321,10 @@ class ReliabilityDisplay(PredictionDisplay):
         *,
         name: str | None = None,
         ref_line: bool = True,
-        interval: bool = True,
-        band: bool = True,
+        interval: bool | None = None,
+        band: bool | None = None,
+        gaps: bool | None = None,
+        means: bool | None = None,
         histogram: bool = True,
         statistics: bool = False,
         **kwargs: Any,
@@ -349,17 +339,25 @@ class ReliabilityDisplay(PredictionDisplay):
             Name in the legend; None takes that of the display.
         ref_line : bool, default=True
             Whether to draw the diagonal of perfect calibration.
-        interval : bool, default=True
-            Whether to draw the interval of each bin, or the pointwise band of a curve.
-        band : bool, default=True
-            Whether to draw the consistency band, or the simultaneous band of a curve.
+        interval : bool, default=None
+            Whether to draw the interval of each bin, or the pointwise band of a curve. None draws
+            it while there are at most two models on the axes: with a third, all of them go.
+        band : bool, default=None
+            Whether to draw the consistency band, or the simultaneous band of a curve. None means
+            the same as for `interval`.
+        gaps : bool, default=None
+            Whether to draw a wide bar from the diagonal to each point: the gap of the bin. None
+            draws them while there is one model on axes that are not small; a curve has none.
+        means : bool, default=None
+            Whether to mark the mean score and the share of hits of all rows by a star. None marks
+            them while there is one model on axes that are not small.
         histogram : bool, default=True
             Whether to draw the share of rows below.
         statistics : bool, default=False
             Whether to write the numbers of rows and events, slope and intercept of a logistic
             recalibration, the AUC (C) and the integrated calibration index with E90 into a corner,
             or beside the axes if no corner is free. A number that does not exist, such as the
-            slope of equal scores, is left out.
+            slope of equal scores or of soft hits, is left out.
         **kwargs : object
             Style of the curve, passed to matplotlib's ``plot``.
 
@@ -376,13 +374,9 @@ class ReliabilityDisplay(PredictionDisplay):
             If matplotlib is missing.
         """
         check_matplotlib(f"{type(self).__name__}.plot")
-        check_flags(
-            ref_line=ref_line,
-            interval=interval,
-            band=band,
-            histogram=histogram,
-            statistics=statistics,
-        )
+        check_flags(ref_line=ref_line, histogram=histogram, statistics=statistics)
+        optional = {"interval": interval, "band": band, "gaps": gaps, "means": means}
+        check_flags(**{what: flag for what, flag in optional.items() if flag is not None})
         if statistics and self.numbers is None:
             raise ValueError(
                 "the display has no numbers to write: make it by from_predictions(..., "
@@ -390,17 +384,26 @@ class ReliabilityDisplay(PredictionDisplay):
             )
         ax = new_axes(4.2, 4.6) if ax is None else ax
         style = merge_style({**model_style(ax), **STYLE[self.curve is None]}, kwargs)
-        if not ax.lines:
-            ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
+        if not count_models(ax) and is_small(ax):
+            shrink_text(ax)
+        new = not ax.lines
         show_square(ax, self.limits)
         if ref_line:
             draw_diagonal(ax, "calibrated")
-        self.band_ = self.histogram_ = self.statistics_ = None
-        self.interval_: Any = None
-        draw = self._draw_bins if self.curve is None else self._draw_curve
-        x, y, number = draw(ax, style, interval, band)
-        label = label_of(self.name if name is None else name, number)
+        draw = Parts(ax, style, optional, self.confidence_level)
+        self.histogram_ = self.statistics_ = None
+        self.gaps_: Any = None
+        if self.curve is None:
+            shown = self.table[self.table["weight"] > 0]
+            x, y = shown["confidence"].to_numpy(), shown["accuracy"].to_numpy()
+            self.band_, self.interval_ = draw.band_of_bins(shown), draw.interval_of_bins(shown)
+            self.gaps_ = draw.gaps_of_bins(x, y)
+        else:
+            x, y = self.curve.prob_pred, self.curve.prob_true
+            self.band_, self.interval_ = draw.bands_of_curve(self.curve)
+        label = label_of(self.name if name is None else name, error_text(self.error, self.curve))
         (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
+        self.means_ = draw.star(self.means, self.axis_names) if self.means else None
         if histogram:
             edges = np.append(self.histogram["left"].to_numpy(), self.histogram["right"].iloc[-1])
             share, *both = (part.to_numpy() for _, part in list(self.histogram.items())[2:])
@@ -408,38 +411,11 @@ class ReliabilityDisplay(PredictionDisplay):
                 self.histogram_ = draw_histogram(ax, edges, share, style)
             else:
                 self.histogram_ = draw_both(ax, edges, both, style)
-        draw_legend(ax, free_corner(mean_height(ax)))
+        fit_labels(ax, self.axis_names, new=new)
+        below = draw_legend(ax, free_corner(mean_height(ax)))
         if statistics and self.numbers is not None:
             self.statistics_ = write_numbers(ax, self.numbers)
+        make_margins(ax)
+        fit_labels(ax, self.axis_names, new=False, after_layout=below)
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-    def _draw_bins(
-        self, ax: Axes, style: dict[str, Any], interval: bool, band: bool
-    ) -> tuple[Float64Array, Float64Array, str]:
-        """Draw bars and band; return the points, and the number of the legend."""
-        table = self.table[self.table["weight"] > 0]
-        x, y = table["confidence"].to_numpy(), table["accuracy"].to_numpy()
-        if band:
-            low, high = (table[f"band_{end}"].to_numpy() for end in ("low", "high"))
-            what = f"{100 * self.confidence_level:g}% if calibrated"
-            self.band_ = shade(ax, x, low, high, style, 0.15, what)
-        if interval:
-            low, high = (table[f"accuracy_{end}"].to_numpy() for end in ("low", "high"))
-            self.interval_ = ax.vlines(x, low, high, color=style["color"], lw=1, zorder=1.8)
-        return x, y, f"ECE {percent(self.error)}"
-
-    def _draw_curve(
-        self, ax: Axes, style: dict[str, Any], interval: bool, band: bool
-    ) -> tuple[Float64Array, Float64Array, str]:
-        """Draw both bands; return the points, and the number of the legend."""
-        curve = self.curve
-        assert curve is not None
-        x, level = curve.prob_pred, f"{100 * self.confidence_level:g}%"
-        if band:
-            ends = curve.low_simultaneous, curve.high_simultaneous
-            self.band_ = shade(ax, x, *ends, style, 0.1, f"{level}, whole curve")
-        if interval:
-            ends = curve.low, curve.high
-            self.interval_ = shade(ax, x, *ends, style, 0.2, f"{level}, each score")
-        return x, curve.prob_true, f"ECE {percent(self.error)}"

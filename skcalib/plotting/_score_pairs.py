@@ -21,6 +21,7 @@ from skcalib._validation.scores import (
     read_scores,
     resolve_kind,
 )
+from skcalib.calibrators._base import ScoreCalibrator
 
 # Probabilities of the grid stay this far from 0 and 1, where a logit would be infinite.
 MARGIN = 1e-9
@@ -64,6 +65,29 @@ def score_pairs(estimator: Any, X: Any) -> ScorePairs:
         return np.asarray(calibrator.predict_proba(_rows(p, kind, n_columns, calibrator))[:, 1])
 
     return ScorePairs(before, after, classes, calibrator, binary_map)
+
+
+def proba_before(estimator: Any, X: Any) -> FloatArray:
+    """Return the probabilities ``(n, K)`` that a calibrator, or what ends with one, started from.
+
+    Those of the models of a `CalibratedClassifier`, or what their scores mean if they have none.
+    """
+    if isinstance(estimator, Pipeline):
+        return proba_before(estimator[-1], estimator[:-1].transform(X) if estimator[:-1] else X)
+    if isinstance(estimator, ScoreCalibrator):
+        return read_proba(X, estimator.input_, "X")[0]
+    if not hasattr(estimator, "response_method_"):
+        raise ValueError(
+            f"before=True compares a calibrator with what it was given, but "
+            f"{type(estimator).__name__} is not one: draw two models by two calls, the second with "
+            "the ax= of the first."
+        )
+    classes, each = np.asarray(estimator.classes_), []
+    for model, _ in estimator._pairs():
+        own = hasattr(model, "predict_proba")
+        response = "predict_proba" if own else estimator.response_method_
+        each.append(_proba(class_scores(model, X, response, classes), response_kind(response)))
+    return np.asarray(np.mean(each, axis=0))
 
 
 def read_proba(X: Any, input: str, name: str) -> tuple[FloatArray, Kind, int]:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib.plotting._display import HISTOGRAM, HISTOGRAM_ROOM
-from skcalib.plotting._limits import WHOLE, Limits, remembered, with_margin
+from skcalib.plotting._limits import Limits
+from skcalib.plotting._room import (
+    HEIGHT,
+    HISTOGRAM,
+    ROOM,
+    below,
+    foot,
+    is_small,
+    shrink_text,
+    strip_of,
+)
+from skcalib.plotting._style import veil
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-# Share of the height of the axes.
-HEIGHT = 0.2
-# Mark on the line between diagram and strip.
-FLOOR = "skcalib-floor"
+# Histograms that are shaded.
+MOST = 3
 
 
 def count_rows(
@@ -37,39 +45,49 @@ def count_rows(
     return pd.DataFrame(dict(zip(names, (edges[:-1], edges[1:], *shares), strict=True)))
 
 
-def histogram_axes(ax: Axes) -> Axes:
-    """Return the strip below the square of an axes, made on first use.
+class AboveStrip:
+    """Place of an axes: the upper part of what it was given, as long as it has a strip.
 
-    It lies within the rectangle of the axes, so that it moves with them.
+    matplotlib asks for it whenever it draws, so that the strip stays where it is and as high as it
+    is under every layout and when the user zooms.
     """
+
+    def __init__(self, ax: Axes) -> None:
+        self.ax = ax
+
+    def __call__(self, ax: Axes, renderer: Any) -> Any:  # noqa: ARG002  # matplotlib passes it
+        """Return the place of an axes in its figure."""
+        place = ax.get_position(original=True)
+        if strip_of(ax) is None:
+            return place
+        return place.from_extents(place.x0, place.y0 + ROOM * place.height, place.x1, place.y1)
+
+    def get_subplotspec(self) -> Any:
+        """Return the cell of the axes in its grid, which a tight layout asks for."""
+        return self.ax.get_subplotspec()
+
+
+def histogram_axes(ax: Axes) -> Axes:
+    """Return the strip below an axes, made on first use, in the place of the axes."""
     from matplotlib.ticker import PercentFormatter
 
-    make_room(ax)
-    for child in ax.child_axes:
-        if child.get_gid() == HISTOGRAM:
-            return cast("Axes", child)
-    ax.yaxis.label.set_y((1 + HISTOGRAM_ROOM) / 2)
-    strip = ax.inset_axes((0, 0, 1, HEIGHT), sharex=ax, gid=HISTOGRAM)
-    strip.tick_params(labelbottom=False)
+    strip = strip_of(ax)
+    if strip is not None:
+        return strip
+    strip = ax.inset_axes((0, -ROOM / (1 - ROOM), 1, HEIGHT / (1 - ROOM)), sharex=ax, gid=HISTOGRAM)
+    place: Any = AboveStrip(ax)
+    ax.set_axes_locator(place)
+    ax.apply_aspect(place(ax, None))
+    small = is_small(ax)
+    ax.tick_params(axis="x", labelbottom=False)
+    if small:
+        shrink_text(strip)
+    ax.xaxis.set_label_coords(0.5, foot(ax), transform=below(ax, label=False))
+    ax.xaxis.label.set_verticalalignment("top")
     strip.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     strip.patch.set_visible(False)
-    strip.set_ylabel("Rows")
+    strip.set_ylabel("Rows", fontsize="small")
     return strip
-
-
-def make_room(ax: Axes) -> None:
-    """Lower the lower limit of an axes for the strip, unless the user has set the limits."""
-    low, high = with_margin(remembered(ax) or WHOLE)
-    if not np.isclose(ax.get_ylim()[1], high):
-        return
-    ax.set_ylim(low - (high - low) * HISTOGRAM_ROOM / (1 - HISTOGRAM_ROOM), high)
-    frame = ax.spines["left"]
-    for side in ("left", "right"):
-        ax.spines[side].set_bounds(low, high)
-    for line in list(ax.lines):
-        if line.get_gid() == FLOOR:
-            line.remove()
-    ax.axhline(low, color=frame.get_edgecolor(), lw=frame.get_linewidth(), gid=FLOOR)
 
 
 def draw_both(
@@ -78,7 +96,7 @@ def draw_both(
     """Draw shares of the events upwards and of the other rows downwards, in the strip."""
     strip = histogram_axes(ax)
     for share, sign in zip(both, (1, -1), strict=True):
-        strip.stairs(sign * share, edges, fill=True, color=style["color"], alpha=0.18, lw=0)
+        fill(strip, sign * share, edges, style)
         outline = strip.stairs(
             sign * share, edges, color=style["color"], ls=style["linestyle"], lw=1.2
         )
@@ -89,8 +107,19 @@ def draw_both(
     top = nice_above(highest)
     strip.set_ylim(-1.05 * top, 1.05 * top)
     strip.set_yticks([-top, 0, top], [f"{top:.0%}", "0", f"{top:.0%}"])
-    strip.set_ylabel("Others | events", fontsize="small")
+    if not is_small(ax):
+        strip.set_ylabel("Others | events", fontsize="small")
     return upwards
+
+
+def fill(strip: Axes, share: Float64Array, edges: Float64Array, style: dict[str, Any]) -> None:
+    """Shade the area of a histogram, unless there are several in the strip."""
+    from matplotlib.colors import to_rgb
+
+    drawn = {to_rgb(patch.get_edgecolor()) for patch in strip.patches}
+    if len(drawn - {to_rgb(style["color"])}) < MOST:
+        alpha = veil(strip, 0.18)
+        strip.stairs(share, edges, fill=True, color=style["color"], alpha=alpha, lw=0)
 
 
 def draw_histogram(
@@ -98,7 +127,7 @@ def draw_histogram(
 ) -> Any:
     """Draw the share of rows in each bin of [0, 1] in the strip below an axes."""
     strip = histogram_axes(ax)
-    strip.stairs(share, edges, fill=True, color=style["color"], alpha=0.18, lw=0)
+    fill(strip, share, edges, style)
     outline = strip.stairs(share, edges, color=style["color"], ls=style["linestyle"], lw=1.2)
     drawn: list[Any] = list(strip.patches)
     highest = max(float(patch.get_data().values.max()) for patch in drawn)

@@ -40,7 +40,7 @@ CALIBRATOR_CHECKS: tuple[Check, ...] = (
 def check_calibrator(
     calibrator: Any, *, expected_failed_checks: Mapping[str, str] | None = None
 ) -> None:
-    """Check that a calibrator keeps the promises of this package.
+    """Check that a calibrator behaves like those of this package.
 
     The checks use logits and probabilities of two and of four classes, or only one of these if the
     parameter `input` is not "auto".

@@ -37,7 +37,7 @@ SINGLE = 1e-9
 def check_calibration_metric(
     metric: Metric, *, expected_failed_checks: Mapping[str, str] | None = None
 ) -> None:
-    """Check that a calibration metric keeps the promises of this package.
+    """Check that a calibration metric behaves like those of this package.
 
     Parameters
     ----------

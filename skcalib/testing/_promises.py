@@ -57,7 +57,7 @@ def spoilt(array: NDArray[Any], at: Any, value: Any) -> NDArray[Any]:
 
 
 def require(condition: bool | np.bool_, how: str) -> None:
-    """Raise AssertionError with `how` unless the condition holds."""
+    """Raise AssertionError with `how` unless the condition is true."""
     if not condition:
         raise AssertionError(how)
 

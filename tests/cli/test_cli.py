@@ -1,24 +1,24 @@
 """The command line: from saved predictions to a report, a table and a saved calibrator."""
 
-import base64
 import os
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from running import fails, run, scores, softmax
 from sklearn.metrics import log_loss
 
 import skcalib
 from skcalib import PlattScaling, TemperatureScaling
-from skcalib.__main__ import main
 from skcalib._cli.arguments import COMPARE_EXAMPLE
-from skcalib._cli.saved_predictions import read_predictions
+from skcalib._cli.commands import main
+from skcalib._cli.files import read_predictions
 from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import (
     calibration_by_group,
@@ -30,54 +30,8 @@ COLUMNS = "columns, by name: p_cat is cat, p_dog is dog, p_owl is owl\n"
 FEW = ["--calibrators", "temperature", "--metrics", "log_loss"]
 
 
-def scores(n=300, n_classes=3, seed=0):
-    """Labels and logits twice too large."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(n_classes, size=n)
-    return y, 3 * (rng.normal(size=(n, n_classes)) + 1.5 * np.eye(n_classes)[y])
-
-
-def softmax(Z):
-    e = np.exp(Z - Z.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
-
-
 Y, Z = scores()
 P = softmax(Z)
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def few_errors(monkeypatch):
-    """Let `measure` give three errors, whose intervals take milliseconds."""
-    names = ("expected_calibration_error", "static_calibration_error", "ks_calibration_error")
-    few = {f"neg_{name}": skcalib.metrics.SCORERS[f"neg_{name}"] for name in names}
-    monkeypatch.setattr("skcalib._cli.commands.SCORERS", few)
-
-
-def run(capsys, *arguments):
-    """Run a command that works and return what it prints."""
-    assert main([str(a) for a in arguments]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    return out
-
-
-def fails(capsys, *arguments):
-    """Run a command that fails and return the only line it prints."""
-    try:
-        code = main([str(a) for a in arguments])
-    except SystemExit as stop:
-        code = stop.code
-    out, err = capsys.readouterr()
-    assert code == 2
-    assert out == ""
-    assert err.count("\n") == 1
-    return err
 
 
 def mean_log_loss(printed, name):
@@ -108,7 +62,7 @@ def test_compare_measures_the_test_split(capsys):
     assert mean_log_loss(printed, "temperature") == pytest.approx(loss, abs=5e-5)
     saved = skcalib.load_json("t.json")
     assert saved.temperature_ == pytest.approx(model.temperature_)
-    assert printed.splitlines()[-2].startswith("Calibrate by temperature, chosen in folds")
+    assert "Calibrate by temperature, chosen in folds" in " ".join(printed.split())
     assert printed.splitlines()[-1] == "calibrator (temperature): t.json"
 
 
@@ -130,7 +84,7 @@ def test_jobs_are_those_of_the_comparison(capsys, monkeypatch, jobs):
         given.append(n_jobs)
         return skcalib.compare_calibrators(*args, **keywords)
 
-    monkeypatch.setattr("skcalib._cli.commands.compare_calibrators", compare)
+    monkeypatch.setattr("skcalib._cli.compare.compare_calibrators", compare)
     printed = run(capsys, "compare", "p.npz", *FEW, "--jobs", jobs)
     assert mean_log_loss(printed, "temperature") == mean_log_loss(expected, "temperature")
     assert given == [jobs]
@@ -267,7 +221,7 @@ def test_measure_gives_the_interval_of_an_error(capsys):
     printed = run(capsys, "measure", "p.npz", "--seed", 3)
     interval = calibration_interval(expected_calibration_error, Y, P, random_state=1)
     (row,) = re.findall(r"^expected_calibration_error +(.*)$", printed, re.MULTILINE)
-    value, debiased, low, high, expected, p_value = re.findall(r"<?[\d.]+", row)
+    value, debiased, low, high, expected, p_value = re.findall(r"(?:< )?[\d.]+", row)
     assert float(value) == pytest.approx(interval.estimate, abs=5e-5)
     # Other simulations, of other truths.
     assert float(debiased) == pytest.approx(interval.debiased, abs=0.01)
@@ -286,68 +240,6 @@ def test_measure_of_a_split_is_that_of_its_test_rows(capsys):
     assert whole.startswith("p.npz: 150 rows of the test split")
 
 
-class Page(HTMLParser):
-    """What a page refers to, its text, and whether its tags close."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.sources, self.text, self.open = [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.sources += [value for name, value in attrs if name in ("src", "href")]
-        if tag not in ("meta", "img"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-
-def report(capsys, *options):
-    np.savez("<p>.npz", logits=Z, labels=Y)
-    metrics = ["--metrics", "log_loss", "ks_calibration_error"]
-    calibrators = ["--calibrators", "temperature", "vector", "--cv", "3"]
-    printed = run(
-        capsys, "compare", "<p>.npz", *calibrators, *metrics, "--report", "r.html", *options
-    )
-    with open("r.html", encoding="utf-8") as file:
-        return printed, file.read()
-
-
-def test_report_is_one_page_that_needs_nothing_else(capsys):
-    """Verdict, tables, pictures, settings, versions; names from outside are escaped."""
-    pytest.importorskip("matplotlib")
-    printed, text = report(capsys)
-    page = Page(text)
-    assert page.open == []
-    assert "<h2>Do the metrics agree?</h2>" in text
-    assert "in doubt" not in text
-    assert len(page.sources) == 2
-    for source in page.sources:
-        assert source.startswith("data:image/svg+xml;base64,")
-        assert b"<svg" in base64.b64decode(source.split(",")[1])
-    said = " ".join(" ".join(page.text).split())
-    assert printed.splitlines()[-2] in said
-    assert "Calibration of <p>.npz" in said
-    for expected in ("3 stratified folds", "rank correlation", "scikit-learn", skcalib.__version__):
-        assert expected in said
-
-
-def test_report_says_what_is_in_doubt_and_compares_no_metric_with_itself(capsys):
-    """Every row is right and certain: nothing is gained, and T meets its bound."""
-    pytest.importorskip("matplotlib")
-    np.savez("p.npz", logits=1e5 * Z, labels=Z.argmax(axis=1))
-    assert "Keep the" in run(capsys, "compare", "p.npz", *FEW, "--report", "r.html")
-    text = Path("r.html").read_text(encoding="utf-8")
-    assert "<h2>Left out, failed or in doubt</h2>" in text
-    assert "<li>temperature: TemperatureScaling reached the lower bound of T" in text
-    assert "Do the metrics agree?" not in text
-    assert Page(text).open == []
-
-
 def test_what_a_fit_says_is_told_once(capsys, recwarn):
     """The report and the saved calibrator are fits again of what the table is about."""
     y = np.repeat([0, 1, 1], 100)
@@ -360,26 +252,20 @@ def test_what_a_fit_says_is_told_once(capsys, recwarn):
     assert not recwarn.list
 
 
-def test_report_without_matplotlib_says_so(capsys, monkeypatch):
-    for name in ("matplotlib", "matplotlib.figure"):
-        monkeypatch.setitem(sys.modules, name, None)
-    _, text = report(capsys)
-    assert "matplotlib is not installed" in text
-    assert Page(text).sources == []
-
-
 GOOD = {"logits": Z, "labels": Y}
 
 
 @pytest.mark.parametrize(
     ("arrays", "complaint"),
     [
-        ({"logits": Z}, "has no 'labels'; it holds logits"),
+        ({"logits": Z}, "has no 'labels'; it contains logits"),
         ({"labels": Y}, "needs 'logits' or 'probs'"),
         (GOOD | {"probs": P}, "one of them"),
-        ({"Z": Z, "y": Y}, "holds Z, y"),
+        ({"Z": Z, "y": Y}, "contains Z, y"),
         (GOOD | {"labels": Y[1:]}, "labels has shape (299,)"),
-        (GOOD | {"labels": np.eye(3)[Y]}, "labels has shape (300, 3)"),
+        (GOOD | {"labels": np.eye(3)[Y] / 2}, "with a single 1 in each row; row 0 has [0.0, 0"),
+        (GOOD | {"labels": np.eye(4)[Y]}, "one-hot labels have 4 columns for 3 classes"),
+        (GOOD | {"labels": np.ones((300, 3))}, "row 0 has [1.0, 1.0, 1.0]"),
         (
             GOOD | {"logits": np.where(Z > 5, np.nan, Z)},
             "the table of scores contains NaN (first at row",
@@ -398,7 +284,10 @@ GOOD = {"logits": Z, "labels": Y}
             GOOD | {"logits": np.where(Y[:, None], Z, -np.inf)},
             "the table of scores: every logit of row",
         ),
-        ({"probs": P * 0.9, "labels": Y}, "sums to 0.9, not 1, but --input='proba' was given"),
+        (
+            {"probs": P * 0.9, "labels": Y},
+            "sums to 0.9, not 1, but --input='proba' was given (--renormalize",
+        ),
         (GOOD | {"split": np.where(Y, 1.0, np.nan)}, "split is empty at row"),
         (GOOD | {"split": np.where(Y, "test", "")}, "split is empty at row"),
         (GOOD | {"labels": Y.astype(object)}, "pickled objects"),
@@ -429,7 +318,9 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
         ("", "No columns to parse from file"),
         ("a,b,labels\n", "a header and no rows"),
         ("a,b,labels\n0.1,0.9,1\n0.1,0.9,1,4\n", "Expected 3 fields in line 3"),
-        ("a;b\n0.1;0.9\n", "separated by commas"),
+        ("a;b\n0.1;0.9\n", "its columns are separated by ';': pass --sep ';'"),
+        ("a\tb\n0.1\t0.9\n", "its columns are separated by tab: pass --sep tab"),
+        ("labels;a;b\n1;0,1;0,9\n", "separated by ';'"),
         ("cat,dog,labels\n0.1,0.9,dog\n0.2,0.8,cow\n", "'cow' is the name of no column"),
         ("a,b,labels\n0.1,0.2,0\n0.8,0.2,1\n", "Pass --input='logits' if these are logits"),
         (
@@ -437,7 +328,6 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
             "names of columns (.csv, .parquet) with the 2 labels",
         ),
         ("0.1,0.9,1\n0.2,0.8,0\n", "write a header"),
-        ("a;b;labels\n0.1;0.9;1\n", "separated by commas; the first line is 'a;b;labels'"),
         ("a,b,y\n0.1,0.9,1\n", "pass --labels NAME"),
         ("labels\n1\n0\n", "no column of scores"),
         ("a,b,labels\nx,0.9,1\n", "'a' is not of numbers"),
@@ -636,7 +526,7 @@ def test_percentages_are_refused(capsys):
     frame.assign(labels=NAMES).to_csv("p.csv", index=False)
     line = fails(capsys, "measure", "p.csv")
     assert (
-        "every row sums to 100: percentages, counts or logits? Divide each row by its sum" in line
+        "every row sums to 100: percentages, counts or logits? Pass --renormalize to divide" in line
     )
     assert "--input='logits' if these are logits" in line
 
@@ -644,13 +534,13 @@ def test_percentages_are_refused(capsys):
 # ------------------------------------------------------------------ groups
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("few_label_sets")
 @pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
 def test_measure_shows_each_group_as_calibration_by_group_does(capsys, kind):
     site = np.array(["north", "south", "west"])[np.arange(300) % 3]
     path = f"p.{kind}"
     if kind == "parquet":
-        pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow", reason="pyarrow reads Parquet")
     if kind == "npz":
         np.savez(path, probs=P, labels=Y, site=site)
     else:
@@ -658,12 +548,15 @@ def test_measure_shows_each_group_as_calibration_by_group_does(capsys, kind):
         getattr(frame, f"to_{kind}")(path, index=False)
     printed = run(capsys, "measure", path, "--groups", "site", "--seed", 4)
     named = pd.Series(site, name="site")
-    assert printed.endswith(f"\n\n{calibration_by_group(Y, P, named, random_state=4)!r}\n")
+    assert f"\n\n{calibration_by_group(Y, P, named, random_state=4)!r}\n\n" in printed
     if kind == "npz":
-        assert printed.startswith(run(capsys, "measure", path, "--seed", 4).rstrip("\n"))
+        plain = run(capsys, "measure", path, "--seed", 4)
+        above, conclusion = plain.rsplit("\n\n", 1)
+        assert printed.startswith(above)
+        assert printed.endswith(conclusion)
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("few_label_sets")
 def test_measure_shows_groups_of_the_test_split_and_crosses_them(capsys):
     site, sex = np.arange(300) % 2, np.where(np.arange(300) % 3, "f", "m")
     np.savez("p.npz", probs=P, labels=Y, split=np.arange(300) // 150, site=site, sex=sex)
@@ -673,7 +566,7 @@ def test_measure_shows_groups_of_the_test_split_and_crosses_them(capsys):
     assert repr(calibration_by_group(Y[test], P[test], frame, random_state=0)) in printed
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("few_label_sets")
 def test_measure_shows_groups_of_one_event(capsys):
     rng = np.random.default_rng(0)
     p, site = rng.random(200), rng.choice(["a", "b"], 200)
@@ -687,9 +580,49 @@ def test_measure_shows_groups_of_one_event(capsys):
     assert "events" in printed
 
 
+@pytest.mark.usefixtures("few_label_sets")
+def test_measure_says_how_many_groups_are_measured(capsys, monkeypatch):
+    monkeypatch.setattr("skcalib._cli.progress.PAUSE", -1.0)
+    np.savez("p.npz", probs=P, labels=Y, site=np.arange(300) % 3)
+    assert main(["measure", "p.npz", "--groups", "site"]) == 0
+    said = capsys.readouterr().err
+    assert said.splitlines()[-3:] == [f"{done} of 3 groups" for done in (1, 2, 3)]
+
+
 def test_groups_that_are_not_there_are_named(capsys):
     np.savez("p.npz", probs=P, labels=Y, site=np.zeros(299))
-    assert "has no 'sex'; it holds probs, labels, site" in fails(
+    assert "has no 'sex'; it contains probs, labels, site" in fails(
         capsys, "measure", "p.npz", "--groups", "sex"
     )
     assert "site has shape (299,)" in fails(capsys, "measure", "p.npz", "--groups", "site")
+
+
+# ------------------------------------------------------------------ the script
+
+
+def test_the_script_calls_the_same_program():
+    with open(Path(__file__).parents[2] / "pyproject.toml", "rb") as file:
+        scripts = tomllib.load(file)["project"]["scripts"]
+    assert scripts == {"skcalib": "skcalib.__main__:main"}
+
+
+@pytest.mark.parametrize(
+    ("started", "name"),
+    [
+        ("/usr/bin/skcalib", "skcalib"),
+        ("Scripts/skcalib.exe", "skcalib"),
+        ("/lib/skcalib/__main__.py", "python -m skcalib"),
+    ],
+)
+def test_errors_name_the_program_as_it_was_started(capsys, monkeypatch, started, name):
+    monkeypatch.setattr(sys, "argv", [started])
+    assert fails(capsys, "measure", "absent.npz").startswith(f"{name} measure: error: absent.npz")
+    assert fails(capsys, "measure").startswith(f"{name} measure: error: the following arguments")
+
+
+def test_a_groupwise_calibrator_is_applied_in_python(capsys):
+    np.savez("p.npz", logits=Z, labels=Y)
+    by_group = skcalib.GroupwiseCalibrator("temperature").fit(Z, Y, groups=np.arange(len(Y)) % 2)
+    skcalib.save_json(by_group, "g.json")
+    said = fails(capsys, "apply", "g.json", "p.npz", "-o", "q.npz")
+    assert "g.json: a GroupwiseCalibrator needs the group of each row" in said

@@ -48,7 +48,7 @@ def test_the_verdict_has_the_numbers_of_the_frame(found):
     assert found.verdict.startswith(
         f"Calibrate by auto: log loss goes from {before:.2g} to {value:.2g} on rows that it was "
         f"not fitted on (gain {gain:.2g}, 95 % interval {low:.2g} to {high:.2g}). The predicted "
-        f"class changes in {row['argmax changed', '']:.1%} of the rows."
+        f"class changes in {100 * row['argmax changed', '']:.1f} % of the rows."
     )
     assert "temperature, which is simpler, is as good" in found.verdict
     assert gain == pytest.approx(before - value)
@@ -58,7 +58,7 @@ def test_printed_it_is_verdict_table_and_equals(found):
     text, page = repr(found), found._repr_html_()
     assert text.startswith(found.verdict)
     lines = text.splitlines()
-    names = [line.split()[0] for line in lines[3:7]]
+    names = [line.split()[0] for line in lines[4:8]]
     expected = found.frame["log_loss"]["value"].sort_values()
     assert names == list(expected.index)
     assert "As good as auto by log loss: temperature." in lines
@@ -73,8 +73,8 @@ def test_harm_and_gain_have_different_signs():
     y, Z = scores()
     found = compare_calibrators(Z, y, {"flat": Flat(), "t": "temperature"}, metrics=["log_loss"])
     lines = {line.split()[0]: line for line in repr(found).splitlines()[3:] if line}
-    assert "]  +" in lines["t"]
-    assert "]  -" in lines["flat"]
+    assert "] +" in lines["t"]
+    assert "] -" in lines["flat"]
 
 
 def test_fit_is_a_fit_of_the_chosen_on_all_rows(found):

@@ -237,7 +237,7 @@ BAD_FITS = {
         spoil(P0, 7, [1.2, -0.2, 0.0, 0.0]),
         CODE0,
         None,
-        r"row 7 holds .*outside \[0, 1\]",
+        r"row 7 contains .*outside \[0, 1\]",
     ),
     "unheard-of input": ({"input": "odds"}, P0, CODE0, None, "'input' parameter"),
 }

@@ -34,6 +34,8 @@ TAKEN = {
 }  # fmt: skip
 MAPS = {"PlattScaling", "BetaCalibrator", "IsotonicCalibrator", "HistogramBinning"}
 OF_GROUPS = {"calibration_by_group"}
+# Taken too; how sure a curve is of its shape depends on the number of rows, not on weights alone.
+CURVES = {"calibration_curve", "integrated_calibration_index"}
 OF_METRICS = {"bootstrap_interval", "calibration_interval", "calibration_test"}
 
 
@@ -61,7 +63,7 @@ def numbers(found):
     return np.asarray(found, dtype=float)
 
 
-@pytest.mark.parametrize("name", sorted(set(METRICS) - OF_METRICS))
+@pytest.mark.parametrize("name", sorted(set(METRICS) - OF_METRICS - CURVES))
 def test_a_metric_takes_them_or_refuses_by_name(name):
     metric = METRICS[name]
     f, p = judged()
@@ -231,12 +233,23 @@ def test_joins_comparisons_scorers_and_displays_refuse_them():
         lambda: CalibratedClassifier(LogisticRegression(), PlattScaling()).fit(p[:, None], f),
         lambda: compare_calibrators(p, f, ["platt"]),
         lambda: SCORERS["neg_ks_calibration_error"](fitted, p[:, None], f),
-        lambda: ReliabilityDisplay.from_predictions(f, p),
+        lambda: ReliabilityDisplay.from_predictions(f, p, groups=y),
         lambda: KSDisplay.from_predictions(f, p),
     ]
     for call in refused:
         with pytest.raises(ValueError, match="Unknown label type: continuous"):
             call()
+
+
+@pytest.mark.parametrize("name", sorted(CURVES))
+def test_curves_of_shares_and_of_their_misses_mirror_one_another(name):
+    f, p = judged()
+    metric = METRICS[name]
+    assert metric(f, 1 - p, pos_label=0) is not None
+    found, other = metric(f, p), metric(1 - f, 1 - p)
+    if name == "calibration_curve":
+        found, other = found.prob_true, 1 - other.prob_true[::-1]
+    np.testing.assert_allclose(found, other, atol=1e-7)
 
 
 @pytest.mark.usefixtures("closed_figures")

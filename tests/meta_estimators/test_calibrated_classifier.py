@@ -385,7 +385,7 @@ def test_estimators_that_answer_differently_by_fold_are_refused(three):
         def predict_proba(self, X):
             return softmax(X[:, :3], axis=1)
 
-    with pytest.raises(ValueError, match="answer differently .*pass the response_method"):
+    with pytest.raises(ValueError, match="have different methods .*pass the response_method"):
         CalibratedClassifier(Fickle(), IdentityCalibrator()).fit(X, y)
     model = CalibratedClassifier(Fickle(), IdentityCalibrator(), response_method="predict_proba")
     assert_allclose(model.fit(X, y).predict_proba(X), softmax(X[:, :3], axis=1))

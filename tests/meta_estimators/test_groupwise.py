@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
-import skcalib
 from skcalib import (
     AutoCalibrator,
     CalibratedClassifier,
@@ -428,10 +427,3 @@ def test_y_is_required_and_a_failed_fit_changes_nothing():
     with pytest.raises(ValueError, match="no row has a group"):
         fitted.fit(p, y, groups=[None] * p.size)
     np.testing.assert_array_equal(fitted.predict_proba(p, groups=site), before)
-
-
-def test_it_is_not_stored_as_json():
-    p, y, site = two_classes()
-    fitted = GroupwiseCalibrator("temperature").fit(p, y, groups=site)
-    with pytest.raises(ValueError, match=r"not GroupwiseCalibrator: keep it with skops\.io"):
-        skcalib.to_dict(fitted)

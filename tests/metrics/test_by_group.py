@@ -170,7 +170,7 @@ def test_small_groups_say_so():
     # They do not count in the correction.
     part = frame[KS].iloc[:3]
     np.testing.assert_array_equal(part["corrected p-value"], holm(part["p-value"].to_numpy()))
-    assert "1 of 3 groups that have enough rows (of 6)" in found.verdict
+    assert "(1 of 3 tested, 3 too small to test;" in found.verdict
 
 
 def test_nothing_but_small_groups():
@@ -211,7 +211,7 @@ def test_a_group_without_events_says_so(event, words):
     frame = calibration_by_group(y, p, group, random_state=0).frame
     assert frame["finding"]["a"].endswith(f"; {words}")
     assert words not in frame["finding"]["b"]
-    assert frame["finding"]["a"].startswith("no fault shown")
+    assert frame["finding"]["a"].startswith("no miscalibration found")
 
 
 def test_findings_tell_the_direction():
@@ -282,8 +282,7 @@ def test_several_metrics_in_one_frame():
 def test_it_is_printed_as_a_sentence_and_a_table():
     y, p, group = one_event()
     found = calibration_by_group(y, p, group, random_state=0)
-    assert repr(found).startswith("The probabilities are wrong in 1 of 3 groups")
-    assert found.verdict.endswith(": b.")
+    assert repr(found).startswith("Miscalibrated groups: b (1 of 3 tested; smallest corrected")
     html = found._repr_html_()
     assert html.count("<tr>") == 4
     assert "too\u00a0high\u00a0by" in html
@@ -293,7 +292,7 @@ def test_it_is_printed_as_a_sentence_and_a_table():
     right = calibration_by_group(
         y[group != "b"], p[group != "b"], group[group != "b"], random_state=0
     )
-    assert right.verdict.startswith("No fault is shown in any of 2 groups (smallest corrected")
+    assert right.verdict.startswith("No group is found miscalibrated (2 tested; smallest corrected")
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,48 @@ def test_the_smooth_curve_and_its_covariance_equal_a_slow_penalised_fit():
     np.testing.assert_allclose(curve.prob_true[[0, 1, 11, 20, 33, 39]], expit(eta), atol=1e-7)
 
 
+def test_the_smooth_curve_of_soft_hits_equals_a_slow_fit_to_shares():
+    _, p = sample(40, seed=3)
+    p = np.sort(p)
+    rng = np.random.default_rng(5)
+    f = np.clip(p + rng.normal(0, 0.2, 40), 0, 1)
+    w = rng.integers(1, 4, 40).astype(float)
+    x = np.log(p / (1 - p))
+    eta, _ = slow_smooth(x, w, w * f, x[[0, 11, 39]], TAUS)
+    curve = calibration_curve(f, p, sample_weight=w)
+    np.testing.assert_allclose(curve.prob_true[[0, 11, 39]], expit(eta), atol=1e-7)
+
+
+def test_isotonic_curves_and_bins_of_soft_hits():
+    """Those of scikit-learn, and of the reliability table; NaN-free bands around them."""
+    _, p = sample(200, seed=4, digits=2)
+    f = np.clip(p**1.2 + np.random.default_rng(5).normal(0, 0.2, 200), 0, 1)
+    rising = calibration_curve(f, p, method="isotonic")
+    expected = IsotonicRegression().fit(p, f).predict(rising.prob_pred)
+    np.testing.assert_allclose(rising.prob_true, expected, atol=1e-9)
+    bins = calibration_curve(f, p, method="bins", n_bins=5)
+    table = reliability_table(f, p, n_bins=5, strategy="quantile")
+    np.testing.assert_allclose(bins.prob_true, table["accuracy"], atol=1e-12)
+    for curve in (rising, bins):
+        for low, high in (("low", "high"), ("low_simultaneous", "high_simultaneous")):
+            assert (getattr(curve, low) <= curve.prob_true + 1e-12).all()
+            assert (getattr(curve, high) >= curve.prob_true - 1e-12).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bands_of_soft_hits_hold_at_least_as_often_as_they_say(method):
+    """Beta-distributed shares, whose mean is a power of the score; 60 samples of 400 rows."""
+    held = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        p = rng.uniform(0.05, 0.95, 400)
+        q = p**1.4
+        curve = calibration_curve(rng.beta(4 * q, 4 * (1 - q)), p, method=method)
+        at = curve.prob_pred
+        held.append(((curve.low <= at**1.4) & (at**1.4 <= curve.high)).mean())
+    assert np.mean(held) > 0.95
+
+
 def test_ends_of_bands_are_where_the_likelihood_says():
     """Along the direction of a logit the fall of the log posterior is half the squared factor."""
     y, p = sample(60, rate=-3, seed=1)

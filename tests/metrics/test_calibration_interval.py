@@ -20,7 +20,7 @@ from skcalib.metrics import (
     smooth_calibration_error,
     static_calibration_error,
 )
-from skcalib.metrics._interval import errors, intervals, label_sets
+from skcalib.metrics._interval import errors, intervals, label_sets, score_cells
 from skcalib.metrics._interval.any_metric import AnyError
 from skcalib.metrics._interval.cells import CellError
 from skcalib.metrics._interval.errors import label_errors
@@ -31,6 +31,7 @@ from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, ro
 from skcalib.metrics._resampling import Evaluation
 
 GCE, SCE, KS = general_calibration_error, static_calibration_error, ks_calibration_error
+ECE = expected_calibration_error
 FAST = {
     "ECE": expected_calibration_error,
     "ECE, left": partial(expected_calibration_error, closed="left", n_bins=7),
@@ -510,6 +511,66 @@ def test_labels_of_a_part_of_the_rows_give_the_same_interval(metric, monkeypatch
     assert found.estimate == expected.estimate
     width = expected.high - expected.low
     np.testing.assert_allclose(found[1:5], expected[1:5], rtol=0, atol=0.2 * width)
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+def test_hits_of_cells_have_the_moments_of_the_hits_of_their_rows(weight, monkeypatch):
+    """Cells of one row, of a few, of many alike, of many rare and certain ones, and of none."""
+    monkeypatch.setattr(score_cells, "MANY_ROWS", 100)
+    rng = np.random.default_rng(0)
+    sizes = [1, 1, 3, 40, 200, 100, 50, 0]
+    q = [[0.3], [1.0], [0.5, 0.55, 0.6], rng.uniform(0.1, 0.15, 40), rng.uniform(0.4, 0.5, 200)]
+    q = np.concatenate([*q, np.full(100, 0.01), np.ones(50), []])
+    ends = np.cumsum(sizes)
+    score = np.linspace(0, 1, q.size)
+    rows = score_cells.ScoredRows(score, np.ones(q.size, int), np.full(q.size, weight))
+    cells = score_cells.ScoreCells(rows, (ends - sizes)[None], ends[None])
+    assert cells.draws
+    truth = label_sets.Truth(np.column_stack([1 - q, q]))
+    H = cells.draw_hits(truth, 20_000, rng)
+    assert H.shape == (20_000, 1, 8)
+    for c, end in enumerate(ends):
+        own = q[end - sizes[c] : end].tolist()
+        mean, variance = weight * sum(own), weight**2 * sum(x * (1 - x) for x in own)
+        assert H[:, 0, c].mean() == pytest.approx(mean, abs=5 * (variance / 20_000) ** 0.5 + 1e-9)
+        assert H[:, 0, c].var() == pytest.approx(variance, rel=0.08, abs=1e-9)
+    assert set(np.unique(H[:, 0, 0])) == {0.0, weight}
+    corr = np.corrcoef(H[:, 0, [0, 2, 3, 4, 5]].T) - np.eye(5)
+    assert np.abs(corr).max() < 0.04
+
+
+@pytest.mark.parametrize("weight", [None, 3.0])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        expected_calibration_error,
+        KS,
+        debiased_calibration_error,
+        metrics.soft_binned_calibration_error,
+    ],
+)
+def test_hits_of_cells_give_the_intervals_of_labels_of_rows(metric, weight, monkeypatch):
+    """Of several classes by the top label, and of equal weights."""
+    y, P, _ = sample(1500, 3, 1.5, 0)
+    w = None if weight is None else np.full(1500, weight)
+    expected = calibration_interval(metric, y, P, sample_weight=w, random_state=0)
+    monkeypatch.setattr(score_cells, "MANY_ROWS", 1000)
+    monkeypatch.setattr(score_cells, "ROWS_PER_CELL", 0)
+    found = calibration_interval(metric, y, P, sample_weight=w, random_state=0)
+    assert found.estimate == expected.estimate
+    assert found != expected
+    width = expected.high - expected.low
+    np.testing.assert_allclose(found[1:5], expected[1:5], rtol=0, atol=0.2 * width)
+
+
+def test_hits_of_unequal_weights_are_those_of_labels(monkeypatch):
+    y, P, _ = sample(1500, 3, 1.5, 0)
+    w = np.where(np.arange(1500) == 7, 2.0, 1.0)
+    expected = calibration_interval(
+        expected_calibration_error, y, P, sample_weight=w, random_state=0
+    )
+    monkeypatch.setattr(score_cells, "MANY_ROWS", 1000)
+    assert calibration_interval(ECE, y, P, sample_weight=w, random_state=0) == expected
 
 
 def test_very_many_scores_are_joined_for_the_ks_error(monkeypatch):

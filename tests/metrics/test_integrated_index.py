@@ -8,6 +8,7 @@ from scipy.special import expit, logit
 
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import (
+    bootstrap_interval,
     calibration_curve,
     calibration_interval,
     calibration_test,
@@ -50,6 +51,28 @@ def test_the_four_numbers_are_those_of_the_rows_distances(weighted):
     found = [index.ici, index.e50, index.e90, index.emax]
     assert found == pytest.approx(slow(gaps, w.tolist()), abs=1e-9)
     assert float(index) == index.ici == index
+
+
+def test_soft_hits_have_the_four_numbers_and_no_intervals():
+    _, p = sample()
+    f = np.clip(p + np.random.default_rng(2).normal(0, 0.2, p.size), 0, 1)
+    curve = calibration_curve(f, p)
+    gaps = [abs(float(np.interp(s, curve.prob_pred, curve.prob_true)) - s) for s in p]
+    index = integrated_calibration_index(f, p)
+    found = [index.ici, index.e50, index.e90, index.emax]
+    assert found == pytest.approx(slow(gaps, [1] * p.size), abs=1e-9)
+    assert index.frame["estimate"].tolist() == found
+    assert index.frame.columns.tolist() == ["estimate"]
+    assert repr(index).startswith(f"IntegratedCalibrationIndex(ici={index.ici:.4g}, e50=")
+    assert " to " not in repr(index)
+    assert "intervals" not in index._repr_html_()
+    with pytest.raises(ValueError, match="y_true has soft hits.*take bootstrap_interval"):
+        _ = index.ici_low
+    resampled = bootstrap_interval(
+        integrated_calibration_index, f, p, n_resamples=50, random_state=0
+    )
+    assert resampled.estimate == index
+    assert resampled.low < resampled.high
 
 
 def test_shares_count_weights():

@@ -106,8 +106,8 @@ def test_labels_of_any_kind_and_one_column():
     [
         ({"decay": 1.0}, r"decay must be a number in \(0, 1\); got 1.0"),
         ({"decay": 0}, "decay must be"),
-        ({"at": [0.5, 1.5]}, r"at holds a value outside \[0, 1\]"),
-        ({"at": np.nan}, r"at holds a value outside \[0, 1\]"),
+        ({"at": [0.5, 1.5]}, r"at contains a value outside \[0, 1\]"),
+        ({"at": np.nan}, r"at contains a value outside \[0, 1\]"),
         ({"pos_label": 7}, r"pos_label=7 is not one of the labels \[0, 1\]"),
     ],
 )

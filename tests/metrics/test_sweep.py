@@ -59,7 +59,7 @@ def number_of_bins(score, hit, strategy, closed="right", w=None):
     w = np.ones(len(score)) if w is None else w
     method = "rank" if strategy == "quantile" else "uniform"
     rows = distinct_scores(np.asarray(score, float), np.asarray(hit, bool), w)
-    return monotone_bins(rows, np.sum(w), Bins(method=method, closed=closed))
+    return monotone_bins(rows, np.sum(w), Bins(method=method, closed=closed))[0]
 
 
 @pytest.mark.parametrize(("strategy", "closed"), OPTIONS)

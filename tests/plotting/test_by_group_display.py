@@ -68,6 +68,8 @@ def test_panels_show_the_same_square(curve):
     p = p * np.array([0.02, 0.1, 0.3])[group]
     y = (np.random.default_rng(0).random(3000) < p).astype(int)
     display = ReliabilityDisplay.from_predictions(y, p, groups=group, curve=curve)
+    name = "ECE" if curve == "bins" else "ICI"
+    assert all(f"rows, {name} " in panel.get_title() for panel in display.axes_)
     assert len({each.limits for each in display.groups_.values()}) > 1
     assert len({panel.get_xlim() for panel in display.axes_}) == 1
     assert len({panel.get_ylim() for panel in display.axes_}) == 1
@@ -79,7 +81,7 @@ def test_axes_may_be_given():
     axes = plt.subplots(1, 3)[1]
     display = ReliabilityDisplay.from_predictions(y, p, groups=group, ax=axes)
     assert display.axes_ == list(axes)
-    with pytest.raises(ValueError, match="ax holds 2 axes but 3 are drawn"):
+    with pytest.raises(ValueError, match="ax contains 2 axes but 3 are drawn"):
         ReliabilityDisplay.from_predictions(y, p, groups=group, ax=axes[:2])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from discovery import DEFAULTS
-from drawings import predictions
+from drawings import nothing_is_cut_or_covered, predictions
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -158,7 +158,9 @@ def test_several_calibrators_share_an_axes():
     assert first.line_.get_linestyle() != second.line_.get_linestyle()
     (strip,) = first.ax_.child_axes
     assert len(strip.patches) == 2 * 3  # a fill and an outline of: before, first, second
-    assert len(first.ax_.get_legend().get_texts()) == 3
+    texts = [text.get_text().split(" (")[0] for text in first.ax_.get_legend().get_texts()]
+    models = ["TemperatureScaling", "IsotonicCalibrator"]
+    assert sorted(texts) == sorted(["as before", "90% of rows", "row", "scores before", *models])
 
 
 @pytest.mark.parametrize(("n_classes", "written"), [(3, 9), (12, 0)])
@@ -210,3 +212,22 @@ def test_wrong_arguments_are_refused():
         CalibrationMapDisplay.from_predictions(P, P, labels=[0, 1])
     with pytest.raises(ValueError, match="pos_label='x' is not one of"):
         CalibrationMapDisplay.from_predictions(P, P, labels=list("abcd"), pos_label="x")
+
+
+@pytest.mark.parametrize("n_classes", [3, 6, 10, 12, 40])
+@pytest.mark.parametrize("long", [False, True])
+def test_names_in_the_heat_map_are_neither_cut_nor_covered(n_classes, long):
+    y, _, Z = predictions(400, n_classes)
+    y = np.array([f"{k:02d} a class with a long name" for k in range(n_classes)])[y] if long else y
+    display = CalibrationMapDisplay.from_estimator(skcalib.MatrixScaling().fit(Z, y), Z)
+    for ax in (None, plt.figure(figsize=(3, 2.5)).add_subplot()):
+        shown = display.plot_coef(ax)
+        shown.figure_.canvas.draw()
+        nothing_is_cut_or_covered(shown.figure_)
+        assert ax is not None or shown.ax_.get_window_extent().width > 150
+
+
+def test_the_axes_of_a_map_have_names():
+    y, _, Z = predictions(100)
+    display = CalibrationMapDisplay.from_estimator(skcalib.TemperatureScaling().fit(Z, y), Z)
+    assert display.ax_.get_ylabel() == "After"

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from drawings import bins, predictions
+from drawings import bins, nothing_is_cut_or_covered, predictions
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib import ClasswiseDisplay
@@ -152,5 +152,71 @@ def test_as_many_axes_as_panels():
     """Axes for the bars and for each curve are asked for."""
     y, P, _ = predictions(50)
     _, axes = plt.subplots(1, 3)
-    with pytest.raises(ValueError, match="ax holds 3 axes but 5 are drawn"):
+    with pytest.raises(ValueError, match="ax contains 3 axes but 5 are drawn"):
         ClasswiseDisplay.from_predictions(y, P, ax=axes)
+
+
+def long_names(n_classes):
+    return np.array([f"{letter}: a class with a rather long name" for letter in "abcdefghijkl"])[
+        :n_classes
+    ]
+
+
+@pytest.mark.parametrize("names", [long_names(12), np.arange(12), np.arange(12) + 100_000])
+@pytest.mark.parametrize("size", [None, (7, 7.5)])
+def test_names_of_twelve_classes_are_neither_cut_nor_covered(names, size):
+    """In a figure of its own, and in axes without a layout; whatever their length."""
+    y, P, _ = predictions(500, 12)
+    axes = None if size is None else plt.figure(figsize=size).subplots(3, 3).ravel()[:7]
+    display = ClasswiseDisplay.from_predictions(names[y], P, ax=axes)
+    display.figure_.canvas.draw()
+    nothing_is_cut_or_covered(display.figure_)
+
+
+def test_long_names_leave_bars_and_curves_their_size():
+    y, P, _ = predictions(500, 6)
+    sizes = []
+    for names in (np.arange(6), long_names(6)):
+        display = ClasswiseDisplay.from_predictions(names[y], P)
+        display.figure_.canvas.draw()
+        sizes.append([ax.get_window_extent().size for ax in display.axes_])
+    assert (np.array(sizes[1]) > 0.7 * np.array(sizes[0])).all()
+
+
+def test_ticks_of_small_errors_have_no_zeros_that_say_nothing():
+    y, P, _ = predictions(50_000, 5, factor=1.0)
+    display = ClasswiseDisplay.from_predictions(y, P)
+    display.figure_.canvas.draw()
+    texts = [tick.get_text() for tick in display.ax_.get_yticklabels()]
+    assert "0%" in texts
+    assert all(text == f"{float(text[:-1]):g}%" for text in texts)
+
+
+def test_curves_have_as_many_bins_as_the_rows_of_a_class_fill():
+    """The cube root of n/K, rounded up; the errors keep 15 bins."""
+    y, P, _ = predictions(800, 4)
+    display = ClasswiseDisplay.from_predictions(y, P)
+    assert len(display.table) == 4 * 6
+    np.testing.assert_allclose(display.errors, static_calibration_error(y, P, average=None))
+    assert len(ClasswiseDisplay.from_predictions(y, P, n_bins=9).table) == 4 * 9
+
+
+def test_every_part_of_the_bars_is_in_the_legend():
+    y, P, _ = predictions(500, 6)
+    display = ClasswiseDisplay.from_predictions(y, P, n_curves=2, name="a")
+    texts = [text.get_text().split(" (")[0] for text in display.ax_.get_legend().get_texts()]
+    assert sorted(texts) == ["a", "if calibrated", "with a curve"]
+
+
+@pytest.mark.parametrize("size", [(3, 2.5), (5, 4)])
+def test_two_models_of_classes_with_long_names_share_axes(size):
+    y, P, _ = predictions(n_classes=6)
+    names = long_names(6)
+    axes = [plt.figure(figsize=size).add_subplot() for _ in range(3)]
+    first = ClasswiseDisplay.from_predictions(names[y], P, n_curves=2, ax=axes)
+    order = {"order": first.order_, "classes": first.shown_}
+    ClasswiseDisplay.from_predictions(names[y], P, ax=axes, **order)
+    with pytest.raises(ValueError, match="in another order: pass order="):
+        ClasswiseDisplay.from_predictions(
+            names[y], P, ax=axes, order=first.order_[::-1], classes=first.shown_
+        )

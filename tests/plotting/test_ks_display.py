@@ -103,7 +103,8 @@ def test_several_models_and_chosen_views():
     assert first.accuracy_lines_[0].get_marker() != second.accuracy_lines_[0].get_marker()
     (legend,) = first.figure_.legends
     texts = [text.get_text().split(" (")[0] for text in legend.get_texts()]
-    assert texts == ["Confidence", "a", "GaussianNB"]
+    marks = ["place of the KS error", "KS error"]
+    assert sorted(texts) == sorted(["Confidence", "a", "GaussianNB", *marks])
     _, ax = plt.subplots()
     assert KSDisplay.from_predictions(y, P, views="percentile", ax=ax).ax_ is ax
 
@@ -146,5 +147,57 @@ def test_as_many_axes_as_views():
     """One axes does not do for four views."""
     y, P, _ = predictions(50)
     _, ax = plt.subplots()
-    with pytest.raises(ValueError, match="ax holds 1 axes but 4 are drawn"):
+    with pytest.raises(ValueError, match="ax contains 1 axes but 4 are drawn"):
         KSDisplay.from_predictions(y, P, ax=ax)
+
+
+def test_the_gap_is_drawn_where_the_curves_cannot_be_told_apart():
+    """As a fifth panel in a figure of its own, or where five axes are given."""
+    y, P, _ = predictions(3000, factor=1.02)
+    display = KSDisplay.from_predictions(y, P)
+    assert display.error < 0.03
+    assert len(display.axes_) == 5
+    line = display.accuracy_lines_[-1]
+    gap = np.append(0.0, display.cumulative_score - display.cumulative_accuracy)
+    x = np.append(0.0, display.percentile)
+    np.testing.assert_allclose(np.interp(line.get_xdata(), x, gap), line.get_ydata(), atol=1e-12)
+    bottom, top = display.ks_marks_[-1].get_ydata()
+    assert abs(bottom - top) == pytest.approx(display.error)
+    y, P, _ = predictions(factor=3)
+    far = KSDisplay.from_predictions(y, P)
+    assert far.error > 0.03
+    assert len(far.axes_) == 4
+    assert len(KSDisplay.from_predictions(y, P, ax=display.axes_).axes_) == 5
+    assert len(KSDisplay.from_predictions(y, P, views="gap").axes_) == 1
+
+
+def test_panels_have_titles_of_their_own():
+    y, P, _ = predictions(factor=3)
+    display = KSDisplay.from_predictions(y, P)
+    titles = [panel.get_title() for panel in display.axes_]
+    assert len(set(titles)) == 4
+    assert all(titles)
+    assert "accuracy" in titles[3]
+    event = KSDisplay.from_predictions(y, P, pos_label=1)
+    assert "share" in event.axes_[3].get_title()
+    _, ax = plt.subplots()
+    ax.set_title("mine")
+    assert KSDisplay.from_predictions(y, P, views="score", ax=ax).ax_.get_title() == "mine"
+
+
+def test_two_columns_are_the_probability_of_the_second_class():
+    y, P, _ = predictions(200, 2)
+    display = KSDisplay.from_predictions(y, P)
+    assert display.error == pytest.approx(ks_calibration_error(y, P, pos_label=1))
+    top = KSDisplay.from_predictions(y, P, mode="top")
+    assert top.error == pytest.approx(ks_calibration_error(y, P))
+
+
+def test_many_rows_are_few_points_of_a_line():
+    """All of them are kept as numbers; the place of the error is among those that are drawn."""
+    y, P, _ = predictions(20_000)
+    display = KSDisplay.from_predictions(y, P)
+    assert display.score.size > 19_000
+    for line in (*display.score_lines_, *display.accuracy_lines_):
+        assert len(line.get_xdata()) <= 2001
+    assert display.percentile[display.place] in display.accuracy_lines_[0].get_xdata()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from drawings import bins, predictions
+from drawings import bins, nothing_is_cut_or_covered, predictions
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -16,6 +16,8 @@ from skcalib.metrics import (
     calibration_intercept_slope,
     expected_calibration_error,
     integrated_calibration_index,
+    reliability_table,
+    score_decomposition,
 )
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
@@ -167,7 +169,7 @@ def test_exact_probabilities_and_missing_classes(n_classes):
     P = np.zeros((6, n_classes), dtype=np.float32)
     P[:, 0] = 1
     display = ReliabilityDisplay.from_predictions(
-        [0, 0, 0, 1, 0, 1], P, labels=np.arange(n_classes)
+        [0, 0, 0, 1, 0, 1], P, labels=np.arange(n_classes), mode="top"
     )
     display.figure_.canvas.draw()
     np.testing.assert_allclose(drawn(display.line_), [[1], [4 / 6]])
@@ -208,8 +210,9 @@ def test_options_leave_things_out_and_style_the_line():
     """Without reference, interval, band and histogram the curve is alone, in the user's style."""
     y, P, _ = predictions()
     _, ax = plt.subplots()
+    parts = ("ref_line", "interval", "band", "gaps", "means", "histogram")
     display = ReliabilityDisplay.from_predictions(
-        y, P, ax=ax, ref_line=False, interval=False, band=False, histogram=False, c="red", ls=":"
+        y, P, ax=ax, **dict.fromkeys(parts, False), c="red", ls=":"
     )
     assert (display.interval_, display.band_, display.histogram_) == (None, None, None)
     assert display.ax_ is ax
@@ -222,18 +225,17 @@ def test_options_leave_things_out_and_style_the_line():
 
 @pytest.mark.parametrize("layout", ["constrained", "tight", None])
 def test_layouts_do_not_warn_and_nothing_leaves_its_axes(layout):
-    """In a grid of the user's the strip stays within the axes, under every layout."""
+    """In a grid of the user's nothing is cut and no text covers another, under every layout."""
     figure, axes = plt.subplots(1, 2, layout=layout, figsize=(6, 3))
     for ax, factor in zip(axes, (2, 0.4), strict=True):  # legends left and right
         y, P, _ = predictions(factor=factor)
         ReliabilityDisplay.from_predictions(y, P, ax=ax)
     figure.canvas.draw()
+    nothing_is_cut_or_covered(figure)
     for ax in axes:
-        outer, inner = ax.get_window_extent(), ax.child_axes[0].get_window_extent()
-        assert outer.x0 <= inner.x0 + 1e-6
-        assert outer.y0 <= inner.y0 + 1e-6
-        legend = ax.get_legend().get_window_extent()
-        assert legend.y0 >= inner.y1  # the legend stays off the histogram
+        strip, legend = ax.child_axes[0].get_window_extent(), ax.get_legend().get_window_extent()
+        assert ax.get_window_extent().y0 > strip.y1
+        assert not legend.overlaps(strip)
 
 
 @pytest.mark.parametrize(
@@ -306,6 +308,39 @@ def test_curves_are_those_of_calibration_curve(curve):
     assert "90%, whole curve" in text
 
 
+@pytest.mark.parametrize("curve", ["bins", "smooth", "isotonic"])
+@pytest.mark.parametrize("soft", [False, True])
+def test_the_legend_has_the_error_of_what_is_drawn(curve, soft):
+    y, p = rare()
+    if soft:
+        y = np.clip(p + np.random.default_rng(0).normal(0, 0.1, p.size), 0, 1)
+    w = np.random.default_rng(0).integers(0, 3, y.size)
+    display = ReliabilityDisplay.from_predictions(y, p, curve=curve, sample_weight=w)
+    expected = {
+        "bins": lambda *data, **asked: expected_calibration_error(*data, n_bins=15, **asked),
+        "smooth": integrated_calibration_index,
+        "isotonic": lambda *data, **asked: score_decomposition(*data, **asked).miscalibration,
+    }[curve](y, p, sample_weight=w)
+    assert display.error == pytest.approx(expected, rel=1e-9)
+    name, number = display.line_.get_label().split()
+    assert name == {"bins": "ECE", "smooth": "ICI", "isotonic": "MCB"}[curve]
+    shown = float(number.rstrip("%")) / (100 if number.endswith("%") else 1)
+    assert shown == pytest.approx(expected, rel=0.05)
+
+
+def test_soft_hits_are_drawn_with_the_statistics_that_they_have():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    f = np.clip(p**1.5 + rng.normal(0, 0.2, 500), 0, 1)
+    display = ReliabilityDisplay.from_predictions(f, p, n_bins=5, statistics=True)
+    table = reliability_table(f, p, n_bins=5)
+    np.testing.assert_allclose(drawn(display.line_), [table["confidence"], table["accuracy"]])
+    assert list(display.numbers) == ["n", "events", "ICI", "E90"]
+    assert display.numbers["events"] == pytest.approx(f.sum())
+    mirrored = ReliabilityDisplay.from_predictions(f, 1 - p, n_bins=5, pos_label=0)
+    np.testing.assert_allclose(mirrored.error, display.error)
+
+
 @pytest.mark.parametrize(
     ("scores", "hits", "limits"),
     [
@@ -332,7 +367,8 @@ def test_a_rare_event_fills_the_picture_in_any_view_but_the_top_label_does_not()
     for curve in ("bins", "smooth", "isotonic"):
         assert ReliabilityDisplay.from_predictions(y, p, curve=curve).limits[1] <= 0.3
     two = np.column_stack([1 - p, p])
-    assert ReliabilityDisplay.from_predictions(y, two, curve="smooth").limits == (0.0, 1.0)
+    top_label = ReliabilityDisplay.from_predictions(y, two, curve="smooth", mode="top")
+    assert top_label.limits == (0.0, 1.0)
     assert ReliabilityDisplay.from_predictions(y, two, pos_label=1).limits[1] <= 0.3
 
 
@@ -361,8 +397,7 @@ def test_a_second_model_widens_the_square_to_hold_both():
     second = ReliabilityDisplay.from_predictions(y, p**0.5, curve="smooth", ax=first.ax_)
     assert first.ax_.get_xlim()[1] > before
     assert second.ax_.get_xlim()[1] >= second.limits[1]
-    assert first.ax_.get_ylim()[0] < 0  # room for the strip
-    assert len([line for line in first.ax_.lines if line.get_gid() == "skcalib-floor"]) == 1
+    assert first.ax_.get_ylim() == first.ax_.get_xlim()
 
 
 def test_the_strip_of_a_curve_has_events_above_and_other_rows_below():
@@ -433,3 +468,147 @@ def test_statistics_that_were_not_asked_for_can_still_be_drawn_again():
         ReliabilityDisplay.from_predictions(y, p, curve="loess")
     with pytest.raises(ValueError, match="statistics must be True or False"):
         ReliabilityDisplay.from_predictions(y, p, statistics=pd.NA)
+
+
+# ------------------------------------------------------------------ bins, models, marks
+
+
+@pytest.mark.parametrize(
+    ("n", "n_bins"), [(1, 1), (8, 2), (20, 3), (200, 6), (1000, 10), (3375, 15), (9000, 15)]
+)
+def test_bins_are_as_many_as_the_rows_can_fill(n, n_bins):
+    """The cube root of n, rounded up; the error and the histogram keep 15 bins."""
+    rng = np.random.default_rng(0)
+    p = rng.random(n)
+    y = (rng.random(n) < p).astype(int)
+    display = ReliabilityDisplay.from_predictions(y, p)
+    assert len(display.table) == n_bins
+    assert display.error == pytest.approx(expected_calibration_error(y, p))
+    if n > 100:
+        assert len(display.histogram) == 15
+    weighted = ReliabilityDisplay.from_predictions(y, p, sample_weight=np.full(n, 27.0))
+    assert len(weighted.table) == min(15, int(np.ceil(round(3 * n ** (1 / 3), 9))))
+
+
+def test_200_rows_of_a_calibrated_model_give_a_rising_curve():
+    """Ten samples: with 15 bins the accuracies go up and down, with those chosen they rise."""
+    falls = {None: [], 15: []}
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        p = rng.random(200)
+        y = rng.random(200) < p
+        for n_bins, found in falls.items():
+            display = ReliabilityDisplay.from_predictions(y, p, n_bins=n_bins, histogram=False)
+            found.append((np.diff(drawn(display.line_)[1]) < 0).sum())
+            plt.close("all")
+    assert np.mean(falls[15]) > 3
+    assert np.mean(falls[None]) < 0.5
+
+
+def test_scores_in_a_small_part_of_the_unit_interval_have_bins_of_equal_weight():
+    """Even bins of [0, 1] would put them all into two or three; a strategy asked for is kept."""
+    y, p = rare()
+    display = ReliabilityDisplay.from_predictions(y, p)
+    weight = display.table["weight"]
+    assert len(weight) == 15
+    assert weight.max() - weight.min() <= 1
+    even = ReliabilityDisplay.from_predictions(y, p, strategy="uniform")
+    np.testing.assert_allclose(even.table["right"], np.arange(1, 16) / 15)
+    assert display.error == even.error
+
+
+def test_two_columns_are_the_probability_of_the_second_class():
+    """As one column is; mode="top" shows the top label."""
+    y, P, _ = predictions(300, 2)
+    words = np.array(["no", "yes"])[y]
+    display = ReliabilityDisplay.from_predictions(words, P)
+    expected = ReliabilityDisplay.from_predictions(words, P[:, 1], pos_label="yes")
+    np.testing.assert_allclose(drawn(display.line_), drawn(expected.line_))
+    assert display.ax_.get_xlabel() == "Probability of class yes"
+    assert display.error == pytest.approx(expected_calibration_error(words, P, pos_label="yes"))
+    top = ReliabilityDisplay.from_predictions(words, P, mode="top")
+    assert top.ax_.get_xlabel() == "Confidence (top label)"
+    assert top.error == pytest.approx(expected_calibration_error(words, P))
+    groups = np.arange(300) % 3
+    panels = ReliabilityDisplay.from_predictions(words, P, groups=groups)
+    for label, each in panels.groups_.items():
+        kept = groups == label
+        error = expected_calibration_error(words[kept], P[kept], pos_label="yes")
+        assert each.error == pytest.approx(error)
+    rate = panels.by_group_.frame["rate"].squeeze().loc[[0, 1, 2]]
+    np.testing.assert_allclose(rate, [y[groups == g].mean() for g in range(3)])
+
+
+def test_gaps_reach_from_the_diagonal_to_the_points_and_the_star_is_the_mean():
+    y, P, _ = predictions()
+    w = np.random.default_rng(0).integers(0, 3, 400)
+    display = ReliabilityDisplay.from_predictions(y, P, n_bins=6, sample_weight=w)
+    for (x, rate), bar in zip(drawn(display.line_).T, display.gaps_.get_segments(), strict=True):
+        np.testing.assert_allclose(bar, [[x, min(x, rate)], [x, max(x, rate)]])
+    score, hit = top(y, P)
+    means = (w * score).sum() / w.sum(), (w * hit).sum() / w.sum()
+    assert display.means == pytest.approx(means)
+    np.testing.assert_allclose(drawn(display.means_)[:, 0], means)
+    label = f"mean {100 * means[0]:.1f}%, accuracy {100 * means[1]:.1f}%"
+    assert display.means_.get_label() == label
+    assert ReliabilityDisplay.from_predictions(y, P, curve="smooth").gaps_ is None
+
+
+def sharpened(y, P, powers, **keywords):
+    """Displays of several models on the same axes."""
+    displays = []
+    for power in powers:
+        Q = P**power / (P**power).sum(axis=1, keepdims=True)
+        ax = displays[0].ax_ if displays else None
+        displays.append(
+            ReliabilityDisplay.from_predictions(y, Q, ax=ax, name=f"power {power}", **keywords)
+        )
+    return displays
+
+
+@pytest.mark.parametrize("curve", ["bins", "smooth"])
+def test_bands_are_drawn_for_two_models_at_most_and_gaps_for_one(curve):
+    y, P, _ = predictions()
+    ax = sharpened(y, P, [1.0], curve=curve)[0].ax_
+    n_bins_parts = {"bins": 3, "smooth": 2}[curve]  # band, intervals and gaps, or two bands
+    assert len(ax.collections) == n_bins_parts
+    two = sharpened(y, P, [1.0, 0.5], curve=curve)
+    assert len(two[0].ax_.collections) == 4
+    assert (two[1].gaps_, two[1].means_) == (None, None)
+    three = sharpened(y, P, [1.0, 0.5, 0.3], curve=curve)
+    assert not three[0].ax_.collections
+    assert (three[2].band_, three[2].interval_) == (None, None)
+
+
+def test_parts_that_are_asked_for_stay_whatever_comes():
+    y, P, _ = predictions()
+    asked = {"interval": True, "band": True, "gaps": True, "means": True}
+    displays = sharpened(y, P, [1.0, 0.5, 0.3], **asked)
+    assert len(displays[0].ax_.collections) == 9
+    assert all(display.means_ in display.ax_.lines for display in displays)
+    with pytest.raises(ValueError, match="gaps must be True or False"):
+        ReliabilityDisplay.from_predictions(y, P, gaps="yes")
+
+
+@pytest.mark.parametrize("n_models", [1, 2, 4])
+@pytest.mark.parametrize("curve", ["bins", "smooth"])
+def test_every_kind_of_artist_is_in_the_legend(n_models, curve):
+    """Each artist has an entry, or is of the kind and the colour of a model that has one."""
+    y, P, _ = predictions()
+    displays = sharpened(y, P, [1.0, 0.5, 0.3, 0.7][:n_models], curve=curve)
+    ax = displays[0].ax_
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    artists = [*ax.lines, *ax.collections]
+    labels = {artist.get_label() for artist in artists}
+    assert set(texts) == {label for label in labels if not label.startswith("_")}
+    kinds = {artist.get_gid() for artist in artists if artist.get_label().startswith("_")}
+    named = {artist.get_gid() for artist in artists if not artist.get_label().startswith("_")}
+    assert kinds <= named
+    assert sum("power" in text for text in texts) == n_models
+
+
+def test_axes_are_named_by_what_they_show():
+    y, P, _ = predictions()
+    display = ReliabilityDisplay.from_predictions(y, P)
+    names = display.ax_.get_xlabel(), display.ax_.get_ylabel()
+    assert names == ("Confidence (top label)", "Accuracy")

@@ -19,7 +19,8 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("*.rst")])
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[^)\s]*)?\)")
 NEEDED = ["sphinx", "myst_parser", "numpydoc", "pydata_sphinx_theme", "sphinx_gallery"]
-NEEDED += ["matplotlib", "latex2mathml"]
+NEEDED += ["matplotlib", "latex2mathml", "sphinx_copybutton"]
+CONTENTS = ["index.md", "guide.md", "benchmarks.md", "about.md"]
 
 
 def entries():
@@ -38,10 +39,12 @@ def resolve(name):
     return getattr(importlib.import_module(module), attribute)
 
 
-def test_every_page_is_on_the_first_page():
-    """The lists of docs/index.md, which are the site's navigation, name every page once."""
-    index = (DOCS / "index.md").read_text()
-    listed = re.findall(r"^\* \[[^\]]*\]\(([^)#\s]+)\)", index, re.MULTILINE)
+def test_every_page_is_in_one_table_of_contents():
+    """The lists below `<!-- contents -->` are the site's navigation, two clicks deep."""
+    listed = []
+    for page in CONTENTS:
+        lists = (DOCS / page).read_text().split("<!-- contents -->")[1]
+        listed += re.findall(r"^\* \[[^\]]*\]\(([^)#\s]+)\)", lists, re.MULTILINE)
     here = [target for target in listed if not target.startswith("../")]
     assert sorted(here) == sorted(page.name for page in PAGES if page.name != "index.md")
 
@@ -115,6 +118,22 @@ def test_the_calibrator_for_most_rows_is_the_lowest_of_the_arena():
     for j in columns:
         means = {name: float(row[j].split(" %")[0]) for name, row in own.items()}
         assert min(means, key=lambda name: means[name]) == "AutoCalibrator", heads[j]
+
+
+PLAIN = re.compile(
+    r"\b(mend(?:s|ed|ing)?|told|waist|strangers?|who does not want)\b", re.IGNORECASE
+)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*ROOT.glob("*.md"), *PAGES, *sorted((ROOT / "examples").glob("*"))],
+    ids=lambda page: page.name,
+)
+def test_pages_are_in_plain_words(page):
+    """CONTRIBUTING.md names words that a reader of the field would have to read twice."""
+    if page.is_file() and page.name != "CONTRIBUTING.md":
+        assert not PLAIN.findall(page.read_text())
 
 
 def keeps_class(calibrator):

@@ -59,7 +59,7 @@ def check_table(table, calibrators):
 
 
 def test_main_job(compare, capsys):
-    """Five badly calibrated models: over- and under-confident, each mended by the KS error."""
+    """Five badly calibrated models: over- and under-confident, each corrected, by the KS error."""
     assert compare["main"]([]) == 0
     printed = capsys.readouterr().out
     found = tables(printed)

@@ -12,8 +12,8 @@ from skcalib._scores.one_vs_rest import (
     is_unit,
     is_whole,
     map_columns,
+    map_sorted,
     sort_problem,
-    sorted_problems,
 )
 from skcalib._scores.scores import Scores
 
@@ -31,9 +31,13 @@ def tied_scores(n, n_classes, seed=0, dtype=np.float64):
     return P, code, rng.integers(1, 4, n).astype(float)
 
 
+def same(problem):
+    return problem
+
+
 def test_the_view_holds_each_column_in_order_with_its_weights_and_positives():
     P, code, w = tied_scores(40, 3)
-    for k, problem in enumerate(sorted_problems(Scores(P, "proba"), code, w)):
+    for k, problem in enumerate(map_sorted(same, Scores(P, "proba"), code, w)):
         rows = sorted(range(40), key=lambda i: P[i, k])
         assert problem.values.tolist() == [P[i, k] for i in rows]
         assert problem.weights.tolist() == [w[i] for i in rows]
@@ -47,7 +51,7 @@ def test_the_view_holds_each_column_in_order_with_its_weights_and_positives():
 
 def test_weights_of_one_are_not_carried():
     P, code, _ = tied_scores(40, 3)
-    for k, problem in enumerate(sorted_problems(Scores(P, "proba"), code, np.ones(40))):
+    for k, problem in enumerate(map_sorted(same, Scores(P, "proba"), code, np.ones(40))):
         assert problem.weights is None
         assert problem.positive_weights is None
         assert problem.values.tolist() == sorted(P[:, k])
@@ -88,7 +92,7 @@ def test_columns_come_in_order_across_blocks_from_the_first_asked_for(monkeypatc
     P, code, w = tied_scores(10, 7)
     with joblib.parallel_config(n_jobs=n_jobs):
         columns = list(map_columns(both, Scores(P, "proba"), first=2))
-        problems = list(sorted_problems(Scores(P, "proba"), code, w, first=1))
+        problems = list(map_sorted(same, Scores(P, "proba"), code, w, first=1))
     assert [k for k, _ in columns] == [2, 3, 4, 5, 6]
     for k, column in columns:
         assert column.tolist() == P[:, k].tolist()

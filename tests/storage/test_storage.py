@@ -27,6 +27,7 @@ from skcalib import (
     CalibratedClassifier,
     ClassifierScores,
     EnsembleTemperatureScaling,
+    GroupwiseCalibrator,
     HistogramBinning,
     IdentityCalibrator,
     IsotonicCalibrator,
@@ -121,6 +122,98 @@ def test_booleans_one_column_and_names_of_columns_come_back():
     assert list(after.feature_names_in_) == ["no", "yes"]
     with pytest.raises(ValueError, match="feature names"):
         after.predict_proba(frame[["yes", "no"]])
+
+
+def in_sites(n_classes=3, n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    site = rng.choice(["Ash", "Birch", "Cedar"], n, p=[0.6, 0.3, 0.1])
+    Z = rng.normal(size=(n, n_classes))
+    y = (Z + np.outer(site == "Birch", np.arange(n_classes)) + rng.gumbel(size=Z.shape)).argmax(1)
+    return Z, y, site
+
+
+GROUPS = {
+    "strings": lambda site: site,
+    "whole numbers": lambda site: np.unique(site, return_inverse=True)[1] - 1,
+    "booleans": lambda site: site == "Ash",
+    "fractions": lambda site: np.where(site == "Ash", 0.5, 1.25),
+    "two columns": lambda site: pd.DataFrame({"site": site, "late": np.arange(site.size) % 2}),
+}
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+@pytest.mark.parametrize("common", ["temperature", PlattScaling(), AutoCalibrator()])
+def test_a_groupwise_calibrator_comes_back_bit_by_bit(kind, common, tmp_path):
+    Z, y, site = in_sites(n_classes=2 if kind == "booleans" else 3)
+    groups = GROUPS[kind](site)
+    before = GroupwiseCalibrator(common).fit(Z, y, groups=groups)
+    save_json(before, tmp_path / "c.json")
+    after = load_json(tmp_path / "c.json")
+    assert_array_equal(
+        after.predict_proba(Z, groups=groups), before.predict_proba(Z, groups=groups), strict=True
+    )
+    assert after.groups_ == before.groups_
+    assert [type(label) for label in after.groups_] == [type(label) for label in before.groups_]
+    assert set(vars(after)) == set(vars(before))
+    assert to_dict(after) == to_dict(before)
+    assert clone(after).fit(Z, y, groups=groups).coef_.shape == before.coef_.shape
+
+
+def test_a_groupwise_calibrator_with_a_column_of_a_frame_comes_back():
+    Z, y, site = in_sites()
+    frame = pd.DataFrame(Z).assign(site=site)
+    before = GroupwiseCalibrator("temperature", group_column="site").fit(frame, y)
+    after = from_dict(json.loads(text_of(to_dict(before))))
+    assert after.group_column == "site"
+    assert_array_equal(after.predict_proba(frame), before.predict_proba(frame))
+
+
+def spoil(*path, value):
+    def change(document):
+        for key in path[:-1]:
+            document = document[key]
+        document[path[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (spoil("fitted", "calibrator_", value=None), "calibrator_ must be a calibrator"),
+        (spoil("fitted", "calibrator_", "fitted", "n_features_in_", value=7), "number of columns"),
+        (spoil("fitted", "groups_", value=[]), "groups_ must be a list of distinct labels"),
+        (spoil("fitted", "groups_", value=["Ash", "Ash", "B"]), "distinct labels"),
+        (spoil("fitted", "groups_", value=["Ash", "Birch", None]), "distinct labels"),
+        (spoil("fitted", "groups_", value=["Ash", {"tuple": ["a", "b"]}, "B"]), "distinct labels"),
+        (spoil("fitted", "groups_", value=["Ash", ["a"], "B"]), "distinct labels"),
+        (spoil("fitted", "groups_", value=["Ash", "Birch"]), r"coef_ must be an array of floats"),
+        (spoil("fitted", "coef_", "array", value=["nan"] * 9), "coef_ must be from -1e"),
+        (spoil("fitted", "coef_", "array", value=[1e90] * 9), "do not give probabilities"),
+        (spoil("fitted", "intercept_", "shape", value=[9, 1]), "intercept_ must be an array"),
+        (spoil("fitted", "strengths_", value=1.0), "strengths_ must be a dict"),
+        (spoil("fitted", "clip_", value=2.0), "clip_ must be from"),
+        (spoil("fitted", "classes_", "array", value=[0, 1, 5]), "classes_ must be those of"),
+        (spoil("fitted", "n_features_in_", value=3), "has no fitted attribute 'n_features_in_'"),
+        (spoil("fitted", "predict_proba", value=3), "has no fitted attribute 'predict_proba'"),
+        (spoil("parameters", "shrinkage", value=-1), "shrinkage"),
+        (spoil("parameters", "other", value=1), "has no parameter 'other'"),
+    ],
+)
+def test_a_spoilt_groupwise_calibrator_is_refused_in_one_line(change, message):
+    Z, y, site = in_sites()
+    document = to_dict(GroupwiseCalibrator("temperature").fit(Z, y, groups=site))
+    change(document)
+    with pytest.raises(ValueError, match=message) as error:
+        from_dict(document)
+    assert "\n" not in str(error.value)
+
+
+def test_a_groupwise_calibrator_with_a_common_map_of_others_is_refused():
+    Z, y, site = in_sites()
+    fitted_one = GroupwiseCalibrator(LogisticRegression()).fit(Z, y, groups=site)
+    with pytest.raises(ValueError, match="is a LogisticRegression, which cannot be stored"):
+        to_dict(fitted_one)
 
 
 PARAMETERS = {
@@ -393,7 +486,7 @@ def test_an_attribute_that_cannot_be_stored_is_named():
             to_dict(calibrator)
     calibrator.table_ = loop = []
     loop.append(loop)
-    with pytest.raises(ValueError, match="hold themselves"):
+    with pytest.raises(ValueError, match="contain themselves"):
         to_dict(calibrator)
 
 
@@ -430,14 +523,14 @@ LABELS_AS_JSON = {"dtype": "str", "shape": [3], "array": ["a", "b", "c"]}
 
 # name: (document, where, what is put there, what the message says)
 TAMPERED = {
-    "other format": (VECTOR, ["format"], "pickle", "This is no stored calibrator"),
+    "other format": (VECTOR, ["format"], "pickle", "This is not a stored calibrator"),
     "newer": (VECTOR, ["version"], 2, r"version 2 of the format.*up to 1: install a newer skcalib"),
     "version of text": (VECTOR, ["version"], "1", "must be a whole number from 1; got 1"),
     "version 0": (VECTOR, ["version"], 0, "must be a whole number from 1; got 0"),
     "version of truth": (VECTOR, ["version"], True, "must be a whole number from 1"),
-    "other class": (VECTOR, ["calibrator"], "os.system", "'os.system' is no calibrator of this"),
-    "class from elsewhere": (VECTOR, ["calibrator"], "CalibratedClassifier", "is no calibrator of"),
-    "class of no text": (VECTOR, ["calibrator"], ["x"], "is no calibrator of"),
+    "other class": (VECTOR, ["calibrator"], "os.system", "'os.system' is not a calibrator of this"),
+    "class from elsewhere": (VECTOR, ["calibrator"], "CalibratedClassifier", "not a calibrator of"),
+    "class of no text": (VECTOR, ["calibrator"], ["x"], "is not a calibrator of"),
     "more": (VECTOR, ["code"], "import os", "has 'calibrator', 'parameters' and 'fitted'; got"),
     "no dict": (VECTOR, ["fitted"], [], "'fitted' of a stored VectorScaling must be an object"),
     "unknown parameter": (VECTOR, ["parameters", "depth"], 3, "has no parameter 'depth'"),
@@ -541,13 +634,13 @@ def test_a_tampered_document_is_refused_in_one_line(case, tmp_path):
 def test_a_document_made_by_hand_of_what_json_does_not_hold_is_refused(value):
     bad = {**VECTOR, "fitted": {**VECTOR["fitted"], "coef_": value}}
     kind = type(value).__name__
-    with pytest.raises(ValueError, match=f"^VectorScaling.coef_: {kind} is no JSON value.$"):
+    with pytest.raises(ValueError, match=f"^VectorScaling.coef_: {kind} is not a JSON value.$"):
         from_dict(bad)
 
 
 @pytest.mark.parametrize("document", [None, [], "x", 3, {}, {"format": "skcalib"}])
 def test_anything_else_is_no_stored_calibrator(document):
-    with pytest.raises(ValueError, match="no stored calibrator|must be a whole number"):
+    with pytest.raises(ValueError, match="not a stored calibrator|must be a whole number"):
         from_dict(document)
 
 
@@ -558,7 +651,7 @@ def test_anything_else_is_no_stored_calibrator(document):
         (b"\x80\x04\x95pickle", "cannot be read as JSON: 'utf-8' codec"),
         (b'{"format": "skcalib"', "cannot be read as JSON"),
         (b'{"a": 1, "a": 2}', "an object has a key twice"),
-        (b'{"format": NaN}', "NaN is no JSON number"),
+        (b'{"format": NaN}', "NaN is not a JSON number"),
         (b"[" * 200_000, "cannot be read as JSON"),
         (b'{"version": ' + b"9" * 5000 + b"}", "cannot be read as JSON"),
     ],

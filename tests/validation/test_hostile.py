@@ -77,6 +77,6 @@ def test_counts_without_end_are_refused_by_name(calibrator, name):
 
 
 def test_logits_beyond_1e30_are_refused():
-    with pytest.raises(ValueError, match="X holds logits beyond 1e\\+30 .* divide all by a const"):
+    with pytest.raises(ValueError, match="X contains logits beyond 1e\\+30 .* divide by a const"):
         VectorScaling().fit(np.sign(P - 0.5) * 2e30, Y)
     VectorScaling(input="logits").fit([[1e30, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 0, 1])

@@ -86,7 +86,7 @@ def test_one_boolean_is_enough_to_know_both():
         (np.array(["a", 1, "c", "a"], dtype=object), None, "mixes strings and numbers"),
         ([0.5, 1.0, 2.0, 0.0], None, "Unknown label type: continuous. y_true has 0.5 at row 0"),
         (np.array(["2020-01-01"] * 4, dtype="datetime64[D]"), None, "Unknown label type"),
-        ([0, 1, 2j, 0], None, "Complex data not supported: y_true holds complex128 labels"),
+        ([0, 1, 2j, 0], None, "Complex data not supported: y_true contains complex128 labels"),
         (np.array([(0,), (1,), (2,), (0,)], dtype=object)[:, 0].tolist(), [0, 1, 2], None),
         (np.array([{}, 1, 2, 0], dtype=object), None, "y_true has a dict at row 0"),
         (np.eye(3)[[0, 1, 2, 0]], None, r"it is one-hot: pass y_true.argmax\(axis=1\)"),
@@ -123,8 +123,8 @@ def changed(row, column, value):
         (changed(2, 1, np.nan), r"y_proba contains NaN \(first at row 2, column 1\)"),
         (changed(2, 1, np.inf), r"y_proba contains infinity \(first at row 2, column 1\)"),
         (changed(1, 0, 0.6), "y_proba: row 1 sums to 1.5, not 1; pass class probabilities"),
-        (changed(3, 2, -0.2), r"y_proba: row 3 holds -0.2, outside \[0, 1\]"),
-        (Z, "y_proba: row 0 holds .* outside"),
+        (changed(3, 2, -0.2), r"y_proba: row 3 contains -0.2, outside \[0, 1\]"),
+        (Z, "y_proba: row 0 contains .* outside"),
         (np.ones((4, 0)), "0 feature"),
         (np.ones((0, 3)), "0 sample"),
         (np.ones((4, 3, 2)), "dim"),
@@ -199,7 +199,7 @@ def test_what_could_be_either_is_refused_with_both_ways_out():
 
 
 def test_prediction_refuses_scores_of_the_other_kind():
-    with pytest.raises(ValueError, match="row 0 holds .* fitted on probabilities"):
+    with pytest.raises(ValueError, match="row 0 contains .* fitted on probabilities"):
         IdentityCalibrator().fit(P, Y).predict_proba(Z)
     with pytest.raises(ValueError, match="was fitted on logits"):
         IdentityCalibrator().fit(Z, Y).predict_proba(P)

@@ -101,7 +101,7 @@ def test_one_odd_row_among_probability_vectors_is_named_with_both_ways_out():
     given = P.copy()
     given[17] *= 1.3 / given[17].max()
     message = (
-        r"X: 599 of 600 rows are probability vectors, but row 17 holds 1.3, outside \[0, 1\].*"
+        r"X: 599 of 600 rows are probability vectors, but row 17 contains 1.3, outside \[0, 1\].*"
         "input='proba' after repairing.* or input='logits'"
     )
     for fit in (
@@ -156,7 +156,7 @@ def test_one_column_is_read_by_the_same_tolerances():
     assert fitted.input_ == "proba"
     assert fitted.predict_proba(p)[:2].tolist() == [[0, 1], [1, 0]]
     with pytest.raises(
-        ValueError, match=r"999 of 1,000 values lie in \[0, 1\], but row 0 holds -1"
+        ValueError, match=r"999 of 1,000 values lie in \[0, 1\], but row 0 contains -1"
     ):
         IdentityCalibrator().fit(np.concatenate([[-1.0], rng.random(999)]), y)
     with pytest.raises(ValueError, match="percentages or logits. Divide by 100"):
@@ -187,7 +187,7 @@ def test_metrics_read_probabilities_as_declared_ones():
     assert value == pytest.approx(expected, rel=1e-12)
     with pytest.raises(ValueError, match="y_proba: row 0 sums to 1.02, not 1"):
         expected_calibration_error(Y, P * 1.02)
-    with pytest.raises(ValueError, match="y_proba: row 0 holds"):
+    with pytest.raises(ValueError, match="y_proba: row 0 contains"):
         expected_calibration_error(Y, 100 * P)
 
 

@@ -1,4 +1,4 @@
-"""Automatic calibration: a flexible convex map with ridge strengths learnt from the data.
+"""Automatic calibration: a flexible convex map with ridge strengths set by the data.
 
 `smoothing` has the scale and the position of a score, `features` and `nll` the map for up to 30
 classes, `many` the map for more, `order_preserving` the terms for ``order_preserving=True``,
@@ -22,6 +22,7 @@ from skcalib._arrays.passes import sum_rows
 from skcalib._arrays.source import ALL
 from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._scaling.remote import Make, SummedNLL
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
 from skcalib._scores.top_label import keep_top
@@ -39,6 +40,7 @@ from skcalib.calibrators._auto.smoothing import (
     fit_scale,
 )
 from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.calibrators._shown_fit import softness
 
 # Up to this many classes, all terms are fitted; with more, fewer of them, in float32.
 LARGEST_WHOLE = 30
@@ -69,17 +71,18 @@ def fit_whole(
     """Fit all terms or, for many classes, only some of them."""
     K = scores.shape[1]
     position, centre = NO_POSITION, None
-    problem: Any
+    make: Any
     if K <= LARGEST_WHOLE:
         position = fit_position(scores, w, smoothing, POWER)
         if K > 2:
             kernel = partial(sum_logs, smoothing=smoothing)
             centre = sum_rows(kernel, scores.as_logits(), w) / smoothing.n
-        problem = FeatureNLL(scores, code, w, smoothing, position, centre)
-        groups = problem.layout.groups
+        make = partial(FeatureNLL, smoothing=smoothing, position=position, centre=centre)
+        groups = Layout(K).groups
     else:
-        problem = many.ManyNLL(scores, code, w, smoothing)
-        groups = problem.groups
+        make = partial(many.ManyNLL, smoothing=smoothing)
+        groups = many.groups_of(K)
+    problem = problem_of(make, scores, code, w)
     fitted = fit_by_evidence(
         problem,
         groups,
@@ -92,6 +95,12 @@ def fit_whole(
     return fitted, position, centre
 
 
+def problem_of(make: Make, scores: Scores, code: Intp, w: Float64Array) -> Any:
+    """Return a problem; of remote scores, the sum of the problems of their chunks."""
+    remote = scores.source.remote is not None
+    return SummedNLL(make, scores, code, w) if remote else make(scores, code, w)
+
+
 def sum_logs(Z: Float64Array, w: Float64Array, smoothing: Smoothing) -> Float64Array:
     """Return the weighted sum of the log-scores of a block of logits."""
     return w @ np.log(smoothing.mix(smoothing.proba(Z)))
@@ -102,8 +111,9 @@ def fit_order_preserving(
 ) -> tuple[EvidenceFit, Position, None]:
     """Fit the shared terms that preserve the order of the classes."""
     position = fit_position(scores, w, smoothing, ORDER_PRESERVING_POWER)
+    make = partial(OrderPreservingNLL, smoothing=smoothing, position=position)
     fitted = fit_by_evidence(
-        OrderPreservingNLL(scores, code, w, smoothing, position),
+        problem_of(make, scores, code, w),
         order_preserving.GROUPS,
         {"t": prior_strengths(scores.shape[1])["t"], "R": 10.0},
         rounds=ROUNDS,
@@ -155,7 +165,7 @@ class Map(NamedTuple):
 
 
 class AutoCalibrator(ScoreCalibrator):
-    r"""Take the softmax of bounded features of z, with the strength of each group set by the data.
+    r"""Calibrate by a flexible model that sets its own regularisation from the data.
 
     With :math:`\beta` the inverse temperature that minimises the NLL under a weak prior,
     :math:`p = \mathrm{softmax}(\beta z)`, n the sum of the weights,
@@ -178,7 +188,7 @@ class AutoCalibrator(ScoreCalibrator):
     are left out; with more than 30 classes, a slope :math:`U_k a_k` replaces R and L, and a
     replaces a'.
 
-    No calibration is a rival hypothesis: probabilities are
+    No calibration is an alternative hypothesis: probabilities are
     :math:`(1 - \omega) \mathrm{softmax}(\eta) + \omega \mathrm{softmax}(z)`, the latter mixed with
     :math:`\epsilon / 10` of the uniform distribution, and :math:`\omega` is its weight by evidence.
 
@@ -344,11 +354,18 @@ class AutoCalibrator(ScoreCalibrator):
     def _map(self, scores: Scores) -> FloatArray:
         smoothing = Smoothing(1.0 / self.temperature_, self._weight, self.classes_.size)
         position = Position(self._knots, self._levels)
-        shared = _is_shared(self)
+        shared = is_shared(self)
         fitted = Map(shared, self._theta, smoothing, position, self._centre, self.identity_weight_)
         Z = scores.logits(ALL)
         P = fitted.answer(Z, fitted.logits(Z)[1]).astype(scores.dtype)
         return keep_top(P, scores.best(ALL)) if shared else P
+
+    def _in_words(self) -> str:
+        determined = sum(self.effective_dof_.values())
+        return (
+            f"{softness(self.temperature_)}; {determined:.1f} parameters determined by the rows; "
+            f"{100 * self.identity_weight_:.0f} % no calibration"
+        )
 
     def describe(self) -> str:
         """Describe the fitted map in words.
@@ -364,7 +381,7 @@ class AutoCalibrator(ScoreCalibrator):
         dof, T = self.effective_dof_, f"{self.temperature_:.3g}"
         change = "as they are" if T == "1" else "less extreme" if float(T) > 1 else "more extreme"
         lines = [f"Temperature {T}: {'leaves' if T == '1' else 'makes'} probabilities {change}."]
-        if _is_shared(self):
+        if is_shared(self):
             lines += [
                 f"The rows determine {sum(dof.values()):.1f} parameters, which all classes share.",
                 "The order of the classes in each row stays, and so does the predicted class.",
@@ -389,13 +406,13 @@ class AutoCalibrator(ScoreCalibrator):
             )
         none = self.identity_weight_
         lines.append(
-            f"The answer is {1 - none:.0%} this map and {none:.0%} no calibration"
+            f"The result is {1 - none:.0%} this map and {none:.0%} no calibration"
             + (", because the rows do not show that the map is better." if none > 0.5 else ".")
         )
         return "\n".join(lines)
 
 
-def _is_shared(fitted: AutoCalibrator) -> bool:
+def is_shared(fitted: AutoCalibrator) -> bool:
     return tuple(fitted.strengths_) == tuple(order_preserving.GROUPS)
 
 

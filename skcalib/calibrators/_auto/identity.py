@@ -1,4 +1,4 @@
-r"""No calibration as a rival hypothesis, weighed by evidence.
+r"""No calibration as an alternative hypothesis, weighted by evidence.
 
 A map with log evidence ev of `evidence`, at the scale :math:`\beta` of `smoothing`, has
 

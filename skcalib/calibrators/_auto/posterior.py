@@ -46,6 +46,10 @@ class Diagonal:
     def __init__(self, h: Float64Array) -> None:
         self.h = h
 
+    def __add__(self, other: Diagonal) -> Diagonal:
+        """Add the Hessian of other rows."""
+        return Diagonal(self.h + other.h)
+
     def posterior(self, alpha: Float64Array) -> Posterior:
         """Return the posterior for ridges of strength ``alpha / 2``."""
         return _DiagonalPosterior(self.h + alpha)
@@ -69,6 +73,10 @@ class Full:
 
     def __init__(self, H: Float64Array) -> None:
         self.H = H
+
+    def __add__(self, other: Full) -> Full:
+        """Add the Hessian of other rows."""
+        return Full(self.H + other.H)
 
     def posterior(self, alpha: Float64Array) -> Posterior:
         """Return the posterior for ridges of strength ``alpha / 2``."""
@@ -97,6 +105,10 @@ class Bounded:
 
     def __init__(self, H: Float64Array, free: NDArray[np.bool_]) -> None:
         self.H, self.free = H, free
+
+    def __add__(self, other: Bounded) -> Bounded:
+        """Add the Hessian of other rows, at the same parameters."""
+        return Bounded(self.H + other.H, self.free)
 
     def posterior(self, alpha: Float64Array) -> _BoundedPosterior:
         """Return the posterior for ridges of strength ``alpha / 2``."""

@@ -11,7 +11,7 @@ With :math:`p = \mathrm{softmax}(\beta z)` and n the sum of the calibration weig
           a' = \log((1 - 0.1 \epsilon) p + 0.1 \epsilon / K), \quad \epsilon = 1 / (n + 1)
 
 so that :math:`a \ge -\log(K (n + 1))`: n rows give no evidence on smaller probabilities. A map adds
-functions of a to the offset a', which is smoothed less, because it is kept and not learnt.
+functions of a to the offset a', which is smoothed less, because it is kept and not fitted.
 
 The position of a log-score is :math:`u = G(a) \in [0, 1]`. G is the distribution function of all
 log-scores :math:`a_{ik}` of the calibration rows, with weight :math:`w_i (q_{ik} (1 -
@@ -27,8 +27,8 @@ import numpy as np
 
 from skcalib._arrays.passes import sum_rows
 from skcalib._arrays.types import Float64Array, Intp
+from skcalib._scaling.remote import scale_problem
 from skcalib._scaling.root import rising_root
-from skcalib._scaling.scale_losses import ShiftedLogits
 from skcalib._scaling.temperature import find_temperature
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
@@ -86,7 +86,7 @@ class Position(NamedTuple):
 def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
     """Return beta. Its prior keeps it finite if (nearly) no row is misclassified."""
     total = float(w.sum())
-    shifted = ShiftedLogits(scores, code, w)
+    shifted = scale_problem(scores, code, w)
     precision = PRIOR_SD**-2
 
     def slope(log_beta: float) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal
@@ -15,11 +14,12 @@ from skcalib._arrays.passes import ROWS, Work, map_rows, merge_rows
 from skcalib._arrays.rowwise import row_max, row_sums
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray, Kind
-from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem, sorted_problems
+from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import normalise_rows
 from skcalib._scores.top_label import keep_top
 from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._shown_fit import counted, span
 from skcalib.calibrators._spline.cumulative import RUNOUT, SplineMap, cut, fit_spline, spline_basis
 from skcalib.calibrators._spline.ranks import (
     hits_of_ranks,
@@ -92,7 +92,7 @@ def top_of_block(
 
 
 class SplineCalibrator(ColumnwiseCalibrator):
-    r"""Add to p the slope of a spline through cumulative hits - scores, for each rank of a row.
+    r"""Calibrate each rank of a row by a spline of the cumulative hits minus scores.
 
     For a binary problem sorted by score, let :math:`u` be the fraction of the weight up to a score,
     :math:`s(u)` that score and :math:`a(u)` the share of hits of the rows with this score:
@@ -273,8 +273,14 @@ class SplineCalibrator(ColumnwiseCalibrator):
             smallest = merge_rows(smallest_positive, scores.as_proba(np.float64), merge=min)
             bounds["least_proba_"] = max(min(smallest / 2, 0.5 / total), SMALLEST)
             bounds["rare_proba_"] = 1 / (total + 1)
+
+        def fit_one(problem: SortedProblem) -> SplineMap:
+            pieces = cut(knots, problem.cumulative_weight()) if shared is None else shared
+            return fit_spline(problem, basis, pieces, self.target, MAX_THRESHOLDS // n_maps)
+
         if self.mode == "top":
-            n_maps, problems = 1, self._top_problem(scores, code, w)
+            n_maps = 1
+            maps = [fit_one(self._top_problem(scores, code, w))]
         elif self.mode == "rank" and n_classes > 2:
             start, end = np.empty((2, n), dtype=np.intp)
             map_rows(ranks_of_true, scores.as_proba(np.float64), code, out=(start, end))
@@ -282,17 +288,11 @@ class SplineCalibrator(ColumnwiseCalibrator):
             if self.n_knots == "auto":
                 hits = hits_of_ranks(start, end, w, n_classes)
                 n_maps = 1 + ranks_apart(hits, AUTO_KNOTS[0])
-            problems = rank_problems(scores, start, end, w, n_maps)
+            maps = list(map(fit_one, rank_problems(scores, start, end, w, n_maps)))
         else:
             first = self._first_column(n_classes)
             n_maps = n_classes - first
-            problems = sorted_problems(scores, code, w, first)
-
-        def fit_one(problem: SortedProblem) -> SplineMap:
-            pieces = cut(knots, problem.cumulative_weight()) if shared is None else shared
-            return fit_spline(problem, basis, pieces, self.target, MAX_THRESHOLDS // n_maps)
-
-        maps = [fit_one(problem) for problem in problems]
+            maps = list(map_sorted(fit_one, scores, code, w, first))
         return bounds | {
             "knots_": knots,
             "knot_values_": np.stack([fitted.knot_values for fitted in maps]),
@@ -304,11 +304,18 @@ class SplineCalibrator(ColumnwiseCalibrator):
 
     def _top_problem(
         self, scores: Scores, code: NDArray[np.intp], w: Float64Array
-    ) -> Iterator[SortedProblem]:
+    ) -> SortedProblem:
         score, best = np.empty(code.size), np.empty(code.size, dtype=np.intp)
         kernel = partial(top_of_block, kind=scores.kind, max_abs_logit=scores.max_abs_logit)
         map_rows(kernel, scores.source, out=(score, best))
-        yield sort_problem(score, best == code, None if is_unit(w) else w)
+        return sort_problem(score, best == code, None if is_unit(w) else w)
+
+    def _in_words(self) -> str:
+        used = self.n_knots_[self.n_knots_ > 0]
+        unchanged = self.n_knots_.size - used.size
+        parts = [f"{counted(used.size, 'map')} of {span(used)} knots"] if used.size else []
+        parts += [f"{counted(unchanged, 'map')} without change"] if unchanged else []
+        return ", ".join(parts)
 
     def _map(self, scores: Scores) -> FloatArray:
         if self.mode == "classwise" or (self.mode == "rank" and scores.shape[1] == 2):

@@ -56,7 +56,7 @@ def fold_of_rows(P: Source, w: Float64Array, n_folds: int) -> tuple[Intp, int]:
     weight = np.bincount(group, w)[group]
     share = weight / w.sum()
     divided = (weight >= DIVIDED_WEIGHT) & (share >= DIVIDED_SHARE)
-    # Certain rows have the same scores in another order: the weight of each kind tells them apart.
+    # Certain rows have the same scores in another order: the weight of each kind separates them.
     key = scramble(unordered + scramble(np.round(share * 2.0**32).astype(np.uint64)))
     fold = np.full(n, -1, dtype=np.intp)
     values, place = np.unique(key[~divided], return_inverse=True)

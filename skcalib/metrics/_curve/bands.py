@@ -1,4 +1,4 @@
-r"""Intervals of shares of hits, and the factor of a band that holds a whole curve.
+r"""Intervals of shares of hits, and the factor of a band that covers a whole curve.
 
 A Gaussian curve :math:`f(x) = l(x)' Z` with independent standard normal Z, divided by its standard
 deviation, leaves :math:`[-c, c]` somewhere with probability

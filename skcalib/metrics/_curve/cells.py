@@ -65,7 +65,7 @@ def rows_per_weight(w: Float64Array) -> float:
 
 
 def logits_of(p: Float64Array, clip: Float64Array) -> Float64Array:
-    """Return log-odds; `clip` holds the least 1 - p and the least p."""
+    """Return log-odds; `clip` is the least 1 - p and the least p."""
     near, far = np.clip(p, clip[1], 1.0 - clip[0]), np.clip(1.0 - p, clip[0], 1.0 - clip[1])
     return np.asarray(np.log(near) - np.log(far))
 

@@ -1,4 +1,4 @@
-r"""The rising curve (isotonic regression) and a band that holds every rising truth.
+r"""The rising curve (isotonic regression) and a band that covers every rising truth.
 
 If the true rate rises with the score, it is at most the rate of any run of rows with scores
 :math:`\ge x`, and at least that of any run with scores :math:`\le x`. Clopper and Pearson's bounds
@@ -40,7 +40,7 @@ def rising_curve(
 
 
 def bounds_by_runs(W: Float64Array, H: Float64Array, level: float) -> tuple[Runs, Runs]:
-    """Return bounds that hold at each cell by itself, and bounds that hold at all cells."""
+    """Return bounds that are valid at each single cell, and bounds that are valid at all cells."""
     m = W.size
     lengths = 2 ** np.arange(int(np.log2(m)) + 1)
     rows, hits = (np.concatenate([[0.0], np.cumsum(part)]) for part in (W, H))
@@ -55,6 +55,6 @@ def bounds_by_runs(W: Float64Array, H: Float64Array, level: float) -> tuple[Runs
             high[: m - length + 1] = np.minimum(high[: m - length + 1], at_most)
         both.append(Runs(low, high))
     point, whole = both
-    # What holds at all cells holds at those above, or below, too.
+    # A bound of all cells is a bound of those above, or below, too.
     rising = Runs(np.maximum.accumulate(whole.low), np.minimum.accumulate(whole.high[::-1])[::-1])
     return point, rising

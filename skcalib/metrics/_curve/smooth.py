@@ -11,7 +11,7 @@ by Newton's method; with A its second derivative there, Laplace's estimate of th
 
 .. math:: -E + \tfrac12 \sum_j \log \alpha_j - \tfrac12 \log \det A .
 
-The answer is the mixture of all fits, with weights by evidence and a half-normal prior of
+The result is the mixture of all fits, with weights by evidence and a half-normal prior of
 :math:`\tau`: its mean, and its covariance, which includes how uncertain :math:`\tau` is.
 """
 

@@ -45,6 +45,7 @@ class CellError:
         self.close = close
         self.close_limit = close if close_limit is None else close_limit
         self.W, self.S = cells.sums()
+        self.draws = isinstance(cells, ScoreCells) and cells.draws
         self._groups: tuple[Float64Array, Float64Array] | None = None
 
     def observed(self, labels: LabelSets) -> Float64Array:
@@ -72,6 +73,16 @@ class CellError:
             H = drawn.hits(labels, slice(start, start + step))
             if part is not None:
                 H = expected + draw.factor * (H - expected_of_part)
+            values.append(self.close(H, self.S, self.W))
+        return np.concatenate(values)
+
+    def drawn(self, truth: Truth, n_sets: int, random: np.random.Generator) -> Float64Array:
+        """Return the errors ``(n_sets, m)`` of hits that are drawn by cells."""
+        assert isinstance(self.cells, ScoreCells)
+        step = max(1, AT_ONCE // self.W.size)
+        values = []
+        for start in range(0, n_sets, step):
+            H = self.cells.draw_hits(truth, min(step, n_sets - start), random)
             values.append(self.close(H, self.S, self.W))
         return np.concatenate(values)
 

@@ -56,6 +56,8 @@ Keywords = dict[str, Any]
 
 # With more distinct scores, the KS error looks at its curve at this many places.
 MANY_RANKS, JOINED_RANKS = 1 << 17, 1 << 14
+# The same where the hits of cells are drawn, not labels.
+DRAWN_RANKS = 1 << 9
 
 
 class LabelError(Protocol):
@@ -186,6 +188,8 @@ def cumulative(predictions: Predictions, keywords: Keywords, shared: SharedRows)
             score, _ = reduce_top(predictions, mode, keywords["r"])
             rows = ScoredRows(score, _hit_classes(predictions.P, mode, int(keywords["r"])), w)
         rank = _ranks(rows.score)
+        if rows.are_many:
+            rank = _joined(rank, DRAWN_RANKS)
         return CellError(ScoreCells.of_index(rows, rank, np.arange(rank[-1] + 1)[None]), close)
     found = list(map_columns(lambda _, column: _ties(column), Scores(P, "proba")))
     cells = max(number for _, number in found)
@@ -221,9 +225,12 @@ def _ties(score: FloatArray) -> tuple[Intp, int]:
 def _ranks(ascending: FloatArray) -> Intp:
     """Return the rank of each of the scores in order among the distinct ones."""
     rank = np.concatenate([[0], np.cumsum(ascending[1:] > ascending[:-1])])
-    if rank[-1] >= MANY_RANKS:
-        rank //= -(-(rank[-1] + 1) // JOINED_RANKS)
-    return rank
+    return _joined(rank, JOINED_RANKS) if rank[-1] >= MANY_RANKS else rank
+
+
+def _joined(rank: Intp, most: int) -> Intp:
+    """Return ranks of which neighbours are joined, as many at a time, to at most `most`."""
+    return rank // -(-(int(rank[-1]) + 1) // most)
 
 
 def _with_bins(

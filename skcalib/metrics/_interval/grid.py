@@ -7,7 +7,6 @@ that rounding changes an error only by what it changes within a node.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,22 +16,22 @@ from scipy.signal import lfilter
 
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins
-from skcalib._binning.quantiles import edge_sides, rank_table
+from skcalib._binning.quantiles import edge_sides
 from skcalib._differentiable.mmce import WIDTH
 from skcalib._differentiable.soft_binning import bin_centres, memberships
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._validation.norm import Norm, exponent
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._binned import bin_predictions, check_bins, close_norm
+from skcalib.metrics._binned import bin_predictions, check_bins
 from skcalib.metrics._interval.any_metric import COPIES
 from skcalib.metrics._interval.cells import CellError
 from skcalib.metrics._interval.class_cells import ClassCells
 from skcalib.metrics._interval.score_cells import ScoreCells, SharedRows
 from skcalib.metrics._kde import kde_of_masses, kernel_width
 from skcalib.metrics._modes import mean_of_classes, row_count
-from skcalib.metrics._smooth import COARSE, smooth_size
-from skcalib.metrics._sweep import Distinct, monotone_bins
+from skcalib.metrics._smooth import COARSE, smooth_sizes
+from skcalib.metrics._sweep import Distinct, monotone_bins, rank_errors, running
 
 Keywords = dict[str, Any]
 # Errors ``(R, problems)`` from hits ``(R, problems, cells)``, sums of scores and weights
@@ -45,17 +44,17 @@ SMOOTH_CELLS = 1 << 10
 # With more nodes of all classes, tables that leave out groups of rows would take much memory.
 MOST_NODES = 1 << 17
 BINS = ("n_bins", "strategy", "closed", "quantile_method")
-# The limit of a sweep has at most this many bins: more change it by less than labels can tell.
+# The limit of a sweep has at most this many bins: more change it by less than labels can show.
 LIMIT_BINS = 100
 
 
 def smooth(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
     """Return the smooth error."""
 
-    def size(hits: Float64Array, scores: Float64Array, weight: Float64Array, _: int) -> float:
-        return smooth_size((hits - scores) / weight.sum())
+    def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        return smooth_sizes((H - S) / W.sum(axis=-1, keepdims=True))
 
-    return on_grid(predictions, keywords, shared, one_by_one(size), grid=SMOOTH_CELLS)
+    return on_grid(predictions, keywords, shared, size, grid=SMOOTH_CELLS)
 
 
 def kernel(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
@@ -170,19 +169,28 @@ def sweep(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> C
         return None
     n_rows = row_count(predictions.w)
 
-    def size(
-        hits: Float64Array, scores: Float64Array, weight: Float64Array, _: int, many: bool
-    ) -> float:
+    def size(H: Float64Array, S: Float64Array, W: Float64Array, many: bool) -> Float64Array:
         if many:  # bins of very many rows may begin anywhere, not at whole rows of these
-            hits, scores, weight = (part / weight.sum() for part in (hits, scores, weight))
-        full = weight > 0
-        rows = Distinct(scores[full] / weight[full], weight[full], hits[full])
+            total = W.sum(axis=-1, keepdims=True)
+            H, S, W = H / total, S / total, W / total
         most = LIMIT_BINS + 1 if many else n_rows
-        own = replace(bins, n_bins=monotone_bins(rows, most, bins))
-        rate = rows.hits / rows.weight
-        return close_norm(rank_table(rows.score, rate, rows.weight, own), norm)[0]
+        found = np.empty(H.shape[:-1])
+        for j in range(H.shape[1]):
+            if W.ndim == 2:  # the weights of all sets of labels
+                found[:, j] = errors(H[:, j], S[j], W[j], most)
+            else:
+                found[:, j] = [
+                    errors(*one, most)[0]
+                    for one in zip(H[:, j, None], S[:, j], W[:, j], strict=True)
+                ]
+        return found
 
-    sizes, limits = (one_by_one(partial(size, many=many)) for many in (False, True))
+    def errors(H: Float64Array, S: Float64Array, W: Float64Array, most: float) -> Float64Array:
+        full = W > 0
+        rows = Distinct.of(S[full] / W[full], W[full], H[:, full])
+        return rank_errors(rows, running(S[full]), monotone_bins(rows, most, bins), norm)
+
+    sizes, limits = (partial(size, many=many) for many in (False, True))
     return on_grid(predictions, keywords, shared, sizes, limits, norm=norm)
 
 

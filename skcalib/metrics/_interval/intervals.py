@@ -14,7 +14,7 @@ from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._interval.any_metric import take_every
-from skcalib.metrics._interval.cells import AT_ONCE
+from skcalib.metrics._interval.cells import AT_ONCE, CellError
 from skcalib.metrics._interval.errors import LabelError, label_errors
 from skcalib.metrics._interval.inversion import Ends, Point, invert, search_range
 from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of
@@ -39,7 +39,7 @@ ROUNDING = 1e-6
 # Sets of labels of an interval.
 ALL_SETS = NULL_SETS + 2 * (Q_SETS + MANY_TRUTHS * SETS)
 
-# Is told how many sets of labels were drawn since it was told last.
+# Called with the number of sets of labels drawn since the last call.
 Report = Callable[[int], None]
 
 
@@ -74,15 +74,25 @@ class Simulated:
 def simulate(
     errors: list[LabelError], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
 ) -> Simulated:
-    """Draw labels from a truth and measure them."""
+    """Draw labels from a truth, or the hits of cells of very many rows, and measure them."""
     draw = Draw(q, every_of(len(q)))
-    codes = draw_codes(draw.part.q, n_sets, seed)
-    step = max(1, AT_ONCE // codes.shape[1])
-    values = []
-    for start in range(0, n_sets, step):
-        labels = LabelSets(codes[start : start + step])
-        values.append(np.concatenate([error.values(draw, labels) for error in errors], axis=1))
-    return Simulated(limits_of(errors, draw.truth), np.concatenate(values))
+    values: dict[int, list[Float64Array]] = {j: [] for j in range(len(errors))}
+    by_rows = []
+    for j, error in enumerate(errors):
+        if isinstance(error, CellError) and error.draws:
+            random = np.random.default_rng([*seed.generate_state(4).tolist(), j])
+            values[j].append(error.drawn(draw.truth, n_sets, random))
+        else:
+            by_rows.append(j)
+    if by_rows:
+        codes = draw_codes(draw.part.q, n_sets, seed)
+        step = max(1, AT_ONCE // codes.shape[1])
+        for start in range(0, n_sets, step):
+            labels = LabelSets(codes[start : start + step])
+            for j in by_rows:
+                values[j].append(errors[j].values(draw, labels))
+    each = [np.concatenate(parts) for parts in values.values()]
+    return Simulated(limits_of(errors, draw.truth), np.concatenate(each, axis=1))
 
 
 def limits_of(errors: list[LabelError], truth: Truth) -> Float64Array:
@@ -212,7 +222,7 @@ def intervals_of(
     n_jobs: int | None = None,
     report: Report = lambda _: None,
 ) -> list[CalibrationInterval]:
-    """Return the interval of each metric; `report` is told of each number of sets that is drawn.
+    """Return the interval of each metric; `report` is called with each number of sets drawn.
 
     A metric of others that is smaller where labels do not follow the predictions is not a
     calibration error: its interval and its debiased value are NaN.

@@ -15,6 +15,12 @@ from skcalib._scores.top_label import top_label
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._interval.label_sets import LabelSets, Truth, every_of
 
+# Of more rows of equal weight, the hits of cells are drawn, not the labels of rows, if there are at
+# least so many rows for each cell.
+MANY_ROWS, ROWS_PER_CELL = 10_000, 4
+# Hits of cells with a larger variance are normal.
+NORMAL = 9.0
+
 
 class ScoredRows:
     """Rows with one score each, in order.
@@ -34,6 +40,8 @@ class ScoredRows:
         The rows for which labels are drawn; None if they are all.
     before : ndarray
         Places of the rows of `part` in the order.
+    are_many : bool
+        Whether the hits of cells of these rows can be drawn at once.
     """
 
     def __init__(
@@ -48,6 +56,7 @@ class ScoredRows:
         self.score, self.own, self.w = score[order], own[order], w[order]
         self.weight = running(self.w)
         self.scores = running(self.w * self.score)
+        self.are_many = w.size > MANY_ROWS and bool((w == w[0]).all())
         every = every_of(score.size)
         self.part = None
         if every > 1:
@@ -69,6 +78,10 @@ class ScoredRows:
     def expected_below(self, truth: Truth) -> Float64Array:
         """Return the running sums ``(n + 1,)`` of the hits that are expected."""
         return truth.once(self, lambda: running(self.w * self.chances(truth.q)))
+
+    def squares_below(self, truth: Truth) -> Float64Array:
+        """Return the running sums ``(n + 1,)`` of the squared probabilities of a hit."""
+        return truth.once((self, "squares"), lambda: running(self.chances(truth.q) ** 2))
 
     def hits_below(self, labels: LabelSets) -> Float64Array:
         """Return the running sums ``(R, n + 1)`` of the hits of each set of labels."""
@@ -139,6 +152,35 @@ class ScoreCells:
     def hits(self, labels: LabelSets, sets: slice) -> Float64Array:
         """Return the weight of the hits ``(R, problems, cells)``."""
         return self._between(self.rows.hits_below(labels)[sets])
+
+    @property
+    def draws(self) -> bool:
+        """Whether `draw_hits` may stand for labels of the rows."""
+        return self.rows.are_many and ROWS_PER_CELL * self.starts.size <= self.rows.w.size
+
+    def draw_hits(self, truth: Truth, n_sets: int, random: np.random.Generator) -> Float64Array:
+        r"""Return the weight of the hits ``(n_sets, problems, cells)`` of rows of equal weight.
+
+        Hits of probabilities :math:`q_i` are drawn as one binomial number of the same mean and
+        variance, of :math:`(\sum q_i)^2 / \sum q_i^2` trials, rounded up or down at random, with
+        probability :math:`\sum q_i^2 / \sum q_i`; as a normal one where they vary much.
+        """
+        weight = float(self.rows.w[0])
+        mean = np.maximum(self.expected(truth) / weight, 0.0)
+        squares = np.maximum(self._between(self.rows.squares_below(truth)), 0.0)
+        H = np.empty((n_sets, *self.shape))
+        spread = np.maximum(mean - squares, 0.0)
+        wide = spread > NORMAL
+        H[:, wide] = random.standard_normal((n_sets, int(wide.sum())))
+        H[:, wide] *= np.sqrt(spread[wide])
+        H[:, wide] += mean[wide]
+        narrow = ~wide & (mean > 0)
+        share = np.minimum(squares[narrow] / mean[narrow], 1.0)
+        trials = mean[narrow] / np.maximum(share, np.finfo(float).tiny)
+        whole = np.floor(trials + random.random((n_sets, trials.size))).astype(np.int64)
+        H[:, narrow] = random.binomial(whole, share)
+        H[:, ~wide & ~narrow] = 0.0
+        return weight * H
 
     def sums_by_group(
         self, group: Intp, n_groups: int, step: int

@@ -36,7 +36,7 @@ LEAST_RATIO, LEAST, LARGEST_LOG_RATIO = 1e-9, 1e-12, 3.0
 BLOCKS, LOG_ODDS = 15, 0.5
 # A mixture with more of P than this is not taken apart: rounding would dominate.
 LARGEST_SHARE = 0.9999
-# Truths with more entries are kept in float32: 6e-8 is far below what labels can tell.
+# Truths with more entries are kept in float32: 6e-8 is far below what labels can show.
 FLOAT64_ENTRIES = 1 << 21
 # Up to this many classes, a drawn number is compared with the edges of all; else it is searched.
 COMPARED = 100

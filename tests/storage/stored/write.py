@@ -34,6 +34,9 @@ MORE = {
     "PlattScaling-quadratic": lambda: skcalib.PlattScaling(degree=2),
     "PlattScaling-intercept": lambda: skcalib.PlattScaling(fit_slope=False),
     "IsotonicCalibrator-step": lambda: skcalib.IsotonicCalibrator(interpolation="step"),
+    "GroupwiseCalibrator": lambda: skcalib.GroupwiseCalibrator(
+        "vector", shrinkage=1.0, group_column=-1
+    ),
 }
 
 
@@ -54,6 +57,11 @@ def data():
     return Z, NAMES[y]
 
 
+def with_group(Z):
+    """Scores with the group of each row in a last column."""
+    return np.column_stack([Z, np.arange(len(Z)) % 4])
+
+
 def to_json(values):
     return [[value if np.isfinite(value) else str(value) for value in row] for row in values]
 
@@ -70,9 +78,11 @@ def write_missing():
         target = folder / f"{name}.json"
         if target.exists():
             continue
-        calibrator.fit(Z, y)
-        answers = calibrator.predict_proba(questions)
-        expected = {"scores": to_json(questions), "probabilities": to_json(answers)}
+        in_groups = isinstance(calibrator, skcalib.GroupwiseCalibrator)
+        X, asked = (with_group(Z), with_group(questions)) if in_groups else (Z, questions)
+        calibrator.fit(X, y)
+        answers = calibrator.predict_proba(asked)
+        expected = {"scores": to_json(asked), "probabilities": to_json(answers)}
         lines = [f' "{key}": {json.dumps(value)}' for key, value in expected.items()]
         skcalib.save_json(calibrator, target)
         target.with_suffix(".expected.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")

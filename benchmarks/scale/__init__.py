@@ -1,0 +1,1 @@
+"""Dask arrays: passes, time, memory and what larger data would take."""

@@ -1,0 +1,114 @@
+"""Pictures of what a page's own code draws, for light and for dark pages.
+
+``<!-- picture: expression | what it shows -->`` in a page becomes the figure of the expression,
+after the page's python blocks above it have run. ``gallery:name`` is a picture of an example, and
+``<!-- file: report.html | what it shows -->`` shows a page that the blocks have written.
+"""
+
+import contextlib
+import io
+import os
+import re
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[1]
+PICTURES = DOCS / "generated" / "pictures"
+FILES = DOCS / "generated" / "static"
+PART = re.compile(
+    r"^```python\n(?P<code>.*?)^```$"
+    r"|^<!-- (?P<kind>picture|file): (?P<value>[^|]*?) \| (?P<alt>[^\n]*?) -->$",
+    re.MULTILINE | re.DOTALL,
+)
+STYLES = {"light": "default", "dark": "dark_background"}
+
+
+@contextlib.contextmanager
+def inside(folder: str) -> Any:
+    """Run what follows in a folder, without its prints and pictures."""
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        os.chdir(before)
+
+
+def run(docname: str, parts: list[re.Match[str]], style: str) -> None:
+    """Run the blocks of a page and save what its marks name, in one style."""
+    import matplotlib.pyplot as plt
+
+    import skcalib
+
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with tempfile.TemporaryDirectory() as folder, plt.style.context(STYLES[style]):
+        for i, part in enumerate(parts):
+            with inside(folder), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                if part["code"]:
+                    exec(compile(part["code"], docname, "exec"), names)
+                    continue
+                value = part["value"]
+                if part["kind"] == "file" and style == "light":
+                    (FILES / f"{docname}_{value}").write_bytes(Path(value).read_bytes())
+                elif part["kind"] == "picture" and not value.startswith("gallery:"):
+                    figure = eval(value, {**vars(skcalib), **names})
+                    figure.savefig(
+                        PICTURES / f"{docname}_{i}_{style}.png",
+                        dpi=200, bbox_inches="tight", transparent=True,
+                    )  # fmt: skip
+        plt.close("all")
+
+
+def width(path: Path) -> int:
+    """Return the width at which a picture is shown, half of its pixels."""
+    return int.from_bytes(path.read_bytes()[16:20], "big") // 2
+
+
+def image(path: str, alt: str, kind: str) -> str:
+    """Return the lines of a picture."""
+    return (
+        f"```{{image}} {path}\n:alt: {alt}\n:class: {kind}\n:width: {width(DOCS / path)}px\n```\n"
+    )
+
+
+def add_pictures(app: Any, docname: str, source: list[str]) -> None:
+    """Put the pictures of a page in place of their marks."""
+    parts = list(PART.finditer(source[0]))
+    marks = [i for i, part in enumerate(parts) if part["kind"]]
+    if not marks or Path(app.env.doc2path(docname)).suffix != ".md":
+        return
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    needed = parts[: marks[-1] + 1]
+    for style in STYLES:
+        run(docname, needed, style)
+    text = source[0]
+    for i in reversed(marks):
+        part = parts[i]
+        value, alt = part["value"], part["alt"]
+        if part["kind"] == "file":
+            address = f"_static/{docname}_{value}"
+            shown = (
+                f'<p><a href="{address}">{alt}</a></p>\n'
+                f'<iframe class="page" src="{address}" title="{alt}" loading="lazy"></iframe>\n'
+            )
+        elif value.startswith("gallery:"):
+            name = value.removeprefix("gallery:")
+            shown = image(f"gallery/images/sphx_glr_{name}_001.png", alt, "plain")
+        else:
+            shown = "\n".join(
+                image(f"generated/pictures/{docname}_{i}_{style}.png", alt, f"only-{style}")
+                for style in STYLES
+            )
+        text = text[: part.start()] + shown + text[part.end() :]
+    source[0] = text
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Connect the hook."""
+    FILES.mkdir(parents=True, exist_ok=True)
+    app.connect("source-read", add_pictures, priority=400)
+    return {"parallel_read_safe": False}

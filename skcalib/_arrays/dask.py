@@ -1,0 +1,366 @@
+"""Dask arrays: passes over their chunks, on the scheduler that is active.
+
+A pass sends a function of a chunk to where the chunk lies, and NumPy code runs there on the rows of
+the chunk. What comes back is a sum, or a few numbers for each row. Nothing here imports Dask unless
+a Dask array is given.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+from joblib import parallel_config
+from numpy.typing import DTypeLike, NDArray
+
+from skcalib._arrays.dask_columns import active_client, exchanged, without_size_warning
+from skcalib._arrays.dask_tasks import (
+    Made,
+    Parcel,
+    Refused,
+    Sent,
+    joined,
+    of_chunk,
+    packed,
+    values_of_chunk,
+)
+from skcalib._arrays.passes import PerRow
+from skcalib._arrays.source import ALL, ArraySource, Remote, Source
+from skcalib._arrays.types import FloatArray, Intp, Rows
+
+# Sums of so many chunks are added in one task.
+ADDED = 8
+# Rows that are kept of the first pass, and their size.
+SAMPLE_ROWS, SAMPLE_BYTES = 4000, 1 << 27
+# Whole columns that are brought together at a time.
+COLUMNS_BYTES = 1 << 26
+
+
+def is_dask(X: Any) -> bool:
+    """Whether `X` is a Dask array; Dask is not imported to find out."""
+    dask_array = sys.modules.get("dask.array")
+    return dask_array is not None and isinstance(X, dask_array.Array)
+
+
+def bring(*arrays: Any) -> tuple[Any, ...]:
+    """Return arrays with a number for each row as NumPy arrays, and others as they are."""
+    import dask
+
+    lazy = [each for each in arrays if is_dask(each)]
+    loaded = iter(dask.compute(*lazy))
+    return tuple(next(loaded) if is_dask(each) else each for each in arrays)
+
+
+def bring_chunks(y: Any) -> tuple[NDArray[Any], list[int]]:
+    """Return a Dask array with a number for each row, and the lengths of its chunks."""
+    import dask
+
+    parts = dask.compute(*y.to_delayed().ravel())
+    return np.concatenate(parts), [len(part) for part in parts]
+
+
+def mapped(function: Callable[[Any], Any], X: Any, width: tuple[int, ...], dtype: DTypeLike) -> Any:
+    """Return ``function(rows)`` of the chunks of a Dask array, lazily, ``(n, *width)``."""
+    whole_rows = X.rechunk({1: -1}) if X.ndim == 2 else X
+    added = list(range(X.ndim, 1 + len(width)))
+    return whole_rows.map_blocks(
+        partial(_of_rows, function, np.empty((0, *width), dtype=dtype)),
+        dtype=dtype,
+        chunks=(whole_rows.chunks[0], *((k,) for k in width)),
+        new_axis=added or None,
+        drop_axis=1 if X.ndim > 1 + len(width) else None,
+        meta=np.empty((0,) * (1 + len(width)), dtype=dtype),
+    )
+
+
+def _of_rows(
+    function: Callable[[Any], Any], empty: NDArray[Any], rows: Any, block_info: Any = None
+) -> Any:
+    if not len(rows):
+        return empty
+    with parallel_config(n_jobs=1):
+        try:
+            return function(np.asarray(rows))
+        except ValueError as error:
+            first, end = block_info[0]["array-location"][0]
+            place = "a chunk" if np.isnan(end) else f"the chunk of rows {first} to {end - 1}"
+            raise ValueError(f"In {place}: {error}") from error
+
+
+# ----------------------------------------------------------------------------------- the source
+
+
+@dataclass
+class Checks:
+    """What the first pass over a source checks, and how rows are corrected when they are read."""
+
+    check: Callable[[Source, range], tuple[Any, bool]] | None = None
+    settle: Callable[[list[Any]], Any] | None = None
+    correct: Callable[[FloatArray], FloatArray] | None = None
+
+
+class DaskSource(Remote):
+    """A Dask array whose passes run where its chunks lie.
+
+    Parameters
+    ----------
+    array : dask.array.Array of shape (n, K)
+    lengths : tuple of int
+        Rows of each chunk.
+    dtype : dtype
+        Type as which numbers are read.
+    refusal : str
+        Message of the error of code that would need all numbers at once.
+    """
+
+    def __init__(self, array: Any, lengths: Sequence[int], dtype: DTypeLike, refusal: str) -> None:
+        array = array.rechunk({1: -1})
+        chunks = array.to_delayed()[:, 0]
+        kept = [i for i, n in enumerate(lengths) if n]
+        self.chunks = [chunks[i] for i in kept]
+        self.starts = np.cumsum([0, *(lengths[i] for i in kept)])
+        self.shape = int(self.starts[-1]), array.shape[1]
+        self.dtype = np.dtype(dtype)
+        self.refusal = refusal
+        self.rows: Intp | None = None
+        self.checks = Checks()
+        row_bytes = self.shape[1] * self.dtype.itemsize
+        self.step = -(-self.shape[0] // max(1, min(SAMPLE_ROWS, SAMPLE_BYTES // row_bytes)))
+        self.sampled: list[FloatArray] = []
+        self._sent: dict[int, tuple[Any, list[Any]]] = {}
+
+    # -------------------------------------------------------------- passes
+
+    def total(self, function: Callable[..., Any], source: Source, per_row: Any) -> Any:
+        """Return the sum over chunks of ``function(source, *per_row)``."""
+        return self._run(function, source, per_row, tree=True).value
+
+    def each(self, function: Callable[..., Any], source: Source, per_row: Any) -> list[Any]:
+        """Return ``function(source, *per_row)`` of each chunk, in order."""
+        listed = partial(_in_list, function)
+        return self._run(listed, source, per_row, tree=False).value
+
+    def spans(self) -> list[slice]:
+        """Return the rows of each chunk that has any."""
+        ends = self._ends()
+        return [slice(*pair) for pair in pairwise(ends) if pair[0] < pair[1]]
+
+    def _ends(self) -> list[int]:
+        """Return where the rows of each chunk begin, and the number of rows."""
+        ends = self.starts if self.rows is None else np.searchsorted(self.rows, self.starts)
+        return [int(end) for end in ends]
+
+    def _run(self, function: Callable[..., Any], source: Source, per_row: Any, tree: bool) -> Made:
+        checks = self.checks
+        made = self._computed(function, source, per_row, tree)
+        if checks.settle is not None:
+            checks.correct = checks.settle(made.found).checks.correct
+            checks.check = checks.settle = None
+            if checks.correct is not None:
+                made = self._computed(function, source, per_row, tree)
+        return made
+
+    def _computed(
+        self, function: Callable[..., Any], source: Source, per_row: Any, tree: bool
+    ) -> Made:
+        import dask
+
+        tasks = self._tasks(of_chunk, function, source, per_row)
+        if tree:
+            join = dask.delayed(joined, pure=False)
+            while len(tasks) > 1:
+                tasks = [join(tasks[i : i + ADDED]) for i in range(0, len(tasks), ADDED)]
+        with without_size_warning():
+            made = joined(dask.compute(*tasks))
+        if isinstance(made, Refused):
+            raise made.error
+        self.sampled += made.sample  # shared with the sources that are made of this one
+        return made
+
+    def _tasks(
+        self, task: Callable[..., Any], function: Callable[..., Any], source: Source, per_row: Any
+    ) -> list[Any]:
+        import dask
+
+        work = Parcel.dumps((function, source), self)
+        checks, step = self.checks, 0 if self.sampled else self.step
+        sent = Sent(work, checks.check, checks.correct, self.dtype, self.shape[1], step)
+        sent = dask.delayed(sent, pure=False, traverse=False)  # a task of its own: sent only once
+        run = dask.delayed(task, pure=False)
+        return [run(sent, *each) for each in self._pieces(per_row)]
+
+    def _pieces(self, per_row: Sequence[PerRow]) -> Iterator[tuple[Any, ...]]:
+        ends = self._ends()
+        chosen = [None] * len(self.chunks) if self.rows is None else self._parts(self.rows, True)
+        each = [self._parts(values) for values in per_row]
+        for i, chunk in enumerate(self.chunks):
+            span = range(int(self.starts[i]), int(self.starts[i + 1]))
+            if ends[i] < ends[i + 1] or self.checks.check is not None:
+                yield chunk, span, chosen[i], [parts[i] for parts in each]
+
+    def _parts(self, values: Any, places: bool = False) -> list[Any]:
+        """Return the part of each chunk; a cluster keeps those of an array from pass to pass."""
+        ends = self._ends()
+        cuts = [slice(*pair) for pair in pairwise(ends)]
+        if not isinstance(values, np.ndarray):
+            return [values and values[rows] for rows in cuts]
+        known, parts = self._sent.get(id(values), (None, []))
+        if known is values:
+            return parts
+        start = self.starts if places else np.zeros_like(self.starts)
+        parts = [
+            packed(values[rows] - start[i]) if places else packed(values[rows])
+            for i, rows in enumerate(cuts)
+        ]
+        if active_client() is not None:
+            import dask
+
+            leaves = [dask.delayed(part, pure=False, traverse=False) for part in parts]
+            with without_size_warning():
+                parts = list(dask.persist(*leaves))
+        self._sent[id(values)] = values, parts
+        return parts
+
+    # -------------------------------------------------------------- columns
+
+    def by_columns(
+        self,
+        read: Callable[..., Any],
+        use: Callable[[Any, int], list[Any]],
+        source: Source,
+        columns: slice,
+        dtype: np.dtype[Any],
+    ) -> Iterator[Any]:
+        """Yield what ``use(numbers, first)`` lists for some whole columns at a time, in order.
+
+        On a cluster, columns are exchanged among its workers once, and used there. Elsewhere a pass
+        brings some of them to the caller, so that few are in memory.
+        """
+        step = max(1, COLUMNS_BYTES // (dtype.itemsize * self.shape[0]))
+        if (client := active_client()) is not None:
+            if self.checks.check is not None:
+                self.each(_nothing, self, ())
+            values = partial(_read_columns, read, columns)
+            lengths = [rows.stop - rows.start for rows in self.spans()]
+            tasks = self._tasks(values_of_chunk, values, source, ())
+            yield from exchanged(client, tasks, lengths, columns, dtype, use, step)
+            return
+        for start in range(columns.start, columns.stop, step):
+            some = slice(start, min(start + step, columns.stop))
+            parts = self.each(partial(_read_columns, read, some), source, ())
+            made = np.concatenate(parts, axis=1)
+            del parts  # before copies are made of its numbers
+            yield from use(made, start)
+
+    # -------------------------------------------------------------- rows
+
+    def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
+        """Return a few rows, or a single column."""
+        if isinstance(rows, slice) and rows == ALL:
+            if len(range(self.shape[1])[columns]) > 1:
+                raise TypeError(self.refusal)
+            return np.concatenate(self.each(partial(_read_rows, columns), self, ()))
+        import dask
+
+        wanted = np.arange(self.shape[0])[rows] if self.rows is None else self.rows[rows]
+        own = np.searchsorted(self.starts, wanted, side="right") - 1
+        pick = dask.delayed(_pick, pure=False)
+        tasks = [pick(self.chunks[i], wanted[own == i] - self.starts[i]) for i in np.unique(own)]
+        made = np.concatenate(dask.compute(*tasks)) if tasks else np.empty((0, self.shape[1]))
+        block = np.empty((wanted.size, self.shape[1]), dtype=self.dtype)
+        block[np.argsort(own, kind="stable")] = made
+        correct = self.checks.correct
+        return (block if correct is None else correct(block))[:, columns]
+
+    def sample(self, source: Source) -> tuple[Source, Intp]:
+        """Return evenly spaced rows, kept of the first pass, and their numbers."""
+        places = np.arange(0, int(self.starts[-1]), self.step)
+        kept = np.concatenate(self.sampled)
+        if self.rows is not None:
+            _, places, rows = np.intersect1d(self.rows, places, True, return_indices=True)
+            kept = kept[rows]
+        if self.checks.correct is not None:
+            kept = self.checks.correct(kept)
+        return Parcel.loads(Parcel.dumps(source, self), ArraySource(kept)), places
+
+    def run(
+        self,
+        task: Callable[[slice], Any],
+        blocks: Any,
+        at_a_time: int,  # noqa: ARG002
+    ) -> Iterator[Any]:
+        """Yield ``task(rows)`` for each block, in order, read one by one."""
+        return map(task, blocks)
+
+    def take(self, rows: Intp) -> DaskSource:
+        """Return some rows, given in ascending order."""
+        if (np.diff(rows) <= 0).any():
+            raise TypeError(self.refusal)
+        few = copy.copy(self)
+        few.rows = rows if self.rows is None else self.rows[rows]
+        few.shape = rows.size, self.shape[1]
+        few._sent = {}
+        return few
+
+    def corrected(self, correct: Callable[[FloatArray], FloatArray]) -> DaskSource:
+        """Return the rows as `correct` makes them of those that are read."""
+        other = copy.copy(self)
+        other.checks = Checks(correct=correct)
+        return other
+
+    def checked(
+        self,
+        check: Callable[[Source, range], tuple[Any, bool]],
+        settle: Callable[[list[Any]], Source],
+    ) -> DaskSource:
+        """Return the rows, checked by their first pass.
+
+        ``check(source, rows)`` returns what it finds in a chunk, and whether the pass may work on
+        it; ``settle(found)`` raises an error or returns the rows as they have to be read. If they
+        have to be corrected, the pass is run again.
+        """
+        other = copy.copy(self)
+        other.checks = Checks(check, settle)
+        return other
+
+
+def _in_list(function: Callable[..., Any], source: Source, *per_row: Any) -> list[Any]:
+    return _Listed([function(source, *per_row)])
+
+
+class _Listed(list[Any]):
+    """A list whose sums are longer lists."""
+
+    def __add__(self, other: Any) -> Any:
+        return _Listed(chain(self, other))
+
+
+def _nothing(_: Source) -> None:
+    """Read a chunk only to check it."""
+
+
+def _read_columns(read: Callable[..., Any], columns: slice, source: Source) -> NDArray[Any]:
+    return np.asarray(read(source, columns))
+
+
+def _read_rows(columns: slice, source: Source) -> FloatArray:
+    return source.read(ALL, columns)
+
+
+def _pick(chunk: Any, rows: Intp) -> Any:
+    return np.asarray(chunk)[rows]
+
+
+def as_dask_source(X: Any, lengths: Sequence[int] | None, dtype: DTypeLike, refusal: str) -> Any:
+    """Return a two-dimensional Dask array as a source; unknown lengths of chunks are computed."""
+    if lengths is None:
+        lengths = (
+            X.chunks[0] if not np.isnan(X.shape[0]) else X.copy().compute_chunk_sizes().chunks[0]
+        )
+    return DaskSource(X, lengths, dtype, refusal)

@@ -1,0 +1,155 @@
+"""Tasks on the chunks of a Dask array: what is sent to a chunk, and what comes back."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import parallel_config
+from numpy.typing import NDArray
+
+from skcalib._arrays.passes import add
+from skcalib._arrays.source import ArraySource, Remote, Source
+from skcalib._arrays.types import FloatArray
+
+
+class Part(NamedTuple):
+    """Numbers of the rows of a chunk, in few bytes; `values` is a single one if all are equal."""
+
+    values: NDArray[Any]
+    n: int
+    dtype: np.dtype[Any]
+
+    def unpacked(self) -> NDArray[Any]:
+        """Return the numbers in their own type."""
+        if self.values.size < self.n:
+            return np.full(self.n, self.values[0], dtype=self.dtype)
+        return self.values.astype(self.dtype, copy=False)
+
+
+def packed(values: NDArray[Any]) -> Part:
+    """Return numbers of rows in few bytes: most weights are 1, most codes fit into a byte."""
+    n, dtype = len(values), values.dtype
+    if values.ndim == 1 and n > 1:
+        if (values == values[0]).all():
+            return Part(values[:1].copy(), n, dtype)
+        if dtype.kind in "iu" and values.min() >= 0:
+            values = values.astype(np.min_scalar_type(values.max()))
+    return Part(values, n, dtype)
+
+
+class Refused(NamedTuple):
+    """The error of a chunk. As a value it comes back in the order of the chunks."""
+
+    error: ValueError
+
+
+class Made(NamedTuple):
+    """What a pass made of a chunk, None if its check found a flaw; what the check found.
+
+    ``sample`` has every so many-th row, if the pass is the first.
+    """
+
+    value: Any
+    found: list[Any]
+    sample: list[FloatArray]
+
+
+class Parcel(pickle.Unpickler):
+    """Functions with their sources as bytes, in which ``"chunk"`` stands for the remote source."""
+
+    def __init__(self, sent: bytes, chunk: Source) -> None:
+        super().__init__(io.BytesIO(sent))
+        self._chunk = chunk
+
+    def persistent_load(self, _: Any) -> Source:
+        """Put the chunk in place of the remote source."""
+        return self._chunk
+
+    @classmethod
+    def loads(cls, sent: bytes, chunk: Source) -> Any:
+        """Return what was sent, with a chunk in place of the remote source."""
+        return cls(sent, chunk).load()
+
+    @staticmethod
+    def dumps(thing: Any, remote: Source) -> bytes:
+        """Return what is sent."""
+        import cloudpickle
+
+        class Pickler(cloudpickle.CloudPickler):
+            def persistent_id(self, each: Any) -> str | None:
+                if isinstance(each, Remote):
+                    assert each is remote
+                    return "chunk"
+                return None
+
+        file = io.BytesIO()
+        Pickler(file).dump(thing)
+        return file.getvalue()
+
+
+class Sent(NamedTuple):
+    """What a task gets beside its chunk and the parts of its rows."""
+
+    work: bytes
+    check: Callable[[Source, range], tuple[Any, bool]] | None
+    correct: Callable[[FloatArray], FloatArray] | None
+    dtype: np.dtype[Any]
+    n_columns: int
+    step: int
+
+
+def of_chunk(sent: Sent, chunk: Any, span: range, chosen: Part | None, parts: list[Any]) -> Any:
+    """Return what a pass makes of a chunk: `Made` or `Refused`."""
+    array = np.asarray(chunk, dtype=sent.dtype)
+    if array.shape != (len(span), sent.n_columns):
+        return Refused(
+            ValueError(
+                "Found input variables with inconsistent numbers of samples: a chunk of X has "
+                f"{len(array)} rows, that of y has {len(span)}; they must go together row by row."
+            )
+        )
+    found: list[Any] = []
+    sample = [array[-span.start % sent.step :: sent.step].copy()] if sent.step else []
+    try:
+        with parallel_config(n_jobs=1):
+            if sent.check is not None:
+                seen, fine = sent.check(ArraySource(array), span)
+                found.append(seen)
+                if not fine:
+                    return Made(None, found, sample)
+            if sent.correct is not None:
+                array = sent.correct(array)
+            if chosen is not None:
+                array = array[chosen.unpacked()]
+            if not len(array):
+                return Made(None, found, sample)
+            function, source = Parcel.loads(sent.work, ArraySource(array))
+            each = (part.unpacked() if isinstance(part, Part) else part for part in parts)
+            return Made(function(source, *each), found, sample)
+    except ValueError as error:
+        return Refused(error)
+
+
+def values_of_chunk(*args: Any) -> NDArray[Any]:
+    """Return the columns that a task reads of a chunk, ``(rows, k)``."""
+    made = of_chunk(*args)
+    if isinstance(made, Refused):
+        raise made.error
+    return np.asarray(made.value).T
+
+
+def joined(several: Sequence[Any]) -> Any:
+    """Return the sum of what was made of some chunks, or the first error."""
+    total, found, sample = None, [], []
+    for made in several:
+        if isinstance(made, Refused):
+            return made
+        found += made.found
+        sample += made.sample
+        if made.value is not None:
+            total = made.value if total is None else add(total, made.value)
+    return Made(total, found, sample)

@@ -1,0 +1,111 @@
+"""PyTorch tensors: read in NumPy blocks, wherever they lie. Nothing here imports PyTorch.
+
+A tensor of float32 or float64 on the CPU is a NumPy array of the same memory. One of a shorter type
+or on another device is converted block by block, when a block is read.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+
+from skcalib._arrays.source import ALL, Source
+from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.types import FloatArray, Rows
+
+T = TypeVar("T")
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether `x` is a tensor of PyTorch, which is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def refuse_without_numbers(name: str, x: Any) -> None:
+    """Refuse a sparse, nested or quantized tensor, and one on the device meta."""
+    way = f"pass {name}.to_dense()"
+    if x.device.type == "meta":
+        kind, way = "on the device meta, which has no numbers", "pass one on the CPU or a GPU"
+    elif x.is_nested:
+        kind, way = "of rows of several lengths", f"pass {name}.to_padded_tensor(...)"
+    elif x.is_quantized:
+        kind, way = f"of {x.dtype}", f"pass {name}.dequantize()"
+    elif not str(x.layout).endswith("strided"):
+        kind = f"of layout {x.layout}"
+    else:
+        return
+    raise TypeError(f"{name} is a tensor {kind}: {way}.")
+
+
+def needs_blocks(x: Any) -> bool:
+    """Whether a tensor of real numbers is not an array of float32 or float64 in this memory."""
+    short = x.is_floating_point() and x.element_size() < 4
+    return (
+        x.ndim in (1, 2)
+        and x.numel()
+        and (short or (x.device.type != "cpu" and not x.is_complex()))
+    )
+
+
+def is_bfloat16(x: Any) -> bool:
+    """Whether `x` is a tensor of bfloat16."""
+    return is_tensor(x) and str(x.dtype) == "torch.bfloat16"
+
+
+def to_array(x: Any) -> NDArray[Any]:
+    """Return the numbers of a tensor as an array, in float32 if NumPy lacks their type.
+
+    The array shares the memory of a tensor on the CPU if NumPy has the type.
+    """
+    x = x.detach().resolve_conj().resolve_neg().cpu()
+    if is_bfloat16(x):  # the upper half of a float32
+        bits = x.view(sys.modules["torch"].int16).numpy().view(np.uint16).astype(np.uint32)
+        return np.left_shift(bits, 16, out=bits).view(np.float32)
+    return (x.float() if x.is_floating_point() and x.element_size() < 2 else x).numpy()
+
+
+class TensorSource(Source):
+    """A tensor ``(n, K)`` or ``(n,)``, of which a block is converted when it is read.
+
+    Floats shorter than float64 become float32, all other numbers float64.
+    """
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor.detach() if tensor.ndim == 2 else tensor.detach()[:, None]
+        self.shape = self.tensor.shape[0], self.tensor.shape[1]
+        short = tensor.is_floating_point() and tensor.element_size() < 8
+        self.dtype = np.dtype(np.float32 if short else np.float64)
+
+    def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
+        """Return a block, a new array."""
+        if not isinstance(rows, slice):
+            torch = sys.modules["torch"]
+            rows = torch.from_numpy(np.ascontiguousarray(rows)).to(self.tensor.device)
+        return to_array(self.tensor[rows, columns]).astype(self.dtype, copy=False)
+
+    def run(
+        self, task: Callable[[slice], T], blocks: Iterable[slice], at_a_time: int
+    ) -> Iterator[T]:
+        """Yield ``task(rows)`` for each block, in order, computed in threads if there are many."""
+        return map_blocks(task, blocks, at_a_time)
+
+
+def follow(result: Any, X: Any) -> Any:
+    """Return an array on the device and in the floating type of `X`, if scikit-learn asks for it.
+
+    That is if `X` is a tensor and ``array_api_dispatch`` is set. Numbers that are no floats keep
+    their type; strings, and anything but an array, are returned as they are.
+    """
+    if not is_tensor(X) or not get_config()["array_api_dispatch"]:
+        return result
+    if not isinstance(result, np.ndarray) or result.dtype.kind not in "biuf":
+        return result
+    tensor = sys.modules["torch"].from_numpy(np.ascontiguousarray(result)).to(X.device)
+    floats = result.dtype.kind == "f" and X.is_floating_point()
+    return tensor.to(X.dtype) if floats else tensor

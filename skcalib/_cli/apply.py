@@ -1,0 +1,66 @@
+"""``skcalib apply``: calibrated probabilities of a file of scores."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._cli.files import (
+    check_ending,
+    columns_of,
+    event_of,
+    load,
+    places,
+    read,
+    write_predictions,
+)
+from skcalib._cli.printed import Printed
+from skcalib._cli.saved_predictions import STREAM, SUFFIXES
+from skcalib._validation.event import read_event
+from skcalib._validation.scores import two_columns
+
+
+def run_apply(args: argparse.Namespace) -> Printed:
+    """Calibrate the scores of a file."""
+    if args.output != STREAM:
+        check_ending(args.output, SUFFIXES)
+    calibrator = load(args.calibrator)
+    classes = np.asarray(calibrator.classes_)
+    found = read(args, classes)
+    # In two dimensions, so that a wrong number of columns is said as such.
+    X = found.scores.reshape(len(found.scores), -1)
+    X, event = in_columns_of(calibrator, X, found.classes, args.pos_label)
+    P = calibrator.predict_proba(X)
+    out = write_predictions(args.output, P, classes, found, args.sep)
+    text = (
+        f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities\n"
+        + columns_of(found, classes, event)
+    )
+    return Printed(out.rstrip("\n"), text) if args.output == STREAM else Printed(text)
+
+
+def in_columns_of(
+    calibrator: Any, X: NDArray[Any], known: NDArray[Any] | None, pos_label: str | None
+) -> tuple[NDArray[Any], int | None]:
+    """Return scores ``(n, K)`` in the columns of a calibrator, and the event of a single one.
+
+    `known` are the labels of the columns, where they are known.
+    """
+    classes = np.asarray(calibrator.classes_)
+    if known is not None and X.shape[1] > 1:
+        X = X[:, places(classes, known)]
+    if X.shape[1] > 1 or classes.size != 2:
+        return X, None
+    event = read_event(classes, classes, event_of(pos_label, classes), name="y", X="X").column
+    if calibrator.n_features_in_ == 2:
+        pair = two_columns(X, calibrator.input_)
+        X = pair if event == 1 else pair[:, ::-1]
+    elif event == 0:
+        raise ValueError(
+            f"--pos-label {pos_label}: the calibrator was fitted on one column, the score of "
+            f"{classes[1]}"
+        )
+    return X, event

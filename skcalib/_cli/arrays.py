@@ -1,0 +1,133 @@
+"""Predictions in ``.npz`` and ``.npy`` files."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from tokenize import TokenError
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._cli.saved_predictions import (
+    SavedPredictions,
+    Wanted,
+    as_text,
+    names_found,
+    read_one_hot,
+    read_test_rows,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Load = Callable[[], Any]
+
+
+def read_npz(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
+    """Read arrays ``logits`` or ``probs``, ``labels`` and perhaps ``split`` and ``classes``."""
+    scores = wanted.scores
+    if not zipfile.is_zipfile(file):
+        raise ValueError("not an .npz file: save one by np.savez(path, logits=Z, labels=y)")
+    if wanted.one_hot:
+        raise ValueError("--one-hot names columns; of an .npz the array of labels may be one-hot")
+    file.seek(0)
+    # Pickled objects would run code on loading.
+    with np.load(file, allow_pickle=False) as data:
+        keys = list(data)
+        if scores is not None and len(scores) != 1:
+            raise ValueError(f"--scores names one array of an .npz; got {len(scores)}")
+        kinds = [k for k in ("logits", "probs") if k in keys] if scores is None else list(scores)
+        if len(kinds) != 1:
+            raise ValueError(
+                f"needs 'logits' or 'probs', one of them; contains {', '.join(keys)} (--scores "
+                "NAME chooses an array)"
+            )
+        labels, split = names_found(keys, wanted, kinds)
+
+        def array(name: str) -> NDArray[Any]:
+            return read_array(lambda: data[name], name, "np.savez")
+
+        classes = array("classes") if "classes" in keys else wanted.classes
+        Z = array(kinds[0])
+        found = _together(Z, kinds[0], labels, split, classes, wanted, array)
+    return found._replace(input={"logits": "logits", "probs": "proba"}.get(kinds[0], "auto"))
+
+
+def read_npy(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
+    """Read an array of scores; labels, split, groups and ids are files of their own."""
+    if wanted.scores is not None or wanted.one_hot:
+        raise ValueError("an .npy file is one array, of the scores: leave out --scores, --one-hot")
+    if wanted.labels is None and wanted.classes is None:
+        raise ValueError("an .npy file has the scores alone: pass --labels FILE.npy, of the labels")
+
+    def array(path: str) -> NDArray[Any]:
+        with open(path, "rb") as other:
+            return read_array(lambda: np.load(other, allow_pickle=False), path, "np.save")
+
+    Z = read_array(lambda: np.load(file, allow_pickle=False), "the array", "np.save")
+    return _together(Z, "the array", wanted.labels, wanted.split, wanted.classes, wanted, array)
+
+
+def read_array(load: Load, name: str, save: str) -> NDArray[Any]:
+    """Load an array without objects."""
+    try:
+        return np.asarray(load())
+    except (SyntaxError, TokenError) as error:  # of a header that is read as Python
+        raise ValueError(f"{name!r} is damaged: save it again by {save}") from error
+    except ValueError as error:
+        if "allow_pickle" not in str(error) and "Python objects" not in str(error):
+            raise
+        raise ValueError(
+            f"{name!r} contains pickled objects, which are not read: save it with a plain dtype, "
+            "such as np.asarray(values, dtype=str) or dtype=int"
+        ) from error
+
+
+def _together(
+    Z: NDArray[Any],
+    name: str,
+    labels: str | None,
+    split: str | None,
+    classes: NDArray[Any] | None,
+    wanted: Wanted,
+    array: Callable[[str], NDArray[Any]],
+) -> SavedPredictions:
+    if Z.ndim not in (1, 2) or Z.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name!r} must be numbers of shape (n, K) or (n,); it is {Z.dtype} of shape {Z.shape}"
+        )
+    y = None if labels is None else as_text(array(labels))
+    if y is not None and y.shape == (*Z.shape[:1], 1):
+        y = y[:, 0]
+    if y is not None and y.ndim == 2:
+        n_classes = Z.shape[1] if Z.ndim == 2 and Z.shape[1] > 1 else 2
+        y = read_one_hot(y, np.arange(n_classes) if classes is None else classes)
+    test = None if split is None else read_test_rows(as_text(array(split)))
+    groups = {key: as_text(array(key)) for key in wanted.groups}
+    ids = {key: as_text(array(key)) for key in wanted.ids}
+    for what, other in (("labels", y), ("split", test), *groups.items(), *ids.items()):
+        if other is not None and other.shape != Z.shape[:1]:
+            raise ValueError(f"{what} has shape {other.shape}, expected {Z.shape[:1]}: one a row")
+    return SavedPredictions(Z, "auto", y, test, classes, None, _frame(groups), _frame(ids))
+
+
+def _frame(columns: dict[str, NDArray[Any]]) -> pd.DataFrame | None:
+    if not columns:
+        return None
+    import pandas as pd  # late: only groups and ids need it
+
+    return pd.DataFrame(columns)
+
+
+def write_arrays(file: IO[bytes], suffix: str, arrays: dict[str, Any]) -> None:
+    """Write the arrays as ``.npz``, or the probabilities alone as ``.npy``."""
+    if suffix == ".npy":
+        np.save(file, arrays["probs"])
+        return
+    plain = {name: np.asarray(values) for name, values in arrays.items()}
+    for name, values in plain.items():
+        if values.dtype.kind == "O":
+            plain[name] = values.astype(str)
+    np.savez_compressed(file, **plain)  # type: ignore[arg-type]

@@ -1,0 +1,227 @@
+"""``skcalib compare``: every calibrator on rows it was not fitted on."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import warnings
+from datetime import datetime
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from skcalib._cli.files import (
+    KINDS,
+    SHOWN_COLUMNS,
+    check_ending,
+    columns_of,
+    event_of,
+    mapping_of,
+    read,
+    save,
+)
+from skcalib._cli.printed import WIDTH, Printed, as_csv, as_json, flat_records, wrapped
+from skcalib._cli.report import report_html, troubles
+from skcalib._cli.saved_predictions import SavedPredictions
+from skcalib._cli.sentences import confidence_of, confidence_sentence
+from skcalib._comparison.compare import compare_calibrators
+from skcalib._comparison.comparison import CalibratorComparison, predictions_of, rows_of
+from skcalib._comparison.held_out import HeldOutRows
+from skcalib._comparison.tables import summary_table
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._printed_table import in_columns
+
+LEGEND = """\
+Of rows not fitted on. Gain: in log loss, over no calibration, and its 95 % interval:
++ a gain, - a harm, neither: may be chance. * debiased: less what chance adds to the error."""
+
+
+def run_compare(args: argparse.Namespace) -> Printed:
+    """Compare calibrators."""
+    check_ending(args.report, (".html", ".htm"))
+    check_ending(args.save, (".json",))
+    found = read(args)
+    X, y, rows = rows_to_compare(found, args)
+    comparison = compare_calibrators(
+        X,
+        y,
+        args.calibrators,
+        metrics=args.metrics,
+        choose_by=args.choose_by,
+        n_jobs=args.jobs,
+        verbose=1 if sys.stderr.isatty() else 0,
+        random_state=args.seed,
+        **rows,
+    )
+    data, before = rows_of(comparison), predictions_of(comparison, comparison.frame.index[0])
+    after, fitted, warned = fit_chosen(args, comparison)
+    name = comparison.choice
+    known = comparison.frame["warning"][name]
+    notes = [f"{name}: {text}" for text in warned if text not in known]
+    if after is not None:
+        write_report(args, comparison, before, after, fitted)
+        notes.append(f"report: {args.report}")
+    if args.save:
+        save(fitted, args.save)
+        notes.append(f"calibrator ({name}): {args.save}")
+    columns = columns_of(found, data.classes, data.event)
+    heading = describe(args.file, data, before)
+    sure = confidence_of(before)
+    if args.format == "csv":
+        lines = [heading, columns, comparison.verdict, *notes]
+        return Printed(as_csv(records_of(comparison)), "\n".join(lines))
+    if args.format == "json":
+        record = {
+            "file": args.file,
+            "rows_measured": before.code.size,
+            "measured_on": measured_on(data),
+            "scores": KINDS[data.kind],
+            "columns": mapping_of(found, data.classes, data.event),
+            "event": None if data.event is None else data.classes[data.event],
+            "mean_score": sure.score,
+            "share_of_hits": sure.hits,
+            "choice": name,
+            "verdict": comparison.verdict,
+            "as_good": comparison.as_good,
+            "calibrators": records_of(comparison),
+            "notes": notes,
+        }
+        return Printed(as_json(record))
+    lines = [
+        heading,
+        columns,
+        "",
+        in_columns(summary_table(comparison.frame), WIDTH),
+        "",
+        LEGEND,
+        *map(wrapped, troubles(comparison.frame)),
+        "",
+        confidence_sentence(sure),
+        wrapped(comparison.verdict),
+        *notes,
+    ]
+    return Printed("\n".join(lines))
+
+
+def records_of(comparison: CalibratorComparison) -> list[dict[str, Any]]:
+    """Return a record for each calibrator, with names of one level."""
+    frame = comparison.frame
+    rows = zip(frame.index, flat_records(frame), strict=True)
+    return [{"calibrator": name, **row} for name, row in rows]
+
+
+def rows_to_compare(
+    found: SavedPredictions, args: argparse.Namespace
+) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
+    """Return the scores and labels to calibrate on, and keywords with those to measure on."""
+    X, y, test = found.scores, found.labels, found.test
+    assert y is not None
+    if y.size and (y == y[0]).all():
+        raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
+    rows: dict[str, Any] = {
+        "cv": args.cv,
+        "test": None,
+        "input": found.input,
+        "classes": found.classes,
+        "pos_label": event_of(args.pos_label, y),
+    }
+    if test is not None:
+        X, y, rows["test"] = X[~test], y[~test], (X[test], y[test])
+    return X, y, rows
+
+
+def describe(file: str, data: HeldOutRows, before: Predictions) -> str:
+    """Say in a line what was measured."""
+    return (
+        f"{file}: {data.classes.size} classes, {KINDS[data.kind]}; {before.code.size:,} rows "
+        f"measured, {measured_on(data)}"
+    )
+
+
+def measured_on(data: HeldOutRows) -> str:
+    """Say which rows were measured."""
+    folds = len(data.splits)
+    return "those of the test split" if folds == 1 else f"each in one of {folds} folds"
+
+
+def fit_chosen(
+    args: argparse.Namespace, comparison: CalibratorComparison
+) -> tuple[Predictions | None, Any, list[str]]:
+    """Fit the calibrator of the verdict again, as far as a report or a saved file needs it.
+
+    Returns its predictions of the measured rows, its fit on all calibration rows, and the texts of
+    the warnings.
+    """
+    after, fitted = None, None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if args.report:
+            after = predictions_of(comparison, comparison.choice)
+        if args.report or args.save:
+            fitted = comparison.fit()
+    texts = [" ".join(str(warning.message).split()) for warning in caught]
+    return after, fitted, list(dict.fromkeys(texts))
+
+
+def write_report(
+    args: argparse.Namespace,
+    comparison: CalibratorComparison,
+    before: Predictions,
+    after: Predictions,
+    fitted: Any,
+) -> None:
+    """Write the page of a comparison."""
+    data = rows_of(comparison)
+    folds = len(data.splits)
+    how = "those of the test split" if folds == 1 else f"{folds} stratified folds"
+    settings = {
+        "date": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+        "file": args.file,
+        "rows": f"{data.code.size:,}",
+        "classes": data.classes.size,
+        "scores": KINDS[data.kind],
+        "measured on": f"{before.code.size:,} rows, {how}",
+        "metrics": ", ".join(args.metrics),
+        "chosen by": args.choose_by,
+        "seed": args.seed,
+    }
+    title = f"Calibration of {Path(args.file).name}"
+    use = how_to_use(args, comparison, fitted)
+    page = report_html(title, comparison, before, after, settings, use)
+    Path(args.report).write_text(page, encoding="utf-8")
+
+
+def how_to_use(
+    args: argparse.Namespace, comparison: CalibratorComparison, fitted: Any
+) -> list[str]:
+    """Return, as HTML, what to type to apply the calibrator to new scores."""
+    data = rows_of(comparison)
+    path = args.save or "best.json"
+    name, words = type(fitted).__name__, repr(fitted).partition("  # ")[2]
+    lines = [f"<p>{name}, fitted on all calibration rows: {escape(words)}.</p>"]
+    if comparison.choice == comparison.frame.index[0]:
+        lines = ["<p>The probabilities can stay as they are.</p>"]
+    if not args.save:
+        again = f"{shlex.quote(args.file)} --save {path}"
+        lines.append(f"<p>To save it: <code>skcalib compare {escape(again)}</code></p>")
+    labels = [str(label) for label in data.classes.tolist()]
+    order = ", ".join(labels[:SHOWN_COLUMNS]) + (", ..." if len(labels) > SHOWN_COLUMNS else "")
+    single = fitted.n_features_in_ == 1
+    columns = f"{KINDS[data.kind]}, one column" if single else f"{KINDS[data.kind]} of {order}"
+    code = (
+        "import skcalib\n\n"
+        f"calibrator = skcalib.load_json({path!r})\n"
+        f"# scores: {columns}\n"
+        "probabilities = calibrator.predict_proba(scores)"
+    )
+    command = f"skcalib apply {shlex.quote(path)} new.csv -o calibrated.csv"
+    return [
+        *lines,
+        "<p>In Python:</p>",
+        f"<pre>{escape(code)}</pre>",
+        "<p>In a shell:</p>",
+        f"<pre>{escape(command)}</pre>",
+    ]

@@ -1,0 +1,221 @@
+"""``skcalib measure``: every error with its interval."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.source import whole
+from skcalib._cli.files import KINDS, columns_of, event_of, mapping_of, read
+from skcalib._cli.printed import Printed, as_csv, as_json, flat_records, wrapped
+from skcalib._cli.progress import counted_sets, drawing
+from skcalib._cli.sentences import confidence_of, confidence_sentence, p_text
+from skcalib._comparison.gains import affordable_resamples
+from skcalib._comparison.held_out import fit_calibrator, read_rows
+from skcalib._comparison.measures import ROW_LOSSES
+from skcalib._comparison.row_losses import hall_interval
+from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib.calibrators import IdentityCalibrator
+from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
+from skcalib.metrics._by_group import group_rows, measure_groups
+from skcalib.metrics._interval.intervals import NULL_SETS, intervals_of
+from skcalib.metrics._printed_table import in_columns
+from skcalib.metrics._resampling import Evaluation
+
+# General calibration error is, at its defaults, ECE.
+MEASURED = [name for name in SCORERS if name != "neg_general_calibration_error"]
+# The smallest p-value that the simulated sets of labels can show.
+LEAST_P = 1 / (1 + NULL_SETS)
+# A p-value up to this one is a finding.
+LEVEL = 0.05
+LEGEND = """\
+'Debiased': the value less what chance adds to it; the interval is of the value that
+very many rows would give. 'If calibrated': what these rows would show on average if
+every probability were right, which is not 0; the p-value tests that."""
+
+
+class Measured(NamedTuple):
+    """A metric and its interval; an error also less what chance adds, and what it would be."""
+
+    metric: str
+    value: float
+    debiased: float
+    low: float
+    high: float
+    if_calibrated: float
+    p_value: float
+
+    def cells(self) -> list[str]:
+        """Return a row of the table."""
+        others = ["", "", ""]
+        if not np.isnan(self.p_value):
+            p = p_text(self.p_value, LEAST_P)
+            others = [f"{self.debiased:.4f}", f"{self.if_calibrated:.4f}", p]
+        interval = f"[{self.low:.4f}, {self.high:.4f}]"
+        return [self.metric, f"{self.value:.4f}", others[0], interval, *others[1:]]
+
+    def unbiased(self) -> float:
+        """Return the value less what chance adds to it."""
+        return self.value if np.isnan(self.debiased) else self.debiased
+
+
+def run_measure(args: argparse.Namespace) -> Printed:
+    """Measure every error."""
+    if args.groups and args.format == "csv":
+        raise ValueError("--format csv is one table: with --groups take json")
+    found = read(args)
+    X, y = found.scores, found.labels
+    assert y is not None
+    data = read_rows(
+        X, y, None, input=found.input, classes=found.classes, pos_label=event_of(args.pos_label, y)
+    )
+    rows = slice(None) if found.test is None else np.flatnonzero(found.test)
+    classes, event = data.classes, data.event
+    pos_label = None if event is None else classes.tolist()[event]
+    P = fit_calibrator(IdentityCalibrator(), data).predict_proba(data.scores.read(rows))
+    predictions = check_predictions(y[rows], P, None, classes, pos_label)
+    n, n_classes = predictions.P.shape
+    measured = measure_all(predictions, args.seed)
+    summary = summarize(predictions, measured)
+    code, failed = exit_code(args.fail_above, measured)
+    which = "" if found.test is None else " of the test split"
+    heading = f"{args.file}: {n:,} rows{which}, {n_classes} classes, {KINDS[data.kind]}"
+    columns = columns_of(found, classes, event)
+    if args.format == "csv":
+        out = as_csv([each._asdict() for each in measured])
+        return Printed(out, "\n".join([heading, columns, summary, *failed]), code)
+    groups = by_group(found.groups, rows, predictions, args.seed)
+    if args.format == "json":
+        sure = confidence_of(predictions)
+        record = {
+            "file": args.file,
+            "rows": n,
+            "rows_measured": "all" if found.test is None else "test split",
+            "scores": KINDS[data.kind],
+            "columns": mapping_of(found, classes, event),
+            "event": pos_label,
+            "mean_score": sure.score,
+            "share_of_hits": sure.hits,
+            "summary": summary,
+            "metrics": [each._asdict() for each in measured],
+        }
+        if groups is not None:
+            record["groups"] = records_of(groups)
+        return Printed(as_json(record), "\n".join(failed), code)
+    head = ["metric", "value", "debiased", "95 % interval", "if calibrated", "p-value"]
+    lines = [
+        heading,
+        columns,
+        "",
+        in_columns([head, *(each.cells() for each in measured)]),
+        "",
+        LEGEND,
+        *([] if groups is None else ["", repr(groups)]),
+        "",
+        wrapped(summary),
+    ]
+    return Printed("\n".join(lines), "\n".join(failed), code)
+
+
+def measure_all(predictions: Predictions, seed: int) -> list[Measured]:
+    """Return the proper scores, every error, and the other metrics."""
+    P, code, w, classes, event = predictions
+    found = []
+    for name, loss in ROW_LOSSES.items():
+        losses = loss.losses(predictions)
+        low, high = hall_interval(losses.losses, w, losses.pseudo_error, 0.95)
+        found.append(Measured(name, losses.mean(w), np.nan, low, high, np.nan, np.nan))
+    metrics = [SCORERS[name]._score_func for name in MEASURED]
+    evaluations = [Evaluation(metric, {}, event is not None) for metric in metrics]
+    errors = [evaluate for evaluate in evaluations if evaluate.is_error]
+    with drawing(sys.stderr) as show:
+        report = counted_sets(show)
+        intervals = iter(intervals_of(errors, predictions, random_state=seed, report=report))
+    for name, evaluate in zip(MEASURED, evaluations, strict=True):
+        bare = name.removeprefix("neg_")
+        if evaluate.is_error:
+            found.append(Measured(bare, *next(intervals)))
+            continue
+        ends: Any = bootstrap_interval(
+            evaluate.metric,
+            classes[code],
+            whole(P),
+            n_resamples=affordable_resamples(*P.shape),
+            random_state=seed,
+            labels=classes,
+            pos_label=None if event is None else classes.tolist()[event],
+        )
+        row = Measured(bare, float(ends.estimate), np.nan, ends.low, ends.high, np.nan, np.nan)
+        found.append(row)
+    return found
+
+
+def summarize(predictions: Predictions, measured: list[Measured]) -> str:
+    """Return what to conclude: too sure or not, and whether that may be chance."""
+    named = {each.metric: each for each in measured}
+    ece = named["expected_calibration_error"]
+    text = confidence_sentence(confidence_of(predictions))
+    p = p_text(ece.p_value, LEAST_P)
+    p = p if p.startswith("<") else f"= {p}"
+    usual = f"{ece.if_calibrated:.4f} on average"
+    if ece.p_value <= LEVEL:
+        return (
+            f"{text} The probabilities are not calibrated: the ECE, {ece.value:.4f}, is more than "
+            f"chance gives ({usual}, p {p}). `compare` finds a calibrator."
+        )
+    text += (
+        f" The ECE, {ece.value:.4f}, shows no miscalibration: calibrated probabilities give "
+        f"{usual} with so many rows (p {p})."
+    )
+    sce = named.get("static_calibration_error")
+    if sce is not None and sce.p_value <= LEVEL:
+        p = p_text(sce.p_value, LEAST_P)
+        text += (
+            f" Those of single classes are not calibrated: see the SCE, {sce.value:.4f} (p {p})."
+        )
+    return text
+
+
+def exit_code(limit: tuple[str, float] | None, measured: list[Measured]) -> tuple[int, list[str]]:
+    """Return 1 and a line if an error is above its limit."""
+    if limit is None:
+        return 0, []
+    name, most = limit
+    value = next(each for each in measured if each.metric == name).unbiased()
+    if value <= most:
+        return 0, []
+    return 1, [f"{name}, less what chance adds, is {value:.4f}: above {most:g}"]
+
+
+def by_group(
+    groups: Any, rows: slice | NDArray[np.intp], predictions: Predictions, seed: int
+) -> Any:
+    """Return the calibration of each group of rows, None if there are no groups."""
+    if groups is None:
+        return None
+    grouped = group_rows(predictions, groups.iloc[rows], predictions.code.size, None)
+    named = {"ks_calibration_error": ks_calibration_error}
+    with drawing(sys.stderr) as show:
+        return measure_groups(
+            grouped,
+            named,
+            False,
+            level=1 - LEVEL,
+            random_state=seed,
+            report=lambda done, n_groups: show(f"{done:,} of {n_groups:,} groups"),
+        )
+
+
+def records_of(groups: Any) -> list[dict[str, Any]]:
+    """Return a record for each group, with names of one level."""
+    frame = groups.frame
+    labels = [
+        dict(zip(frame.index.names, label if isinstance(label, tuple) else (label,), strict=True))
+        for label in frame.index
+    ]
+    rows = zip(labels, flat_records(frame), strict=True)
+    return [{"group": label, **row} for label, row in rows]

@@ -1,0 +1,68 @@
+"""The pictures of a report."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from skcalib._cli.page import image
+from skcalib._comparison.comparison import CalibratorComparison
+from skcalib._comparison.tables import ordered
+from skcalib._validation.predictions import Predictions
+
+MISSING = '<p>There are no pictures: matplotlib is not installed (pip install "skcalib[plot]").</p>'
+
+
+def can_draw() -> bool:
+    """Return whether matplotlib is installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def before_and_after(chosen: str, before: Predictions, after: Predictions) -> str:
+    """Return the reliability diagrams of the same rows."""
+    if not can_draw():
+        return MISSING
+    from matplotlib.figure import Figure
+
+    from skcalib.plotting import ReliabilityDisplay
+
+    found = []
+    for title, predictions in (("before", before), (f"after: {chosen}", after)):
+        figure = Figure(figsize=(4.8, 4.6), layout="constrained")
+        ax = figure.subplots()
+        checked: Any = predictions  # may stand in the place of labels and probabilities
+        # Of two classes too, as the ECE of the table.
+        mode: Any = "top" if predictions.event is None else None
+        ReliabilityDisplay.from_predictions(checked, checked, mode=mode, ax=ax)
+        ax.set_title(title)
+        found.append(image(figure, f"Reliability diagram {title}"))
+    return f'<div class="pictures">{"".join(found)}</div>'
+
+
+def gains(comparison: CalibratorComparison) -> str:
+    """Return a picture of the gains by each metric."""
+    from matplotlib.figure import Figure
+
+    height, found = 1.2 + 0.27 * len(ordered(comparison.frame)), []
+    for name in comparison.metrics:
+        figure = Figure(figsize=(4.8, height), layout="constrained")
+        comparison.plot(metrics=[name], ax=figure.subplots())
+        found.append(image(figure, f"Gains by {name.replace('_', ' ')}, with intervals"))
+    return f'<div class="pictures">{"".join(found)}</div>'
+
+
+def worst_classes(before: Predictions) -> str:
+    """Return the errors of all classes and the curves of the worst."""
+    from matplotlib.figure import Figure
+
+    from skcalib.plotting import ClasswiseDisplay
+
+    figure = Figure(figsize=(8, 2.8), layout="constrained")
+    checked: Any = before
+    display = ClasswiseDisplay.from_predictions(checked, checked, kind="bars", ax=figure.subplots())
+    text = f"Error of every class before; the worst is {escape(str(display.order_[0]))}"
+    return image(figure, text)

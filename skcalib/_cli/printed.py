@@ -1,0 +1,64 @@
+"""What a command prints: a table to read, JSON or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import textwrap
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Characters of a line in a terminal.
+WIDTH = 100
+
+
+class Printed(NamedTuple):
+    """Texts for standard output and for stderr, and the exit code."""
+
+    out: str
+    err: str = ""
+    code: int = 0
+
+
+def wrapped(text: str) -> str:
+    """Break a sentence into lines, none between a number and its per cent."""
+    kept = text.replace(" %", "\u00a0%")
+    lines = textwrap.fill(kept, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return lines.replace("\u00a0", " ")
+
+
+def as_json(found: dict[str, Any]) -> str:
+    """Write JSON; numbers that are not finite are null."""
+    return json.dumps(_plain(found), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def as_csv(records: list[dict[str, Any]]) -> str:
+    """Write records of the same keys as CSV; numbers that are not finite are empty."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows([_plain(record) for record in records])
+    return file.getvalue().rstrip("\n")
+
+
+def flat_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows, with names of one level for columns of two."""
+    names = ["_".join(filter(None, pair)).replace(" ", "_") for pair in frame.columns]
+    rows = frame.set_axis(names, axis=1).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (str, int, bool, type(None))) else str(value)

@@ -1,0 +1,49 @@
+"""How far a long command is, on stderr."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from skcalib.metrics._interval.intervals import ALL_SETS
+
+# Seconds between two lines of a stream that is no terminal.
+PAUSE = 10.0
+
+
+@contextmanager
+def drawing(stream: TextIO) -> Iterator[Callable[[str], None]]:
+    """Show how far a command is, as a text.
+
+    In a terminal this is one line, which is gone at the end; elsewhere a line every ten seconds.
+    """
+    told, terminal = time.monotonic(), stream.isatty()
+
+    def show(text: str) -> None:
+        nonlocal told
+        if terminal:
+            stream.write(f"\r{text}")
+        elif time.monotonic() - told > PAUSE:
+            stream.write(f"{text}\n")
+            told = time.monotonic()
+        stream.flush()
+
+    try:
+        yield show
+    finally:
+        if terminal:
+            stream.write("\r\033[K")
+
+
+def counted_sets(show: Callable[[str], None]) -> Callable[[int], None]:
+    """Return a function that shows how many sets of labels are drawn, told of each number."""
+    drawn = 0
+
+    def report(sets: int) -> None:
+        nonlocal drawn
+        drawn += sets
+        show(f"{drawn:,} of about {ALL_SETS:,} sets of labels")
+
+    return report

@@ -1,0 +1,64 @@
+"""Sentences that say what was found to someone who does not know the metrics."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skcalib._scores.top_label import event_or_top
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._one_line import shown
+
+# A difference of fewer standard errors may be chance.
+STANDARD_ERRORS = 1.96
+
+
+class Confidence(NamedTuple):
+    """Mean score, share of hits, and the standard error of their difference if calibrated.
+
+    The score is that of the top label and a hit a correct prediction, or the probability of one
+    event and its occurrence.
+    """
+
+    score: float
+    hits: float
+    standard_error: float
+    one_event: bool
+
+
+def confidence_of(predictions: Predictions) -> Confidence:
+    """Return how sure and how right predictions are."""
+    score, hit = event_or_top(predictions)
+    score, w = np.asarray(score, dtype=np.float64), predictions.w / predictions.w.sum()
+    error = np.sqrt((w * w) @ (score * (1 - score)))
+    return Confidence(float(w @ score), float(w @ hit), float(error), predictions.event is not None)
+
+
+def confidence_sentence(found: Confidence) -> str:
+    """Say whether predictions claim too much."""
+    # Of the numbers as they are written, so that they agree.
+    points = f"{abs(round(100 * found.score, 1) - round(100 * found.hits, 1)):.1f} points"
+    more = found.score > found.hits
+    if found.one_event:
+        means, rate = percent(found.score), percent(found.hits)
+        start = f"Predicts {means} on average, and {rate} of the rows are events"
+        none, fault = "as often as predicted", f"too {'high' if more else 'low'} by {points}"
+    else:
+        start = f"Claims {percent(found.score)} on average, is right in {percent(found.hits)}"
+        none = "as sure as it is right"
+        fault = f"{'over' if more else 'under'}-confident by {points}"
+    if points == "0.0 points":
+        return f"{start}: {none}."
+    chance = abs(found.score - found.hits) <= STANDARD_ERRORS * found.standard_error
+    return f"{start}: {fault}{', which may be chance' if chance else ''}."
+
+
+def percent(share: float) -> str:
+    """Write a share in per cent."""
+    return f"{100 * share:.1f} %"
+
+
+def p_text(p: float, smallest: float) -> str:
+    """Write a p-value, and one at its smallest possible value as an inequality: "< 0.0034"."""
+    return shown(p, smallest).removeprefix("=").replace("<", "< ")

@@ -1,0 +1,193 @@
+"""Predictions in tables: ``.csv``, ``.tsv``, both with ``.gz``, and ``.parquet``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from os.path import commonprefix
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._cli.saved_predictions import (
+    SavedPredictions,
+    Wanted,
+    names_found,
+    read_one_hot,
+    read_test_rows,
+    some_of,
+)
+from skcalib._validation.labels import check_labels
+from skcalib._validation.named_columns import match_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The way out of names that say some of the labels only.
+BY_OPTION = "name them by --scores in the order of the sorted labels"
+# What to do about a column that is none of the scores.
+NOT_SCORES = "name the columns of scores by --scores, or this one by --id"
+# Separators that are seen where another is expected, as they are typed.
+OTHER_SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
+
+
+def read_text(file: IO[bytes], wanted: Wanted, separator: str) -> SavedPredictions:
+    """Read a text with a header."""
+    import pandas as pd  # late: only tables need it
+
+    separator = wanted.separator or separator
+    try:
+        frame = pd.read_csv(file, sep=separator)
+    except UnicodeDecodeError as error:
+        raise ValueError("not text in UTF-8: save the table as UTF-8") from error
+    if len(frame.columns) == 1:
+        head = str(frame.columns[0])
+        for mark, typed in OTHER_SEPARATORS.items():
+            if mark in head and mark != separator:
+                raise ValueError(f"its columns are separated by {typed}: pass --sep {typed}")
+    # The index that DataFrame.to_csv writes has no name.
+    unnamed = [name for name in frame.columns[:1] if str(name).startswith("Unnamed: 0")]
+    return from_frame(frame.drop(columns=unnamed), wanted)
+
+
+def read_parquet(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
+    """Read a table of columns."""
+    import pandas as pd  # late: only tables need it
+
+    try:
+        return from_frame(pd.read_parquet(file), wanted)
+    except ImportError as error:
+        raise ValueError(
+            "reading .parquet needs pyarrow: pip install pyarrow, or save as .npz or .csv"
+        ) from error
+
+
+def from_frame(frame: pd.DataFrame, wanted: Wanted) -> SavedPredictions:
+    """Take scores, labels, split, groups and ids from a frame."""
+    scores, classes = wanted.scores, wanted.classes
+    frame.columns = frame.columns.astype(str)
+    there = list(frame.columns)
+    if all(map(_is_number, there)) and not all(map(str.isdecimal, there)):
+        raise ValueError(
+            "the first line has numbers only, and no names: write a header, such as labels,0,1,2"
+        )
+    labels, split = names_found(there, wanted, scores or ())
+    if not len(frame):
+        raise ValueError("has a header and no rows")
+    others = (labels, split, *wanted.groups, *wanted.ids, *wanted.one_hot)
+    chosen = list(scores) if scores is not None else [n for n in there if n not in others]
+    if not chosen:
+        raise ValueError(f"has no column of scores; it contains {some_of(there)}")
+    test = None if split is None else read_test_rows(frame[split].to_numpy())
+    for name in chosen:
+        if frame[name].dtype.kind not in "fiub":
+            text = str(frame[name].iloc[0])
+            decimal = re.fullmatch(r"-?\d+,\d+", text)
+            way = "write decimal points in place of commas" if decimal else NOT_SCORES
+            raise ValueError(f"column {name!r} is not of numbers (row 0 has {text!r}): {way}")
+    groups = frame[list(wanted.groups)] if wanted.groups else None
+    ids = frame[list(wanted.ids)] if wanted.ids else None
+    y: NDArray[Any] | None
+    if wanted.one_hot:
+        hot = labels_of_columns(wanted.one_hot)
+        y = read_one_hot(frame[list(wanted.one_hot)].to_numpy(), hot)
+        ordered = _by_one_hot(chosen, hot, classes)
+    else:
+        y = None if labels is None else frame[labels].to_numpy()
+        ordered = _columns_by_label(chosen, y, classes, scores is not None)
+    if ordered is None:
+        _refuse_running_number(frame, chosen)
+    columns, own = (chosen, None) if ordered is None else ordered
+    Z = _matrix(frame, columns)
+    return SavedPredictions(Z, "auto", y, test, own, columns, groups, ids)
+
+
+def labels_of_columns(names: Sequence[str]) -> NDArray[Any]:
+    """Return the labels that names of columns say: cat and dog for y_cat and y_dog."""
+    if len(names) < 2:
+        raise ValueError("--one-hot needs a column for each class; one column is for --labels")
+    first, last = _shared(names), _shared([name[::-1] for name in names])
+    found = [name[first : len(name) - last] for name in names]
+    return np.array([int(name) for name in found] if all(map(str.isdecimal, found)) else found)
+
+
+def _shared(names: Sequence[str]) -> int:
+    """Return how many characters begin all names, up to the last mark among them."""
+    start = commonprefix(list(names))  # noqa: RUF071  # of characters, as is meant
+    return max((k + 1 for k, mark in enumerate(start) if not mark.isalnum()), default=0)
+
+
+def _by_one_hot(
+    chosen: list[str], hot: NDArray[Any], classes: NDArray[Any] | None
+) -> tuple[list[str], NDArray[Any]] | None:
+    """Order columns by the labels of one-hot columns; they follow those if no name says more."""
+    found = _columns_by_label(chosen, None, hot if classes is None else classes, False)
+    if found is not None or len(chosen) == 1 or classes is not None:
+        return found
+    if len(chosen) != hot.size:
+        raise ValueError(
+            f"has {len(chosen)} columns of scores for {hot.size} one-hot columns: name the columns "
+            "of scores by --scores"
+        )
+    return chosen, hot
+
+
+def _matrix(frame: pd.DataFrame, columns: Sequence[str]) -> NDArray[Any]:
+    values = frame[list(columns)].to_numpy(dtype=np.float64)
+    return values[:, 0] if len(columns) == 1 else values
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_running_number(frame: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Refuse a column 0, 1, 2, ... or 1, 2, 3, ...: it numbers the rows and is no score."""
+    for name in columns if len(frame) > 2 else ():
+        if (frame[name].diff().iloc[1:] == 1).all():
+            raise ValueError(f"column {name!r} numbers the rows: {NOT_SCORES}")
+
+
+def _columns_by_label(
+    columns: Sequence[str],
+    labels: NDArray[Any] | None,
+    classes: NDArray[Any] | None,
+    chosen: bool,
+) -> tuple[list[str], NDArray[Any]] | None:
+    """Order columns that are named by the labels, such as ``cat`` or ``p_cat``, by label.
+
+    Names that say some of the labels only are refused, unless the caller has `chosen` them.
+    """
+    if len(columns) < 2:
+        return None
+    known = classes
+    if known is None:
+        assert labels is not None
+        known = np.unique(check_labels(labels, "y"))
+        if known.dtype.kind == "f":
+            return None
+    try:
+        found = match_names(columns, known, classes is not None, "scores", BY_OPTION)
+    except ValueError:
+        if not chosen:
+            raise
+        return None
+    return None if found is None else ([columns[i] for i in found.order], found.classes)
+
+
+def write_table(file: IO[bytes], suffix: str, frame: pd.DataFrame, separator: str) -> None:
+    """Write a frame as text or as ``.parquet``."""
+    if suffix != ".parquet":
+        frame.to_csv(file, index=False, sep=separator)
+        return
+    try:
+        frame.to_parquet(file, index=False)
+    except ImportError as error:
+        raise ValueError(
+            "writing .parquet needs pyarrow: pip install pyarrow, or write .npz or .csv"
+        ) from error

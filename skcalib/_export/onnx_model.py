@@ -1,0 +1,142 @@
+"""`to_onnx`: a fitted calibrator as an ONNX model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._export.scores import predicted
+from skcalib._validation.keywords import check_count, check_option, shown
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+# Operators that add at repeated places are part of ONNX from here on (2022).
+LEAST_OPSET = 16
+# The version of the file format of that time, which every later runtime reads.
+IR_VERSION = 8
+# Types of scores and of labels, as ONNX calls them.
+FLOATS = {"float32": 1, "float64": 11}
+LABELS = {"i": 7, "b": 9, "U": 8}
+
+
+def to_onnx(
+    calibrator: Any, *, dtype: str = "float32", opset: int = 17, labels: bool = True
+) -> ModelProto:
+    """Write a fitted calibrator as an ONNX model, which runs without Python.
+
+    Parameters
+    ----------
+    calibrator : calibrator
+        A fitted calibrator of this package, such as ``CalibratedClassifier(...).calibrator_``.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the scores and of the probabilities. Between them the model computes in float64.
+    opset : int, default=17
+        Version of the operators, at least 16.
+    labels : bool, default=True
+        Whether there is an output for the label of the largest probability.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        Input "scores" ``(n, n_features_in_)``, of the kind of ``calibrator.input_``; outputs
+        "label" ``(n,)`` and "probabilities" ``(n, K)``. n is free and may be 0.
+
+    Raises
+    ------
+    ImportError
+        If onnx is not installed.
+    NotFittedError
+        If the calibrator is not fitted.
+    ValueError
+        If it is not a calibrator of this package, or its labels are neither whole numbers nor
+        strings nor booleans, or onnx does not know the `opset`.
+
+    See Also
+    --------
+    to_torch : The same as a PyTorch module.
+    save_json : The numbers of a calibrator, for skcalib.
+
+    Notes
+    -----
+    The model checks nothing: it expects scores of the kind and shape seen in ``fit``, without NaN,
+    and probabilities whose rows sum to 1. Logits may be -inf.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import onnxruntime
+    >>> from skcalib import TemperatureScaling, to_onnx
+    >>> Z = np.array([[2.0, -1.0], [0.0, 1.5], [3.0, 0.0], [1.0, 0.5]])
+    >>> scaling = TemperatureScaling().fit(Z, ["cat", "dog", "cat", "dog"])
+    >>> model = to_onnx(scaling, dtype="float64")
+    >>> session = onnxruntime.InferenceSession(model.SerializeToString())
+    >>> label, probabilities = session.run(None, {"scores": Z})
+    >>> label.tolist()
+    ['cat', 'dog', 'cat', 'cat']
+    >>> bool(np.allclose(probabilities, scaling.predict_proba(Z), atol=1e-12))
+    True
+    """
+    try:
+        from onnx import defs, helper
+    except ImportError as error:
+        raise ImportError(
+            'to_onnx needs onnx: pip install "skcalib[onnx]", or use to_torch or save_json.'
+        ) from error
+    from skcalib._export.formulas import columns_of_scores, plan_of
+    from skcalib._export.onnx_operations import OnnxOperations
+
+    check_option("dtype", dtype, tuple(FLOATS))
+    check_count("opset", opset, LEAST_OPSET, defs.onnx_opset_version())
+    info = helper.make_tensor_value_info
+    plan = plan_of(calibrator, "to_onnx")
+    classes = np.asarray(calibrator.classes_)
+    o = OnnxOperations(dtype, opset)
+    x = columns_of_scores(o, o.scores("scores"), calibrator)
+    q = o.rounded(plan.formula(o, x, {name: o.constant(c) for name, c in plan.constants.items()}))
+    found = [info("probabilities", FLOATS[dtype], ["n", classes.size])]
+    if labels:
+        names = written_labels(classes)
+        best = o.squeezed(predicted(o, x, q, plan.label))
+        o.name_output(o.take(o.constant(names), best), "label")
+        found.insert(0, info("label", LABELS[names.dtype.kind], ["n"]))
+    o.name_output(o.in_type_of_scores(q), "probabilities")
+    graph = helper.make_graph(
+        o.nodes,
+        type(calibrator).__name__,
+        [info("scores", FLOATS[dtype], ["n", calibrator.n_features_in_])],
+        found,
+        o.used_constants(),
+    )
+    opsets = [helper.make_opsetid("", opset)]
+    model = helper.make_model(
+        graph,
+        opset_imports=opsets,
+        ir_version=max(IR_VERSION, helper.find_min_ir_version_for(opsets)),
+        producer_name="skcalib",
+        producer_version=sys.modules["skcalib"].__version__,
+    )
+    helper.set_model_props(
+        model,
+        {
+            "calibrator": " ".join(repr(calibrator).split()),
+            "input": calibrator.input_,
+            "classes": json.dumps(classes.tolist()),
+        },
+    )
+    return model
+
+
+def written_labels(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return labels in a type that ONNX has, or say how to do without them."""
+    names = np.array(classes.tolist())
+    if names.dtype.kind not in LABELS:
+        raise ValueError(
+            f"to_onnx: labels are whole numbers, strings or booleans; got {shown(classes[0])}: "
+            "pass labels=False and take the column of the largest probability."
+        )
+    return names.astype(np.int64) if names.dtype.kind == "i" else names

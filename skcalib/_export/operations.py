@@ -1,0 +1,121 @@
+"""The operations that formulas are written in, which ONNX and PyTorch both have.
+
+A value is a matrix ``(n, K)`` or ``(n, 1)`` of float64, whole numbers or booleans; a constant is an
+array of a formula. Values and constants take ``+ - * / < <= > >= & ~``, also with Python numbers,
+which keep the type of the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Value = Any
+Constants = Mapping[str, Value]
+
+
+class Operations(Protocol):
+    """What a formula may compute with. Sums, maxima and places are those of each row."""
+
+    def exp(self, x: Value) -> Value:
+        """Return exp(x); 0 for -inf."""
+
+    def log(self, x: Value) -> Value:
+        """Return log(x)."""
+
+    def cos(self, x: Value) -> Value:
+        """Return cos(x)."""
+
+    def maximum(self, x: Value, y: Value) -> Value:
+        """Return the larger of two entries."""
+
+    def minimum(self, x: Value, y: Value) -> Value:
+        """Return the smaller of two entries."""
+
+    def equal(self, x: Value, y: Value) -> Value:
+        """Return where entries are equal."""
+
+    def where(self, condition: Value, x: Value, y: Value) -> Value:
+        """Return x where the condition is true, else y."""
+
+    def row_sum(self, x: Value) -> Value:
+        """Return sums of rows, ``(n, 1)``."""
+
+    def row_max(self, x: Value) -> Value:
+        """Return maxima of rows, ``(n, 1)``."""
+
+    def argmax(self, x: Value) -> Value:
+        """Return the place of the maximum of each row, the first one on ties, ``(n, 1)``."""
+
+    def matmul(self, x: Value, W: Value) -> Value:
+        """Return the matrix product."""
+
+    def take(self, table: Value, place: Value) -> Value:
+        """Return the entries of a constant ``(m,)`` at places of any shape."""
+
+    def concat(self, *parts: Value) -> Value:
+        """Join columns."""
+
+    def columns(self, x: Value, start: int, stop: int) -> Value:
+        """Return columns `start` up to `stop`."""
+
+    def sorted_top(self, x: Value, k: int) -> tuple[Value, Value]:
+        """Return the k largest entries of each row, descending, and their columns."""
+
+    def cumulative(self, x: Value) -> Value:
+        """Return cumulative sums along rows."""
+
+    def take_along(self, x: Value, place: Value) -> Value:
+        """Return the entries of each row at its own places."""
+
+    def put_along(self, x: Value, place: Value, entries: Value) -> Value:
+        """Return `x` with the entries at the places of each row replaced."""
+
+    def add_along(self, x: Value, place: Value, entries: Value) -> Value:
+        """Return `x` with the entries added at the places of each row, which may repeat."""
+
+    def filled(self, x: Value, number: float) -> Value:
+        """Return a float64 matrix of the shape of `x`, all entries equal to `number`."""
+
+    def to_float(self, x: Value) -> Value:
+        """Return booleans or whole numbers as float64."""
+
+    def to_whole(self, x: Value) -> Value:
+        """Return booleans or non-negative numbers as whole numbers, rounded down."""
+
+    def rounded(self, x: Value) -> Value:
+        """Round float64 to the type of the scores, and return it as float64."""
+
+    @property
+    def epsilon(self) -> float:
+        """Distance from 1 to the next number of the type of the scores."""
+
+
+Formula = Callable[[Operations, Value, Constants], Value]
+
+
+class Plan(NamedTuple):
+    """A formula and its arrays; ``label`` says how the predicted class follows.
+
+    "largest": the first of the largest probabilities; "near": the first of those that are the
+    largest up to rounding, where equal logits have equal probabilities, but for the last bit of an
+    exponential; "top": that of the largest score.
+    """
+
+    formula: Formula
+    constants: dict[str, NDArray[Any]]
+    label: str = "largest"
+
+
+def constant(array: Any) -> NDArray[Any]:
+    """Return float64 or int64 numbers that broadcast against ``(n, K)``."""
+    found = np.asarray(array)
+    return found.astype(np.int64 if found.dtype.kind in "iu" else np.float64)
+
+
+def equal_row(number: float, n_classes: int) -> NDArray[np.float64]:
+    """Return a row of equal numbers: ONNX Runtime drops a product with one number near 1."""
+    return np.full((1, n_classes), number)

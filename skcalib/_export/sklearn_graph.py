@@ -1,0 +1,216 @@
+"""Calibrated classifiers as parts of the graphs that skl2onnx makes."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import helper
+from onnx.compose import add_prefix
+from skl2onnx import to_onnx, update_registered_converter
+from skl2onnx.common import data_types
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.svm import SVC, LinearSVC, NuSVC
+
+from skcalib._export.formulas import PLANS, columns_of_scores, plan_of
+from skcalib._export.onnx_model import LEAST_OPSET, written_labels
+from skcalib._export.onnx_operations import OnnxOperations, Value
+from skcalib._export.scores import predicted, two_columns
+from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
+from skcalib._meta_estimators.classifier_scores import ClassifierScores
+from skcalib._scores.responses import NEVER, response_kind
+from skcalib._validation.keywords import check_count
+
+# What a graph of skl2onnx asks of each classifier: labels and probabilities as plain tensors.
+PLAIN = {"zipmap": [False, True, "columns"], "output_class_labels": [False, True]}
+
+
+def register() -> None:
+    """Tell skl2onnx how to convert the classifiers and calibrators of this package."""
+    for kind in (*PLANS, CalibratedClassifier):
+        convert = convert_classifier if kind is CalibratedClassifier else convert_calibrator
+        update_registered_converter(
+            kind, f"Skcalib{kind.__name__}", label_and_probabilities, convert, options=PLAIN
+        )
+    update_registered_converter(
+        ClassifierScores, "SkcalibClassifierScores", columns_of_classes, convert_scores
+    )
+
+
+def label_and_probabilities(operator: Any) -> None:
+    """Set types and shapes of the outputs of a classifier."""
+    classes = np.asarray(operator.raw_operator.classes_)
+    label, probabilities = operator.outputs
+    strings = written_labels(classes).dtype.kind == "U"
+    kind = data_types.StringTensorType if strings else data_types.Int64TensorType
+    label.type = kind([None])
+    probabilities.type = data_types.guess_tensor_type(operator.inputs[0].type)
+    probabilities.type.shape = [None, classes.size]
+
+
+def columns_of_classes(operator: Any) -> None:
+    """Set type and shape of the scores of a classifier."""
+    (scores,) = operator.outputs
+    scores.type = data_types.guess_tensor_type(operator.inputs[0].type)
+    scores.type.shape = [None, len(operator.raw_operator.classes_)]
+
+
+class Part:
+    """The nodes of one estimator, made apart and then added to the graph of skl2onnx.
+
+    Parameters
+    ----------
+    scope, operator, container : objects of skl2onnx
+        What gives names, what is converted, and what collects nodes.
+    """
+
+    def __init__(self, scope: Any, operator: Any, container: Any) -> None:
+        opset = container.target_opset_any_domain("")
+        check_count("target_opset of skl2onnx.to_onnx", opset, LEAST_OPSET)
+        given = data_types.guess_tensor_type(operator.inputs[0].type)
+        double = isinstance(given, data_types.DoubleTensorType)
+        self.o = OnnxOperations("float64" if double else "float32", opset)
+        self.scope, self.operator, self.container = scope, operator, container
+
+    def as_float64(self, name: str) -> Value:
+        """Return a named value of the graph of skl2onnx, whose type may be either, as float64."""
+        return self.o.to_float(Value(self.o, name, "float32"))
+
+    def scores(self, estimator: Any, response: str, classes: NDArray[Any]) -> Any:
+        """Convert an estimator by skl2onnx, and return its scores in the order of `classes`."""
+        estimator = unwrapped(estimator, response)
+        o, known, kind = self.o, np.asarray(estimator.classes_), response_kind(response)
+        name, width = self._converted(estimator, response)
+        x = self.as_float64(name)
+        if response == "predict_log_proba":
+            x = o.log(x)
+        if response == "decision_function" and known.size == 2:
+            x = two_columns(o, o.columns(x, width - 1, width), kind)  # (-f, f), or f alone
+        return self.placed(x, known, classes, NEVER[kind])
+
+    def _converted(self, estimator: Any, response: str) -> tuple[str, int]:
+        """Add the nodes of an estimator; return the name and the width of its scores."""
+        last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        options = {} if isinstance(last, LinearSVC) else {"zipmap": False}
+        if response == "decision_function" and options:  # LinearSVC has no other output
+            options["raw_scores"] = True
+        inputs = self.operator.inputs
+        try:
+            model = to_onnx(
+                estimator,
+                initial_types=[(each.raw_name, each.type) for each in inputs],
+                target_opset=self.container.target_opset,
+                options={id(last): options},
+            )
+        except NameError as error:  # what skl2onnx raises for an option that it does not know
+            raise ValueError(
+                f"skl2onnx does not convert the {response} of {type(last).__name__}: fit with "
+                "response_method='predict_proba'."
+            ) from error
+        prefix = self.scope.get_unique_variable_name("estimator") + "_"
+        graph = (model := add_prefix(model, prefix)).graph
+        for each in inputs:
+            self._add(helper.make_node("Identity", [each.full_name], [prefix + each.raw_name]))
+        for node in graph.node:
+            self._add(node)
+        self.container.initializers.extend(graph.initializer)
+        for each in model.opset_import:
+            self.container.node_domain_version_pair_sets.add((each.domain, each.version))
+        scores = graph.output[1]
+        shape = scores.type.tensor_type.shape.dim
+        return scores.name, shape[1].dim_value if len(shape) == 2 and shape[1].dim_value else 2
+
+    def placed(self, x: Any, known: NDArray[Any], classes: NDArray[Any], absent: float) -> Any:
+        """Put columns in the order of `classes`, with a number for those that are absent."""
+        if np.array_equal(known, classes):
+            return x
+        o, place = self.o, {label: k for k, label in enumerate(known.tolist())}
+        index = np.array([place.get(label, known.size) for label in classes.tolist()])
+        longer = o.concat(x, o.filled(o.columns(x, 0, 1), absent))
+        return o.emit("Gather", longer, o.constant(index), axis=1)
+
+    def calibrated(self, calibrator: Any, x: Any) -> tuple[Any, Any]:
+        """Return probabilities and the column of the predicted class."""
+        o, plan = self.o, plan_of(calibrator, "skl2onnx.to_onnx")
+        constants = {name: o.constant(array) for name, array in plan.constants.items()}
+        q = o.rounded(plan.formula(o, x, constants))
+        return q, predicted(o, x, q, plan.label)
+
+    def finish(self, q: Any, best: Any) -> None:
+        """Name label and probabilities, and add all nodes."""
+        o, names = self.o, written_labels(np.asarray(self.operator.raw_operator.classes_))
+        names = names.astype(np.int64) if names.dtype.kind == "b" else names
+        label, probabilities = self.operator.outputs
+        o.name_output(o.take(o.constant(names), o.squeezed(best)), label.full_name)
+        o.name_output(o.in_type_of_scores(q), probabilities.full_name)
+        self.paste()
+
+    def paste(self) -> None:
+        """Add the nodes to the graph of skl2onnx, under names that are free there."""
+        prefix = self.scope.get_unique_variable_name("calibrated") + "_"
+        outputs = {each.full_name for each in self.operator.outputs}
+        constants = self.o.used_constants()
+        made = {each.name for each in constants}
+        made.update(name for node in self.o.nodes for name in node.output if name not in outputs)
+        for node in self.o.nodes:
+            for names in (node.input, node.output):
+                names[:] = [prefix + name if name in made else name for name in names]
+            self._add(node)
+        for tensor in constants:
+            tensor.name = prefix + tensor.name
+        self.container.initializers.extend(constants)
+        self.container.node_domain_version_pair_sets.add(("", self.o.opset))
+
+    def _add(self, node: Any) -> None:
+        node.name = self.scope.get_unique_operator_name(node.op_type)
+        self.container.nodes.append(node)
+
+
+def unwrapped(estimator: Any, response: str) -> Any:
+    """Return an estimator, or a pipeline of such, as skl2onnx converts it."""
+    while isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    if isinstance(estimator, Pipeline):
+        steps = [(name, unwrapped(step, response)) for name, step in estimator.steps]
+        return Pipeline(steps)
+    if isinstance(estimator, (SVC, NuSVC)) and response == "decision_function":
+        # With the numbers of Platt's map, skl2onnx 1.20 returns its probabilities all the same.
+        estimator = copy(estimator)
+        estimator.probability = False
+        estimator._probA = estimator._probB = np.empty(0)
+    return estimator
+
+
+def convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
+    """Add the nodes of a calibrator, whose input are scores."""
+    part = Part(scope, operator, container)
+    calibrator = operator.raw_operator
+    x = columns_of_scores(part.o, part.as_float64(operator.inputs[0].full_name), calibrator)
+    part.finish(*part.calibrated(calibrator, x))
+
+
+def convert_scores(scope: Any, operator: Any, container: Any) -> None:
+    """Add the nodes of the scores of a classifier."""
+    part, model = Part(scope, operator, container), operator.raw_operator
+    scores = part.scores(model.estimator_, model.response_method_, model.classes_)
+    part.o.name_output(part.o.in_type_of_scores(scores), operator.outputs[0].full_name)
+    part.paste()
+
+
+def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
+    """Add the nodes of a classifier and its calibrator; of several pairs, of their mean."""
+    part, model = Part(scope, operator, container), operator.raw_operator
+    classes = np.asarray(model.classes_)
+    found = []
+    for estimator, calibrator in model._pairs():
+        x = part.scores(estimator, model.response_method_, classes)
+        q, best = part.calibrated(calibrator, x)
+        found.append(part.placed(q, np.asarray(calibrator.classes_), classes, 0.0))
+    if len(found) == 1 and len(calibrator.classes_) == classes.size:
+        part.finish(found[0], best)
+        return
+    mean = sum(found[1:], found[0]) / float(len(found))
+    part.finish(mean, predicted(part.o, mean, mean, "near"))

@@ -1,0 +1,138 @@
+"""Formulas as a PyTorch module: the operations on tensors, and a module with the constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from skcalib._arrays.types import Kind
+from skcalib._export.operations import Plan
+from skcalib._export.scores import two_columns
+
+Tensor = Any
+
+
+class TorchOperations:
+    """Operations on tensors of float64, for scores of a type."""
+
+    def __init__(self, dtype: Any) -> None:
+        # As NumPy's: shorter types are computed as float32 is.
+        self.dtype = dtype if dtype == torch.float64 else torch.float32
+        self.epsilon = float(torch.finfo(self.dtype).eps)
+
+    def exp(self, x: Tensor) -> Tensor:
+        return torch.exp(x)
+
+    def log(self, x: Tensor) -> Tensor:
+        return torch.log(x)
+
+    def cos(self, x: Tensor) -> Tensor:
+        return torch.cos(x)
+
+    def maximum(self, x: Tensor, y: Any) -> Tensor:
+        return torch.maximum(x, y) if isinstance(y, torch.Tensor) else torch.clamp(x, min=y)
+
+    def minimum(self, x: Tensor, y: Any) -> Tensor:
+        return torch.minimum(x, y) if isinstance(y, torch.Tensor) else torch.clamp(x, max=y)
+
+    def equal(self, x: Tensor, y: Any) -> Tensor:
+        return x == y
+
+    def where(self, condition: Tensor, x: Any, y: Any) -> Tensor:
+        return torch.where(condition, x, y)
+
+    def row_sum(self, x: Tensor) -> Tensor:
+        return x.sum(dim=1, keepdim=True)
+
+    def row_max(self, x: Tensor) -> Tensor:
+        return x.amax(dim=1, keepdim=True)
+
+    def argmax(self, x: Tensor) -> Tensor:
+        return x.argmax(dim=1, keepdim=True)
+
+    def matmul(self, x: Tensor, W: Tensor) -> Tensor:
+        return x @ W
+
+    def take(self, table: Tensor, place: Tensor) -> Tensor:
+        return table[place]
+
+    def concat(self, *parts: Tensor) -> Tensor:
+        return torch.cat(parts, dim=1)
+
+    def columns(self, x: Tensor, start: int, stop: int) -> Tensor:
+        return x[:, start:stop]
+
+    def sorted_top(self, x: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        top = torch.topk(x, k, dim=1)
+        return top.values, top.indices
+
+    def cumulative(self, x: Tensor) -> Tensor:
+        return x.cumsum(dim=1)
+
+    def take_along(self, x: Tensor, place: Tensor) -> Tensor:
+        return x.gather(1, place)
+
+    def put_along(self, x: Tensor, place: Tensor, entries: Tensor) -> Tensor:
+        return x.scatter(1, place, entries)
+
+    def add_along(self, x: Tensor, place: Tensor, entries: Tensor) -> Tensor:
+        return x.scatter_add(1, place, entries)
+
+    def filled(self, x: Tensor, number: float) -> Tensor:
+        return torch.full_like(x, number, dtype=torch.float64)
+
+    def to_float(self, x: Tensor) -> Tensor:
+        return x.to(torch.float64)
+
+    def to_whole(self, x: Tensor) -> Tensor:
+        return x.to(torch.int64)
+
+    def rounded(self, x: Tensor) -> Tensor:
+        return x.to(self.dtype).to(torch.float64)
+
+
+class CalibratorModule(torch.nn.Module):
+    """A fitted calibrator as a layer, from scores ``(..., K)`` or ``(n,)`` to probabilities.
+
+    Its numbers are buffers, which stay float64 under `half`, `float` and `to`: thresholds and
+    temperatures would lose digits. Probabilities have the type of the scores.
+    """
+
+    def __init__(self, plan: Plan, kind: Kind, n_features: int, n_classes: int) -> None:
+        super().__init__()
+        self.formula = plan.formula
+        self.input, self.n_features, self.n_classes = kind, n_features, n_classes
+        self.names = tuple(plan.constants)
+        for name, array in plan.constants.items():
+            self.register_buffer(name, torch.from_numpy(array.copy()))
+
+    def forward(self, scores: Tensor) -> Tensor:
+        """Return the probabilities of scores, in their type and on their device."""
+        if not torch.is_floating_point(scores):
+            raise TypeError(f"scores must be floating-point numbers; got {scores.dtype}.")
+        if self.n_features == 1 and scores.dim() == 1:
+            scores = scores[:, None]
+        if not torch.jit.is_tracing() and scores.shape[-1:] != (self.n_features,):
+            form = f"(..., {self.n_features})" + (" or (n,)" if self.n_features == 1 else "")
+            raise ValueError(f"scores must have shape {form}; got {tuple(scores.shape)}.")
+        o = TorchOperations(scores.dtype)
+        x = scores.to(torch.float64).reshape(-1, self.n_features)
+        if self.n_features == 1:
+            x = two_columns(o, x, self.input)
+        q = self.formula(o, x, {name: getattr(self, name) for name in self.names})
+        return q.reshape(*scores.shape[:-1], self.n_classes).to(scores.dtype)
+
+    def extra_repr(self) -> str:
+        """Return what goes in and how many classes there are."""
+        return f"input={self.input!r}, n_classes={self.n_classes}"
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> CalibratorModule:
+        kept = dict(self._buffers)
+        super()._apply(fn, recurse)
+        for name, before in kept.items():
+            after = self._buffers[name]
+            if after.dtype != before.dtype:
+                self._buffers[name] = before.to(after.device)
+        return self

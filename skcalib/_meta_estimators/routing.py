@@ -1,0 +1,59 @@
+"""Which arguments of ``fit`` go to the estimator, the splitter and the calibrator."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from sklearn import get_config
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+
+from skcalib._arrays.types import Float64Array
+from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
+from skcalib._meta_estimators.out_of_fold import weight_keyword
+from skcalib.calibrators._names import resolve_calibrator
+
+
+def fit_and_split_params(
+    classifier: Any, w: Float64Array | None, params: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parameters of the estimator's ``fit`` and of the splitter's ``split``."""
+    estimator, calibrator = classifier.estimator, resolve_calibrator(classifier.calibrator)
+    if get_config()["enable_metadata_routing"]:
+        routed = process_routing(classifier, "fit", sample_weight=w, **params)
+        fit_params, split_params = routed.estimator.fit, routed.splitter.split
+    else:
+        fit_params = dict(params)
+        split_params = {k: fit_params.pop(k) for k in ("groups",) if k in fit_params}
+        keyword = weight_keyword(estimator)
+        if w is not None and keyword is not None:
+            fit_params.setdefault(keyword, w)
+        elif w is not None and not isinstance(estimator, FrozenEstimator):
+            _warn_of_weights(estimator, "calibration")
+    if w is not None and weight_keyword(calibrator) is None:
+        _warn_of_weights(calibrator, "classifier")
+    return fit_params, split_params
+
+
+def _warn_of_weights(estimator: Any, used: str) -> None:
+    warnings.warn(
+        f"{type(estimator).__name__} takes no sample_weight: the weights count only in the {used}.",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def router_of(classifier: Any) -> MetadataRouter:
+    """Return the routing of a classifier's own parts."""
+    to_fit = MethodMapping().add(caller="fit", callee="fit")
+    to_split = MethodMapping().add(caller="fit", callee="split")
+    router = MetadataRouter(owner=classifier).add_self_request(classifier)
+    router.add(estimator=classifier.estimator, method_mapping=to_fit)
+    router.add(splitter=classifier.cv, method_mapping=to_split)
+    if isinstance(classifier.calibrator, GroupwiseCalibrator):
+        to_map = MethodMapping().add(caller="fit", callee="fit")
+        for caller in ("predict_proba", "predict"):
+            to_map.add(caller=caller, callee="predict_proba")
+        router.add(calibrator=classifier.calibrator, method_mapping=to_map)
+    return router

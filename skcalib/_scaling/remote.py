@@ -1,0 +1,241 @@
+"""Losses on remote scores: sums over chunks of what a NumPy problem of each chunk returns.
+
+An optimiser only asks a problem for its value and derivatives, so it does not see where the scores
+lie. The mean over all rows is the mean of the chunks' means, weighted by their weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.blocks import TALL_BLOCK_BYTES, row_blocks
+from skcalib._arrays.passes import total
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.source import Source
+from skcalib._arrays.types import Float64Array, Intp
+from skcalib._scaling.affine_nll import AffineNLL, Pattern
+from skcalib._scaling.scale_losses import Derivatives, ScaleProblem, ShiftedLogits
+from skcalib._scores.scores import Scores
+
+Array = NDArray[Any]
+# From the scores of a chunk, its codes and its weights to a problem with methods that return sums.
+Make = Callable[[Scores, Intp, Float64Array], Any]
+
+
+@dataclass(frozen=True)
+class ChunkSums:
+    """Sums over chunks of what methods of the problem of a chunk return; each is a pass."""
+
+    make: Make
+    scores: Scores
+    code: Intp
+    w: Float64Array
+
+    def of(self, method: str, *args: Any) -> Any:
+        """Return the sum of ``make(scores, code, w).method(*args)``."""
+        kernel = partial(ask, scores=self.scores, make=self.make, method=method, args=args)
+        return total(kernel, self.scores.source, self.code, self.w)
+
+
+def ask(
+    _: Source, code: Intp, w: Float64Array, scores: Scores, make: Make, method: str, args: Any
+) -> Any:
+    """Return what a method of the problem of a chunk returns."""
+    return getattr(make(scores, code, w), method)(*args)
+
+
+class SummedNLL:
+    """A weighted sum of losses of remote scores; each method is a pass."""
+
+    def __init__(self, make: Make, scores: Scores, code: Intp, w: Float64Array) -> None:
+        self._sums = ChunkSums(make, scores, code, w)
+
+    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
+        """Return the sum of the losses and its gradient."""
+        value, gradient = self._sums.of("value_and_gradient", theta)
+        return value, gradient
+
+    def hessian(self, theta: Array) -> Any:
+        """Return the Hessian."""
+        return self._sums.of("hessian", theta)
+
+    def rough_hessian(self, theta: Array) -> Any:
+        """Return an approximation of the Hessian."""
+        return self._sums.of("rough_hessian", theta)
+
+
+class Gaps(NamedTuple):
+    """Weighted sums of gaps to the largest logit: of the true class, and of all classes."""
+
+    true: float
+    every: float
+
+
+class ScaleOfChunk:
+    """Losses of scaled logits, summed over the rows of a chunk."""
+
+    def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
+        self.weight = float(w.sum())
+        self.shifted = ShiftedLogits(scores, code, w)
+
+    def gaps(self) -> Gaps:
+        """Return the sums of gaps."""
+        shifted = self.shifted
+        return Gaps(self.weight * shifted.mean_true_gap, self.weight * shifted.mean_gap)
+
+    def loss(self, name: str, beta: float) -> Float64Array:
+        """Return a loss of `ShiftedLogits` times the weight of the chunk."""
+        return self.weight * np.asarray(getattr(self.shifted, name)(beta))
+
+
+class SummedScale(ScaleProblem):
+    """`ShiftedLogits` of remote scores."""
+
+    def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
+        self._sums = ChunkSums(ScaleOfChunk, scores, code, w)
+        self._weight = float(w.sum())
+        self.n_classes = scores.shape[1]
+        gaps: Gaps = self._sums.of("gaps")
+        self.mean_true_gap, self.mean_gap = gaps.true / self._weight, gaps.every / self._weight
+
+    def subsample(self, n_rows: int) -> Any:  # noqa: ARG002
+        """Return rows that were kept of an earlier pass."""
+        sums = self._sums
+        few, rows = sums.scores.sample()
+        return ShiftedLogits(few, sums.code[rows], sums.w[rows])
+
+    def nll(self, beta: float) -> Derivatives:
+        """Return the NLL and its derivatives in `beta`; a pass."""
+        return Derivatives(*self._mean("nll", beta))
+
+    def brier(self, beta: float) -> Derivatives:
+        """Return the Brier score and its derivatives in `beta`; a pass."""
+        return Derivatives(*self._mean("brier", beta))
+
+    def brier_value(self, beta: float) -> float:
+        """Return the Brier score; a pass."""
+        return float(self._mean("brier_value", beta))
+
+    def _mean(self, loss: str, beta: float) -> Any:
+        return self._sums.of("loss", loss, beta) / self._weight
+
+
+def scale_problem(scores: Scores, code: Intp, w: Float64Array) -> ScaleProblem:
+    """Return the losses of softmax(beta z), wherever the scores are."""
+    remote = scores.source.remote is not None
+    return SummedScale(scores, code, w) if remote else ShiftedLogits(scores, code, w)
+
+
+class AffineOfChunk:
+    """Losses of softmax(W z + b), summed over the rows of a chunk."""
+
+    def __init__(
+        self, scores: Scores, code: Intp, w: Float64Array, pattern: Pattern, unit: float
+    ) -> None:
+        self.weight = float(w.sum())
+        self.nll = AffineNLL(scores, code, w, pattern, unit)
+
+    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
+        """Return the NLL and its gradient."""
+        value, gradient = self.nll.value_and_gradient(theta)
+        return self.weight * value, self.weight * gradient
+
+    def second(self, method: str, *args: Any) -> Any:
+        """Return what a method of `AffineNLL` returns, times the weight of the chunk."""
+        made = getattr(self.nll, method)(*args)
+        if isinstance(made, tuple):
+            return tuple(self.weight * part for part in made)
+        return self.weight * made
+
+    def product(self, theta: Array, V: Array) -> Array:
+        """Return the product of the Hessian at `theta` and `V`."""
+        return V.dtype.type(self.weight) * self.nll.hessian_at(theta)(V)
+
+    def unseparated(self, theta: Array) -> int:
+        """Return 1 if the true class of some row has not the largest logit, else 0."""
+        return int(not self.nll.separates(theta))
+
+
+def hessian_of_some(
+    _: Source,
+    code: Intp,
+    w: Float64Array,
+    scores: Scores,
+    theta: Array,
+    pattern: Pattern,
+    unit: float,
+) -> Array | float:
+    """Return the sum of the Hessians of the rows of a chunk whose weight is above 0."""
+    rows = np.flatnonzero(w)
+    if not rows.size:
+        return 0.0
+    few = scores.of(take_rows(scores.source, rows))
+    nll = AffineNLL(few, code[rows], w[rows], pattern, unit)
+    return float(w.sum()) * nll.hessian(theta)
+
+
+class SummedAffine:
+    """`AffineNLL` of remote scores; each method is a pass, and each product with the Hessian."""
+
+    def __init__(
+        self, scores: Scores, code: Intp, w: Float64Array, pattern: Pattern, unit: float = 1.0
+    ) -> None:
+        self.unit, self.pattern = unit, pattern
+        self.n_rows, self.n_classes = scores.shape
+        self.threaded = self.n_classes <= pattern.most_threaded
+        make = partial(AffineOfChunk, pattern=pattern, unit=unit)
+        self._sums = ChunkSums(make, scores, code, w)
+        self._weight = float(w.sum())
+
+    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
+        """Return the mean NLL and its gradient, in the shape of `theta`."""
+        value, gradient = self._sums.of("value_and_gradient", theta)
+        return value / self._weight, gradient / self._weight
+
+    def hessian(self, theta: Array, every: int = 1) -> Array:
+        """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`.
+
+        Those are the rows that `AffineNLL` takes from its blocks, so that steps are the same.
+        """
+        block = next(row_blocks(self.n_rows, self.n_classes, TALL_BLOCK_BYTES))
+        taken = (np.arange(self.n_rows) % block.stop) % every == 0
+        scores, code, w = self._sums.scores, self._sums.code, self._sums.w
+        kernel = partial(
+            hessian_of_some, scores=scores, theta=theta, pattern=self.pattern, unit=self.unit
+        )
+        H: Array = total(kernel, scores.source, code, np.where(taken, every * w, 0.0))
+        return H / self._weight
+
+    def hessian_of_pairs(self, theta: Array) -> Array:
+        """Return the pairwise approximation of a diagonal W's Hessian at `theta`."""
+        return self._mean("hessian_of_pairs", theta)
+
+    def hessian_by_class(self, theta: Array) -> Array:
+        """Return the blocks of the Hessian at `theta` in W_kk and b_k, ``(K, 2, 2)``."""
+        return self._mean("hessian_by_class", theta)
+
+    def factors(self, theta: Array) -> tuple[Array, Array]:
+        """Return two factors of an approximate Hessian of a full W."""
+        features, within = self._sums.of("second", "factors", theta)
+        return features / self._weight, within / self._weight
+
+    def hessian_at(self, theta: Array) -> Callable[[Array], Array]:
+        """Return the Hessian at `theta`, as a product with arrays of the shape of `theta`."""
+
+        def product(V: Array) -> Array:
+            return self._sums.of("product", theta, V) / V.dtype.type(self._weight)
+
+        return product
+
+    def separates(self, theta: Array) -> bool:
+        """Whether the true class of each row has the largest logit."""
+        return self._sums.of("unseparated", theta) == 0
+
+    def _mean(self, method: str, *args: Any) -> Array:
+        return self._sums.of("second", method, *args) / self._weight

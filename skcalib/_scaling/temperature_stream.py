@@ -1,0 +1,322 @@
+"""The fit of softmax(z / T) to batches of rows that are seen once.
+
+While they are few, rows are kept, and T is that of a fit to all of them. Of more, a sample is kept,
+its temperature is the middle of a window, and each batch leaves its `GapSums` at the scales of the
+window. If T leaves the window, another one begins. Sums of an earlier window are then continued
+beyond its end by the rows kept of it: by the change of their expected gap from that end to T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from skcalib._arrays.passes import add, map_rows
+from skcalib._arrays.rowwise import row_max, row_sums
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._scaling.root import rising_root
+from skcalib._scaling.scale_losses import exponentials
+from skcalib._scaling.temperature import find_temperature
+from skcalib._scaling.temperature_bounds import Temperature, within_bounds
+from skcalib._scaling.temperature_sums import (
+    GapSums,
+    Window,
+    guess_of,
+    scales_about,
+    sums_of,
+)
+from skcalib._scores.clip import NO_ROWS, RunningClip, find_clip
+from skcalib._scores.scores import Scores
+
+# At most so many rows, and so many bytes, are kept, but 100 rows of any length; at least half of
+# these, evenly spaced, once there were more.
+KEPT_ROWS = 4000
+KEPT_BYTES = 1 << 27
+LEAST_KEPT = 100
+# The rows of a window are continued by those kept of them, or by all kept rows if these are fewer.
+LEAST_SHAPE = 30
+
+
+class Batch(NamedTuple):
+    """Rows of scores, their codes and weights."""
+
+    scores: Scores
+    code: Intp
+    w: Float64Array
+
+    def take(self, rows: Intp) -> Batch:
+        """Return some rows."""
+        few = take_rows(self.scores.source, rows)
+        like = self.scores
+        scores = Scores(few, like.kind, like.classes, like.max_abs_logit, like.clip)
+        return Batch(scores, self.code[rows], self.w[rows])
+
+
+class Kept(NamedTuple):
+    """Some rows of a sample, and the window that was active when they came."""
+
+    scores: FloatArray
+    code: Intp
+    w: Float64Array
+    window: Intp
+
+    def take(self, rows: slice) -> Kept:
+        """Return a copy of some rows."""
+        return Kept(
+            self.scores[rows].copy(),
+            self.code[rows].copy(),
+            self.w[rows].copy(),
+            self.window[rows].copy(),
+        )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Every `step`-th of `count` rows, in pieces."""
+
+    pieces: tuple[Kept, ...] = ()
+    step: int = 1
+    count: int = 0
+    max_abs: float = 0.0
+
+    def with_rows(self, batch: Batch, window: int) -> Sample:
+        """Return the sample of these and more rows."""
+        n, n_classes = batch.scores.shape
+        row_bytes = n_classes * batch.scores.dtype.itemsize
+        most = max(LEAST_KEPT, min(KEPT_ROWS, KEPT_BYTES // row_bytes))
+        step = self.step
+        while -(-(self.count + n) // step) > most:
+            step *= 2
+        pieces = self.pieces
+        if step > self.step and pieces:
+            every = slice(None, None, step // self.step)
+            pieces = (self.whole().take(every),)
+        chosen = np.arange(-self.count % step, n, step)
+        if chosen.size:
+            read = batch.scores.source.read(chosen)
+            owner = np.full(chosen.size, window)
+            pieces = (*pieces, Kept(read, batch.code[chosen], batch.w[chosen], owner))
+        max_abs = max(self.max_abs, batch.scores.max_abs_logit)
+        return Sample(pieces, step, self.count + n, max_abs)
+
+    def whole(self) -> Kept:
+        """Return all pieces as one."""
+        return Kept(*map(np.concatenate, zip(*self.pieces, strict=True)))
+
+    def batch(self, like: Scores) -> Batch:
+        """Return the sample, as scores of the kind, classes and clip of others."""
+        kept = self.whole()
+        scores = Scores(kept.scores, like.kind, like.classes, self.max_abs, like.clip)
+        return Batch(scores, kept.code, kept.w)
+
+
+class Part(NamedTuple):
+    """The scales of a window, and the sums at them of the rows that came while T was in it."""
+
+    scales: Float64Array
+    sums: GapSums
+
+    @classmethod
+    def about(cls, log_beta: float) -> Part:
+        """Return the window about a guess, of no rows."""
+        scales = scales_about(log_beta)
+        return cls(scales, GapSums(0.0, 0.0, 0.0, np.zeros(scales.size)))
+
+    def plus(self, rows: Batch) -> Part:
+        """Return the part with more rows."""
+        return Part(self.scales, add(self.sums, sums_of(*rows, self.scales)))
+
+    def covers(self, log_beta: float) -> bool:
+        """Whether a scale lies between the ends of the window."""
+        return bool(self.scales[0] <= np.exp(log_beta) <= self.scales[-1])
+
+    def end(self, log_beta: float) -> float:
+        """Return the log beta of the end of the window that is closer to one beyond it."""
+        return float(np.log(self.scales[0 if np.exp(log_beta) < self.scales[0] else -1]))
+
+
+class Found(NamedTuple):
+    """The temperature of a stream.
+
+    If rows came while T was in another window, their share of the weight is `continued`, and to
+    continue their sums adds the standard error `error` to T, relative to T.
+    """
+
+    temperature: Temperature
+    continued: float = 0.0
+    error: float = 0.0
+
+
+@dataclass(frozen=True)
+class TemperatureStream:
+    """What is kept of the rows so far; a batch gives a new one.
+
+    ``parts[active]`` is the window of the rows to come.
+    """
+
+    sample: Sample = Sample()
+    clip: RunningClip = NO_ROWS
+    parts: tuple[Part, ...] = ()
+    active: int = 0
+    log_beta: float = 0.0
+
+    def with_rows(self, batch: Batch) -> tuple[TemperatureStream, Found]:
+        """Return the stream with a batch, and the temperature of all rows so far."""
+        sample = self.sample.with_rows(batch, self.active)
+        kept = sample.batch(batch.scores)
+        if sample.step == 1:
+            clip = RunningClip(find_clip(kept.scores, kept.w))
+            kept.scores.set_clip(clip.clip)
+            return TemperatureStream(sample, clip), Found(find_temperature(*kept))
+        # The first batch after which not all rows are kept: those before it are.
+        old = self.sample.batch(batch.scores) if self.sample.pieces and not self.parts else None
+        clip = self._clip_with([each for each in (old, batch) if each is not None])
+        for each in (old, batch, kept):
+            if each is not None:
+                each.scores.set_clip(clip.clip)
+        parts, active, log_beta = self.parts, self.active, self.log_beta
+        if not parts:
+            log_beta = guess_of(find_temperature(*kept))
+            first = Part.about(log_beta)
+            parts = (first if old is None else first.plus(old),)
+        more = _added(parts, active, batch)
+        found = solve(more, Shapes(sample, kept), log_beta)
+        root = -float(np.log(found.temperature.value))
+        if not found.temperature.bound and not parts[active].covers(root):
+            # The batch once more, in a window about its temperature.
+            covering = [i for i, part in enumerate(parts) if part.covers(root)]
+            active = covering[0] if covering else len(parts)
+            more = _added(parts if covering else (*parts, Part.about(root)), active, batch)
+            sample = self.sample.with_rows(batch, active)
+            found = solve(more, Shapes(sample, kept), root)
+        if not found.temperature.bound:
+            log_beta = -float(np.log(found.temperature.value))
+        return TemperatureStream(sample, clip, more, active, log_beta), found
+
+    def _clip_with(self, batches: list[Batch]) -> RunningClip:
+        clip = self.clip if self.parts else NO_ROWS
+        weight = sum(part.sums.weight for part in self.parts)
+        for batch in batches:
+            weight += float(batch.w.sum())
+            clip = clip.with_rows(batch.scores, weight)
+        return clip
+
+
+def _added(parts: tuple[Part, ...], active: int, batch: Batch) -> tuple[Part, ...]:
+    return (*parts[:active], parts[active].plus(batch), *parts[active + 1 :])
+
+
+class Shapes:
+    """How the expected gap of the rows of each window changes beyond it, by the kept ones."""
+
+    def __init__(self, sample: Sample, kept: Batch) -> None:
+        self._owner = sample.whole().window
+        self._kept = kept
+        self.n_classes = kept.scores.shape[1]
+        self._batches: dict[int, Batch] = {}
+        self._windows: dict[int, list[Window | None]] = {}
+
+    def rows_of(self, i: int) -> Batch:
+        """Return the kept rows of a window; all of them if they are few."""
+        if i not in self._batches:
+            own = np.flatnonzero(self._owner == i)
+            self._batches[i] = self._kept if own.size < LEAST_SHAPE else self._kept.take(own)
+        return self._batches[i]
+
+    def change(self, i: int, start: float, log_beta: float) -> tuple[float, float] | None:
+        """Return the change of the log expected gap, and its derivative at the end.
+
+        None if the logits of each of these rows are equal.
+        """
+        there, here = self._window(i, log_beta), self._window(i, start)
+        if there is None or here is None:
+            return None
+        value, rise = there.log_expected(log_beta)
+        return value - here.log_expected(start)[0], rise
+
+    def change_error(self, i: int, start: float, log_beta: float) -> float:
+        """Return the standard error of that change."""
+        batch = self.rows_of(i)
+        if self._window(i, start) is None:
+            return np.inf
+        before, after = np.empty(batch.w.size), np.empty(batch.w.size)
+        for at, out in ((start, before), (log_beta, after)):
+            kernel = partial(expected_gaps, beta=float(np.exp(at)))
+            map_rows(kernel, batch.scores.as_logits(), out=out)
+        influence = batch.w * (after / (batch.w @ after) - before / (batch.w @ before))
+        return float(np.sqrt(influence @ influence))
+
+    def _window(self, i: int, log_beta: float) -> Window | None:
+        windows = self._windows.setdefault(i, [])
+        for window in windows:
+            if window is None or window.covers(log_beta):
+                return window
+        scales = scales_about(log_beta)
+        sums = sums_of(*self.rows_of(i), scales)
+        windows.append(Window(scales, sums.expected) if sums.every else None)
+        return windows[-1]
+
+
+def expected_gaps(Z: Float64Array, beta: float) -> Float64Array:
+    """Return the expected gap of each row of a block at a scale."""
+    U = Z - row_max(Z)[:, None]
+    Q = exponentials(U, beta, -np.inf)
+    return -np.einsum("ij,ij->i", Q, U) / row_sums(Q)
+
+
+def solve(parts: Sequence[Part], shapes: Shapes, start: float) -> Found:
+    """Return the temperature of the rows of all parts."""
+    weight = sum(part.sums.weight for part in parts)
+    true, every = sum(part.sums.true for part in parts), sum(part.sums.every for part in parts)
+    # Rows of equal logits alone have no gaps.
+    windows = {
+        i: Window(part.scales, part.sums.expected)
+        for i, part in enumerate(parts)
+        if part.sums.every > 0.0
+    }
+
+    def each_log_expected(log_beta: float) -> tuple[Float64Array, Float64Array]:
+        found = []
+        for i, window in windows.items():
+            if window.covers(log_beta):
+                found.append(window.log_expected(log_beta))
+                continue
+            end = parts[i].end(log_beta)
+            value, rise = window.log_expected(end)
+            # Where no kept row says how it changes, it goes on as it does at the end.
+            change, rise = shapes.change(i, end, log_beta) or (rise * (log_beta - end), rise)
+            found.append((value + change, rise))
+        values, rises = np.array(found).T
+        return values, rises
+
+    def slope(log_beta: float) -> tuple[float, float]:
+        values, rises = each_log_expected(log_beta)
+        total = np.logaddexp.reduce(values)
+        return float(np.log(true) - total), -float(np.exp(values - total) @ rises)
+
+    def search(low: float, high: float) -> tuple[float, str]:
+        if true >= every:
+            return low, "low"
+        return rising_root(slope, min(max(start, low), high), low, high)
+
+    n_classes = shapes.n_classes
+    temperature = within_bounds(n_classes, float(true / weight), float(every / weight), search)
+    root = -float(np.log(temperature.value))
+    outside = [i for i in windows if not windows[i].covers(root)]
+    if temperature.bound or not outside:
+        return Found(temperature)
+    values, rises = each_log_expected(root)
+    share = np.exp(values - np.logaddexp.reduce(values))
+    error = np.zeros(len(windows))
+    for place, i in enumerate(windows):
+        if i in outside:
+            error[place] = shapes.change_error(i, parts[i].end(root), root)
+    continued = float(sum(parts[i].sums.weight for i in outside) / weight)
+    return Found(
+        temperature, continued, float(np.sqrt((share * error) @ (share * error)) / -(share @ rises))
+    )

@@ -1,0 +1,47 @@
+"""What a display shows of predictions: a score, whether it was a hit, and the names of both."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.types import FloatArray
+from skcalib._validation.keywords import check_between, check_count, check_option
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._ks import reduce_top
+
+Mode = Literal["top", "within_top"]
+Strategy = Literal["uniform", "quantile"]
+Hits = NDArray[np.bool_]
+
+
+def check_level(confidence_level: float) -> None:
+    """Refuse a confidence level outside (0, 1)."""
+    check_between("confidence_level", confidence_level, 0, 1, "in (0, 1), such as 0.95")
+
+
+def as_shown(predictions: Predictions, mode: Mode | None, r: int) -> Predictions:
+    """Take two columns, without mode and rank, for the probability of the second class."""
+    check_option("mode", mode, (None, "top", "within_top"))
+    check_count("r", r, 1, predictions.P.shape[1])
+    alone = mode is None and r == 1 and predictions.event is None
+    return predictions._replace(event=1) if alone and predictions.P.shape[1] == 2 else predictions
+
+
+def event_view(
+    predictions: Predictions, mode: Mode | None, r: int
+) -> tuple[FloatArray, Hits, tuple[str, str]]:
+    """Return score and hit of the shown event, and the names of the axes."""
+    score, hit = reduce_top(predictions, "top" if mode is None else mode, r)
+    if predictions.event is not None:
+        label = predictions.classes.tolist()[predictions.event]
+        names = (f"Probability of class {label}", f"Share of class {label}")
+    elif mode == "within_top":
+        names = (f"Probability of the {r} likeliest", "Share of hits")
+    elif r == 1:
+        names = ("Confidence (top label)", "Accuracy")
+    else:
+        names = (f"Probability of rank {r}", "Share of hits")
+    return score, hit, names

@@ -1,0 +1,88 @@
+"""Colours of displays, and numbers in words.
+
+The colours of models are those of Okabe and Ito, which colour-blind readers can distinguish, or
+those of the style that the user has chosen (``axes.prop_cycle``). Markers and dashes differ as
+well, for prints in grey. Lines that belong to no model have the colour of texts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1)), ":")
+
+# Shades on a dark ground are this much less transparent.
+ON_DARK = 2.0
+
+
+def ink() -> Any:
+    """Return the colour of texts, that of lines which belong to no model."""
+    from matplotlib import rcParams
+
+    return rcParams["text.color"]
+
+
+def palette() -> tuple[Any, ...]:
+    """Return the colours of models: those of the style, if the user has chosen one."""
+    from matplotlib import rcParams, rcParamsDefault
+
+    chosen = rcParams["axes.prop_cycle"]
+    if chosen == rcParamsDefault["axes.prop_cycle"] or "color" not in chosen.keys:
+        return (*COLORS, ink())
+    return tuple(chosen.by_key()["color"])
+
+
+def style_of(i: int) -> dict[str, Any]:
+    """Return colour, marker and dashes of a model on an axes, counted from 0."""
+    colors = palette()
+    return {
+        "color": colors[i % len(colors)],
+        "marker": MARKERS[i % len(MARKERS)],
+        "linestyle": DASHES[i % len(DASHES)],
+    }
+
+
+def merge_style(default: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Override a default line style by the given one, short names such as ``c`` included."""
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+
+    return {**default, **normalize_kwargs(given, Line2D)}
+
+
+def is_dark(ax: Axes) -> bool:
+    """Whether the ground of an axes is dark."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(ax.get_facecolor())
+    return 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
+
+
+def veil(ax: Axes, alpha: float) -> float:
+    """Return the opacity of a shade that is to be seen on the ground of an axes."""
+    return min(alpha * ON_DARK, 1.0) if is_dark(ax) else alpha
+
+
+def label_of(name: str | None, number: str) -> str:
+    """Return the label of a model in the legend."""
+    return f"{name} ({number})" if name else number
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent: one decimal, or two digits if it is below 1 %."""
+    if share == 0:
+        return "0%"
+    if abs(share) < 1e-5:
+        return "<0.001%"
+    text = f"{100 * share:.1f}" if abs(share) >= 0.01 else f"{100 * share:.2g}"
+    return f"{text}%"
+
+
+def percent_tick(value: float, position: float) -> str:  # noqa: ARG001  # matplotlib passes it
+    """Return the label of a tick at a share, without zeros that say nothing."""
+    return f"{100 * value:.4g}%" if abs(value) > 1e-12 else "0%"

@@ -1,0 +1,419 @@
+"""Dask arrays: the same results as of NumPy arrays, in few passes, and never loaded whole."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from discovery import CALIBRATORS, ERRORS
+from sklearn.base import clone
+
+from skcalib import (
+    AutoCalibrator,
+    DirichletCalibrator,
+    EnsembleTemperatureScaling,
+    HistogramBinning,
+    IsotonicCalibrator,
+    MatrixScaling,
+    PlattScaling,
+    StackedCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+    VennAbersCalibrator,
+    metrics,
+)
+from skcalib._arrays.dask import DaskSource
+
+da = pytest.importorskip("dask.array", reason="needs the extra dask")
+
+N, K = 170, 4
+# Sizes of chunks: uneven rows with columns in pieces, and single rows.
+CHUNKS = {"uneven": ((70, 1, 60, 39), (3, 1)), "rows": ((1,) * 3 + (100, 67), (4,))}
+# Sums are added chunk by chunk, so their last digits differ; all else is the same code on the same
+# numbers.
+SUMS = (
+    AutoCalibrator,
+    DirichletCalibrator,
+    EnsembleTemperatureScaling,
+    MatrixScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
+
+
+def sample(kind, dtype=np.float64, n_classes=K, seed=0):
+    rng = np.random.default_rng(seed)
+    Z = 2 * rng.normal(size=(N, n_classes))
+    code = (Z / 2 + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    if kind == "logits":
+        Z[::50, 0] = -np.inf
+        code[::50] = np.maximum(code[::50], 1)
+        return Z.astype(dtype), code
+    P = np.exp(Z)
+    P /= P.sum(axis=1, keepdims=True)
+    return P.astype(dtype), code
+
+
+def weights():
+    return np.random.default_rng(1).integers(0, 3, N).astype(float)
+
+
+def lazy(A, chunks="uneven"):
+    rows, columns = CHUNKS[chunks]
+    return da.from_array(A, chunks=(rows, columns) if A.ndim == 2 else (rows,))
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """A list with an entry for each pass over an array."""
+    made = []
+    computed = DaskSource._computed
+
+    def counted(self, *args, **keywords):
+        made.append(self)
+        return computed(self, *args, **keywords)
+
+    monkeypatch.setattr(DaskSource, "_computed", counted)
+    return made
+
+
+def refused(calibrator):
+    return isinstance(calibrator, StackedCalibrator) or (
+        isinstance(calibrator, TemperatureScaling) and calibrator.objective == "soft_binned"
+    )
+
+
+# ------------------------------------------------------------------ calibrators
+
+
+@pytest.mark.parametrize(
+    ("kind", "chunks", "weighted"), [("logits", "uneven", True), ("proba", "rows", False)]
+)
+@pytest.mark.parametrize(
+    "calibrator", [each for each in CALIBRATORS if not refused(each)], ids=repr
+)
+def test_a_calibrator_of_a_dask_array_is_that_of_an_array(calibrator, kind, chunks, weighted):
+    X, code = sample(kind)
+    w = weights() if weighted else None
+    expected = clone(calibrator).fit(X, code, w)
+    fitted = clone(calibrator).fit(
+        lazy(X, chunks), lazy(code, chunks), None if w is None else lazy(w, chunks)
+    )
+    found = fitted.predict_proba(lazy(X, chunks))
+    assert isinstance(found, da.Array)
+    assert found.chunks[0] == CHUNKS[chunks][0]
+    P = expected.predict_proba(X)
+    if isinstance(calibrator, SUMS):
+        np.testing.assert_allclose(found.compute(), P, rtol=0, atol=1e-6)
+    elif isinstance(calibrator, HistogramBinning):
+        np.testing.assert_allclose(found.compute(), P, rtol=0, atol=1e-12)
+    else:
+        np.testing.assert_array_equal(found.compute(), P)
+    labels = fitted.predict(lazy(X, chunks))
+    assert labels.dtype == fitted.classes_.dtype
+    np.testing.assert_array_equal(labels.compute(), expected.predict(X))
+
+
+@pytest.mark.parametrize("kind", ["logits", "proba"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_temperature_of_chunks_is_that_of_all_rows(kind, dtype):
+    X, code = sample(kind, dtype)
+    expected = TemperatureScaling().fit(X, code).temperature_
+    found = TemperatureScaling().fit(lazy(X), code)
+    assert found.temperature_ == pytest.approx(expected, rel=1e-8)
+    assert found.predict_proba(lazy(X)).dtype == dtype
+    assert found.predict_proba(lazy(X)).compute().dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "kind", "most"),
+    [
+        (TemperatureScaling(), "logits", 2),
+        (TemperatureScaling(), "proba", 3),  # the least probability above 0
+        (IsotonicCalibrator(), "proba", 2),
+        (VennAbersCalibrator(), "proba", 2),
+        (HistogramBinning(), "proba", 2),
+        (PlattScaling(), "proba", 3),
+        (VectorScaling(), "proba", 14),
+        (MatrixScaling(), "proba", 27),
+    ],
+)
+def test_a_fit_reads_an_array_a_few_times(calibrator, kind, most, passes):
+    X, code = sample(kind)
+    calibrator.fit(lazy(np.maximum(X, -30)), code)
+    assert len(passes) <= most
+
+
+@pytest.mark.parametrize("calibrator", [VectorScaling(), MatrixScaling()], ids=repr)
+def test_steps_on_chunks_are_those_on_all_rows(calibrator):
+    """Their direction comes from the same sample of the rows."""
+    rng = np.random.default_rng(0)
+    Z = 3 * rng.normal(size=(5000, 3))
+    code = (Z / 2 + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    expected = calibrator.fit(Z, code).predict_proba(Z)
+    found = calibrator.fit(da.from_array(Z, chunks=(700, 3)), code).predict_proba(Z)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+def test_zarr_and_memory_maps(tmp_path):
+    """The array stays on disk: chunks are read, and predictions are written."""
+    P, code = sample("proba", np.float32)
+    expected = IsotonicCalibrator().fit(P, code)
+    np.save(tmp_path / "P.npy", P)
+    mapped = da.from_array(np.load(tmp_path / "P.npy", mmap_mode="r"), chunks=(50, K))
+    found = IsotonicCalibrator().fit(mapped, code)
+    np.testing.assert_array_equal(found.predict_proba(P), expected.predict_proba(P))
+    pytest.importorskip("zarr", reason="zarr is not installed")
+    mapped.to_zarr(str(tmp_path / "P.zarr"))
+    X = da.from_zarr(str(tmp_path / "P.zarr"))
+    IsotonicCalibrator().fit(X, code).predict_proba(X).to_zarr(str(tmp_path / "Q.zarr"))
+    Q = da.from_zarr(str(tmp_path / "Q.zarr")).compute()
+    np.testing.assert_array_equal(Q, expected.predict_proba(P), strict=True)
+
+
+def test_an_isotonic_fit_of_two_classes_and_a_venn_abers_interval():
+    P, code = sample("proba", n_classes=2)
+    X = da.from_array(P, chunks=(50, 1))
+    venn_abers = VennAbersCalibrator().fit(X, code)
+    found = venn_abers.predict_interval(X)
+    assert found.shape == (N, 2, 2)
+    expected = VennAbersCalibrator().fit(P, code).predict_interval(P)
+    np.testing.assert_array_equal(found.compute(), expected)
+
+
+@pytest.mark.parametrize("shape", ["(n,)", "(n, 1)"])
+def test_one_column_is_a_number_for_each_row(shape):
+    P, code = sample("proba", n_classes=2)
+    p = P[:, 1] if shape == "(n,)" else P[:, 1:]
+    X = da.from_array(p, chunks=50)
+    expected = IsotonicCalibrator().fit(p, code).predict_proba(p)
+    isotonic = IsotonicCalibrator().fit(X, da.from_array(code, chunks=60))
+    np.testing.assert_array_equal(isotonic.predict_proba(X).compute(), expected)
+    np.testing.assert_array_equal(isotonic.predict(X).compute(), expected.argmax(axis=1))
+    soft = np.where(code == 1, 0.75, 0.25)
+    found = PlattScaling().fit(X, da.from_array(soft, chunks=60)).coef_
+    np.testing.assert_array_equal(found, PlattScaling().fit(p, soft).coef_)
+    ece = metrics.expected_calibration_error
+    assert ece(da.from_array(code, chunks=60), X) == ece(code, p)
+
+
+def test_strings_integers_and_short_floats():
+    Z, code = sample("logits")
+    names = np.array(["ant", "bee", "cat", "dog"])[code]
+    X = lazy(np.round(Z.clip(-9, 9)).astype(int))
+    fitted = TemperatureScaling().fit(X, da.from_array(names, chunks=60))
+    expected = TemperatureScaling().fit(X.compute(), names)
+    assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=1e-8)
+    np.testing.assert_array_equal(fitted.predict(X).compute(), expected.predict(X.compute()))
+    short = lazy(Z.clip(-9, 9).astype(np.float16))
+    fitted = TemperatureScaling().fit(short, code)
+    assert fitted.predict_proba(short).compute().dtype == np.float32
+    expected = TemperatureScaling().fit(short.compute(), code).temperature_
+    assert fitted.temperature_ == pytest.approx(expected, rel=1e-8)
+
+
+def test_a_calibrator_changed_later_does_not_change_a_prediction():
+    X, code = sample("proba")
+    isotonic = IsotonicCalibrator().fit(X, code)
+    expected, lazily = isotonic.predict_proba(X), isotonic.predict_proba(lazy(X))
+    isotonic.fit(X, (code + 1) % K)
+    np.testing.assert_array_equal(lazily.compute(), expected)
+
+
+# ------------------------------------------------------------------ metrics
+
+
+@pytest.mark.parametrize(("chunks", "weighted"), [("uneven", True), ("rows", False)])
+@pytest.mark.parametrize("metric", ERRORS, ids=lambda metric: metric.__name__)
+def test_an_error_of_a_dask_array_is_that_of_an_array(metric, chunks, weighted, passes):
+    P, code = sample("proba")
+    w = weights() if weighted else None
+    expected = metric(code, P, sample_weight=w)
+    found = metric(lazy(code, chunks), lazy(P, chunks), sample_weight=w)
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert len(passes) == 1
+    if metric is not metrics.static_calibration_error:
+        assert found == expected
+
+
+POOLED = partial(metrics.general_calibration_error, max_prob=False, class_conditional=False)
+PRESETS = {
+    "KS of classes": partial(metrics.ks_calibration_error, mode="classwise"),
+    "quantile bins": partial(metrics.expected_calibration_error, strategy="quantile"),
+    "event": partial(metrics.expected_calibration_error, pos_label=2),
+    "each class": partial(metrics.static_calibration_error, average=None),
+    "above": partial(POOLED, class_conditional=True, threshold=0.1),
+    "pooled": POOLED,
+    "pooled quantile bins": partial(POOLED, strategy="quantile"),
+}
+
+
+@pytest.mark.parametrize("n_classes", [2, K])
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_of_errors(name, n_classes):
+    P, code = sample("proba", n_classes=n_classes)
+    code = code if n_classes == K else 2 * code  # labels 0 and 2
+    found = PRESETS[name](code, da.from_array(P, chunks=(60, 1)))
+    np.testing.assert_allclose(found, PRESETS[name](code, P), rtol=0, atol=1e-12)
+
+
+STATISTICS = {
+    "table": metrics.reliability_table,
+    "curve": partial(metrics.calibration_curve, pos_label=1),
+    "slope": partial(metrics.calibration_intercept_slope, pos_label=1),
+    "test": partial(metrics.hosmer_lemeshow_test, pos_label=1),
+    "z": partial(metrics.spiegelhalter_test, pos_label=1),
+    "ratio": partial(metrics.observed_expected_ratio, pos_label=1),
+    "local": metrics.local_calibration,
+    "decomposition": metrics.score_decomposition,
+    "summary": partial(metrics.calibration_summary, pos_label=1, random_state=0),
+}
+
+
+@pytest.mark.parametrize("n_classes", [2, K])
+@pytest.mark.parametrize("name", STATISTICS)
+def test_statistics_of_gathered_numbers(name, n_classes, few_label_sets):
+    P, code = sample("proba", n_classes=n_classes)
+    found = STATISTICS[name](code, da.from_array(P, chunks=(60, 1)))
+    expected = STATISTICS[name](code, P)
+    assert repr(found) == repr(expected)
+
+
+def test_rounded_probabilities_are_divided_as_those_of_an_array(passes):
+    """One chunk has to be divided, so all are: the pass is run again."""
+    P, code = sample("proba")
+    P[150:] = np.round(P[150:], 3)
+    for metric in (metrics.static_calibration_error, metrics.expected_calibration_error):
+        passes.clear()
+        found = metric(code, lazy(P))
+        assert len(passes) == 2
+        assert found == pytest.approx(metric(code, P), abs=1e-12)
+    isotonic = IsotonicCalibrator(input="proba").fit(lazy(P), code)
+    expected = IsotonicCalibrator(input="proba").fit(P, code).X_thresholds_
+    for own, other in zip(isotonic.X_thresholds_, expected, strict=True):
+        np.testing.assert_array_equal(own, other)
+    P[160] *= 1.005
+    with pytest.warns(UserWarning, match="rows do not sum to 1, by up to 0.005; they were divided"):
+        metrics.expected_calibration_error(code, lazy(P))
+
+
+def test_float64_that_was_float32_is_binned_as_float32():
+    tenths = np.array([[0.3, 0.7], [0.7, 0.3], [0.1, 0.9], [0.6, 0.4]] * 30, dtype=np.float32)
+    P, y = tenths.astype(float), np.arange(120) % 2
+    expected = metrics.static_calibration_error(y, P)
+    assert metrics.static_calibration_error(y, da.from_array(P, chunks=(50, 1))) == pytest.approx(
+        expected, abs=1e-12
+    )
+
+
+# ------------------------------------------------------------------ lengths and errors
+
+
+def test_chunks_of_unknown_length():
+    X, code = sample("logits")
+    kept = np.arange(N) % 3 > 0
+    kept[70:131] = False  # two chunks are empty
+    mask = lazy(kept)
+    expected = TemperatureScaling().fit(X[kept], code[kept])
+    for y in (lazy(code)[mask], code[kept]):  # lengths are those of y's chunks, or computed
+        fitted = TemperatureScaling().fit(lazy(X)[mask], y)
+        assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=1e-8)
+    found = fitted.predict_proba(lazy(X)[mask]).compute()
+    np.testing.assert_allclose(found, expected.predict_proba(X[kept]), atol=1e-6)
+
+
+def test_chunks_of_other_lengths_than_the_labels():
+    X, code = sample("logits")
+    mask = lazy(np.arange(N) % 3 > 0)
+    with pytest.raises(ValueError, match="a chunk of X has 46 rows, that of y has 47"):
+        TemperatureScaling().fit(lazy(X)[mask], lazy(code)[lazy(np.arange(N) % 3 < 2)])
+
+
+def test_a_refused_row_is_named_by_its_number():
+    P, code = sample("proba")
+    P[131, 2] = np.nan
+    P[150, 1] = np.nan
+    for call in (TemperatureScaling().fit, metrics.static_calibration_error):
+        arguments = (code, lazy(P)) if call is metrics.static_calibration_error else (lazy(P), code)
+        with pytest.raises(ValueError, match=r"contains NaN .first at row 131, column 2."):
+            call(*arguments)
+
+
+def test_errors_say_what_they_say_of_arrays():
+    P, code = sample("proba")
+    Z, _ = sample("logits")
+    for bad, message in ((P / 2, "row 0 sums to 0.5, not 1"), (P - 0.5, "outside .0, 1.")):
+        with pytest.raises(ValueError, match=message):
+            metrics.expected_calibration_error(code, lazy(bad))
+    with pytest.raises(ValueError, match="X has 170 rows, y has 169"):
+        TemperatureScaling().fit(lazy(Z), code[:-1])
+    with pytest.raises(ValueError, match="X has 170 rows, y has 169"):
+        TemperatureScaling().fit(lazy(Z), da.from_array(code[:-1], chunks=50))
+    vector = VectorScaling().fit(Z, code)
+    Z[140] = np.nan
+    found = vector.predict_proba(lazy(Z))
+    with pytest.raises(ValueError, match="In the chunk of rows 131 to 169: X contains NaN"):
+        found.compute()
+    with pytest.raises(ValueError, match="has 3 features, but TemperatureScaling is expecting 4"):
+        TemperatureScaling().fit(P, code).predict_proba(lazy(P)[:, :3])
+    with pytest.raises(ValueError, match="0 sample"):
+        TemperatureScaling().fit(lazy(P)[:0], code[:0])
+
+
+def test_a_dask_array_beside_a_numpy_array():
+    P, code = sample("proba")
+    with pytest.raises(TypeError, match="y is a dask array but X is not: pass both as dask arrays"):
+        TemperatureScaling().fit(P, lazy(code))
+    with pytest.raises(
+        TypeError, match="y_true is a dask array but y_proba is not: .* y_true.comp"
+    ):
+        metrics.expected_calibration_error(lazy(code), P)
+    with pytest.raises(TypeError, match="sample_weight is a dask array but y_proba is not"):
+        metrics.expected_calibration_error(code, P, sample_weight=lazy(weights()))
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("StackedCalibrator", lambda P, y: StackedCalibrator().fit(P, y)),
+        ("soft-binned", lambda P, y: TemperatureScaling(objective="soft_binned").fit(P, y)),
+        (
+            "a metric as its objective",
+            lambda P, y: TemperatureScaling(objective=metrics.static_calibration_error).fit(P, y),
+        ),
+        (
+            "calibration_interval",
+            lambda P, y: metrics.calibration_interval(metrics.expected_calibration_error, y, P),
+        ),
+        (
+            "bootstrap_interval",
+            lambda P, y: metrics.bootstrap_interval(metrics.expected_calibration_error, y, P),
+        ),
+        (
+            "calibration_test",
+            lambda P, y: metrics.calibration_test(metrics.expected_calibration_error, y, P),
+        ),
+        ("Calibration by group", lambda P, y: metrics.calibration_by_group(y, P, y % 2)),
+    ],
+)
+def test_what_would_load_an_array_is_refused_by_its_size(name, call, passes):
+    P, code = sample("proba")
+    message = (
+        rf"{name}.*: (X|y_proba) is a dask.Array of shape \(170, 4\), 5.31 KiB, which would be "
+        r"loaded whole: pass (X|y_proba).compute\(\) if it fits into memory, or some of its rows"
+    )
+    with pytest.raises(TypeError, match=message):
+        call(lazy(P), code)
+    assert len(passes) <= 2  # the checks of a fit
+
+
+def test_no_code_reads_an_array_whole():
+    P, _ = sample("proba")
+    source = DaskSource(lazy(P), CHUNKS["uneven"][0], float, "X would be loaded whole")
+    with pytest.raises(TypeError, match="X would be loaded whole"):
+        source.read(slice(None))
+    np.testing.assert_array_equal(source.read(slice(None), slice(1, 2)), P[:, 1:2])
+    rows = np.array([140, 3, 71, 70])
+    np.testing.assert_array_equal(source.read(rows), P[rows])
+    with pytest.raises(TypeError, match="X would be loaded whole"):
+        source.take(rows)
+    np.testing.assert_array_equal(source.take(np.sort(rows)).read(slice(1, 3)), P[[70, 71]])

@@ -1,0 +1,16 @@
+"""Every test of the command line has a directory of its own."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def few_errors(monkeypatch):
+    """Let `measure` give three errors, whose intervals take milliseconds."""
+    names = ("expected_calibration_error", "static_calibration_error", "ks_calibration_error")
+    few = [f"neg_{name}" for name in names]
+    monkeypatch.setattr("skcalib._cli.measure.MEASURED", few)

@@ -1,0 +1,38 @@
+"""Run a command and return what it prints; scores to save."""
+
+import numpy as np
+
+from skcalib.__main__ import main
+
+
+def scores(n=300, n_classes=3, seed=0):
+    """Labels and logits twice too large."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n)
+    return y, 3 * (rng.normal(size=(n, n_classes)) + 1.5 * np.eye(n_classes)[y])
+
+
+def softmax(Z):
+    e = np.exp(Z - Z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def run(capsys, *arguments):
+    """Run a command that works and return what it prints."""
+    assert main([str(a) for a in arguments]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def fails(capsys, *arguments):
+    """Run a command that fails and return the only line it prints."""
+    try:
+        code = main([str(a) for a in arguments])
+    except SystemExit as stop:
+        code = stop.code
+    out, err = capsys.readouterr()
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    return err

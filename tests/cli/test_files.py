@@ -1,0 +1,445 @@
+"""Kinds of files: the same predictions give the same numbers, and what is wrong is one line."""
+
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from running import fails, run, scores, softmax
+
+import skcalib
+from skcalib import TemperatureScaling
+from skcalib.__main__ import main
+from skcalib._cli.files import read_predictions
+from skcalib._cli.saved_predictions import Wanted
+from skcalib._cli.tables import labels_of_columns
+from skcalib.metrics import expected_calibration_error
+
+Y, Z = scores()
+P = softmax(Z)
+NAMES = np.array(["owl", "cat", "dog"])[Y]
+ROWS = np.array([f"r{i}" for i in range(300)])
+FRAME = pd.DataFrame(P, columns=["p_owl", "p_cat", "p_dog"]).assign(labels=NAMES)
+ONE_HOT = pd.DataFrame({f"is_{k}": (k == NAMES).astype(int) for k in ("dog", "owl", "cat")})
+
+
+def as_read():
+    """The probabilities in p.csv: before version 3, pandas reads the last digit as another."""
+    return pd.read_csv("p.csv")[["p_owl", "p_cat", "p_dog"]].to_numpy()
+
+
+def numbers(capsys, *options):
+    """The verdict of `measure`, without the name of the file."""
+    return run(capsys, "measure", *options).split("\n", 2)[2]
+
+
+@pytest.fixture
+def expected(capsys, few_errors):
+    FRAME.to_csv("p.csv", index=False)
+    return numbers(capsys, "p.csv")
+
+
+def write(name):
+    if name.endswith(".gz"):
+        FRAME.to_csv(name, index=False, sep="\t" if "tsv" in name else ",", compression="gzip")
+    elif name.endswith(".npz"):
+        np.savez(name, probs=P, labels=NAMES, classes=["owl", "cat", "dog"])
+    else:
+        FRAME.to_csv(name, index=False, sep="\t" if "tsv" in name.lower() else ",")
+
+
+@pytest.mark.parametrize("name", ["q.tsv", "q.v2.csv.gz", "q.tsv.gz", "q.TSV", "q.npz"])
+def test_files_of_every_kind_give_the_same_numbers(capsys, expected, name):
+    write(name)
+    assert numbers(capsys, name) == expected
+
+
+def test_a_separator_may_be_named(capsys, expected):
+    for mark, typed in ((";", ";"), ("\t", "tab"), ("\t", "\\t"), ("|", "|")):
+        FRAME.to_csv("q.csv", index=False, sep=mark)
+        assert numbers(capsys, "q.csv", "--sep", typed) == expected
+    assert "argument --sep: must be one character" in fails(
+        capsys, "measure", "q.csv", "--sep", "ab"
+    )
+
+
+def test_decimal_commas_are_said(capsys):
+    Path("q.csv").write_text("labels;a;b\n0;0,5;0,5\n1;0,1;0,9\n")
+    line = fails(capsys, "measure", "q.csv", "--sep", ";")
+    assert "column 'a' is not of numbers (row 0 has '0,5'): write decimal points" in line
+
+
+@pytest.mark.parametrize("name", ["q.csv", "q.tsv", "q.csv.gz", "q.npz"])
+def test_standard_input_is_read_as_what_it_is(capsys, expected, monkeypatch, name):
+    write(name)
+    stdin = SimpleNamespace(buffer=io.BytesIO(Path(name).read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    options = ["--sep", "tab"] if name == "q.tsv" else []
+    assert numbers(capsys, "-", *options) == expected
+
+
+def test_nothing_on_standard_input_is_one_line(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
+    assert fails(capsys, "measure", "-").startswith("python -m skcalib measure: error: -: No col")
+
+
+def test_a_text_that_is_not_compressed_is_one_line(capsys):
+    FRAME.to_csv("q.csv.gz", index=False, compression=None)
+    assert "q.csv.gz: Not a gzipped file" in fails(capsys, "measure", "q.csv.gz")
+    FRAME.to_csv("r.csv.gz", index=False)
+    Path("r.csv.gz").write_bytes(Path("r.csv.gz").read_bytes()[:900])
+    assert "r.csv.gz: Compressed file ended" in fails(capsys, "measure", "r.csv.gz")
+
+
+def test_an_npy_takes_its_labels_from_another(capsys, expected):
+    np.save("p.npy", P[:, [1, 2, 0]])
+    np.save("y.npy", NAMES)
+    assert numbers(capsys, "p.npy", "--labels", "y.npy") == expected
+    assert "pass --labels FILE.npy" in fails(capsys, "measure", "p.npy")
+    assert "absent.npy: No such file" in fails(capsys, "measure", "p.npy", "--labels", "absent.npy")
+    np.save("short.npy", NAMES[1:])
+    assert "labels has shape (299,)" in fails(capsys, "measure", "p.npy", "--labels", "short.npy")
+    np.save("objects.npy", NAMES.astype(object))
+    assert "'objects.npy' contains pickled objects" in fails(
+        capsys, "measure", "p.npy", "--labels", "objects.npy"
+    )
+    Path("broken.npy").write_bytes(b"nothing")
+    assert "broken.npy" in fails(capsys, "measure", "broken.npy", "--labels", "y.npy")
+    assert "leave out --scores" in fails(
+        capsys, "measure", "p.npy", "--labels", "y.npy", "--scores", "a"
+    )
+
+
+# ------------------------------------------------------------------ one-hot labels
+
+
+def test_one_hot_columns_are_labels(capsys, expected):
+    """In any order of the columns, taken by the names that both have."""
+    FRAME.drop(columns="labels").join(ONE_HOT).to_csv("q.csv", index=False)
+    assert numbers(capsys, "q.csv", "--one-hot", *ONE_HOT) == expected
+
+
+def test_one_hot_columns_say_the_order_of_scores_without_names(capsys):
+    frame = ONE_HOT.join(pd.DataFrame(P[:, [2, 0, 1]], columns=["x", "y", "z"]))
+    frame.to_csv("q.csv", index=False)
+    found = read_predictions("q.csv", Wanted(one_hot=list(ONE_HOT)))
+    assert found.classes.tolist() == ["dog", "owl", "cat"]
+    assert found.labels.tolist() == NAMES.tolist()
+    np.testing.assert_allclose(found.scores, P[:, [2, 0, 1]])
+    line = fails(capsys, "measure", "q.csv", "--one-hot", "is_dog", "is_owl")
+    assert "one-hot labels must be 0 or 1, with a single 1 in each row" in line
+    frame.drop(columns="x").to_csv("q.csv", index=False)
+    line = fails(capsys, "measure", "q.csv", "--one-hot", *ONE_HOT)
+    assert "has 2 columns of scores for 3 one-hot columns" in line
+
+
+def test_one_hot_arrays_are_labels(capsys, expected):
+    order = ["dog", "owl", "cat"]
+    np.savez("q.npz", probs=P[:, [2, 0, 1]], labels=ONE_HOT.to_numpy(), classes=order)
+    assert numbers(capsys, "q.npz") == expected
+    np.savez("q.npz", probs=P, labels=np.eye(3, dtype=bool)[Y])
+    assert read_predictions("q.npz").labels.tolist() == Y.tolist()
+    np.savez("q.npz", probs=P, labels=Y[:, None])
+    assert read_predictions("q.npz").labels.tolist() == Y.tolist()
+    assert "--one-hot names columns" in fails(capsys, "measure", "q.npz", "--one-hot", "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (["y_cat", "y_cow"], ["cat", "cow"]),
+        (["cat true", "cow true"], ["cat", "cow"]),
+        (["cat", "cow"], ["cat", "cow"]),
+        (["y_2", "y_10"], [2, 10]),
+        (["is.big_cat", "is.big_cow"], ["cat", "cow"]),
+    ],
+)
+def test_names_of_one_hot_columns_say_the_labels(names, labels):
+    assert labels_of_columns(names).tolist() == labels
+
+
+def test_wrong_one_hot_labels_are_one_line(capsys):
+    frame = FRAME.join(ONE_HOT)
+    frame.loc[4, "is_cat"] = 2
+    frame.to_csv("q.csv", index=False)
+    options = ["--scores", "p_cat", "p_dog", "p_owl", "--one-hot"]
+    assert "row 4 has" in fails(capsys, "measure", "q.csv", *options, *ONE_HOT)
+    assert "one column is for --labels" in fails(capsys, "measure", "q.csv", *options, "is_cat")
+    line = fails(capsys, "measure", "q.csv", *options, *ONE_HOT, "--labels", "labels")
+    assert "--labels and --one-hot both name the labels" in line
+    assert "must be 0 or 1" in fails(capsys, "measure", "q.csv", *options, "labels", "is_owl")
+
+
+# ------------------------------------------------------------------ renormalize
+
+
+def test_renormalized_scores_are_probabilities(capsys, expected):
+    times = np.linspace(0.5, 3, 300)[:, None]
+    frame = pd.DataFrame(P * times, columns=["p_owl", "p_cat", "p_dog"]).assign(labels=NAMES)
+    frame.to_csv("q.csv", index=False)
+    assert numbers(capsys, "q.csv", "--renormalize") == expected
+
+
+@pytest.mark.parametrize(
+    ("scores", "complaint"),
+    [
+        (Z, "--renormalize takes finite scores of at least 0; row 0 has -"),
+        (P[:, 0], "--renormalize needs a column for each class"),
+        (np.where(np.arange(300)[:, None] == 7, 0, P), "--renormalize: row 7 has zeros only"),
+        (np.where(np.arange(300)[:, None] == 7, np.nan, P), "row 7 has nan"),
+    ],
+)
+def test_what_cannot_be_renormalized_is_one_line(capsys, scores, complaint):
+    np.savez("q.npz", probs=scores, labels=Y if scores.ndim == 2 else Y % 2)
+    assert complaint in fails(capsys, "measure", "q.npz", "--renormalize")
+
+
+def test_float32_scores_stay_float32_if_renormalized():
+    from skcalib._cli.saved_predictions import renormalize
+
+    np.savez("q.npz", probs=(3 * P).astype(np.float32), labels=Y)
+    assert renormalize(read_predictions("q.npz")).scores.dtype == np.float32
+
+
+# ------------------------------------------------------------------ apply
+
+
+@pytest.fixture
+def saved():
+    model = TemperatureScaling().fit(P[:, [1, 2, 0]], NAMES)
+    skcalib.save_json(model, "t.json")
+    return model.predict_proba(P[:, [1, 2, 0]])
+
+
+@pytest.mark.parametrize("out", ["q.csv", "q.tsv", "q.csv.gz", "q.tsv.gz", "q.npz"])
+def test_ids_go_along(capsys, saved, out):
+    """Text and numbers of the rows, beside the probabilities, in the order of the file."""
+    FRAME.assign(row=ROWS, n=np.arange(300)).to_csv("p.csv", index=False)
+    run(capsys, "apply", "t.json", "p.csv", "-o", out, "--id", "row", "n")
+    found = read_predictions(out, Wanted(ids=["row", "n"]))
+    assert found.ids["row"].tolist() == ROWS.tolist()
+    assert found.ids["n"].tolist() == list(range(300))
+    np.testing.assert_allclose(found.scores, saved, rtol=1e-9)
+    assert found.classes.tolist() == ["cat", "dog", "owl"]
+
+
+def test_the_first_columns_are_the_ids(capsys, saved):
+    FRAME.assign(row=ROWS).to_csv("p.csv", index=False)
+    run(capsys, "apply", "t.json", "p.csv", "-o", "q.csv", "--id", "row", "--sep", ",")
+    assert list(pd.read_csv("q.csv")) == ["row", "prob_cat", "prob_dog", "prob_owl", "labels"]
+
+
+def test_apply_writes_to_standard_output(capsys, saved):
+    """The table alone; what was done is on stderr."""
+    FRAME.assign(row=ROWS).to_csv("p.csv", index=False, sep=";")
+    assert main(["apply", "t.json", "p.csv", "--id", "row", "--sep", ";"]) == 0
+    out, err = capsys.readouterr()
+    frame = pd.read_csv(io.StringIO(out), sep=";")
+    assert list(frame["row"]) == list(ROWS)
+    np.testing.assert_allclose(frame["prob_owl"], saved[:, 2], rtol=1e-9)
+    assert err.startswith("-: 300 rows, 3 classes, calibrated probabilities\ncolumns, by name: ")
+
+
+def test_apply_writes_an_array(capsys, saved):
+    np.save("p.npy", P[:, [1, 2, 0]])
+    run(capsys, "apply", "t.json", "p.npy", "-o", "q.npy")
+    np.testing.assert_allclose(np.load("q.npy"), saved)
+
+
+def test_compressed_output_depends_on_its_content_alone(capsys, saved):
+    FRAME.to_csv("p.csv", index=False)
+    for out in ("a.csv.gz", "b.csv.gz"):
+        run(capsys, "apply", "t.json", "p.csv", "-o", out)
+    assert Path("a.csv.gz").read_bytes() == Path("b.csv.gz").read_bytes()
+    run(capsys, "apply", "t.json", "p.csv", "-o", "c.csv")
+    assert gzip.decompress(Path("a.csv.gz").read_bytes()) == Path("c.csv").read_bytes()
+
+
+def test_apply_of_one_hot_rows_keeps_their_labels(capsys, saved):
+    FRAME.drop(columns="labels").join(ONE_HOT).to_csv("p.csv", index=False)
+    run(capsys, "apply", "t.json", "p.csv", "-o", "q.csv", "--one-hot", *ONE_HOT)
+    assert pd.read_csv("q.csv")["labels"].tolist() == NAMES.tolist()
+
+
+def test_a_reader_that_leaves_is_no_error(capsys, saved, monkeypatch, tmp_path):
+    """As in a pipe to `head`."""
+
+    class Left:
+        def __init__(self, file):
+            self.fileno = file.fileno
+
+        def write(self, text):
+            raise BrokenPipeError
+
+    FRAME.to_csv("p.csv", index=False)
+    with open(tmp_path / "out", "w") as file:
+        monkeypatch.setattr(sys, "stdout", Left(file))
+        assert main(["apply", "t.json", "p.csv"]) == 0
+        monkeypatch.undo()
+
+
+# ------------------------------------------------------------------ what is printed
+
+
+@pytest.mark.usefixtures("few_errors")
+def test_measure_ends_with_what_to_conclude(capsys):
+    FRAME.to_csv("p.csv", index=False)
+    printed = run(capsys, "measure", "p.csv")
+    sure, right = 100 * P.max(axis=1).mean(), 100 * (P.argmax(axis=1) == Y).mean()
+    ece = expected_calibration_error(Y, P)
+    said = " ".join(printed.split("\n\n")[-1].split())
+    start = (
+        f"Claims {sure:.1f} % on average, is right in {right:.1f} %: over-confident by "
+        f"{round(sure, 1) - round(right, 1):.1f} points. The probabilities are not calibrated: "
+        f"the ECE, {ece:.4f}, is more than chance gives (0.0"
+    )
+    assert said.startswith(start)
+    assert said.endswith(" on average, p < 0.0034). `compare` finds a calibrator.")
+    assert max(map(len, printed.splitlines())) <= 100
+
+
+@pytest.mark.usefixtures("few_errors")
+def test_measure_finds_nothing_where_nothing_is_wrong(capsys):
+    rng = np.random.default_rng(0)
+    Q = softmax(rng.normal(size=(900, 3)))
+    y = (rng.random(900)[:, None] > Q.cumsum(axis=1)).sum(axis=1)
+    np.savez("q.npz", probs=Q, labels=y)
+    said = " ".join(run(capsys, "measure", "q.npz").split())
+    assert "points, which may be chance. The ECE, 0.0" in said
+    assert "shows no miscalibration: calibrated probabilities give 0.0" in said
+
+
+@pytest.mark.usefixtures("few_errors")
+def test_measure_of_one_event_speaks_of_its_rate(capsys):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.2, 0.6, size=900)
+    y = (rng.random(900) < p / 2).astype(int)
+    pd.DataFrame({"risk": p, "labels": y}).to_csv("q.csv", index=False)
+    said = " ".join(run(capsys, "measure", "q.csv").split())
+    assert (
+        f"Predicts {100 * p.mean():.1f} % on average, and {100 * y.mean():.1f} % of the rows are "
+        f"events: too high by {round(100 * p.mean(), 1) - round(100 * y.mean(), 1):.1f} points."
+    ) in said
+
+
+@pytest.mark.usefixtures("few_errors")
+def test_json_and_csv_of_measure_have_every_digit(capsys):
+    FRAME.to_csv("p.csv", index=False)
+    found = json.loads(run(capsys, "measure", "p.csv", "--format", "json"))
+    assert found["rows"] == 300
+    assert found["columns"] == {"p_cat": "cat", "p_dog": "dog", "p_owl": "owl"}
+    named = {row["metric"]: row for row in found["metrics"]}
+    ece = named["expected_calibration_error"]
+    assert ece["value"] == expected_calibration_error(Y, as_read())
+    assert ece["p_value"] == 1 / 301
+    assert named["log_loss"]["p_value"] is None
+    assert main(["measure", "p.csv", "--format", "csv"]) == 0
+    out, err = capsys.readouterr()
+    frame = pd.read_csv(io.StringIO(out), index_col="metric", dtype=str)
+    assert float(frame.loc["expected_calibration_error", "value"]) == ece["value"]
+    assert "Claims " in err
+    assert "columns, by name" in err
+
+
+@pytest.mark.usefixtures("few_errors")
+def test_json_of_groups_has_a_record_for_each(capsys):
+    FRAME.assign(site=np.where(np.arange(300) % 3, "a", "b")).to_csv("p.csv", index=False)
+    found = json.loads(run(capsys, "measure", "p.csv", "--groups", "site", "--format", "json"))
+    assert {group["group"]["site"]: group["n"] for group in found["groups"]} == {"a": 200, "b": 100}
+    assert "with --groups take json" in fails(
+        capsys, "measure", "p.csv", "--groups", "site", "--format", "csv"
+    )
+
+
+@pytest.mark.usefixtures("few_errors")
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [
+        ("0.05", 1),
+        ("0.5", 0),
+        ("expected_calibration_error=0.01", 1),
+        ("neg_ks_calibration_error=0.9", 0),
+        ("log_loss=0.1", 1),
+    ],
+)
+@pytest.mark.parametrize("kind", ["table", "json", "csv"])
+def test_an_error_above_its_limit_is_exit_code_1(capsys, limit, code, kind):
+    FRAME.to_csv("p.csv", index=False)
+    assert main(["measure", "p.csv", "--fail-above", limit, "--format", kind]) == code
+    out, err = capsys.readouterr()
+    assert ("less what chance adds, is 0." in err) == bool(code)
+    assert out
+
+
+def test_wrong_limits_are_one_line(capsys):
+    for limit, complaint in (
+        ("much", "must be a number such as 0.05, or METRIC=NUMBER; got much"),
+        ("ece=0.1", "'ece' is not a metric that measure shows"),
+        ("general_calibration_error=1", "'general_calibration_error' is not a metric that measure"),
+        ("nan", "must be a number"),
+    ):
+        assert f"argument --fail-above: {complaint}" in fails(
+            capsys, "measure", "p.csv", "--fail-above", limit
+        )
+
+
+def test_json_and_csv_of_compare_have_every_number(capsys):
+    FRAME.to_csv("p.csv", index=False)
+    options = ["p.csv", "--calibrators", "temperature", "--metrics", "log_loss", "error_rate"]
+    found = json.loads(run(capsys, "compare", *options, "--format", "json", "--save", "t.json"))
+    assert found["choice"] == "temperature"
+    assert found["notes"] == ["calibrator (temperature): t.json"]
+    rows = {row["calibrator"]: row for row in found["calibrators"]}
+    comparison = skcalib.compare_calibrators(
+        as_read()[:, [1, 2, 0]],
+        NAMES,
+        ["temperature"],
+        metrics=["log_loss", "error_rate"],
+        random_state=0,
+    )
+    assert found["verdict"] == comparison.verdict
+    for name, row in rows.items():
+        assert row["log_loss_value"] == comparison.frame.loc[name, ("log_loss", "value")]
+    assert main(["compare", *options, "--format", "csv"]) == 0
+    out, err = capsys.readouterr()
+    frame = pd.read_csv(io.StringIO(out), index_col="calibrator", dtype=str)
+    assert float(frame.loc["identity", "error_rate_value"]) == rows["identity"]["error_rate_value"]
+    assert comparison.verdict in err
+
+
+@pytest.mark.parametrize("more", [[], ["adaptive_calibration_error", "maximum_calibration_error"]])
+def test_lines_of_compare_have_at_most_100_characters(capsys, more):
+    FRAME.to_csv("p.csv", index=False)
+    metrics = ["log_loss", "brier_score", "expected_calibration_error", "static_calibration_error"]
+    calibrators = ["temperature", "ensemble_temperature", "histogram"]
+    printed = run(capsys, "compare", "p.csv", "--calibrators", *calibrators, "--metrics",
+                  *metrics, "ks_calibration_error", *more)  # fmt: skip
+    assert max(map(len, printed.splitlines())) <= 100
+    # What does not fit stands below, with the names again.
+    tables = sum(line.startswith("ensemble_temperature ") for line in printed.splitlines())
+    assert tables == 1 + bool(more)
+
+
+def test_long_work_says_how_far_it_is(monkeypatch):
+    """In a line of a terminal that is gone at the end; else by a line now and then."""
+    from skcalib._cli import progress
+
+    for terminal in (True, False):
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda t=terminal: t)
+        monkeypatch.setattr(progress, "PAUSE", -1.0)
+        with progress.drawing(stream) as show:
+            report = progress.counted_sets(show)
+            report(300)
+            report(100)
+        written = stream.getvalue()
+        if terminal:
+            assert written.startswith("\r300 of about 1,800 sets of labels\r400 of")
+            assert written.endswith("\r\033[K")
+        else:
+            assert written.splitlines()[1] == "400 of about 1,800 sets of labels"

@@ -1,0 +1,283 @@
+"""The report: one page for everyone, whose numbers agree with each other."""
+
+import base64
+import contextlib
+import io
+import re
+import sys
+from datetime import datetime
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from running import run, scores, softmax
+
+import skcalib
+from skcalib.__main__ import main
+from skcalib.metrics import expected_calibration_error, static_calibration_error
+
+Y, Z = scores()
+P = softmax(Z)
+VOID = ("meta", "img")
+
+
+class Page(HTMLParser):
+    """What a page refers to, its text, and whether its tags close."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.sources, self.alt, self.text, self.open = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.sources += [value for name, value in attrs if name in ("src", "href")]
+        self.alt += [value for name, value in attrs if name == "alt"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+
+METRICS = ["log_loss", "expected_calibration_error", "ks_calibration_error"]
+OPTIONS = ["compare", "<p>.npz", "--calibrators", "temperature", "histogram", "--cv", "3"]
+OPTIONS += ["--report", "r.html", "--metrics", *METRICS]
+
+
+def save(**arrays):
+    np.savez("<p>.npz", **{"logits": Z, "labels": Y} | arrays)
+
+
+def read():
+    """The page, with plain spaces."""
+    return Path("r.html").read_text(encoding="utf-8").replace("&nbsp;", " ")
+
+
+def report(capsys, *options, **arrays):
+    """What a command prints, and its page."""
+    save(**arrays)
+    printed = run(capsys, *OPTIONS, *options)
+    return printed, read()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """What a command prints, and its page."""
+    pytest.importorskip("matplotlib")
+    printed = io.StringIO()
+    with contextlib.chdir(tmp_path_factory.mktemp("report")), contextlib.redirect_stdout(printed):
+        save()
+        assert main(OPTIONS) == 0
+        return printed.getvalue(), read()
+
+
+def cells(text, first):
+    """The cells of the row of a table that begins with a name, without marks."""
+    (row,) = re.findall(rf"<tr[^>]*><td>{first}(?:<small>.*?</small>)?</td>(.*?)</tr>", text)
+    return [
+        unescape(re.sub("<[^>]+>", " ", cell)).split() for cell in re.findall("<td>(.*?)</td>", row)
+    ]
+
+
+def test_it_needs_nothing_else(page):
+    """Sentences, tables, pictures, settings, versions; names from outside are escaped."""
+    printed, text = page
+    found = Page(text)
+    assert found.open == []
+    # Two reliability diagrams, the gains by three metrics, and the errors of the classes.
+    assert len(found.sources) == len(found.alt) == 6
+    for source in found.sources:
+        assert source.startswith("data:image/svg+xml;base64,")
+        assert b"<svg" in base64.b64decode(source.split(",")[1])
+    verdict = re.search(r"(?s)(Calibrate by.*)\nreport: ", printed)[1]
+    assert " ".join(verdict.split()) in found.words()
+    assert "Calibration of <p>.npz" in found.words()
+    for expected in ("3 stratified folds", "rank correlation", "scikit-learn", skcalib.__version__):
+        assert expected in found.words()
+    assert "in doubt" not in text
+
+
+def test_it_begins_with_a_line_for_everyone(page):
+    """How sure the model is and how often it is right, before and after."""
+    _, text = page
+    first, second = re.findall('<p class="first">(.*?)</p>', text)
+    sure, right = 100 * P.max(axis=1).mean(), 100 * (P.argmax(axis=1) == Y).mean()
+    assert first == (
+        f"Claims {sure:.1f} % on average, is right in {right:.1f} %: over-confident by "
+        f"{round(sure, 1) - round(right, 1):.1f} points."
+    )
+    assert second.startswith("Calibrated by temperature: claims ")
+    assert f"is right in {right:.1f} %" in second
+    assert text.index(first) < text.index('class="verdict"') < text.index("<table")
+
+
+def test_a_kept_model_has_one_line(capsys):
+    pytest.importorskip("matplotlib")
+    rng = np.random.default_rng(0)
+    Q = softmax(rng.normal(size=(900, 3)))
+    y = (rng.random(900)[:, None] > Q.cumsum(axis=1)).sum(axis=1)
+    _, text = report(capsys, logits=np.log(Q), labels=y)
+    assert len(re.findall('class="first"', text)) == 1
+    assert "The probabilities can stay as they are." in text
+    assert "Reliability diagram after: no calibration" in text
+
+
+def test_its_table_has_plain_names_the_best_set_and_signs_of_harm(page):
+    _, text = page
+    heads = re.findall('<th scope="col">(.*?)</th>', text.split("</thead>")[0])
+    assert heads == ["calibrator", "log loss", "gain", "changed decisions", "ECE", "KS"]
+    assert ">temperature<small>recommended</small></td>" in text
+    assert "<td>identity" not in text
+    (gain,) = re.findall('<span class="gain">(.*?)</span>', text)
+    (harm,) = re.findall('<span class="harm">(.*?)</span>', text)
+    assert gain.startswith("▲ 0.")
+    assert harm.startswith("▼ -")
+    order = re.findall(r"<td>(temperature|no calibration|histogram)<?", text)[:3]
+    assert order == ["temperature", "no calibration", "histogram"]
+
+
+def test_one_thing_has_one_number(page):
+    """The table has the error of the pooled rows; so have the classes and the library."""
+    _, text = page
+    loss, _, changed, ece, _ = cells(text, "no calibration")
+    calibrators = ["temperature", "histogram"]
+    frame = skcalib.compare_calibrators(
+        Z, Y, calibrators, cv=3, metrics=METRICS, random_state=0
+    ).frame
+    error = frame.loc["identity", "expected_calibration_error"]
+    assert float(ece[0]) == pytest.approx(expected_calibration_error(Y, P), abs=5e-5)
+    assert [float(ece[1]), float(ece[3])] == pytest.approx(
+        [error["debiased"], error["if calibrated"]], abs=5e-5
+    )
+    assert changed == ["0.0", "%"]
+    assert float(loss[0]) == pytest.approx(-np.log(P[np.arange(300), Y]).mean(), abs=5e-5)
+
+
+def test_its_classes_are_those_with_the_largest_errors(page):
+    """By loops over classes and bins; their mean is the SCE."""
+    _, text = page
+    expected = {}
+    for k in range(3):
+        bins = np.minimum(np.ceil(P[:, k] * 15).astype(int), 15)
+        gaps = [abs(((k == Y) - P[:, k])[bins == b].sum()) / len(Y) for b in np.unique(bins)]
+        expected[k] = sum(gaps)
+    assert np.mean(list(expected.values())) == pytest.approx(static_calibration_error(Y, P))
+    table = text.split("The classes with the largest errors")[1]
+    order = [int(k) for k in re.findall(r"<tr><td>(\d)</td>", table)]
+    assert order == sorted(expected, key=lambda k: -expected[k])
+    for k in range(3):
+        rows, mean, _, share, _, error, _ = (
+            part for cell in cells(table.split("</table>")[0], k) for part in cell
+        )
+        assert int(rows) == (k == Y).sum()
+        assert float(mean) == pytest.approx(100 * P[:, k].mean(), abs=0.05)
+        assert float(share) == pytest.approx(100 * (k == Y).mean(), abs=0.05)
+        assert float(error) == pytest.approx(expected[k], abs=5e-5)
+
+
+def test_every_word_of_the_table_is_explained(page):
+    _, text = page
+    explained = set(re.findall("<dt>(.*?)</dt>", text))
+    assert {"log loss", "gain", "changed decisions", "ECE", "KS", "debiased", "if calibrated"} == (
+        explained
+    )
+    assert "Kolmogorov-Smirnov error (KS): " in text
+
+
+def test_its_code_loads_and_applies_the_saved_calibrator(capsys):
+    pytest.importorskip("matplotlib")
+    _, text = report(capsys, "--save", "b.json")
+    code, command = (unescape(part) for part in re.findall("(?s)<pre>(.*?)</pre>", text))
+    names = {"scores": Z}
+    exec(code, names)
+    expected = skcalib.load_json("b.json").predict_proba(Z)
+    np.testing.assert_array_equal(names["probabilities"], expected)
+    assert "# scores: logits of 0, 1, 2" in code
+    assert command == "skcalib apply b.json new.csv -o calibrated.csv"
+    T = skcalib.load_json("b.json").temperature_
+    assert f"TemperatureScaling, fitted on all calibration rows: T = {T:.3g}: softer." in text
+
+
+def test_without_save_it_says_how_to_save(page):
+    _, text = page
+    assert "skcalib compare &#x27;&lt;p&gt;.npz&#x27; --save best.json" in text
+    assert not Path("best.json").exists()
+
+
+def test_it_has_a_date_and_settings(capsys):
+    pytest.importorskip("matplotlib")
+    before = datetime.now().replace(second=0, microsecond=0)
+    _, text = report(capsys, "--seed", 5)
+    (date,) = re.findall(r"<td>date</td><td>([\d-]+ [\d:]+)", text)
+    assert before <= datetime.strptime(date, "%Y-%m-%d %H:%M") <= datetime.now()
+    assert "<td>seed</td><td>5</td>" in text
+
+
+def test_metrics_that_do_not_fit_beside_each_other_have_tables_of_their_own(capsys):
+    pytest.importorskip("matplotlib")
+    more = ["brier_score", "error_rate", "expected_calibration_error", "maximum_calibration_error",
+            "root_mean_squared_calibration_error", "adaptive_calibration_error"]  # fmt: skip
+    _, text = report(capsys, "--metrics", "log_loss", *more)
+    tables = [part for part in text.split("<table>") if "changed decisions" in part][:2]
+    heads = [re.findall('<th scope="col">(.*?)</th>', part) for part in tables]
+    assert [len(head) for head in heads] == [8, 6]
+    assert "<dt>maximum calibration error</dt><dd>Maximum calibration error (MCE): " in text
+
+
+def test_one_event_is_spoken_of_as_one(capsys):
+    pytest.importorskip("matplotlib")
+    rng = np.random.default_rng(0)
+    p = rng.random(600)
+    frame = pd.DataFrame({"risk": p, "labels": rng.random(600) < p**2})
+    frame.to_csv("q.csv", index=False)
+    options = ["--calibrators", "platt", "--report", "r.html"]
+    run(capsys, "compare", "q.csv", *options, "--metrics", "log_loss", "ks_calibration_error")
+    text = read()
+    assert f'"first">Predicts {100 * p.mean():.1f} % on average, and ' in text
+    assert "Below the diagonal the event occurs less often than predicted." in text
+    assert "largest errors" not in text
+    assert "# scores: probabilities, one column" in text
+
+
+def test_it_says_what_is_in_doubt_and_compares_no_metric_with_itself(capsys):
+    """Every row is right and certain: nothing is gained, and T meets its bound."""
+    pytest.importorskip("matplotlib")
+    np.savez("p.npz", logits=1e5 * Z, labels=Z.argmax(axis=1))
+    options = ["--calibrators", "temperature", "--metrics", "log_loss", "--report", "r.html"]
+    assert "Keep the" in run(capsys, "compare", "p.npz", *options)
+    text = read()
+    assert "<h2>Left out, failed or in doubt</h2>" in text
+    assert "<li>temperature: TemperatureScaling reached the lower bound of T" in text
+    assert "Do the metrics agree?" not in text
+    assert Page(text).open == []
+
+
+def test_without_matplotlib_it_has_no_pictures_and_says_so(capsys, monkeypatch):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    _, text = report(capsys)
+    assert "matplotlib is not installed" in text
+    assert Page(text).sources == []
+    assert "with the largest errors" in text
+
+
+def test_pictures_have_the_numbers_of_the_table(capsys, monkeypatch):
+    """Of two classes too, whose diagram is by default that of the second."""
+    plotting = pytest.importorskip("skcalib.plotting")
+    pytest.importorskip("matplotlib")
+    drawn, draw = [], plotting.ReliabilityDisplay.from_predictions
+    keep = lambda *args, **keywords: drawn.append(draw(*args, **keywords))  # noqa: E731
+    monkeypatch.setattr(plotting.ReliabilityDisplay, "from_predictions", keep)
+    y, logits = scores(n_classes=2)
+    _, text = report(capsys, logits=logits, labels=y)
+    tables = [cells(text, name)[3][0] for name in ("no calibration", "temperature")]
+    assert [f"{display.error:.4f}" for display in drawn] == tables

@@ -1,0 +1,235 @@
+"""ONNX models predict what the calibrators do, on every kind of row, and are valid and small."""
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from discovery import CALIBRATORS
+from exported import LIMIT, MOST_NODES, fitted, rows_to_try, runner, sample
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.isotonic import IsotonicRegression
+from strategies import LABEL_KINDS, names_of
+
+from skcalib import (
+    AutoCalibrator,
+    CalibratedClassifier,
+    EnsembleTemperatureScaling,
+    GroupwiseCalibrator,
+    HistogramBinning,
+    IsotonicCalibrator,
+    PlattScaling,
+    SplineCalibrator,
+    StackedCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+    VennAbersCalibrator,
+    to_onnx,
+)
+
+onnx = pytest.importorskip("onnx", reason="models are written by onnx")
+
+MORE = [
+    HistogramBinning(n_bootstraps=5, strategy="quantile", random_state=0),
+    StackedCalibrator(["temperature", "ensemble_temperature"], cv=2),
+]
+every_calibrator = pytest.mark.parametrize(
+    "calibrator", [*CALIBRATORS, *MORE], ids=lambda c: " ".join(repr(c).split())
+)
+
+
+def check(calibrator, run, X):
+    """Probabilities and labels are those of the calibrator."""
+    label, P = run(X)
+    expected = calibrator.predict_proba(X)
+    assert P.dtype == X.dtype == expected.dtype
+    assert_allclose(P.astype(float), expected, rtol=0, atol=LIMIT[X.dtype.name])
+    assert_array_equal(label, calibrator.predict(X))
+
+
+def check_all(calibrator, n_classes, kind, dtype="float64", n=300):
+    """The same for all rows to try, in both types, of a fit to scores of one of them."""
+    calibrator, X = fitted(calibrator, n_classes, kind, dtype, n)
+    for of_model in LIMIT:
+        model = to_onnx(calibrator, dtype=of_model)
+        onnx.checker.check_model(model, full_check=True)
+        assert len(model.graph.node) <= MOST_NODES
+        run = runner(model)
+        for name, rows in rows_to_try(X, n_classes, kind).items():
+            try:
+                check(calibrator, run, rows.astype(of_model))
+                check(calibrator, run, rows[-1:].astype(of_model))
+            except AssertionError as error:
+                raise AssertionError(f"{of_model}, rows {name!r}: {error}") from error
+
+
+@pytest.mark.parametrize("kind", ["logits", "proba"])
+@every_calibrator
+def test_the_model_predicts_what_the_calibrator_does(calibrator, kind):
+    """Rows of the fit, new, far and tied ones, certain ones; in both types, one by one too."""
+    check_all(calibrator, 3, kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n_classes", [2, 10])
+@pytest.mark.parametrize("kind", ["logits", "proba"])
+@every_calibrator
+def test_so_it_does_for_two_and_ten_classes(calibrator, kind, n_classes, dtype):
+    check_all(calibrator, n_classes, kind, dtype, n=1000)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", ["logits", "proba"])
+@every_calibrator
+def test_so_it_does_for_a_hundred_classes(calibrator, kind):
+    """And one: a hundred equal ones have .01 each, below which AutoCalibrator drops a term.
+
+    With three rows of each class, squares of Platt's map have factors of 1e8, which magnify the
+    last bit: see the page.
+    """
+    check_all(calibrator, 101, kind, n=1000)
+
+
+# The fit of a matrix of a million numbers takes minutes.
+QUICK = [
+    EnsembleTemperatureScaling(),
+    HistogramBinning(),
+    IsotonicCalibrator(),
+    SplineCalibrator(),
+    SplineCalibrator(mode="top"),
+    VectorScaling(),
+    VennAbersCalibrator(),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["logits", "proba"])
+@pytest.mark.parametrize("calibrator", QUICK, ids=repr)
+def test_so_it_does_for_a_thousand_classes(calibrator, kind):
+    check_all(calibrator, 1000, kind, n=1500)
+
+
+@pytest.mark.parametrize("kind", ["logits", "proba"])
+@every_calibrator
+def test_one_column_is_the_score_of_the_second_class(calibrator, kind):
+    """Scores ``(n,)`` in the fit are ``(n, 1)`` for the model; 0, 1, -inf and the ends of p too."""
+    X, y = sample(2, 300, kind)
+    column = X[:, 1] if kind == "proba" else X[:, 1] - X[:, 0]
+    calibrator = clone(calibrator).set_params(input=kind).fit(column, y)
+    edges = [0.0, 1.0, 0.5, 1e-12] if kind == "proba" else [-np.inf, 0.0, 1e6, -1e6]
+    for dtype in LIMIT:
+        run = runner(to_onnx(calibrator, dtype=dtype))
+        for rows in (column, np.array(edges), column[:1]):
+            check(calibrator, run, rows.astype(dtype))
+
+
+@every_calibrator
+def test_an_empty_batch_gives_no_row(calibrator):
+    calibrator, _ = fitted(calibrator, 3, "logits")
+    label, P = runner(to_onnx(calibrator))(np.empty((0, 3), dtype=np.float32))
+    assert label.shape == (0,)
+    assert P.shape == (0, 3)
+
+
+@pytest.mark.parametrize("kind", LABEL_KINDS)
+def test_labels_are_those_of_the_fit(kind):
+    """Numbers, strings and booleans, from arrays, objects and categories."""
+    names = names_of(kind, 2)
+    calibrator, X = fitted(PlattScaling(), 2, "logits", names=names)
+    label, _ = runner(to_onnx(calibrator, dtype="float64"))(X)
+    assert_array_equal(label, calibrator.predict(X))
+
+
+def test_other_labels_are_refused_by_name():
+    calibrator, X = fitted(PlattScaling(), 2, "logits", names=[1.0, 2.0])
+    with pytest.raises(ValueError, match=r"labels are .* got .*1\.0.*: pass labels=False"):
+        to_onnx(calibrator)
+    model = to_onnx(calibrator, labels=False)
+    assert [output.name for output in model.graph.output] == ["probabilities"]
+    assert runner(model)(X.astype(np.float32))[0].shape == X.shape
+
+
+def test_a_saved_model_is_the_model(tmp_path):
+    calibrator, X = fitted(IsotonicCalibrator(), 3, "proba", names=["a", "b", "c"])
+    onnx.save(to_onnx(calibrator, dtype="float64"), tmp_path / "model.onnx")
+    check(calibrator, runner(onnx.load(tmp_path / "model.onnx")), X)
+
+
+def test_the_model_says_what_it_is():
+    calibrator, _ = fitted(PlattScaling(degree=2), 2, "proba", names=["no", "yes"])
+    model = to_onnx(calibrator)
+    assert {entry.key: entry.value for entry in model.metadata_props} == {
+        "calibrator": " ".join(repr(calibrator).split()),
+        "input": "proba",
+        "classes": '["no", "yes"]',
+    }
+    assert model.producer_name == "skcalib"
+    assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", 17)]
+
+
+@pytest.mark.parametrize("opset", [16, 18, 20])
+def test_other_versions_of_the_operators(opset):
+    for calibrator in (*MORE, AutoCalibrator(), VennAbersCalibrator()):
+        calibrator, X = fitted(calibrator, 3, "logits")
+        model = to_onnx(calibrator, dtype="float64", opset=opset)
+        onnx.checker.check_model(model, full_check=True)
+        check(calibrator, runner(model), X)
+
+
+@pytest.mark.parametrize("opset", [15, 1000, 17.0, True])
+def test_versions_that_cannot_be_written_are_refused(opset):
+    calibrator, _ = fitted(PlattScaling(), 2, "logits")
+    with pytest.raises(ValueError, match=r"opset must be a whole number from 16 to \d+; got"):
+        to_onnx(calibrator, opset=opset)
+
+
+def test_other_types_are_refused():
+    calibrator, _ = fitted(PlattScaling(), 2, "logits")
+    with pytest.raises(ValueError, match="dtype must be one of .* got 'float16'"):
+        to_onnx(calibrator, dtype="float16")
+
+
+def test_a_product_with_a_number_near_1_is_not_dropped():
+    """ONNX Runtime takes a constant for 1 that is 1 in float32."""
+    calibrator, _ = fitted(TemperatureScaling(), 3, "logits")
+    calibrator.temperature_ = 1.0 + 1e-8
+    X = 1e5 + np.array([[0.0, 0.5, 1.0]])
+    check(calibrator, runner(to_onnx(calibrator, dtype="float64")), X)
+
+
+def test_equal_classes_lie_on_the_edge_of_a_bin():
+    """A third may be one rounding above 5/15 in NumPy: a model takes it for what it stands for."""
+    calibrator, _ = fitted(HistogramBinning(), 3, "logits")
+    Z = np.linspace(-3, 3, 99)[:, None] + np.zeros(3)
+    _, P = runner(to_onnx(calibrator, dtype="float64"))(Z)
+    assert_allclose(P, calibrator.predict_proba(0 * Z), rtol=0, atol=1e-12)
+
+
+class Own(TemperatureScaling):
+    """A calibrator of another package."""
+
+
+def test_what_has_no_formula_is_refused_with_the_way_out():
+    with pytest.raises(NotFittedError):
+        to_onnx(TemperatureScaling())
+    X, y = sample(2, 100, "logits")
+    groupwise = GroupwiseCalibrator("temperature").fit(X, y, groups=np.arange(100) % 2)
+    classifier = CalibratedClassifier(pickle.loads(pickle.dumps(TemperatureScaling())))
+    for given, advice in (
+        (IsotonicRegression(), "pass a fitted calibrator of skcalib.calibrators"),
+        (Own().fit(X, y), "pass a fitted calibrator of skcalib.calibrators"),
+        (groupwise, "depends on the group of a row; pass its calibrator_"),
+        (classifier, "pass its calibrator_"),
+    ):
+        with pytest.raises(ValueError, match=f"no formula for {type(given).__name__}: .*{advice}"):
+            to_onnx(given)
+
+
+def test_without_onnx_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r'pip install "skcalib\[onnx\]"'):
+        to_onnx(TemperatureScaling())

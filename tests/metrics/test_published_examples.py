@@ -1,0 +1,105 @@
+"""Statistics of one event equal numbers that others have printed, to the digits printed."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from skcalib.metrics import (
+    calibration_intercept_slope,
+    observed_expected_ratio,
+    score_decomposition,
+)
+
+# Beetles exposed to carbon disulphide (Bliss 1935), as in table 7.2 of Dobson and Barnett, An
+# Introduction to Generalized Linear Models: log10 dose, beetles, beetles killed. Section 7.3 prints
+# the logistic regression on the dose, the numbers of dead that it and two other models expect, and
+# the deviance of each.
+DOSE = np.array([1.6907, 1.7242, 1.7552, 1.7842, 1.8113, 1.8369, 1.8610, 1.8839])
+BEETLES = np.array([59, 60, 62, 56, 63, 59, 62, 60])
+KILLED = np.array([6, 13, 18, 28, 52, 53, 61, 60])
+LOGISTIC = [3.46, 9.84, 22.45, 33.90, 50.10, 53.29, 59.22, 58.74]
+PROBIT = [3.36, 10.72, 23.48, 33.82, 49.62, 53.32, 59.66, 59.23]
+EXTREME_VALUE = [5.59, 11.28, 20.95, 30.37, 47.78, 54.14, 61.11, 59.95]
+ROWS = {"y_true": np.repeat([1, 0], 8), "sample_weight": np.append(KILLED, BEETLES - KILLED)}
+
+# Grades of 32 students (Spector and Mazzeo 1980), which ship with statsmodels: grade point average,
+# test score, new method of teaching, improved grade. Greene, Econometric Analysis, chapter
+# "Models for discrete choice", prints the logistic regression and its log-likelihood, -12.890.
+GPA = [
+    2.66, 2.89, 3.28, 2.92, 4.00, 2.86, 2.76, 2.87, 3.03, 3.92, 2.63, 3.32, 3.57, 3.26, 3.53, 2.74,
+    2.75, 2.83, 3.12, 3.16, 2.06, 3.62, 2.89, 3.51, 3.54, 2.83, 3.39, 2.67, 3.65, 4.00, 3.10, 2.39,
+]  # fmt: skip
+TEST_SCORE = [
+    20, 22, 24, 12, 21, 17, 17, 21, 25, 29, 20, 23, 23, 25, 26, 19,
+    25, 19, 23, 25, 22, 28, 14, 26, 24, 27, 17, 24, 21, 23, 21, 19,
+]  # fmt: skip
+NEW_METHOD = [0] * 18 + [1] * 14
+IMPROVED = [4, 9, 13, 19, 21, 24, 25, 26, 28, 29, 31]
+
+
+def test_intercept_and_slope_of_beetle_mortality():
+    """Log-odds that are the dose have the regression's coefficients: -60.717 and 34.270."""
+    found = calibration_intercept_slope(y_proba=np.tile(expit(DOSE), 2), **ROWS)
+    assert round(found.intercept, 3) == -60.717
+    assert round(found.slope, 3) == 34.270
+    assert round(found.intercept_standard_error**2, 3) == 26.840
+    assert round(found.slope_standard_error**2, 3) == 8.481
+
+
+def test_expected_numbers_of_beetle_mortality():
+    found = calibration_intercept_slope(y_proba=np.tile(expit(DOSE), 2), **ROWS)
+    p = expit(found.intercept + found.slope * DOSE)
+    for i, printed in enumerate(LOGISTIC):
+        outcomes = {"y_true": [1, 0], "sample_weight": [KILLED[i], BEETLES[i] - KILLED[i]]}
+        ratio = observed_expected_ratio(y_proba=[p[i], p[i]], **outcomes)
+        assert ratio.observed == KILLED[i]
+        assert round(ratio.expected, 2) == printed
+        assert ratio.ratio == pytest.approx(KILLED[i] / printed, abs=0.01 / printed)
+
+
+@pytest.mark.parametrize(
+    ("expected", "deviance"), [(LOGISTIC, 11.23), (PROBIT, 10.12), (EXTREME_VALUE, 3.45)]
+)
+def test_miscalibration_is_the_deviance_per_row_of_beetle_mortality(expected, deviance):
+    """Shares of dead rise with the dose, so that isotonic regression fits them all.
+
+    The numbers expected are printed to .005, which moves the deviance by up to .02.
+    """
+    p = np.tile(np.array(expected) / BEETLES, 2)
+    parts = score_decomposition(y_proba=p, score="log", **ROWS)
+    assert 2 * 481 * parts.miscalibration == pytest.approx(deviance, abs=0.02)
+    # R's glm(cbind(killed, beetles - killed) ~ dose, binomial): null deviance 284.20.
+    assert 2 * 481 * parts.discrimination == pytest.approx(284.20, abs=0.005)
+
+
+def test_grades_of_students():
+    """With printed coefficients the slope is 1 and the intercept 0, and McFadden's R^2 is .374.
+
+    Coefficients are printed to .0005, which moves log-odds by .0175 at most.
+    """
+    coefficients = 2.826, 0.095, 2.379
+    columns = np.array([GPA, TEST_SCORE, NEW_METHOD])
+    y = np.isin(np.arange(32), IMPROVED)
+    p = expit(-13.021 + coefficients @ columns)
+    line, parts = calibration_intercept_slope(y, p), score_decomposition(y, p, score="log")
+    assert line.slope == pytest.approx(1, abs=0.01)
+    assert line.intercept == pytest.approx(0, abs=0.01)
+    assert line.in_the_large == pytest.approx(0, abs=0.01)
+    assert observed_expected_ratio(y, p).ratio == pytest.approx(1, abs=0.005)
+    assert 32 * parts.score == pytest.approx(12.890, abs=5e-4)
+    # statsmodels prints log-likelihoods -12.890 and -20.592 and pseudo R-squared 0.3740.
+    assert 32 * parts.uncertainty == pytest.approx(20.592, abs=5e-4)
+    assert parts.scaled_score == pytest.approx(0.3740, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("score", "printed"),
+    [
+        ("brier", (0.2266667, 0.1016667, 0.125, 0.25)),
+        ("log", (0.6986228, 0.3237327, 0.3182571, 0.6931472)),
+    ],
+)
+def test_decomposition_of_reliabilitydiag(score, printed):
+    """R's reliabilitydiag, as recorded in the tests of model-diagnostics 1.5.0."""
+    parts = score_decomposition([0, 0, 0, 1, 1, 1], [0.4, 0.3, 0.2, 0.1, 0.5, 0.9], score=score)
+    np.testing.assert_allclose(parts[:4], printed, atol=6e-8)

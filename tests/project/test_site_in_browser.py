@@ -1,0 +1,183 @@
+"""The built site and three reports in a browser: nothing is cut, every link leads somewhere.
+
+Build the site first, ``python -m sphinx -b html docs docs/_build/html``, or name the folder of a
+built one in ``SKCALIB_SITE``. Chromium or Chrome, its driver and selenium have to be installed.
+"""
+
+import os
+import shutil
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urlparse
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+SITE = Path(os.environ.get("SKCALIB_SITE", ROOT / "docs" / "_build" / "html"))
+WIDTHS = [1400, 420]
+BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+DRIVERS = ["chromedriver", "chromium.chromedriver"]
+
+LINKS = """
+const address = e => e.href || e.src;
+const all = query => [...document.querySelectorAll(query)];
+return {
+  links: all('a[href], img[src], script[src], link[rel=stylesheet]').map(address),
+  ids: all('[id]').map(e => e.id).concat(all('a[name]').map(e => e.name)),
+  empty: all('img').filter(e => e.complete && !e.naturalWidth).map(e => e.src),
+};
+"""
+
+FAULTS = """
+const root = document.documentElement, found = [];
+const style = e => getComputedStyle(e).overflowX;
+const scrolls = e => ['auto', 'scroll'].includes(style(e));
+const hides = e => ['hidden', 'clip'].includes(style(e));
+const name = e => e.tagName.toLowerCase() + ' "' + e.textContent.trim().slice(0, 60) + '"';
+const shown = e => e.getClientRects().length && e.checkVisibility({visibilityProperty: true});
+const wider = e => e.scrollWidth > e.clientWidth + 1;
+
+if (wider(root)) found.push('the page is ' + root.scrollWidth + ' pixels wide');
+for (const e of document.body.querySelectorAll('*'))
+  if (e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 1 && hides(e) && shown(e))
+    found.push('cut: ' + name(e));
+for (const formula of document.querySelectorAll('math')) {
+  if (!shown(formula)) continue;
+  const places = [...formula.querySelectorAll('*')].map(e => e.getBoundingClientRect());
+  const drawn = places.filter(place => place.width > 0);
+  let box = formula.parentElement;
+  while (box !== document.body && !scrolls(box)) box = box.parentElement;
+  const begin = box.getBoundingClientRect().left - box.scrollLeft;
+  const end = begin + (scrolls(box) ? box.scrollWidth : box.clientWidth);
+  if (drawn.some(place => place.left < begin - 1 || place.right > end + 1))
+    found.push('cut formula: ' + name(formula));
+}
+for (const column of document.querySelectorAll('[class*=bd-sidebar-], .bd-article-container'))
+  if (shown(column) && wider(column)) found.push('scrolls sideways: ' + column.className);
+if (root.clientWidth >= 1400)
+  for (const code of document.querySelectorAll('.highlight-python pre, .highlight-default pre'))
+    if (shown(code) && wider(code)) found.push('code scrolls: ' + name(code));
+return found;
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A browser without a window."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    paths = [next(filter(None, map(shutil.which, names)), None) for names in (BROWSERS, DRIVERS)]
+    if None in paths:
+        pytest.skip("no Chromium or Chrome with its driver is installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = paths[0]
+    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
+        options.add_argument(option)
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(paths[1]))
+    yield driver
+    driver.quit()
+
+
+def look(browser, page):
+    """Links, anchors and what is wrong of a page, at each width."""
+    browser.get(page.as_uri())
+    seen = browser.execute_script(LINKS)
+    for width in WIDTHS:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        seen[width] = browser.execute_script(FAULTS)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def site(browser):
+    """What is seen on each page of the site."""
+    pages = sorted(path for path in SITE.rglob("*.html") if "_static" not in path.parts)
+    if not pages:
+        pytest.skip(f"no site is built in {SITE}")
+    return {page: look(browser, page) for page in pages}
+
+
+@pytest.fixture(scope="module")
+def reports(browser, tmp_path_factory):
+    """What is seen on the reports of 2, 10 and 100 classes."""
+    from skcalib.__main__ import main
+
+    seen = {}
+    for n_classes in (2, 10, 100):
+        folder = tmp_path_factory.mktemp(f"classes_{n_classes}")
+        rng = np.random.default_rng(n_classes)
+        y = rng.integers(n_classes, size=1200)
+        Z = 3 * (rng.normal(size=(1200, n_classes)) + 2 * np.eye(n_classes)[y])
+        np.savez(folder / "scores.npz", logits=Z, labels=y)
+        page = folder / "report.html"
+        options = ["--calibrators", "temperature", "vector", "isotonic", "--report", str(page)]
+        assert main(["compare", str(folder / "scores.npz"), *options]) == 0
+        seen[page] = look(browser, page)
+    return seen
+
+
+def faults(seen, width):
+    """Lines that say what is wrong where."""
+    return [f"{page.name}: {fault}" for page, found in seen.items() for fault in found[width]]
+
+
+def broken(seen):
+    """Links to files or anchors that do not exist, and pictures that are not drawn."""
+    lines = []
+    for page, found in seen.items():
+        lines += [f"{page.name}: not drawn: {source}" for source in found["empty"]]
+        for link in set(found["links"]):
+            address, anchor = urldefrag(link)
+            parts = urlparse(address)
+            if parts.scheme != "file":
+                continue
+            target = Path(unquote(parts.path))
+            if not target.is_file():
+                lines.append(f"{page.name}: no file {link}")
+            elif anchor and target in seen and unquote(anchor) not in seen[target]["ids"]:
+                lines.append(f"{page.name}: no anchor {link}")
+    return lines
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_cut_or_wider_than_the_window(site, width):
+    """No page scrolls sideways, no formula, name or line of code is cut."""
+    lines = faults(site, width)
+    assert not lines, "\n".join(lines)
+
+
+def test_every_link_and_anchor_of_the_site_exists(site):
+    lines = broken(site)
+    assert not lines, "\n".join(lines)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_of_a_report_is_cut(reports, width):
+    lines = faults(reports, width)
+    assert not lines, "\n".join(lines)
+
+
+def test_every_link_of_a_report_leads_somewhere(reports):
+    lines = broken(reports)
+    assert not lines, "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("typed", "page"),
+    [
+        ("overconfident", "is_it_calibrated"),
+        ("install", "install"),
+        ("prefit", "from_sklearn"),
+        ("sigmoid", "from_sklearn"),
+    ],
+)
+def test_search_finds_what_people_type(browser, site, typed, page):
+    """The page is among the first five results."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(f"{(SITE / 'search.html').as_uri()}?q={typed}")
+    script = "return [...document.querySelectorAll('#search-results li a')].map(e => e.href)"
+    found = WebDriverWait(browser, 30).until(lambda driver: driver.execute_script(script))
+    assert any(f"/{page}.html" in link for link in found[:5]), found[:5]

@@ -1,0 +1,193 @@
+"""The temperature from sums of a few passes: against loops, and against the search on all rows."""
+
+import numpy as np
+import pytest
+
+from skcalib._scaling.root import LOG_TOLERANCE
+from skcalib._scaling.temperature import find_temperature
+from skcalib._scaling.temperature_sums import (
+    Window,
+    gaps_of_block,
+    guess_of,
+    scales_about,
+    sums_of,
+    temperature_by_passes,
+)
+from skcalib._scores.scores import Scores
+
+
+def drawn(n, K, scale=2.0, noise=1.5, seed=0):
+    """Logits, and labels that are drawn from softmax(z / noise)."""
+    rng = np.random.default_rng(seed)
+    Z = scale * rng.normal(size=(n, K))
+    return Z, (Z + noise * rng.gumbel(size=Z.shape)).argmax(axis=1)
+
+
+class Passes:
+    """Sums of all rows, which count how often they are asked for."""
+
+    def __init__(self, Z, code, w=None):
+        self.scores = Scores(Z, "logits", max_abs_logit=float(np.abs(Z).max()))
+        self.code = code
+        self.w = np.ones(len(code)) if w is None else w
+        self.count = 0
+
+    def __call__(self, scales):
+        self.count += 1
+        return sums_of(self.scores, self.code, self.w, scales)
+
+    def of_sample(self, step):
+        few = self.scores.subsample(step)
+        return guess_of(find_temperature(few, self.code[::step], self.w[::step]))
+
+
+def both(Z, code, w=None, guess=None):
+    """Return T by passes, T by the search on all rows, and the passes."""
+    passes = Passes(Z, code, w)
+    guess = passes.of_sample(max(1, len(code) // 2000)) if guess is None else guess
+    found = temperature_by_passes(passes, Z.shape[1], guess)
+    return found, find_temperature(passes.scores, code, passes.w), passes
+
+
+def test_the_sums_are_those_of_loops():
+    rng = np.random.default_rng(0)
+    Z, code, w = np.round(2 * rng.normal(size=(9, 4))), rng.integers(0, 4, 9), rng.uniform(0, 3, 9)
+    scales = scales_about(0.3)
+    true = every = 0.0
+    expected = np.zeros(scales.size)
+    for i, row in enumerate(Z):
+        true += w[i] * (row.max() - row[code[i]])
+        every += w[i] * (row.max() - row).mean()
+        for j, scale in enumerate(scales):
+            q = np.exp(scale * row)
+            expected[j] += w[i] * (q / q.sum() * (row.max() - row)).sum()
+    found = gaps_of_block(Z.copy(), code, w, scales)
+    assert found.weight == pytest.approx(w.sum(), rel=1e-14)
+    assert found.true == pytest.approx(true, rel=1e-14)
+    assert found.every == pytest.approx(every, rel=1e-14)
+    np.testing.assert_allclose(found.expected, expected, rtol=1e-13)
+
+
+def test_scales_are_equidistant_within_15_percent_of_the_guess():
+    np.testing.assert_allclose(scales_about(np.log(2.0)), np.linspace(1.7, 2.3, 9), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("n", "K", "scale", "noise"),
+    [(50000, 2, 2.0, 1.5), (20000, 10, 2.0, 1.5), (20000, 10, 50.0, 50.0), (5000, 1000, 2.0, 1.5)],
+)
+def test_one_pass_after_a_sample(n, K, scale, noise):
+    found, expected, passes = both(*drawn(n, K, scale, noise))
+    assert found.value == pytest.approx(expected.value, rel=2e-9)
+    assert found.bound == expected.bound == ""
+    assert found.mean_gap == pytest.approx(expected.mean_gap, rel=1e-12)
+    assert passes.count == 1
+
+
+@pytest.mark.parametrize("off", [-3.0, -0.4, -0.14, 0.13, 0.4, 3.0])
+def test_a_wrong_guess_costs_passes_and_no_digits(off):
+    Z, code = drawn(3000, 10)
+    found, expected, passes = both(Z, code, guess=off - np.log(1.5))
+    assert found.value == pytest.approx(expected.value, rel=2e-9)
+    assert (1 if abs(off) < 0.15 else 2) <= passes.count <= 8
+
+
+def test_weights_count_as_copies():
+    Z, code = drawn(2000, 5)
+    w = np.random.default_rng(1).integers(1, 4, len(code))
+    weighted, expected, _ = both(Z, code, w.astype(float))
+    repeated, _, _ = both(np.repeat(Z, w, axis=0), np.repeat(code, w))
+    assert weighted.value == pytest.approx(repeated.value, rel=2e-9)
+    assert weighted.value == pytest.approx(expected.value, rel=2e-9)
+
+
+def test_very_uneven_weights():
+    Z, code = drawn(20000, 5)
+    w = np.random.default_rng(1).exponential(size=len(code)) ** 4
+    found, expected, _ = both(Z, code, w)
+    assert found.value == pytest.approx(expected.value, rel=2e-9)
+
+
+def test_float32_and_ties():
+    Z, code = drawn(5000, 5)
+    found, expected, _ = both(Z.astype(np.float32), code)
+    assert found.value == pytest.approx(expected.value, rel=2e-9)
+    found, expected, _ = both(np.round(Z), code)
+    assert found.value == pytest.approx(expected.value, rel=2e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-20, 1e-6, 1e6, 1e20])
+def test_logits_of_any_unit(unit):
+    Z, code = drawn(3000, 4)
+    found, expected, _ = both(unit * Z, code)
+    assert found.value == pytest.approx(expected.value, rel=2e-9)
+
+
+def test_one_logit_far_away():
+    Z, code = drawn(5000, 5)
+    Z[7, 3] = -1e10
+    found, expected, _ = both(Z, np.where(code == 3, 0, code))
+    assert found.value == pytest.approx(expected.value, rel=2e-9)
+
+
+@pytest.mark.parametrize("off", [0.0, 0.14])
+def test_the_sharpest_rows_take_a_narrow_window(off):
+    """All rows are equal, with 99,999 classes below the top one: the expected gap falls fast."""
+    Z, code = np.zeros((13, 100000)), np.r_[np.zeros(9, dtype=int), 1:5]
+    Z[:, 0] = 12.0
+    # softmax(12 beta) is 9 / 13 at the optimum
+    beta = np.log(9 / 4 * 99999) / 12
+    found, expected, passes = both(Z, code, guess=np.log(beta) + off)
+    assert 1 / found.value == pytest.approx(beta, rel=1e-9)
+    assert found.value == pytest.approx(expected.value, rel=2e-9)
+    assert passes.count == (2 if off else 1)
+
+
+def test_bounds_are_those_of_the_search_on_all_rows():
+    Z, _ = drawn(5000, 3)
+    order = np.argsort(Z, axis=1)
+    wrong_once = order[:, -1].copy()
+    wrong_once[1] = order[1, 0]
+    for code, bound in ((order[:, -1], "high"), (order[:, 0], "low"), (wrong_once, "")):
+        found, expected, _ = both(Z, code)
+        assert (found.bound, expected.bound) == (bound, bound)
+        assert found.value == pytest.approx(expected.value, rel=2e-9)
+
+
+def test_one_row_and_constant_rows():
+    Z, code = drawn(4, 3)
+    for rows in range(4):
+        for k in range(3):
+            found, expected, _ = both(Z[[rows]], np.array([k]))
+            assert found.bound == expected.bound
+            assert found.value == pytest.approx(expected.value, rel=2e-9)
+    found, _, _ = both(np.zeros((4, 3)), code)
+    assert found.value == 1.0
+
+
+def test_blocks_do_not_show_in_the_sums(small_blocks):
+    Z, code = drawn(100, 3)
+    whole = Passes(Z, code)(scales_about(0.0))
+    small_blocks(7)
+    pieces = Passes(Z, code)(scales_about(0.0))
+    for one, other in zip(whole, pieces, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13)
+
+
+@pytest.mark.parametrize("middle", [0.5, 0.9, 1.02, 3.0])
+def test_a_window_knows_where_its_error_is_too_large(middle):
+    """Of 99,999 equal classes, the expected gap in closed form."""
+
+    def expected(beta):
+        return 12.0 / (1.0 + np.exp(12.0 * beta) / 99999)
+
+    scales = scales_about(np.log(middle))
+    window = Window(scales, expected(scales))
+    for beta in np.linspace(0.86, 1.14, 23) * middle:
+        value, rise = window.log_expected(np.log(beta))
+        error = abs((value - np.log(expected(beta))) / rise)
+        estimate = window.error(np.log(beta))
+        assert error <= 1e-8 or estimate > LOG_TOLERANCE
+        assert window.covers(np.log(beta))
+    assert not window.covers(np.log(1.16 * middle))
+    assert not window.covers(np.log(0.84 * middle))
