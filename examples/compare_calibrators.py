@@ -154,7 +154,8 @@ def main(arguments: list[str] | None = None) -> int:
         return command_line(["compare", *paths])
     print(
         "A row for each calibrator, with its errors on the test rows: lower is better; * marks\n"
-        "the lowest. identity is no calibration. The sentences below a table say which to use."
+        "the lowest. identity leaves the scores unchanged.\n"
+        "The sentences below a table say which to use."
     )
     choices = [report(case).choice for case in model_cases()]
     counts = ", ".join(f"{name} for {choices.count(name)}" for name in dict.fromkeys(choices))

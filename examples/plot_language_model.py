@@ -28,7 +28,7 @@ for name, p in {"stated": stated[test], "calibrated": calibrated}.items():
 
 # %%
 # Conclusion: the stated confidences are off by more than 10 points on average; after calibration
-# the error is no larger than chance explains.
+# chance alone would explain the error.
 #
 # With 20 bins, each multiple of 5 % is a point. Below the diagonal the model is over-confident.
 picture = ReliabilityDisplay.from_predictions(correct[test], stated[test], n_bins=20, name="stated")

@@ -34,7 +34,7 @@ from skcalib._arrays.passes import PerRow
 from skcalib._arrays.source import ALL, ArraySource, Remote, Source
 from skcalib._arrays.types import FloatArray, Intp, Rows
 
-# Sums of so many chunks are added in one task.
+# The number of chunks whose sums one task adds.
 ADDED = 8
 # Rows that are kept of the first pass, and their size.
 SAMPLE_ROWS, SAMPLE_BYTES = 4000, 1 << 27
@@ -319,12 +319,6 @@ class DaskSource(Remote):
         check: Callable[[Source, range], tuple[Any, bool]],
         settle: Callable[[list[Any]], Source],
     ) -> DaskSource:
-        """Return the rows, checked by their first pass.
-
-        ``check(source, rows)`` returns what it finds in a chunk, and whether the pass may work on
-        it; ``settle(found)`` raises an error or returns the rows as they have to be read. If they
-        have to be corrected, the pass is run again.
-        """
         other = copy.copy(self)
         other.checks = Checks(check, settle)
         return other

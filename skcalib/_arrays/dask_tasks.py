@@ -50,7 +50,7 @@ class Refused(NamedTuple):
 class Made(NamedTuple):
     """What a pass made of a chunk, None if its check found a flaw; what the check found.
 
-    ``sample`` has every so many-th row, if the pass is the first.
+    ``sample`` has some of the rows, at equal distances, if the pass is the first.
     """
 
     value: Any

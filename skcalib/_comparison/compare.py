@@ -246,8 +246,8 @@ def compare_calibrators(
 
     A row is one observation, whatever its weight, and the scale of the weights does not matter to
     the intervals. The intervals cover the sampling of the measured rows, given the fitted
-    calibrators, not the sampling of the rows that they are fitted on. There is no correction for
-    several metrics.
+    calibrators, not the sampling of the rows that they are fitted on. They are
+    not corrected for the number of metrics.
 
     References
     ----------

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from discovery import CALIBRATORS, ERRORS
+from scores_and_labels import K, N, sample
 from sklearn.base import clone
 
 from skcalib import (
@@ -25,7 +26,6 @@ from skcalib._arrays.dask import DaskSource
 
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 
-N, K = 170, 4
 # Sizes of chunks: uneven rows with columns in pieces, and single rows.
 CHUNKS = {"uneven": ((70, 1, 60, 39), (3, 1)), "rows": ((1,) * 3 + (100, 67), (4,))}
 # Sums are added chunk by chunk, so their last digits differ; all else is the same code on the same
@@ -38,19 +38,6 @@ SUMS = (
     TemperatureScaling,
     VectorScaling,
 )
-
-
-def sample(kind, dtype=np.float64, n_classes=K, seed=0):
-    rng = np.random.default_rng(seed)
-    Z = 2 * rng.normal(size=(N, n_classes))
-    code = (Z / 2 + rng.gumbel(size=Z.shape)).argmax(axis=1)
-    if kind == "logits":
-        Z[::50, 0] = -np.inf
-        code[::50] = np.maximum(code[::50], 1)
-        return Z.astype(dtype), code
-    P = np.exp(Z)
-    P /= P.sum(axis=1, keepdims=True)
-    return P.astype(dtype), code
 
 
 def weights():

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from discovery import CALIBRATORS, DEFAULTS, ERRORS
+from scores_and_labels import K, N, sample
 from sklearn.base import clone
 
 from skcalib import TemperatureScaling, VectorScaling, metrics
@@ -21,8 +22,6 @@ from skcalib._arrays.passes import (
     sum_rows,
 )
 from skcalib._arrays.source import ALL, ArraySource, Source, as_source
-
-N, K = 150, 5
 
 
 def found_again(number):
@@ -77,19 +76,6 @@ def counting(monkeypatch, small_blocks):
     small_blocks(25)
     monkeypatch.setattr(CountingSource, "known", [])
     return partial(CountingSource, most_rows=2 * 25)
-
-
-def sample(kind, dtype=np.float64, seed=0):
-    rng = np.random.default_rng(seed)
-    Z = 2 * rng.normal(size=(N, K))
-    code = (Z / 2 + rng.gumbel(size=Z.shape)).argmax(axis=1)
-    if kind == "logits":
-        Z[::50, 0] = -np.inf
-        code[::50] = np.maximum(code[::50], 1)
-        return Z.astype(dtype), code
-    P = np.exp(Z)
-    P /= P.sum(axis=1, keepdims=True)
-    return P.astype(dtype), code
 
 
 @pytest.mark.parametrize(("kind", "weighted"), [("logits", True), ("proba", False)])

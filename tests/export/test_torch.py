@@ -143,6 +143,7 @@ def test_the_state_and_the_module_can_be_stored(calibrator):
 quiet_torch = pytest.mark.filterwarnings(
     "ignore:.*treespec:FutureWarning",
     "ignore:.*torch.jit.trace:DeprecationWarning",
+    "ignore:.*torch.jit.trace:FutureWarning",
     "ignore::DeprecationWarning:torch",
     "ignore::DeprecationWarning:onnxscript",
 )

@@ -141,26 +141,21 @@ def broken(seen):
     return lines
 
 
+@pytest.fixture(params=["site", "reports"])
+def pages(request):
+    """What is seen on every page of the site, and on three reports."""
+    return request.getfixturevalue(request.param)
+
+
 @pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_is_cut_or_wider_than_the_window(site, width):
+def test_nothing_is_cut_or_wider_than_the_window(pages, width):
     """No page scrolls sideways, no formula, name or line of code is cut."""
-    lines = faults(site, width)
+    lines = faults(pages, width)
     assert not lines, "\n".join(lines)
 
 
-def test_every_link_and_anchor_of_the_site_exists(site):
-    lines = broken(site)
-    assert not lines, "\n".join(lines)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_of_a_report_is_cut(reports, width):
-    lines = faults(reports, width)
-    assert not lines, "\n".join(lines)
-
-
-def test_every_link_of_a_report_leads_somewhere(reports):
-    lines = broken(reports)
+def test_every_link_and_anchor_exists(pages):
+    lines = broken(pages)
     assert not lines, "\n".join(lines)
 
 
