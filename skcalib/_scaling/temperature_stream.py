@@ -26,6 +26,7 @@ from skcalib._scaling.temperature_bounds import Temperature, within_bounds
 from skcalib._scaling.temperature_sums import (
     GapSums,
     Window,
+    covers,
     guess_of,
     scales_about,
     sums_of,
@@ -131,10 +132,6 @@ class Part(NamedTuple):
         """Return the part with more rows."""
         return Part(self.scales, add(self.sums, sums_of(*rows, self.scales)))
 
-    def covers(self, log_beta: float) -> bool:
-        """Whether a scale lies between the ends of the window."""
-        return bool(self.scales[0] <= np.exp(log_beta) <= self.scales[-1])
-
     def end(self, log_beta: float) -> float:
         """Return the log beta of the end of the window that is closer to one beyond it."""
         return float(np.log(self.scales[0 if np.exp(log_beta) < self.scales[0] else -1]))
@@ -187,9 +184,9 @@ class TemperatureStream:
         more = _added(parts, active, batch)
         found = solve(more, Shapes(sample, kept), log_beta)
         root = -float(np.log(found.temperature.value))
-        if not found.temperature.bound and not parts[active].covers(root):
+        if not found.temperature.bound and not covers(parts[active].scales, root):
             # The batch once more, in a window about its temperature.
-            covering = [i for i, part in enumerate(parts) if part.covers(root)]
+            covering = [i for i, part in enumerate(parts) if covers(part.scales, root)]
             active = covering[0] if covering else len(parts)
             more = _added(parts if covering else (*parts, Part.about(root)), active, batch)
             sample = self.sample.with_rows(batch, active)
@@ -254,7 +251,7 @@ class Shapes:
     def _window(self, i: int, log_beta: float) -> Window | None:
         windows = self._windows.setdefault(i, [])
         for window in windows:
-            if window is None or window.covers(log_beta):
+            if window is None or covers(window.scales, log_beta):
                 return window
         scales = scales_about(log_beta)
         sums = sums_of(*self.rows_of(i), scales)
@@ -283,7 +280,7 @@ def solve(parts: Sequence[Part], shapes: Shapes, start: float) -> Found:
     def each_log_expected(log_beta: float) -> tuple[Float64Array, Float64Array]:
         found = []
         for i, window in windows.items():
-            if window.covers(log_beta):
+            if covers(window.scales, log_beta):
                 found.append(window.log_expected(log_beta))
                 continue
             end = parts[i].end(log_beta)
@@ -307,7 +304,7 @@ def solve(parts: Sequence[Part], shapes: Shapes, start: float) -> Found:
     n_classes = shapes.n_classes
     temperature = within_bounds(n_classes, float(true / weight), float(every / weight), search)
     root = -float(np.log(temperature.value))
-    outside = [i for i in windows if not windows[i].covers(root)]
+    outside = [i for i in windows if not covers(windows[i].scales, root)]
     if temperature.bound or not outside:
         return Found(temperature)
     values, rises = each_log_expected(root)

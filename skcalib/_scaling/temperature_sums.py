@@ -62,6 +62,11 @@ def scales_about(log_beta: float, half_width: float = HALF_WIDTH) -> Float64Arra
     return np.exp(log_beta) * (1.0 + half_width * PLACES)
 
 
+def covers(scales: Float64Array, log_beta: float) -> bool:
+    """Whether exp(log_beta) lies between the ends of a window."""
+    return bool(scales[0] <= np.exp(log_beta) <= scales[-1])
+
+
 def gaps_of_block(Z: Float64Array, code: Intp, w: Float64Array, scales: Float64Array) -> GapSums:
     """Return the sums of a block of finite logits, which may be overwritten.
 
@@ -96,10 +101,6 @@ class Window:
         # through all is of the order of its error, a seventh of it in the hardest case known.
         self._fewer = _through(PLACES[1:], logs[1:]), _through(PLACES[:-1], logs[:-1])
         self._rise = self._polynomial.deriv()
-
-    def covers(self, log_beta: float) -> bool:
-        """Whether a scale lies between the ends of the window."""
-        return bool(self.scales[0] <= np.exp(log_beta) <= self.scales[-1])
 
     def log_expected(self, log_beta: float) -> tuple[float, float]:
         """Return the logarithm of the expected gap, and its derivative in log beta."""
@@ -149,7 +150,7 @@ def temperature_by_passes(total: Total, n_classes: int, guess: float) -> Tempera
 
         def slope(log_beta: float) -> tuple[float, float]:
             nonlocal window
-            if not window.covers(log_beta):
+            if not covers(window.scales, log_beta):
                 window = window_about(log_beta)
             value, fall = window.log_expected(log_beta)
             return float(np.log(sums.true)) - value, -fall
