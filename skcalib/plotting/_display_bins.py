@@ -17,14 +17,15 @@ from skcalib.metrics._curve.bands import wilson_interval
 from skcalib.metrics._modes import row_count
 from skcalib.plotting._event_view import Hits, Strategy
 from skcalib.plotting._intervals import consistency_band
+from skcalib.plotting._limits import most_scores
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # Bins of the errors, of the histogram, and of the diagram at most.
 USUAL = 15
-# Where so large a share of the rows has scores within so small a part of [0, 1], even bins are few.
-SHARE, PART = 0.98, 0.25
+# Where most scores lie within so small a part of [0, 1], even bins would hold all rows in a few.
+PART = 0.25
 
 
 def choose_bins(
@@ -33,21 +34,13 @@ def choose_bins(
     """Return the number and the strategy of the bins that are drawn."""
     if n_bins is not None:
         return n_bins, strategy or "uniform"
-    return fillable(row_count(w)), strategy or ("quantile" if span(score, w) < PART else "uniform")
+    low, high = most_scores(score, w)
+    return fillable(row_count(w)), strategy or ("quantile" if high - low < PART else "uniform")
 
 
 def fillable(n_rows: float) -> int:
     """Return the number of bins that so many rows fill."""
     return max(min(USUAL, int(np.ceil(np.cbrt(n_rows) - 1e-9))), 1)
-
-
-def span(score: FloatArray, w: Float64Array) -> float:
-    """Return how far the scores of nearly all rows reach."""
-    order = np.argsort(score)
-    share = np.cumsum(w[order]) / w.sum()
-    places = np.searchsorted(share, ((1 - SHARE) / 2, (1 + SHARE) / 2))
-    low, high = score[order][np.minimum(places, score.size - 1)].tolist()
-    return float(high - low)
 
 
 def bin_rows(

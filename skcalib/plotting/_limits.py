@@ -20,7 +20,7 @@ Limits = tuple[float, float]
 WHOLE: Limits = (0.0, 1.0)
 # Ends of a smaller square, from 0 up or from 1 down; with a wider range of data, all is shown.
 ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
-# Share of the rows with scores beyond the square.
+# Share of the rows with scores beyond the square, at each end.
 BEYOND = 0.01
 MARGIN = 0.02
 # Distances of ticks, up to powers of 10.
@@ -29,12 +29,18 @@ STEPS = [1, 2, 5, 10]
 LIMITS = "skcalib-limits"
 
 
-def limits_of(score: FloatArray, w: Float64Array, x: Float64Array, rate: Float64Array) -> Limits:
-    """Return the square that shows the scores of nearly all rows, and the rates drawn there."""
+def most_scores(score: FloatArray, w: Float64Array) -> Limits:
+    """Return the range of all scores but those of 1 % of the rows at each end."""
     order = np.argsort(score)
     share = np.cumsum(w[order]) / w.sum()
     places = np.searchsorted(share, (BEYOND, 1.0 - BEYOND))
     low, high = score[order][np.minimum(places, score.size - 1)].tolist()
+    return low, high
+
+
+def limits_of(score: FloatArray, w: Float64Array, x: Float64Array, rate: Float64Array) -> Limits:
+    """Return the square that shows the scores of nearly all rows, and the rates drawn there."""
+    low, high = most_scores(score, w)
     there = rate[(x >= low) & (x <= high)].tolist()
     low, high = min([low, *there]), max([high, *there])
     end = next((end for end in ENDS if high <= end), None)
