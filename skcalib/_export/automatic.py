@@ -57,7 +57,7 @@ def plan_auto(calibrator: Any) -> Plan:
     for j in range(1, N_COSINES + 1):
         constants[f"cosine{j}"] = constant(own[:, N_SHARED + j] * (np.sqrt(2.0) / j))
     if K > 2:
-        constants |= {"M": cross[:K], "L": cross[K:], "centre": constant(calibrator._centre)}
+        constants |= {"M": cross[:K].T, "L": cross[K:].T, "centre": constant(calibrator._centre)}
     return Plan(partial(auto, terms=whole_terms, **keywords), constants)
 
 
@@ -137,7 +137,7 @@ def whole_terms(o: Operations, f: Features, c: Constants) -> Value:
     eta = shared_terms(o, f, c) + c["b"] + (double / 2.0 * now - later)
     eta = eta + o.log(offset_of(f.p, c))
     if "M" in c:
-        eta = eta + o.matmul(f.p, c["M"]) + o.matmul(f.a - c["centre"], c["L"])
+        eta = eta + o.map_rows(c["M"], f.p) + o.map_rows(c["L"], f.a - c["centre"])
     return eta
 
 
@@ -161,4 +161,4 @@ def many_terms(o: Operations, f: Features, c: Constants) -> Value:
     rest = o.log(1.0 - p / (1.0 + c["lift"]))
     by_row = 1.0 + f.entropy * c["t2"] + f.top * c["t3"]
     own = f.a * c["t1"] / c["square_scale"] + by_row + c["slope"]
-    return o.matmul(p, c["cross"]) + p * c["t0"] + rest * c["t4"] + own * f.a + c["b"]
+    return o.map_sparse_rows(c["cross"], p) + p * c["t0"] + rest * c["t4"] + own * f.a + c["b"]

@@ -161,8 +161,19 @@ class OnnxOperations:
     def argmax(self, x: Value) -> Value:
         return self.emit("ArgMax", x, dtype="int64", axis=1, keepdims=1)
 
-    def matmul(self, x: Value, W: Value) -> Value:
-        return self.emit("MatMul", x, W)
+    def map_rows(self, W: Value, x: Value) -> Value:
+        # ONNX Runtime would copy the second factor at each run: let it not be the constant.
+        return self._transposed(self.emit("MatMul", W, self._transposed(x)))
+
+    def _transposed(self, x: Value) -> Value:
+        return self.emit("Transpose", x, perm=(1, 0))
+
+    def map_sparse_rows(self, W_T: Value, x: Value) -> Value:
+        # Only the rows of W_T are read that count for some row of x.
+        total = self.emit("ReduceSum", x, self.value([0], "int64"), keepdims=0)
+        used = total > 0.0
+        x, W_T = (self.emit("Compress", y, used, axis=a) for y, a in ((x, 1), (W_T, 0)))
+        return self.emit("MatMul", x, W_T)
 
     def take(self, table: Value, place: Value) -> Value:
         return self.emit("Gather", table, place, dtype=table.dtype, axis=0)

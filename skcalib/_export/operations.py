@@ -50,8 +50,14 @@ class Operations(Protocol):
     def argmax(self, x: Value) -> Value:
         """Return the place of the maximum of each row, the first one on ties, ``(n, 1)``."""
 
-    def matmul(self, x: Value, W: Value) -> Value:
-        """Return the matrix product."""
+    def map_rows(self, W: Value, x: Value) -> Value:
+        """Return ``W z`` of each row z of ``x (n, K)``, for a constant ``W (m, K)``."""
+
+    def map_sparse_rows(self, W_T: Value, x: Value) -> Value:
+        """Return the same, given the transpose, where few columns of x have an entry above 0.
+
+        No entry is below 0.
+        """
 
     def take(self, table: Value, place: Value) -> Value:
         """Return the entries of a constant ``(m,)`` at places of any shape."""

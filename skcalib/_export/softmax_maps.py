@@ -40,7 +40,7 @@ def plan_affine(calibrator: Any) -> Plan:
     """Return the plan of softmax(W z + b)."""
     full = calibrator.coef_.ndim == 2
     constants = {
-        "coef": constant(calibrator.coef_.T if full else calibrator.coef_),
+        "coef": constant(calibrator.coef_),
         "intercept": constant(calibrator.intercept_),
         **clip_constants(calibrator),
     }
@@ -60,12 +60,12 @@ def diagonal(o: Operations, x: Value, c: Constants, kind: Kind, shifted: bool = 
 
 def full_matrix(o: Operations, x: Value, c: Constants, kind: Kind) -> Value:
     """Return softmax(W z + b)."""
-    return softmax(o, o.matmul(logits(o, x, c, kind), c["coef"]) + c["intercept"])
+    return softmax(o, o.map_rows(c["coef"], logits(o, x, c, kind)) + c["intercept"])
 
 
 def dirichlet(o: Operations, x: Value, c: Constants, kind: Kind) -> Value:
     """Return softmax(W log p + b)."""
-    return softmax(o, o.matmul(log_proba(o, x, c, kind), c["coef"]) + c["intercept"])
+    return softmax(o, o.map_rows(c["coef"], log_proba(o, x, c, kind)) + c["intercept"])
 
 
 def plan_ensemble(calibrator: Any) -> Plan:

@@ -52,8 +52,11 @@ class TorchOperations:
     def argmax(self, x: Tensor) -> Tensor:
         return x.argmax(dim=1, keepdim=True)
 
-    def matmul(self, x: Tensor, W: Tensor) -> Tensor:
-        return x @ W
+    def map_rows(self, W: Tensor, x: Tensor) -> Tensor:
+        return x @ W.T
+
+    def map_sparse_rows(self, W_T: Tensor, x: Tensor) -> Tensor:
+        return x @ W_T
 
     def take(self, table: Tensor, place: Tensor) -> Tensor:
         return table[place]

@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from discovery import CALIBRATORS
 from exported import LIMIT, MOST_NODES, fitted, rows_to_try, runner, sample
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from strategies import LABEL_KINDS, names_of
 
@@ -82,7 +83,6 @@ def test_so_it_does_for_two_and_ten_classes(calibrator, kind, n_classes, dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kind", ["logits", "proba"])
 @every_calibrator
 def test_so_it_does_for_a_hundred_classes(calibrator, kind):
@@ -91,7 +91,20 @@ def test_so_it_does_for_a_hundred_classes(calibrator, kind):
     With three rows of each class, squares of Platt's map have factors of 1e8, which magnify the
     last bit: see the page.
     """
-    check_all(calibrator, 101, kind, n=1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check_all(calibrator, 101, kind, n=1000)
+
+
+def test_many_classes_none_of_which_is_likely():
+    """Only the rows of a matrix are read that a probability of .01 or more asks for: here none."""
+    calibrator, X = fitted(AutoCalibrator(), 120, "logits")
+    run = runner(to_onnx(calibrator, dtype="float64"))
+    even = np.linspace(-1e-3, 1e-3, 120)[None]
+    for rows in (even, np.vstack([even, X[:1]]), X):
+        check(calibrator, run, rows)
+    assert calibrator.predict_proba(even).max() < 0.01
+    assert run(X[:0])[1].shape == (0, 120)
 
 
 # The fit of a matrix of a million numbers takes minutes.
