@@ -62,7 +62,12 @@ def test_many_rows_give_the_temperature_of_fit(size):
 
 
 @pytest.mark.parametrize(
-    ("n", "K", "noise", "scale"), [(9000, 2, 1.5, 2.0), (5000, 1000, 1.5, 2.0), (9000, 10, 50, 50)]
+    ("n", "K", "noise", "scale"),
+    [
+        (9000, 2, 1.5, 2.0),
+        pytest.param(5000, 1000, 1.5, 2.0, marks=pytest.mark.slow),
+        (9000, 10, 50, 50),
+    ],
 )
 def test_few_and_many_classes(n, K, noise, scale):
     Z, y = drawn(n, K, noise, scale)

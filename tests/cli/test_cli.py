@@ -535,7 +535,7 @@ def test_percentages_are_refused(capsys):
 
 
 @pytest.mark.usefixtures("few_label_sets")
-@pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", pytest.param("npz", marks=pytest.mark.slow)])
 def test_measure_shows_each_group_as_calibration_by_group_does(capsys, kind):
     site = np.array(["north", "south", "west"])[np.arange(300) % 3]
     path = f"p.{kind}"
@@ -556,6 +556,7 @@ def test_measure_shows_each_group_as_calibration_by_group_does(capsys, kind):
         assert printed.endswith(conclusion)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_label_sets")
 def test_measure_shows_groups_of_the_test_split_and_crosses_them(capsys):
     site, sex = np.arange(300) % 2, np.where(np.arange(300) % 3, "f", "m")
@@ -580,6 +581,7 @@ def test_measure_shows_groups_of_one_event(capsys):
     assert "events" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_label_sets")
 def test_measure_says_how_many_groups_are_measured(capsys, monkeypatch):
     monkeypatch.setattr("skcalib._cli.progress.PAUSE", -1.0)

@@ -120,6 +120,7 @@ def test_it_begins_with_a_line_for_everyone(page):
     assert text.index(first) < text.index('class="verdict"') < text.index("<table")
 
 
+@pytest.mark.slow
 def test_a_kept_model_has_one_line(capsys):
     pytest.importorskip("matplotlib")
     rng = np.random.default_rng(0)
@@ -193,6 +194,7 @@ def test_every_word_of_the_table_is_explained(page):
     assert "Kolmogorov-Smirnov error (KS): " in text
 
 
+@pytest.mark.slow
 def test_its_code_loads_and_applies_the_saved_calibrator(capsys):
     pytest.importorskip("matplotlib")
     _, text = report(capsys, "--save", "b.json")
@@ -222,6 +224,7 @@ def test_it_has_a_date_and_settings(capsys):
     assert "<td>seed</td><td>5</td>" in text
 
 
+@pytest.mark.slow
 def test_metrics_that_do_not_fit_beside_each_other_have_tables_of_their_own(capsys):
     pytest.importorskip("matplotlib")
     more = ["brier_score", "error_rate", "expected_calibration_error", "maximum_calibration_error",
@@ -233,6 +236,7 @@ def test_metrics_that_do_not_fit_beside_each_other_have_tables_of_their_own(caps
     assert "<dt>maximum calibration error</dt><dd>Maximum calibration error (MCE): " in text
 
 
+@pytest.mark.slow
 def test_one_event_is_spoken_of_as_one(capsys):
     pytest.importorskip("matplotlib")
     rng = np.random.default_rng(0)

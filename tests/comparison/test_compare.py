@@ -211,7 +211,7 @@ def test_share_of_rows_whose_class_changes():
     assert frame.loc["HistogramBinning", ("argmax changed", "")] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_failing_calibrator_is_a_row_that_says_why(n_jobs):
     """And a warning is a column, not a line on the screen."""
     y, Z = scores()

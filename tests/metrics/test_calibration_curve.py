@@ -183,6 +183,7 @@ def test_isotonic_curves_and_bins_of_soft_hits():
             assert (getattr(curve, high) >= curve.prob_true - 1e-12).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_bands_of_soft_hits_hold_at_least_as_often_as_they_say(method):
     """Beta-distributed shares, whose mean is a power of the score; 60 samples of 400 rows."""

@@ -203,6 +203,7 @@ def slow_sweep_limit(s, q, most=100):
     return found
 
 
+@pytest.mark.slow
 def test_limits_of_the_kernel_and_the_sweep_error_are_those_of_a_truth_without_chance():
     """Truths that rise with the score, and one that does not, where the sweep ends soon."""
     rng = np.random.default_rng(0)

@@ -110,6 +110,7 @@ def test_intervals_are_those_of_calibration_interval_and_computed_once():
     assert index.ici_low <= narrow.ici_low <= narrow.ici_high <= index.ici_high
 
 
+@pytest.mark.slow
 def test_a_calibrated_model_may_be_calibrated_and_a_wrong_one_is_not():
     rng = np.random.default_rng(3)
     p = rng.random(600)

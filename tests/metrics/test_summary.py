@@ -135,6 +135,7 @@ def test_without_events_there_is_no_area():
     np.testing.assert_array_equal(auc_interval(rows, 0.95), [np.nan] * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_label_sets")
 def test_readings_of_columns_labels_and_weights():
     """One event, whichever way it is written; copies; several classes are one against the rest."""

@@ -52,6 +52,7 @@ def test_rows_are_filled_evenly(panels, columns):
     assert columns_of(panels) == columns
 
 
+@pytest.mark.slow
 def test_what_is_not_drawn_is_said():
     y, p, group = in_groups(14, 1400)
     group[:4] = 99
@@ -62,7 +63,7 @@ def test_what_is_not_drawn_is_said():
     assert ReliabilityDisplay.from_predictions(y, p, groups=group).figure_.get_supxlabel() == ""
 
 
-@pytest.mark.parametrize("curve", ["bins", "smooth"])
+@pytest.mark.parametrize("curve", ["bins", pytest.param("smooth", marks=pytest.mark.slow)])
 def test_panels_show_the_same_square(curve):
     y, p, group = in_groups(3, 3000)
     p = p * np.array([0.02, 0.1, 0.3])[group]

@@ -214,8 +214,14 @@ def test_wrong_arguments_are_refused():
         CalibrationMapDisplay.from_predictions(P, P, labels=list("abcd"), pos_label="x")
 
 
-@pytest.mark.parametrize("n_classes", [3, 6, 10, 12, 40])
-@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize(
+    ("n_classes", "long"),
+    [
+        (12, True),
+        pytest.param(12, False, marks=pytest.mark.slow),
+        *(pytest.param(n, yes, marks=pytest.mark.slow) for n in (3, 6, 10, 40) for yes in (0, 1)),
+    ],
+)
 def test_names_in_the_heat_map_are_neither_cut_nor_covered(n_classes, long):
     y, _, Z = predictions(400, n_classes)
     y = np.array([f"{k:02d} a class with a long name" for k in range(n_classes)])[y] if long else y

@@ -163,7 +163,7 @@ def long_names(n_classes):
 
 
 @pytest.mark.parametrize("names", [long_names(12), np.arange(12), np.arange(12) + 100_000])
-@pytest.mark.parametrize("size", [None, (7, 7.5)])
+@pytest.mark.parametrize("size", [None, pytest.param((7, 7.5), marks=pytest.mark.slow)])
 def test_names_of_twelve_classes_are_neither_cut_nor_covered(names, size):
     """In a figure of its own, and in axes without a layout; whatever their length."""
     y, P, _ = predictions(500, 12)

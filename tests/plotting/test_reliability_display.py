@@ -490,6 +490,7 @@ def test_bins_are_as_many_as_the_rows_can_fill(n, n_bins):
     assert len(weighted.table) == min(15, int(np.ceil(round(3 * n ** (1 / 3), 9))))
 
 
+@pytest.mark.slow
 def test_200_rows_of_a_calibrated_model_give_a_rising_curve():
     """Ten samples: with 15 bins the accuracies go up and down, with those chosen they rise."""
     falls = {None: [], 15: []}
