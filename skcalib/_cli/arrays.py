@@ -74,7 +74,7 @@ def read_array(load: Load, name: str, save: str) -> NDArray[Any]:
     """Load an array without objects."""
     try:
         return np.asarray(load())
-    except (SyntaxError, TokenError) as error:  # of a header that is read as Python
+    except (EOFError, SyntaxError, TokenError) as error:  # a header is read as Python
         raise ValueError(f"{name!r} is damaged: save it again by {save}") from error
     except ValueError as error:
         if "allow_pickle" not in str(error) and "Python objects" not in str(error):

@@ -41,6 +41,10 @@ def read_text(file: IO[bytes], wanted: Wanted, separator: str) -> SavedPredictio
         frame = pd.read_csv(file, sep=separator)
     except UnicodeDecodeError as error:
         raise ValueError("not text in UTF-8: save the table as UTF-8") from error
+    except pd.errors.EmptyDataError as error:
+        raise ValueError(
+            "is empty: save a header, such as labels,0,1,2, and a line for each row"
+        ) from error
     if len(frame.columns) == 1:
         head = str(frame.columns[0])
         for mark, typed in OTHER_SEPARATORS.items():

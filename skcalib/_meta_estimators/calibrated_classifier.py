@@ -46,7 +46,7 @@ from skcalib._validation.labels import check_labels
 from skcalib._validation.scores import WAYS_TO_FOLD, from_tensor, naming_errors_of
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators._names import resolve_calibrator
-from skcalib.calibrators._shown_fit import BelowDiagram
+from skcalib.calibrators._shown_fit import ShownFit
 
 
 class Diagram(NamedTuple):
@@ -59,7 +59,7 @@ class Diagram(NamedTuple):
     dash_wrapped: bool = True
 
 
-class CalibratedClassifier(BelowDiagram, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     r"""Calibrate the probabilities of a classifier by cross-validation.
 
     .. math:: Q(x) = g(z(x)), \qquad
@@ -405,7 +405,7 @@ class CalibratedClassifier(BelowDiagram, ClassifierMixin, MetaEstimatorMixin, Ba
     def _in_words(self) -> str:
         calibrator = self._pairs()[0][1]
         kind, pairs = type(calibrator).__name__, len(self._pairs())
-        words = f": {calibrator._in_words()}" if isinstance(calibrator, BelowDiagram) else ""
+        words = f": {calibrator._in_words()}" if isinstance(calibrator, ShownFit) else ""
         return f"{pairs} pairs, the first with {kind}{words}" if pairs > 1 else f"{kind}{words}"
 
     def _sk_visual_block_(self) -> Diagram:

@@ -10,8 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 
-class BelowDiagram:
-    """Mixin, left of ``BaseEstimator``: adds ``_in_words()`` to the HTML of a fitted estimator."""
+class ShownFit:
+    """Mixin, left of ``BaseEstimator``: adds ``_in_words()`` to what is shown of a fitted estimator.
+
+    In ``repr`` it is a comment, so that the text still reads as code, and in HTML a paragraph below
+    the diagram. Within a pipeline scikit-learn prints the parameters alone.
+    """
 
     def _in_words(self) -> str:
         """Return what was fitted, in one short line."""
@@ -19,6 +23,11 @@ class BelowDiagram:
 
     def _sentence(self) -> str:
         return self._in_words() if hasattr(self, "classes_") else ""
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        parameters = super().__repr__(N_CHAR_MAX)  # type: ignore[call-arg]  # of BaseEstimator
+        sentence = self._sentence()
+        return f"{parameters}  # {sentence}" if sentence else parameters
 
     @property
     def _repr_html_(self) -> Callable[[], str]:
@@ -34,18 +43,6 @@ class BelowDiagram:
     def _paragraph(self) -> str:
         sentence = self._sentence()
         return f"<p>{escape(sentence)}</p>" if sentence else ""
-
-
-class ShownFit(BelowDiagram):
-    """Adds the sentence to ``repr`` too, as a comment, so that it still reads as code.
-
-    Within a pipeline scikit-learn prints the parameters alone.
-    """
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        parameters = super().__repr__(N_CHAR_MAX)  # type: ignore[call-arg]  # of BaseEstimator
-        sentence = self._sentence()
-        return f"{parameters}  # {sentence}" if sentence else parameters
 
 
 def span(values: ArrayLike) -> str:

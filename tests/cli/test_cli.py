@@ -315,7 +315,8 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "No columns to parse from file"),
+        ("", "p.csv: is empty: save a header, such as labels,0,1,2"),
+        ("\n\n", "p.csv: is empty: save a header, such as labels,0,1,2"),
         ("a,b,labels\n", "a header and no rows"),
         ("a,b,labels\n0.1,0.9,1\n0.1,0.9,1,4\n", "Expected 3 fields in line 3"),
         ("a;b\n0.1;0.9\n", "its columns are separated by ';': pass --sep ';'"),
@@ -345,6 +346,7 @@ def test_a_broken_csv_is_one_line(capsys, text, complaint):
 
 def test_no_file_and_no_archive(capsys, tmp_path):
     open("text.npz", "w").close()
+    open("empty.npy", "w").close()
     (tmp_path / "folder.npz").mkdir()
     for file, header in (("header.npz", b"{}\n"), ("cut.npz", b"{x\n")):
         with zipfile.ZipFile(file, "w") as archive:
@@ -358,8 +360,10 @@ def test_no_file_and_no_archive(capsys, tmp_path):
         ("p.txt", "its ending is '.txt'"),
         ("header.npz", "header.npz: Header does not contain the correct keys"),
         ("cut.npz", "cut.npz: 'logits' is damaged: save it again by np.savez"),
+        ("empty.npy", "empty.npy: 'the array' is damaged: save it again by np.save"),
     ):
-        assert complaint in fails(capsys, "compare", path)
+        labels = ["--labels", "y.npy"] if path.endswith(".npy") else []
+        assert complaint in fails(capsys, "compare", path, *labels)
 
 
 def test_wrong_options_are_one_line(capsys):

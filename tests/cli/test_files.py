@@ -85,7 +85,7 @@ def test_standard_input_is_read_as_what_it_is(capsys, expected, monkeypatch, nam
 
 def test_nothing_on_standard_input_is_one_line(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
-    assert fails(capsys, "measure", "-").startswith("python -m skcalib measure: error: -: No col")
+    assert fails(capsys, "measure", "-").startswith("python -m skcalib measure: error: -: is empty")
 
 
 def test_a_text_that_is_not_compressed_is_one_line(capsys):

@@ -138,7 +138,8 @@ def test_the_diagram_of_a_classifier_shows_its_calibrator(calibrator, kind, ense
     sentence = f"{kind}: {repr(fitted).partition('  # ')[2]}"
     sentence = f"2 pairs, the first with {sentence}" if ensemble else sentence
     assert model._repr_html_().endswith(f"<p>{sentence}</p>")
-    assert "#" not in repr(model)
+    assert repr(model) == f"{clone(model)!r}  # {sentence}"
+    assert eval(repr(model), vars(skcalib) | {"GaussianNB": GaussianNB}).cv == 2
 
 
 def test_a_calibrator_of_another_package_is_named():
