@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 
 class ShownFit:
-    """Mixin, left of ``BaseEstimator``: adds ``_in_words()`` to what is shown of a fitted estimator.
+    """Mixin, left of ``BaseEstimator``: shows ``_in_words()`` of an estimator once it is fitted.
 
     In ``repr`` it is a comment, so that the text still reads as code, and in HTML a paragraph below
     the diagram. Within a pipeline scikit-learn prints the parameters alone.

@@ -28,7 +28,7 @@ from skcalib.plotting._display import (
 from skcalib.plotting._heat_map import draw_matrix, figure_size
 from skcalib.plotting._in_words import InWords
 from skcalib.plotting._legend import draw_legend, free_corner
-from skcalib.plotting._room import is_small, make_margins, shrink_text
+from skcalib.plotting._room import fit_text, is_small, make_margins, shrink_text
 from skcalib.plotting._score_pairs import ScorePairs, read_proba, score_pairs
 from skcalib.plotting._strip import draw_histogram
 from skcalib.plotting._style import ink, label_of, merge_style, percent, veil
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 GRID = np.linspace(0, 1, 1001)
 # At most so many rows are drawn as points, evenly by rank.
 MAX_POINTS = 2000
+# Up to so many rows, points are larger: few small ones can hardly be seen.
+FEW_ROWS = 200
 # Rows that a quantile is taken of, at least.
 LEAST_ROWS = 12
 HISTOGRAM_BINS = Bins(20)
@@ -320,30 +322,31 @@ class CalibrationMapDisplay(InWords):
         check_flags(ref_line=ref_line, points=points, band=band, histogram=histogram)
         ax = new_axes(4.2, 4.6) if ax is None else ax
         first = not count_models(ax)
-        style = merge_style({**model_style(ax), "marker": "", "linewidth": 1.6}, kwargs)
+        x, y = self.curve
+        mark = "" if x.size > 1 else "o"  # a median alone draws no line
+        style = merge_style({**model_style(ax), "marker": mark, "linewidth": 1.6}, kwargs)
         if first:
             if is_small(ax):
                 shrink_text(ax)
             unit_square(ax)
-            what = f"Probability of {self.event}"
-            ax.set(xlabel=f"{what}, before", ylabel="After")
+            ax.set(ylabel="After")
+            fit_text(ax.xaxis.label, (f"Probability of {self.event}", ", before"), ax.bbox.width)
         if ref_line:
             draw_diagonal(ax, "as before")
         self.band_ = self.points_ = self.histogram_ = None
-        x, y = self.curve
-        if band and self.band is not None:
+        if band and self.band is not None and x.size > 1:
             look: dict[str, Any] = {"color": style["color"], "alpha": veil(ax, 0.2), "lw": 0}
             look["label"] = "90% of rows" if first else None
             self.band_ = ax.fill_between(x, *self.band, zorder=1.4, **look)
         if points:
             kept = np.linspace(0, self.before.size - 1, min(self.before.size, MAX_POINTS))
-            kept = kept.astype(np.intp)
+            kept, many = kept.astype(np.intp), self.before.size > FEW_ROWS
             self.points_ = ax.scatter(
                 self.before[kept],
                 self.after[kept],
-                s=4,
+                s=4 if many else 16,
                 color=style["color"],
-                alpha=0.3,
+                alpha=0.3 if many else 0.6,
                 lw=0,
                 zorder=1.3,
                 rasterized=True,

@@ -22,6 +22,9 @@ MARKS: dict[str, dict[str, Any]] = {
     "worse": {"marker": "X", "color": COLORS[1], "label": "worse than the identity"},
 }
 
+# Words of the names of metrics that are names or letters.
+SPELLED = {"avuc": "AvUC", "brier": "Brier", "kde": "KDE", "ks": "KS"}
+
 
 def metric_names(frame: pd.DataFrame) -> list[str]:
     """Return the metrics of the frame of a comparison, in their order."""
@@ -198,7 +201,7 @@ class ComparisonDisplay(InWords):
 def _in_lines(name: str) -> str:
     """Return a metric's name in words, in lines that fit above a panel."""
     lines = [""]
-    for word in name.replace("_", " ").split():
+    for word in (SPELLED.get(word, word) for word in name.split("_")):
         if lines[-1] and len(lines[-1]) + len(word) > 16:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".strip()

@@ -38,10 +38,10 @@ def event_view(
     if predictions.event is not None:
         label = predictions.classes.tolist()[predictions.event]
         names = (f"Probability of class {label}", f"Share of class {label}")
-    elif mode == "within_top":
-        names = (f"Probability of the {r} likeliest", "Share of hits")
     elif r == 1:
         names = ("Confidence (top label)", "Accuracy")
+    elif mode == "within_top":
+        names = (f"Probability of the {r} likeliest", "Share of hits")
     else:
         names = (f"Probability of rank {r}", "Share of hits")
     return score, hit, names

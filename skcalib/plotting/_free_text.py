@@ -58,7 +58,7 @@ class FreeText(Text):
                 if self.is_free(data):
                     return
         # Low, because a legend in the upper left corner of a small picture may reach beyond it.
-        self.set(ha="left", va="bottom", position=(1 + GAP, 0))
+        self.set(ha="left", va="bottom", position=(1 + GAP, 0), size=SIZES[1] * self.full_size)
 
     def is_free(self, data: Float64Array) -> bool:
         """Whether the text lies within the axes, over no data and not over the legend."""

@@ -30,9 +30,11 @@ def draw_matrix(ax: Axes, W: NDArray[np.float64], classes: NDArray[Any]) -> Axes
     if is_small(ax):
         shrink_text(ax)
     if (WRITTEN_SMALL if is_small(ax) else WRITTEN) >= K:
+        digits = int(np.clip(1 - np.floor(np.log10(span)), 2, 4))
         for (row, column), value in np.ndenumerate(W):
             # Adding 0 turns -0.00 into 0.00.
-            text, color = f"{round(value, 2) + 0.0:.2f}", "black" if value > 0 else "white"
+            text = f"{round(value, digits) + 0.0:.{digits}f}"
+            color = "black" if value > 0 else "white"
             ax.text(column, row, text, ha="center", va="center", color=color, size=8)
     if K <= LABELLED:
         for axis in (ax.xaxis, ax.yaxis):
@@ -44,9 +46,9 @@ def draw_matrix(ax: Axes, W: NDArray[np.float64], classes: NDArray[Any]) -> Axes
         ax.set_xticks(ticks, names, **(slant if max(map(len, names)) > 3 else {}))
         ax.set_yticks(ticks, names)
     ax.set(xlabel="From the score of class", ylabel="To the score of class")
-    diagonal = np.diag(W)
+    low, high = (f"{end(np.diag(W)):.2f}" for end in (np.min, np.max))
     size = "small" if is_small(ax) else "medium"
-    ax.set_title(f"diagonal {diagonal.min():.2f} to {diagonal.max():.2f}", size=size)
+    ax.set_title(f"diagonal {low}" if low == high else f"diagonal {low} to {high}", size=size)
     return image
 
 

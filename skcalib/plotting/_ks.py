@@ -270,7 +270,7 @@ class KSDisplay(PredictionDisplay):
         self.accuracy_lines_: list[Line2D] = []
         self.ks_marks_: list[Line2D] = []
         name = self.name if name is None else name
-        label = label_of(name or "accuracy", f"KS {percent(self.error)}")
+        label = label_of(name or self._rate(), f"KS {percent(self.error)}")
         for view, panel in zip(views, self.axes_, strict=True):
             new = not count_models(panel)
             if new and is_small(panel):
@@ -292,11 +292,14 @@ class KSDisplay(PredictionDisplay):
     def _in_words(self) -> str:
         return f"KS error {self.error:.4f}, at the score {self.score[self.place]:.3g}"
 
+    def _rate(self) -> str:
+        return "accuracy" if self.axis_names[1] == "Accuracy" else "share"
+
     def _draw(self, ax: Axes, view: View, label: str, kwargs: dict[str, Any]) -> None:
         own = model_style(ax)
         style = merge_style({**own, "linestyle": "-", "markersize": 4, "linewidth": 1.4}, kwargs)
         style.setdefault("markevery", (0.05, 0.1))
-        what = "accuracy" if self.axis_names[1] == "Accuracy" else "share"
+        what = self._rate()
         x, score, accuracy, at = self._curves(view)
         first = not count_models(ax)
         kept = np.unique(np.linspace(0, x.size - 1, min(x.size, MAX_POINTS)).astype(np.intp))

@@ -40,10 +40,11 @@ def palette() -> tuple[Any, ...]:
 def style_of(i: int) -> dict[str, Any]:
     """Return colour, marker and dashes of a model on an axes, counted from 0."""
     colors = palette()
+    j = i + i // len(MARKERS)  # where colours repeat, marks and dashes are others
     return {
         "color": colors[i % len(colors)],
-        "marker": MARKERS[i % len(MARKERS)],
-        "linestyle": DASHES[i % len(DASHES)],
+        "marker": MARKERS[j % len(MARKERS)],
+        "linestyle": DASHES[j % len(DASHES)],
     }
 
 

@@ -237,3 +237,35 @@ def test_the_axes_of_a_map_have_names():
     y, _, Z = predictions(100)
     display = CalibrationMapDisplay.from_estimator(skcalib.TemperatureScaling().fit(Z, y), Z)
     assert display.ax_.get_ylabel() == "After"
+
+
+def test_a_long_class_name_fits_below_the_axes():
+    y, _, Z = predictions(300, 3)
+    names = np.array([f"{word} of a class with a long name" for word in "abc"])
+    calibrator = skcalib.TemperatureScaling().fit(Z, names[y])
+    display = CalibrationMapDisplay.from_estimator(calibrator, Z, pos_label=names[1])
+    display.figure_.canvas.draw()
+    nothing_is_cut_or_covered(display.figure_)
+    assert display.ax_.get_xlabel().endswith(", before")
+
+
+@pytest.mark.parametrize("n", [8, 200, 600])
+def test_whatever_the_legend_names_is_drawn(n):
+    """A median of few rows is a point and has no band; few rows are large points."""
+    _, P, _ = predictions(n, 5)
+    display = CalibrationMapDisplay.from_predictions(P, P**0.5 / (P**0.5).sum(1, keepdims=True))
+    x = display.line_.get_xdata()
+    assert (x.size > 1) == (display.band_ is not None) == (display.line_.get_marker() == "")
+    assert (x.size > 1) == (n > 8)
+    assert display.points_.get_sizes() == (4 if n > 200 else 16)
+
+
+def test_numbers_in_a_heat_map_have_enough_digits():
+    """Entries off the diagonal that are not 0 do not look like 0."""
+    y, _, Z = predictions(2000, 2)
+    display = CalibrationMapDisplay.from_estimator(skcalib.MatrixScaling().fit(Z, y), Z).plot_coef()
+    texts = [text.get_text() for text in display.ax_.texts]
+    W = display.coef
+    assert 1e-4 < abs(W[0, 1]) < 5e-3, "the case"
+    assert texts == [f"{value:.4f}" for value in W.ravel()]
+    assert display.ax_.get_title() == f"diagonal {W[0, 0]:.2f}"

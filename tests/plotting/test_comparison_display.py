@@ -80,7 +80,7 @@ def test_chosen_metrics_on_given_axes(frame):
     figure, axes = plt.subplots(1, 2, layout="constrained")
     display = ComparisonDisplay.from_frame(frame, metrics=METRICS[::-1], ax=axes)
     assert display.figure_ is figure
-    assert [ax.get_title() for ax in axes] == ["ks calibration\nerror", "log loss"]
+    assert [ax.get_title() for ax in axes] == ["KS calibration\nerror", "log loss"]
     assert plt.get_fignums() == [figure.number]
     with pytest.raises(ValueError, match="axes"):
         ComparisonDisplay.from_frame(frame, metrics=["log_loss"], ax=axes)

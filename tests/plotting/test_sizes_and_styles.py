@@ -7,6 +7,7 @@ import pytest
 from drawings import nothing_is_cut_or_covered, predictions
 
 from skcalib import CalibrationMapDisplay, KSDisplay, ReliabilityDisplay, TemperatureScaling
+from skcalib.plotting._style import style_of
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
 
@@ -207,3 +208,9 @@ def test_a_figure_can_be_pickled():
 def test_one_score_of_one_event_is_drawn():
     display = ReliabilityDisplay.from_predictions([1, 0, 1, 1] * 50, [0.7] * 200)
     np.testing.assert_allclose(display.line_.get_data(), [[0.7], [0.75]])
+
+
+def test_no_two_of_many_models_look_the_same():
+    for keys in (("color", "marker"), ("color", "linestyle")):
+        looks = {tuple(str(style_of(i)[key]) for key in keys) for i in range(40)}
+        assert len(looks) == 40
