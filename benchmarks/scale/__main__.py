@@ -8,11 +8,9 @@ larger data would take. It writes the tables of [the page](README.md).
 from __future__ import annotations
 
 import argparse
-import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from benchmarks._shared.peers import version
 from benchmarks._shared.report import fill, machine, markdown, number
@@ -66,8 +64,7 @@ def constants(found: Found, size: str) -> dict[str, Constant]:
     made = {}
     for name in JOBS:
         seconds = found[name, "threads", size][1].seconds
-        # A part of a pass is one more reading of the first chunk, of which there will be many.
-        passes = math.floor(found[name, "processes", size][1].passes)
+        passes = found[name, "processes", size][1].passes
         made[name] = Constant(passes, 1e9 * seconds * WORKERS / (n * K), n, name in COLUMNS)
     return made
 
@@ -97,33 +94,35 @@ def assumptions(ms: float, machines: Machines) -> str:
 
 
 def peer_lines(data: Data, size: str, n_chunks: int, repeats: int) -> list[str]:
-    """Compare a metric of one pass with the log loss of dask-ml, where it is installed."""
+    """Compare a metric of one pass with the metrics of dask-ml that read scores, if installed."""
     if version("dask-ml") is None:
-        return ["dask-ml is not installed: its log loss is left out."]
+        return ["dask-ml is not installed: its metrics are left out."]
     import dask.array as da
-    from dask_ml.metrics import log_loss
+    from dask_ml.metrics import accuracy_score, log_loss
 
-    lazy = data.lazy("probabilities", n_chunks).astype(float)
+    lazy = data.lazy("probabilities", n_chunks)
     y = da.from_array(data.y, chunks=lazy.chunks[0])
     labels = list(range(lazy.shape[1]))
-
-    def theirs() -> Any:
-        return log_loss(y, lazy, labels=labels)
-
-    def ours() -> Any:
-        return JOBS["SCE"].run(lazy, data.y)
-
-    try:
-        with quiet():
-            theirs()
-    except Exception as error:  # a peer may fail in any way
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:120]
-        return [f"The log loss of dask-ml {version('dask-ml')} fails: {reason}"]
-    there, here = beside(theirs, ours, repeats)
-    return [
-        f"One pass over {size} in {n_chunks} chunks on threads: the log loss of dask-ml "
-        f"{version('dask-ml')} takes {1e3 * there:.0f} ms, the SCE of skcalib {1e3 * here:.0f} ms."
-    ]
+    theirs = {
+        "log loss": lambda: log_loss(y, lazy.astype(float), labels=labels),
+        "accuracy": lambda: accuracy_score(y, lazy.argmax(axis=1)),
+    }
+    lines = []
+    for name, call in theirs.items():
+        try:
+            with quiet():
+                call()
+        except Exception as error:  # a peer may fail in any way
+            reason = f"{type(error).__name__}: {error}".splitlines()[0][:120]
+            lines.append(f"The {name} of dask-ml {version('dask-ml')} fails: {reason}")
+            continue
+        there, here = beside(call, lambda: JOBS["ECE"].run(lazy, data.y), repeats)
+        lines.append(
+            f"One pass over {size} in {n_chunks} chunks on threads: the {name} of dask-ml "
+            f"{version('dask-ml')} takes {1e3 * there:.1f} ms, the ECE of skcalib {1e3 * here:.1f} "
+            f"ms, {here / there:.2f} times as long."
+        )
+    return [f"* {line}" for line in lines]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

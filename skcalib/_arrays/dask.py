@@ -146,6 +146,11 @@ class DaskSource(Remote):
         listed = partial(_in_list, function)
         return self._run(listed, source, per_row, tree=False).value
 
+    @property
+    def was_read(self) -> bool:
+        """Whether a pass has been made, of which a sample is kept."""
+        return bool(self.sampled)
+
     def spans(self) -> list[slice]:
         """Return the rows of each chunk that has any."""
         ends = self._ends()

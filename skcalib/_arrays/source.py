@@ -85,6 +85,11 @@ class Remote(Source):
         """The source itself."""
         return self
 
+    @property
+    @abstractmethod
+    def was_read(self) -> bool:
+        """Whether a pass has been made, of which a sample is kept."""
+
     @abstractmethod
     def total(self, function: Callable[..., Any], source: Source, per_row: Any) -> Any:
         """Return the sum over chunks of ``function(source, *per_row)``."""

@@ -13,8 +13,9 @@ For uniform bins of all classes, small entries need not be binned: a row has at 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,11 @@ from skcalib._binning.precision import (
     all_even_edges,
     as_written,
     bits_of_probabilities,
+    most_bits,
     significant_bits,
 )
+
+T = TypeVar("T")
 
 Method = Literal["uniform", "edges", "rank", "split", "floor"]
 
@@ -80,6 +84,21 @@ class Bins:
         edge = edges.take(nearest)
         nearest -= score <= edge if self.closed == "right" else score < edge
         return nearest
+
+
+def in_precision_of(P: Source, bins: Bins, use: Callable[[Bins], T]) -> T:
+    """Return ``use(bins)``, with bins of the precision of probabilities ``P (n, K)``.
+
+    `use` reads probabilities that are remote, and takes them to be as precise as their type. The
+    rows that are kept of its first pass mostly show that they are, so that no other pass is needed;
+    else `use` is called again.
+    """
+    if P.remote is None:
+        return use(bins.with_precision_of(P))
+    typical = replace(bins, bits=most_bits(P), complements=P.shape[1] == 2)
+    used = use(typical)
+    exact = bins.with_precision_of(P)
+    return used if exact == typical else use(exact)
 
 
 @dataclass(frozen=True)

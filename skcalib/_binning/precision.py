@@ -48,6 +48,11 @@ def significant_bits(S: FloatArray | Source) -> int:
     return BFLOAT16 if _fits(S, BFLOAT16) and not _all(are_multiples, S, 1 << BFLOAT16) else FLOAT16
 
 
+def most_bits(S: Source) -> int:
+    """Return the significant bits that scores of this type may have."""
+    return FLOAT64 if S.dtype == np.float64 else FLOAT32
+
+
 def bits_of_probabilities(P: Source) -> int:
     """Return the significant bits of ``P (n, K)``; one of two columns may be 1 - the other."""
     if P.shape[1] > 2:
@@ -59,10 +64,12 @@ def bits_of_probabilities(P: Source) -> int:
 
 def _fits(S: Source, bits: int) -> bool:
     """Whether numbers have at most `bits` significant bits."""
-    left_over = (1 << ((FLOAT64 if S.dtype == np.float64 else FLOAT32) - bits)) - 1
+    left_over = (1 << (most_bits(S) - bits)) - 1
     # The first few numbers mostly suffice, in a tenth of the time of reading all.
-    few = S.read(slice(0, 4 if S.shape[1] == 1 else 1), slice(0, 4))
-    return have_no_bits(few, left_over) and _all(have_no_bits, S, left_over)
+    remote = S.remote
+    few = S if remote is None or not remote.was_read else remote.sample(S)[0]
+    few_numbers = few.read(slice(0, 4 if S.shape[1] == 1 else 1), slice(0, 4))
+    return have_no_bits(few_numbers, left_over) and _all(have_no_bits, S, left_over)
 
 
 def _all(kernel: Callable[..., bool], S: Source, number: int) -> bool:

@@ -31,6 +31,8 @@ from skcalib._arrays.source import Computed
 from skcalib._arrays.types import Clip, Float64Array, FloatArray
 from skcalib._scores.scores import Scores
 
+# Of each column, or of all: the smallest number above 0, and whether 0 occurs.
+Smallest = list[tuple[float, bool]]
 # Smaller numbers are subnormal in float32: they lose digits or become 0.
 LEAST_CLIP = float(np.finfo(np.float32).tiny)
 # Multiple of the machine epsilon up to which 1 - p may be nothing but rounding.
@@ -39,11 +41,17 @@ ROUNDING = 4.0
 MOST_CLIP = 0.25
 
 
-def find_clip(scores: Scores, w: NDArray[np.float64]) -> Clip:
-    """Return the clip for calibration scores ``(n, K)`` with positive weights."""
+def find_clip(
+    scores: Scores, w: NDArray[np.float64], smallest: list[Smallest] | None = None
+) -> Clip:
+    """Return the clip for calibration scores ``(n, K)`` with positive weights.
+
+    The smallest probabilities of blocks, where they are known, need not be read.
+    """
     if needs_no_clip(scores):
         return LEAST_CLIP
-    return clip_below(*smallest_proba(scores), scores.shape[1], float(w.sum()))
+    found = smallest_proba(scores) if smallest is None else smallest_of(smallest)
+    return clip_below(*found, scores.shape[1], float(w.sum()))
 
 
 def needs_no_clip(scores: Scores) -> bool:
@@ -55,7 +63,12 @@ def smallest_proba(scores: Scores) -> tuple[Float64Array, NDArray[np.bool_]]:
     """Return the smallest probability above 0 and whether 0 occurs; of each of two columns."""
     # Probabilities of float32 logits are more precise than float32.
     proba = scores.source if scores.kind == "proba" else Computed(scores.source, scores.proba)
-    each = np.array(merge_rows(smallest_of_block, proba, work=ROWS))
+    return smallest_of(merge_rows(smallest_of_block, proba, work=ROWS))
+
+
+def smallest_of(blocks: list[Smallest]) -> tuple[Float64Array, NDArray[np.bool_]]:
+    """Return the smallest probability above 0 and whether 0 occurs, of all blocks."""
+    each = np.array(blocks)
     return each[..., 0].min(axis=0), each[..., 1].max(axis=0) > 0
 
 
@@ -94,7 +107,7 @@ class RunningClip:
 NO_ROWS = RunningClip()
 
 
-def smallest_of_block(block: FloatArray) -> list[tuple[float, bool]]:
+def smallest_of_block(block: FloatArray) -> Smallest:
     """Return the smallest number above 0 and whether 0 occurs; of each column if there are two."""
     if block.shape[1] > 2:
         return [smallest_above_zero(block)]

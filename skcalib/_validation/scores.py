@@ -248,13 +248,16 @@ def merge_surveys(surveys: Iterable[Survey]) -> Survey:
     )
 
 
-def check_values(S: Source, name: str = "X", input: str = "auto") -> Survey:
+def check_values(
+    S: Source, name: str = "X", input: str = "auto", survey: Survey | None = None
+) -> Survey:
     """Refuse NaN, +inf, huge logits and rows of only -inf; return the survey of the scores.
 
-    With ``input="proba"``, sums may differ more from 1.
+    With ``input="proba"``, sums may differ more from 1. A `survey` that exists is not made again.
     """
     rows = range(S.shape[0])
-    survey = survey_rows(S, rows, name, sum_tolerance(input))
+    if survey is None:
+        survey = survey_rows(S, rows, name, sum_tolerance(input))
     unclear = input == "auto" and survey.other is not None and survey.in_unit_interval
     if unclear and _has_short_mantissa(S, BFLOAT16):
         survey = survey_rows(S, rows, name, SUM_TOLERANCE_BFLOAT16)
@@ -324,10 +327,10 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
         return "logits"
     if survey.is_simplex:
         return "proba"
-    flaw = first_flaw(S, survey)
+    flaw = partial(first_flaw, S, survey)  # only errors read that row again
     if input == "proba":
         raise ValueError(
-            f"{name}: {flaw}, but input='proba' was given; pass probabilities whose rows sum to "
+            f"{name}: {flaw()}, but input='proba' was given; pass probabilities whose rows sum to "
             "1, or input='logits'."
         )
     single = S.shape[1] == 1
@@ -335,13 +338,13 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
     if survey.rows >= ODD_ROWS and few_odd if single else survey.is_mostly_simplex:
         what = "values lie in [0, 1]" if single else "rows are probability vectors"
         raise ValueError(
-            f"{name}: {survey.proba_rows:,} of {survey.rows:,} {what}, but {flaw}: logits or "
+            f"{name}: {survey.proba_rows:,} of {survey.rows:,} {what}, but {flaw()}: logits or "
             "probabilities? Pass input='proba' after repairing rows that are off by more than "
             "0.01, or input='logits' if these are logits."
         )
     if survey.in_unit_interval:
         raise ValueError(
-            f"{name}: all values lie in [0, 1] but {flaw}: logits or probabilities? Pass "
+            f"{name}: all values lie in [0, 1] but {flaw()}: logits or probabilities? Pass "
             "input='logits' if these are logits; divide each row by its sum if these are "
             "probabilities."
         )

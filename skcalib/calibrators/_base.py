@@ -21,7 +21,8 @@ from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source
 from skcalib._arrays.tensors import follow, is_tensor, to_array
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
-from skcalib._scores.clip import find_clip
+from skcalib._scores.clip import Smallest, find_clip
+from skcalib._scores.first_pass import first_pass
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP, normalise_rows
 from skcalib._validation.labels import (
@@ -64,7 +65,10 @@ MAPPED_BYTES = 1 << 18
 
 
 class CheckedRows(NamedTuple):
-    """Checked rows; of what was `given`, a frame or `source`, the columns and values are known."""
+    """Checked rows; of what was `given`, a frame or `source`, the columns and values are known.
+
+    ``smallest`` are the smallest probabilities of blocks, where the survey has found them.
+    """
 
     scores: Scores
     code: NDArray[np.intp]
@@ -72,6 +76,7 @@ class CheckedRows(NamedTuple):
     given: Any
     source: Source
     survey: Survey
+    smallest: list[Smallest] | None
 
     def fitted(self) -> dict[str, Any]:
         """Return the fitted attributes that rows alone determine."""
@@ -186,7 +191,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         rows = self._check_rows(X, y, sample_weight, self.input, self.classes)
         fitted = rows.fitted()
         if self._takes_logs:
-            fitted["clip_"] = find_clip(rows.scores, rows.w)
+            fitted["clip_"] = find_clip(rows.scores, rows.w, rows.smallest)
             rows.scores.set_clip(fitted["clip_"])
         fitted.update(self._fit(rows.scores, rows.code, rows.w))
         validate_data(self, rows.given, skip_check_array=True)
@@ -214,7 +219,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         if not soft:
             X, classes = name_columns(X, labels, classes, sort=True)
         S = read_scores(X)
-        survey = check_values(S, input=input)
+        at_once = S.remote is not None and self._takes_logs
+        seen, smallest = first_pass(S, input) if at_once else (None, None)
+        survey = check_values(S, input=input, survey=seen)
         kind = resolve_kind(S, survey, input)
         check_lengths(labels, S.shape[0], "y", "X")
         if soft:
@@ -233,7 +240,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             columns, code, w = split_soft(columns, labels.astype(np.float64), w)
         columns, code, w = drop_zero_weight(columns, code, w)
         scores = Scores(columns, kind, known, survey.max_abs)
-        return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)
+        given = X if hasattr(X, "columns") else S
+        smallest = smallest if columns is S and kind == "proba" else None
+        return CheckedRows(scores, code, w, given, S, survey, smallest)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return calibrated probabilities.

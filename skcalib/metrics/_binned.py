@@ -8,6 +8,7 @@ norm of its gaps:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
-from skcalib._binning.bins import Bins, BinTable
+from skcalib._binning.bins import Bins, BinTable, in_precision_of
 from skcalib._binning.pooled import pooled_table
 from skcalib._binning.tables import columns_table, flat_table
 from skcalib._scores.scores import Scores
@@ -52,12 +53,23 @@ def bin_predictions(
 ) -> tuple[BinTable, list[Any]]:
     """Reduce predictions to m binary problems and bin them; also return the problems' names."""
     check_flags(max_prob=max_prob, class_conditional=class_conditional)
-    P, code, w, classes, event = predictions
-    n_classes = P.shape[1]
-    bins = bins.with_precision_of(P)
     if threshold is not None:
         check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
-        threshold = bins.threshold(threshold)
+    reduced = partial(_reduced, predictions, max_prob, class_conditional, threshold)
+    return in_precision_of(predictions.P, bins, reduced)
+
+
+def _reduced(
+    predictions: Predictions,
+    max_prob: bool,
+    class_conditional: bool,
+    threshold: float | None,
+    bins: Bins,
+) -> tuple[BinTable, list[Any]]:
+    """Reduce and bin; the bins know the precision of the probabilities."""
+    P, code, w, classes, event = predictions
+    n_classes = P.shape[1]
+    threshold = None if threshold is None else bins.threshold(threshold)
     if event is not None:
         table = flat_table(*predictions.of_event(), w, bins, threshold=threshold)
         return table, [classes.tolist()[event]]

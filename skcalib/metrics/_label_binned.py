@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
-from skcalib._binning.bins import Bins
+from skcalib._binning.bins import Bins, in_precision_of
 from skcalib._binning.quantiles import rank_cuts
 from skcalib._binning.tables import flat_table
 from skcalib._scores.one_vs_rest import is_whole, stable_order
@@ -153,7 +153,9 @@ def label_binned_calibration_error(
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_norm(norm)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
-    bins = bins.with_precision_of(predictions.P)
 
-    error = partial(label_binned_error, bins=bins, norm=norm)
-    return follow(error_by_mode(predictions, error, mode, average, norm), y_proba)
+    def measure(exact: Bins) -> float | Float64Array:
+        error = partial(label_binned_error, bins=exact, norm=norm)
+        return error_by_mode(predictions, error, mode, average, norm)
+
+    return follow(in_precision_of(predictions.P, bins, measure), y_proba)

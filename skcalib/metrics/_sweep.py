@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
-from skcalib._binning.bins import Bins
+from skcalib._binning.bins import Bins, in_precision_of
 from skcalib._binning.precision import even_edges, significant_bits
 from skcalib._binning.quantiles import rank_cuts
 from skcalib._binning.tables import flat_table
@@ -262,7 +262,9 @@ def sweep_calibration_error(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, who="sweep_calibration_error"
     )
-    bins = bins.with_precision_of(predictions.P)
 
-    error = partial(sweep_error, bins=bins, norm=norm)
-    return follow(error_by_mode(predictions, error, mode, average, norm), y_proba)
+    def measure(exact: Bins) -> float | Float64Array:
+        error = partial(sweep_error, bins=exact, norm=norm)
+        return error_by_mode(predictions, error, mode, average, norm)
+
+    return follow(in_precision_of(predictions.P, bins, measure), y_proba)

@@ -24,6 +24,7 @@ from skcalib import (
 )
 from skcalib._arrays.dask import DaskSource
 
+dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 
 # Sizes of chunks: uneven rows with columns in pieces, and single rows.
@@ -61,6 +62,24 @@ def passes(monkeypatch):
 
     monkeypatch.setattr(DaskSource, "_computed", counted)
     return made
+
+
+class Read:
+    """An array that counts how often a block of it is read."""
+
+    def __init__(self, array):
+        self.array = array
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+        self.n_read = 0
+
+    def __getitem__(self, key):
+        self.n_read += 1
+        return self.array[key]
+
+    def lazy(self):
+        """Five chunks that are read one by one."""
+        meta = np.empty((0, 0), self.dtype)  # else a block is read to find its type
+        return da.from_array(self, chunks=(34, -1), asarray=False, name=False, meta=meta)
 
 
 def refused(calibrator):
@@ -115,11 +134,12 @@ def test_a_temperature_of_chunks_is_that_of_all_rows(kind, dtype):
     ("calibrator", "kind", "most"),
     [
         (TemperatureScaling(), "logits", 2),
-        (TemperatureScaling(), "proba", 3),  # the least probability above 0
+        (TemperatureScaling(), "proba", 2),
+        (EnsembleTemperatureScaling(), "proba", 3),
         (IsotonicCalibrator(), "proba", 2),
         (VennAbersCalibrator(), "proba", 2),
         (HistogramBinning(), "proba", 2),
-        (PlattScaling(), "proba", 3),
+        (PlattScaling(), "proba", 2),
         (VectorScaling(), "proba", 14),
         (MatrixScaling(), "proba", 27),
     ],
@@ -128,6 +148,16 @@ def test_a_fit_reads_an_array_a_few_times(calibrator, kind, most, passes):
     X, code = sample(kind)
     calibrator.fit(lazy(np.maximum(X, -30)), code)
     assert len(passes) <= most
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["logits", "proba"])
+def test_a_temperature_reads_each_chunk_twice(kind, dtype):
+    X, code = sample(kind, dtype)
+    read = Read(np.maximum(X, -30))
+    with dask.config.set(scheduler="synchronous"):
+        TemperatureScaling().fit(read.lazy(), code)
+    assert read.n_read == 10
 
 
 @pytest.mark.parametrize("calibrator", [VectorScaling(), MatrixScaling()], ids=repr)
@@ -281,6 +311,50 @@ def test_rounded_probabilities_are_divided_as_those_of_an_array(passes):
     P[160] *= 1.005
     with pytest.warns(UserWarning, match="rows do not sum to 1, by up to 0.005; they were divided"):
         metrics.expected_calibration_error(code, lazy(P))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_classes", [2, K])
+@pytest.mark.parametrize("metric", ERRORS, ids=lambda metric: metric.__name__)
+def test_an_error_reads_each_chunk_once(metric, n_classes, dtype):
+    P, code = sample("proba", dtype, n_classes=n_classes)
+    read = Read(P)
+    with dask.config.set(scheduler="synchronous"):
+        metric(code, read.lazy())
+    assert read.n_read == 5
+
+
+@pytest.mark.parametrize("metric", [metrics.static_calibration_error, POOLED], ids=["SCE", "all"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_first_pass_of_dropped_rows_tells_the_precision(metric, weighted):
+    """Shares of 1/10 in float32 are binned as such, also if other numbers have weight 0."""
+    rng = np.random.default_rng(0)
+    P = rng.multinomial(10, [0.2, 0.3, 0.5], size=N).astype(np.float32) / np.float32(10)
+    P, w = P.astype(np.float64), np.ones(N)
+    if weighted:
+        P[::3], w[::3] = [0.21, 0.34, 0.45], 0
+    y = rng.integers(3, size=N)
+    expected = metric(y, P, n_bins=10, sample_weight=w)
+    found = metric(y, da.from_array(P, chunks=(34, 3)), n_bins=10, sample_weight=w)
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("n_classes", [2, K])
+def test_the_clip_of_chunks_is_that_of_all_rows(n_classes, zeros, passes):
+    """It is found in the pass that checks them, unless rows are dropped or divided."""
+    P, code = sample("proba", n_classes=n_classes)
+    if zeros:
+        P[P < 0.02] = 0
+        P /= P.sum(axis=1, keepdims=True)
+    for w, most in ((None, 2), (weights(), 3)):
+        passes.clear()
+        found = TemperatureScaling().fit(da.from_array(P, chunks=(60, 1)), code, w)
+        assert len(passes) == most
+        np.testing.assert_array_equal(found.clip_, TemperatureScaling().fit(P, code, w).clip_)
+    P[150:] = np.round(P[150:], 3)
+    found = TemperatureScaling(input="proba").fit(da.from_array(P, chunks=(60, 1)), code).clip_
+    np.testing.assert_array_equal(found, TemperatureScaling(input="proba").fit(P, code).clip_)
 
 
 def test_float64_that_was_float32_is_binned_as_float32():
