@@ -26,7 +26,8 @@ FILE is one of
              'split', (n,), and 'classes', (K,), the labels of the columns
   .npy       the scores alone; --labels FILE.npy has the labels
   .zarr      a group with arrays as in an .npz; for measure and apply, never loaded whole, and so
-             is a FOLDER of logits-000.npy (or probs-, scores-), labels-000.npy and so on
+             is a FOLDER of .parquet files, or of logits-000.npy (or probs-, scores-),
+             labels-000.npy and so on
   -          standard input: any of these; text is separated by commas, or by --sep
 'split' is 0 or 'cal' for calibration rows, and 1 or 'test' for rows to measure on. Columns whose
 names end with the labels (cat, dog or p_cat, p_dog) are matched by name, others by the order of the

@@ -40,7 +40,17 @@ GZIP = b"\x1f\x8b"
 
 def read(args: argparse.Namespace, classes: NDArray[Any] | None = None) -> SavedPredictions:
     """Read the file of a command."""
-    wanted = Wanted(
+    found = read_predictions(args.file, wanted_of(args, classes))
+    if args.renormalize:
+        if args.input == "logits":
+            raise ValueError("--renormalize makes probabilities, but --input=logits was given")
+        found = renormalize(found)
+    return found if args.input is None else found._replace(input=args.input)
+
+
+def wanted_of(args: argparse.Namespace, classes: NDArray[Any] | None) -> Wanted:
+    """Return the names that the options say."""
+    return Wanted(
         args.scores,
         args.labels,
         args.split,
@@ -50,12 +60,6 @@ def read(args: argparse.Namespace, classes: NDArray[Any] | None = None) -> Saved
         args.one_hot or (),
         args.sep,
     )
-    found = read_predictions(args.file, wanted)
-    if args.renormalize:
-        if args.input == "logits":
-            raise ValueError("--renormalize makes probabilities, but --input=logits was given")
-        found = renormalize(found)
-    return found if args.input is None else found._replace(input=args.input)
 
 
 def read_predictions(path: str, wanted: Wanted | None = None) -> SavedPredictions:

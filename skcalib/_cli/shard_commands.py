@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +17,14 @@ from numpy.typing import NDArray
 
 from skcalib._cli import measure
 from skcalib._cli.apply import in_columns_of
-from skcalib._cli.files import KINDS, columns_of, event_of, load, mapping_of
+from skcalib._cli.array_shards import read_folder, read_zarr, write_folder, write_zarr
+from skcalib._cli.files import KINDS, columns_of, event_of, load, mapping_of, wanted_of
+from skcalib._cli.parquet_shards import read_parquet_folder, write_parquet_folder
 from skcalib._cli.printed import Printed, as_csv, as_json, wrapped
 from skcalib._cli.progress import drawing
 from skcalib._cli.saved_predictions import SavedPredictions, ending
 from skcalib._cli.sentences import confidence_of, confidence_sentence
-from skcalib._cli.shards import Shards, import_zarr, read_shards
+from skcalib._cli.shards import Block, Shards
 from skcalib._comparison.held_out import fit_calibrator, read_rows
 from skcalib._comparison.measures import ROW_LOSSES, Measure
 from skcalib._validation.labels import check_classes
@@ -32,6 +37,56 @@ from skcalib.metrics._resampling import Evaluation
 NO_INTERVALS = """\
 No intervals and p-values: they need all scores at once. For them, save a sample of the rows as
 .npz, such as every 100th, and measure that."""
+
+
+# Options for files that are read whole, and those for columns of tables.
+WHOLE_ONLY = ("sep", "groups", "fail_above", "renormalize", "report")
+COLUMNS_ONLY = ("labels", "one_hot", "split", "scores", "id")
+
+
+def read_shards(args: argparse.Namespace, classes: NDArray[Any] | None = None) -> Shards:
+    """Read the names and shapes of the scores, and a number for each row.
+
+    Raises
+    ------
+    ValueError
+        If an array or a column is missing or does not fit to the others, or an option is for whole
+        files, or for tables, only.
+    OSError
+        If a file cannot be read.
+    """
+    path = Path(args.file)
+    if not path.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), args.file)
+    is_table = ending(args.file) != ".zarr" and any(path.glob("*.parquet"))
+    for name in (*WHOLE_ONLY, *(() if is_table else COLUMNS_ONLY)):
+        if getattr(args, name, None):
+            option = name.replace("_", "-")
+            raise ValueError(f"--{option} is for a single file: save the rows that it needs as one")
+    if is_table and any(path.glob("*.npy")):
+        raise ValueError("contains .parquet and .npy files: leave one of them")
+    if is_table:
+        found = read_parquet_folder(args.file, wanted_of(args, classes))
+    else:
+        found = (read_zarr if ending(args.file) == ".zarr" else read_folder)(args.file)
+    widths = {shard.scores.shape[1:]: shard.name for shard in reversed(found.shards)}
+    for shard in found.shards:
+        Z = shard.scores
+        if Z.ndim not in (1, 2) or Z.dtype.kind not in "fiub" or 0 in Z.shape[1:]:
+            raise ValueError(
+                f"{shard.name} must be numbers of shape (n, K) or (n,); it is {Z.dtype} of shape "
+                f"{Z.shape}"
+            )
+        if not Z.shape[0]:
+            raise ValueError(f"{shard.name} has no rows: leave it out")
+    if len(widths) > 1:
+        columns = [f"{name} {_columns(width)}" for width, name in reversed(widths.items())][:2]
+        raise ValueError(f"shards need the same columns: {' but '.join(columns)}")
+    return found
+
+
+def _columns(width: tuple[int, ...]) -> str:
+    return f"has {width[0]} columns" if width else "has one dimension"
 
 
 class Counted:
@@ -63,6 +118,7 @@ def measure_shards(args: argparse.Namespace) -> Printed:
         raise ValueError(
             "has no labels: write 'labels' (.zarr) or labels-000.npy beside the scores"
         )
+    test = found.per_row.get("split")
     n, done, values = found.n_rows(), "", {}
     n_read = 0
 
@@ -84,7 +140,9 @@ def measure_shards(args: argparse.Namespace) -> Printed:
             values[each.name] = each.value(predictions)
         sure = confidence_of(predictions)
     classes, event = predictions.classes, predictions.event
-    heading = f"{args.file}: {n:,} rows, {classes.size} classes, {KINDS[kind]}"
+    n_measured = n if test is None else int(test.sum())
+    which = "" if test is None else " of the test split"
+    heading = f"{args.file}: {n_measured:,} rows{which}, {classes.size} classes, {KINDS[kind]}"
     columns, summary = columns_of(lazy, classes, event), confidence_sentence(sure)
     records = [{"metric": name, "value": value} for name, value in values.items()]
     if args.format == "csv":
@@ -92,8 +150,8 @@ def measure_shards(args: argparse.Namespace) -> Printed:
     if args.format == "json":
         record = {
             "file": args.file,
-            "rows": n,
-            "rows_measured": "all",
+            "rows": n_measured,
+            "rows_measured": "all" if test is None else "test split",
             "scores": KINDS[kind],
             "columns": mapping_of(lazy, classes, event),
             "event": None if event is None else classes.tolist()[event],
@@ -119,11 +177,11 @@ def as_dask(found: Shards, count: Callable[[int], None]) -> Any:
         [
             da.from_array(
                 Counted(Z, count),
-                chunks=(step, *Z.shape[1:]),
+                chunks=(pieces, *Z.shape[1:]),
                 name=False,
                 meta=np.empty(0, Z.dtype),
             )
-            for _, Z, step in found.shards
+            for _, Z, pieces in found.shards
         ]
     )
 
@@ -131,8 +189,13 @@ def as_dask(found: Shards, count: Callable[[int], None]) -> Any:
 def predictions_of(
     found: Shards, X: Any, args: argparse.Namespace
 ) -> tuple[Predictions, str, SavedPredictions]:
-    """Return checked probabilities, what the scores are, and what names their columns."""
+    """Return checked probabilities, what the scores are, and what names their columns.
+
+    Calibration rows have weight 0, so that they are dropped.
+    """
     y, w, classes = found.per_row["labels"], found.per_row.get("weights"), found.classes
+    if "split" in found.per_row:
+        w = found.per_row["split"] * (1.0 if w is None else w)
     input = args.input or found.input
     event = event_of(args.pos_label, y)
     if X.ndim == 1 or X.shape[1] == 1:  # one number a row is loaded, as labels are
@@ -151,7 +214,7 @@ def predictions_of(
         P, labels, kind = identity.predict_proba(ordered), identity.classes_, identity.input_
         pos_label = event
     predictions = check_predictions(y, P, w, labels, pos_label)
-    return predictions, kind, SavedPredictions(X, kind, y, None, classes)
+    return predictions, kind, SavedPredictions(X, kind, y, None, classes, found.columns)
 
 
 def apply_shards(args: argparse.Namespace) -> Printed:
@@ -165,13 +228,15 @@ def apply_shards(args: argparse.Namespace) -> Printed:
         raise ValueError(f"{args.output}: there is no such directory")
     calibrator = load(args.calibrator)
     classes = np.asarray(calibrator.classes_)
-    found = read_shards(args)
+    found = read_shards(args, classes)
     row = np.asarray(found.shards[0].scores[:1]).reshape(1, -1)
     _, event = in_columns_of(calibrator, row, found.classes, args.pos_label)
     partial = target.with_name(target.name + ".partial")
     if partial.exists():
         raise ValueError(f"{partial}: exists already, of a run that was ended: remove it first")
-    write = write_zarr if ending(args.output) == ".zarr" else write_folder
+    write = write_parquet_folder if found.columns else write_folder
+    if ending(args.output) == ".zarr":
+        write = write_zarr
     try:
         with drawing(sys.stderr) as show:
             blocks = calibrated(found, calibrator, args.pos_label, show)
@@ -179,15 +244,11 @@ def apply_shards(args: argparse.Namespace) -> Printed:
         partial.rename(target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    lazy = SavedPredictions(row, found.input, None, None, found.classes)
+    lazy = SavedPredictions(row, found.input, None, None, found.classes, found.columns)
     return Printed(
         f"{args.output}: {found.n_rows():,} rows, {classes.size} classes, calibrated "
         f"probabilities\n{columns_of(lazy, classes, event)}"
     )
-
-
-# The number of a shard, some of its rows, and their probabilities.
-Block = tuple[int, slice, NDArray[Any]]
 
 
 def calibrated(
@@ -195,51 +256,16 @@ def calibrated(
 ) -> Iterator[Block]:
     """Yield the probabilities of some rows after others."""
     done, n = 0, found.n_rows()
-    for i, (name, Z, step) in enumerate(found.shards):
-        for start in range(0, Z.shape[0], step):
-            rows = slice(start, min(start + step, Z.shape[0]))
-            X = np.asarray(Z[rows]).reshape(rows.stop - start, -1)
+    for i, (name, Z, pieces) in enumerate(found.shards):
+        for start, stop in pairwise(np.cumsum([0, *pieces]).tolist()):
+            rows = slice(start, stop)
+            X = np.asarray(Z[rows]).reshape(stop - start, -1)
             try:
                 X, _ = in_columns_of(calibrator, X, found.classes, pos_label)
                 P = calibrator.predict_proba(X)
             except ValueError as error:
-                place = f"{name}, rows {start} to {rows.stop - 1}"
+                place = f"{name}, rows {start} to {stop - 1}"
                 raise ValueError(f"{place}: {error}") from error
             yield i, rows, P
             done += len(X)
             show(f"{done:,} of {n:,} rows")
-
-
-def write_zarr(path: Path, blocks: Iterator[Block], found: Shards, classes: NDArray[Any]) -> None:
-    """Write ``probs``, ``classes`` and the numbers for each row that were read."""
-    group = import_zarr().open_group(str(path), mode="w-", zarr_format=2)  # text needs format 2
-    starts = np.cumsum([0, *(shard.scores.shape[0] for shard in found.shards)])
-    for name, values in (("classes", classes), *found.per_row.items()):
-        plain = values.astype(str) if values.dtype.kind == "O" else values
-        group.create_array(name, shape=plain.shape, dtype=plain.dtype)[:] = plain
-    probs = None
-    for i, rows, P in blocks:
-        if probs is None:
-            chunks = (min(found.shards[0].step, found.n_rows()), P.shape[1])
-            shape = (found.n_rows(), P.shape[1])
-            probs = group.create_array("probs", shape=shape, chunks=chunks, dtype=P.dtype)
-        probs[int(starts[i]) + rows.start : int(starts[i]) + rows.stop] = P
-
-
-def write_folder(path: Path, blocks: Iterator[Block], found: Shards, classes: NDArray[Any]) -> None:
-    """Write ``probs-*.npy`` for each shard, beside the numbers for each row that were read."""
-    path.mkdir()
-    plain = classes.astype(str) if classes.dtype.kind == "O" else classes
-    np.save(path / "classes.npy", plain)
-    lengths = [shard.scores.shape[0] for shard in found.shards]
-    parts = [Path(shard.name.strip("'")).stem.partition("-")[2] or "000" for shard in found.shards]
-    for name, values in found.per_row.items():
-        for part, own in zip(parts, np.split(values, np.cumsum(lengths)[:-1]), strict=True):
-            np.save(path / f"{name}-{part}.npy", own)
-    for i, rows, P in blocks:
-        file = path / f"probs-{parts[i]}.npy"
-        shape = (lengths[i], P.shape[1])
-        mode = "r+" if file.exists() else "w+"
-        out = np.lib.format.open_memmap(file, mode, P.dtype, shape)
-        out[rows] = P
-        out.flush()

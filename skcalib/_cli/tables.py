@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from os.path import commonprefix
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,44 +67,72 @@ def read_parquet(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
         ) from error
 
 
-def from_frame(frame: pd.DataFrame, wanted: Wanted) -> SavedPredictions:
-    """Take scores, labels, split, groups and ids from a frame."""
-    scores, classes = wanted.scores, wanted.classes
-    frame.columns = frame.columns.astype(str)
-    there = list(frame.columns)
+class Named(NamedTuple):
+    """The columns of labels and split, None where there is none, and those of scores."""
+
+    labels: str | None
+    split: str | None
+    scores: list[str]
+
+
+def name_table(there: Sequence[str], wanted: Wanted) -> Named:
+    """Say which columns are labels, split and scores."""
     if all(map(_is_number, there)) and not all(map(str.isdecimal, there)):
         raise ValueError(
             "the first line has numbers only, and no names: write a header, such as labels,0,1,2"
         )
-    labels, split = names_found(there, wanted, scores or ())
+    labels, split = names_found(there, wanted, wanted.scores or ())
+    others = (labels, split, *wanted.groups, *wanted.ids, *wanted.one_hot)
+    left = [name for name in there if name not in others]
+    scores = left if wanted.scores is None else list(wanted.scores)
+    if not scores:
+        raise ValueError(f"has no column of scores; it contains {some_of(there)}")
+    return Named(labels, split, scores)
+
+
+def from_frame(frame: pd.DataFrame, wanted: Wanted) -> SavedPredictions:
+    """Take scores, labels, split, groups and ids from a frame."""
+    frame.columns = frame.columns.astype(str)
+    named = name_table(list(frame.columns), wanted)
     if not len(frame):
         raise ValueError("has a header and no rows")
-    others = (labels, split, *wanted.groups, *wanted.ids, *wanted.one_hot)
-    chosen = list(scores) if scores is not None else [n for n in there if n not in others]
-    if not chosen:
-        raise ValueError(f"has no column of scores; it contains {some_of(there)}")
-    test = None if split is None else read_test_rows(frame[split].to_numpy())
-    for name in chosen:
+    test = None if named.split is None else read_test_rows(frame[named.split].to_numpy())
+    for name in named.scores:
         if frame[name].dtype.kind not in "fiub":
-            text = str(frame[name].iloc[0])
-            decimal = re.fullmatch(r"-?\d+,\d+", text)
-            way = "write decimal points in place of commas" if decimal else NOT_SCORES
-            raise ValueError(f"column {name!r} is not of numbers (row 0 has {text!r}): {way}")
+            refuse_text(name, str(frame[name].iloc[0]))
     groups = frame[list(wanted.groups)] if wanted.groups else None
     ids = frame[list(wanted.ids)] if wanted.ids else None
-    y: NDArray[Any] | None
+    y = labels_of(frame, named, wanted)
+    columns, own = in_order_of_labels(named, y, wanted)
+    if own is None:
+        refuse_running_number(frame, columns)
+    return SavedPredictions(_matrix(frame, columns), "auto", y, test, own, columns, groups, ids)
+
+
+def refuse_text(name: str, text: str) -> NoReturn:
+    """Refuse a column of scores by the text that its first row contains."""
+    decimal = re.fullmatch(r"-?\d+,\d+", text)
+    way = "write decimal points in place of commas" if decimal else NOT_SCORES
+    raise ValueError(f"column {name!r} is not of numbers (row 0 has {text!r}): {way}")
+
+
+def labels_of(frame: pd.DataFrame, named: Named, wanted: Wanted) -> NDArray[Any] | None:
+    """Return the labels of the rows, None if there are none."""
     if wanted.one_hot:
         hot = labels_of_columns(wanted.one_hot)
-        y = read_one_hot(frame[list(wanted.one_hot)].to_numpy(), hot)
-        ordered = _by_one_hot(chosen, hot, classes)
+        return read_one_hot(frame[list(wanted.one_hot)].to_numpy(), hot)
+    return None if named.labels is None else frame[named.labels].to_numpy()
+
+
+def in_order_of_labels(
+    named: Named, y: NDArray[Any] | None, wanted: Wanted
+) -> tuple[list[str], NDArray[Any] | None]:
+    """Return the columns of scores in their order, and their labels if the names say them."""
+    if wanted.one_hot:
+        found = _by_one_hot(named.scores, labels_of_columns(wanted.one_hot), wanted.classes)
     else:
-        y = None if labels is None else frame[labels].to_numpy()
-        ordered = _columns_by_label(chosen, y, classes, scores is not None)
-    if ordered is None:
-        _refuse_running_number(frame, chosen)
-    columns, own = (chosen, None) if ordered is None else ordered
-    Z = _matrix(frame, columns)
-    return SavedPredictions(Z, "auto", y, test, own, columns, groups, ids)
+        found = _columns_by_label(named.scores, y, wanted.classes, wanted.scores is not None)
+    return (named.scores, None) if found is None else found
 
 
 def labels_of_columns(names: Sequence[str]) -> NDArray[Any]:
@@ -150,7 +178,7 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def _refuse_running_number(frame: pd.DataFrame, columns: Sequence[str]) -> None:
+def refuse_running_number(frame: pd.DataFrame, columns: Sequence[str]) -> None:
     """Refuse a column 0, 1, 2, ... or 1, 2, 3, ...: it numbers the rows and is no score."""
     for name in columns if len(frame) > 2 else ():
         if (frame[name].diff().iloc[1:] == 1).all():

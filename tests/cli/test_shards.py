@@ -124,6 +124,16 @@ def test_measure_takes_weights(capsys, save):
     assert named["log_loss"] == pytest.approx(-np.average(np.log(true), weights=w), abs=1e-12)
 
 
+def test_measure_takes_a_split(capsys, save):
+    y, Z = scores()
+    test = np.random.default_rng(1).integers(2, size=y.size).astype(np.uint8)
+    np.savez("whole.npz", logits=Z, labels=y, split=test)
+    whole = run(capsys, "measure", "whole.npz")
+    out = run(capsys, "measure", save(logits=Z, labels=y, split=test))
+    assert table(out) == table(whole)
+    assert out.splitlines()[0].split(": ")[1] == whole.splitlines()[0].split(": ")[1]
+
+
 def test_measure_prints_csv_with_all_digits(capsys):
     y, Z = scores()
     assert main(["measure", folder(logits=Z, labels=y), "--format", "csv"]) == 0
@@ -271,8 +281,8 @@ def test_wrong_folders_are_one_line(capsys, arrays, says):
             "'labels' has shape (3,) but 'logits' has 2",
         ),
         (
-            {"logits": np.eye(2), "labels": np.arange(2), "split": np.arange(2)},
-            "contains 'split', which is for a single file: save the test rows alone",
+            {"logits": np.eye(2), "labels": np.arange(2), "split": np.ones(2)},
+            "split has test rows only: both 0 and 1 are needed",
         ),
     ],
 )
