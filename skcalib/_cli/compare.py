@@ -35,8 +35,8 @@ from skcalib._validation.predictions import Predictions
 from skcalib.metrics._printed_table import in_columns
 
 LEGEND = """\
-Of rows not fitted on. Gain: in log loss, over no calibration, and its 95 % interval:
-+ a gain, - a harm, neither: may be chance. * debiased: less what chance adds to the error."""
+On rows not fitted on. Gain: of log loss over no calibration (identity), and its 95 % interval:
++ gain, - harm, no mark: may be chance. * debiased: the error minus what chance adds to it."""
 
 
 def run_compare(args: argparse.Namespace) -> Printed:
@@ -181,7 +181,7 @@ def write_report(
         "date": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         "file": args.file,
         "rows": f"{data.code.size:,}",
-        "classes": data.classes.size,
+        "classes": f"{data.classes.size:,}",
         "scores": KINDS[data.kind],
         "measured on": f"{before.code.size:,} rows, {how}",
         "metrics": ", ".join(args.metrics),

@@ -43,7 +43,7 @@ small { display: block; font-weight: 400; color: var(--soft); }
 img { display: block; max-width: min(100%, 46rem); height: auto; background: #fff;
       border-radius: 4px; }
 dt { font-weight: 600; } dd { margin: 0 0 .4rem 0; }
-pre { background: var(--code); padding: .7rem 1rem; overflow-x: auto; font-size: .85rem; }
+pre { background: var(--code); padding: .7rem 1rem; white-space: pre-wrap; font-size: .85rem; }
 .note { color: var(--soft); font-size: .9rem; }
 @page { size: A4; margin: 14mm; }
 @media print {
@@ -53,7 +53,6 @@ pre { background: var(--code); padding: .7rem 1rem; overflow-x: auto; font-size:
   dt { break-after: avoid; }
   .wide { overflow: visible; }
   table { font-size: 7.5pt; } th, td { padding: .15rem .3rem; }
-  pre { white-space: pre-wrap; }
   .pictures { grid-template-columns: 1fr 1fr; gap: 4mm; }
   .verdict, tr.chosen { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }

@@ -61,8 +61,8 @@ def worst_classes(before: Predictions) -> str:
 
     from skcalib.plotting import ClasswiseDisplay
 
-    figure = Figure(figsize=(8, 2.8), layout="constrained")
+    figure = Figure(figsize=(4.8, 2.8), layout="constrained")
     checked: Any = before
     display = ClasswiseDisplay.from_predictions(checked, checked, kind="bars", ax=figure.subplots())
     text = f"Error of every class before; the worst is {escape(str(display.order_[0]))}"
-    return image(figure, text)
+    return f'<div class="pictures">{image(figure, text)}</div>'

@@ -29,17 +29,18 @@ COLUMNS = 4
 # Classes of the class-wise view.
 WORST = 10
 MEANING = {
-    "log loss": "mean of -log of the probability of what happened; rewards both being right and "
-    "being as sure as one is right",
-    "Brier": "mean squared distance of the probabilities from what happened, summed over classes",
+    "log loss": "mean of -log of the probability of the true class; the lowest is that of accurate "
+    "and calibrated probabilities",
+    "Brier": "mean squared distance of the probabilities from the outcome (1 for the true class, "
+    "0 for others), summed over classes",
     "error rate": "share of rows whose most probable class is wrong",
 }
 TERMS = {
-    "gain": "log loss without calibration less that with it, and its 95 % interval: ▲ lower loss, "
-    "▼ higher loss, no mark: may be chance",
-    "changed decisions": "share of rows whose most probable class is another one than before",
-    "debiased": "the error less what chance adds to it in so few rows",
-    "if calibrated": "what these rows would show on average if every probability were right",
+    "gain": "log loss without calibration minus log loss with it, and the 95 % interval of this "
+    "difference: ▲ lower loss, ▼ higher loss, no mark: may be chance",
+    "changed decisions": "share of rows whose most probable class changes",
+    "debiased": "the error minus what chance adds to it with this number of rows",
+    "if calibrated": "the mean error of these rows if every probability were right",
 }
 
 
@@ -89,7 +90,7 @@ def report_html(
         f'<p class="verdict">{sentence(comparison.verdict)}</p>',
         "<h2>All calibrators, on rows that they were not fitted on</h2>",
         *(_metrics(comparison, names) for names in _columns(comparison.metrics)),
-        '<p class="note">The lowest log loss first; small is good in every column but the gain. '
+        '<p class="note">The lowest log loss first; lower is better in every column but the gain. '
         "Below an error: debiased · if calibrated.</p>",
         f'<h2>Before and after</h2><p class="lead note">Below the diagonal {below}.</p>',
         pictures.before_and_after(shown, before, after),
@@ -248,13 +249,14 @@ def _agreement(comparison: CalibratorComparison) -> list[str]:
         return []
     names = [escape(short(str(name))) for name in correlation]
     rows = [
-        ([name, *(f"{value:.2f}" for value in row)], False)
+        ([name, *(f"{round(value, 2) + 0.0:.2f}" for value in row)], False)  # 0 has no sign
         for name, row in zip(names, correlation.to_numpy(), strict=True)
     ]
     return [
         "<h2>Do the metrics agree?</h2>",
         table(["rank correlation", *names], rows),
-        '<p class="note">1: the same order of the calibrators; 0: none in common.</p>',
+        '<p class="note">1: two metrics rank the calibrators in the same order; 0: their orders '
+        "are unrelated.</p>",
     ]
 
 

@@ -45,8 +45,8 @@ def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
     """Return the choice and its reason; ``n`` is the number of held-out rows."""
     if choice.kind == "alone":
         return "Nothing to compare: no calibrator but the identity has numbers."
-    best, before = choice.candidate, number(choice.loss_before)
-    change = f"log loss goes from {before} to {number(choice.loss_after)}"
+    best, before = choice.candidate, loss(choice.loss_before)
+    change = f"log loss goes from {before} to {loss(choice.loss_after)}"
     ends = interval(choice.low, choice.high, level)
     if choice.kind == "sure":
         text = (
@@ -83,7 +83,7 @@ def sentence_on_test(choice: Choice, outcome: Outcome, n: int, level: float) -> 
     """Return the choice, made on folds of the calibration rows, and its outcome on test rows."""
     if choice.kind == "alone":
         return sentence(choice, n, level)
-    change = f"log loss goes from {number(outcome.before)} to {number(outcome.after)}"
+    change = f"log loss goes from {loss(outcome.before)} to {loss(outcome.after)}"
     ends = interval(outcome.low, outcome.high, level)
     if choice.name != choice.candidate:
         return (
@@ -118,8 +118,8 @@ def error_sentence(
     return (
         f"Calibrate by {chosen.name}: {among} it has the lowest debiased {chosen.metric} "
         f"({number(chosen.after)}; the probabilities as they are have {number(chosen.before)}). "
-        f"On {n:,} held-out rows log loss goes from {number(outcome.before)} to "
-        f"{number(outcome.after)} (gain {number(outcome.gain)}, "
+        f"On {n:,} held-out rows log loss goes from {loss(outcome.before)} to "
+        f"{loss(outcome.after)} (gain {number(outcome.gain)}, "
         f"{interval(outcome.low, outcome.high, level)})."
     )
 
@@ -189,6 +189,11 @@ def interval(low: float, high: float, level: float) -> str:
     return f"{100 * level:.4g} % interval {number(low)} to {number(high)}"
 
 
+def loss(value: float) -> str:
+    """Write a loss with three digits, so that a small gain is visible as well."""
+    return f"{value:.3g}"
+
+
 def number(value: float) -> str:
-    """Write a loss or a gain with two digits; one that is 0 has no sign."""
+    """Write a gain or an error with two digits; one that is 0 has no sign."""
     return f"{value + 0.0:.2g}"

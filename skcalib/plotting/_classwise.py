@@ -377,6 +377,7 @@ class ClasswiseDisplay(PredictionDisplay):
                 color=ink() if first else style["color"],
                 ls=":" if named else "-",
                 lw=1.3 if named else 0.6,
+                alpha=1.0 if named else 0.5,  # of many classes it would cover the bars
                 label="if calibrated" if first else None,
             )
         ax.set(

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 # Markers by the interval of a calibrator's gain over the identity.
 MARKS: dict[str, dict[str, Any]] = {
-    "better": {"marker": "o", "color": COLORS[0], "label": "better than the identity"},
+    "better": {"marker": "o", "color": COLORS[0], "label": "better than no calibration"},
     "unclear": {"marker": "D", "color": "0.45", "label": "may be chance"},
-    "worse": {"marker": "X", "color": COLORS[1], "label": "worse than the identity"},
+    "worse": {"marker": "X", "color": COLORS[1], "label": "worse than no calibration"},
 }
 
 # Words of the names of metrics that are names or letters.
@@ -156,7 +156,7 @@ class ComparisonDisplay(InWords):
         handles = [
             Line2D([], [], ls="-", lw=1.4, **style) for mark, style in MARKS.items() if mark in used
         ]
-        handles.append(Line2D([], [], color=ink(), ls=":", label="identity: no gain"))
+        handles.append(Line2D([], [], color=ink(), ls=":", label="no calibration"))
         self.figure_.legend(
             handles=handles,
             loc="outside lower center",

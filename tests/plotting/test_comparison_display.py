@@ -68,8 +68,8 @@ def test_marks_say_what_the_intervals_say(frame):
     assert len({line.get_marker() for line in marks}) == 3
     (legend,) = display.figure_.legends
     assert [text.get_text() for text in legend.get_texts()] == [
-        "better than the identity", "may be chance", "worse than the identity",
-        "identity: no gain",
+        "better than no calibration", "may be chance", "worse than no calibration",
+        "no calibration",
     ]  # fmt: skip
 
 

@@ -361,10 +361,9 @@ class AutoCalibrator(ScoreCalibrator):
         return keep_top(P, scores.best(ALL)) if shared else P
 
     def _in_words(self) -> str:
-        determined = sum(self.effective_dof_.values())
         return (
-            f"{softness(self.temperature_)}; {determined:.1f} parameters determined by the rows; "
-            f"{100 * self.identity_weight_:.0f} % no calibration"
+            f"{softness(self.temperature_)}; {sum(self.effective_dof_.values()):.1f} effective "
+            f"parameters; weight of no calibration {100 * self.identity_weight_:.0f} %"
         )
 
     def describe(self) -> str:
