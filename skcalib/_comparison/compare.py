@@ -208,7 +208,7 @@ def compare_calibrators(
         Level of the intervals: for :class:`AutoCalibrator` alone, and for all other calibrators
         together.
     random_state : int, RandomState instance or None, default=None
-        Seed of the simulations behind the intervals of errors.
+        Seed of the simulations for the intervals of errors.
     n_jobs : int, default=None
         Calibrators tried at the same time, as in joblib.
     verbose : int, default=0
@@ -239,7 +239,7 @@ def compare_calibrators(
     Brier score, error rate) the interval is by Hall's t, which corrects for skewness. For log
     loss and Brier score one pseudo row is added, whose top class is wrong: where a model is
     nearly always right, the rows may contain no error, and the most confident calibrator would
-    seem the best. For scorers of scikit-learn and functions of one's own, rows are drawn with
+    seem the best. For scikit-learn scorers and your own functions, rows are drawn with
     replacement, and the bootstrap estimate of the bias is subtracted. Intervals of all
     calibrators but `AutoCalibrator` have Sidak's correction for their number, so that the interval
     of the best of them is valid.

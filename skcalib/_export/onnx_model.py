@@ -53,8 +53,8 @@ def to_onnx(
     NotFittedError
         If the calibrator is not fitted.
     ValueError
-        If it is not a calibrator of this package, or its labels are neither whole numbers nor
-        strings nor booleans, or onnx does not know the `opset`.
+        If it is not a calibrator of this package, if its labels are not integers, strings or
+        booleans, or if onnx does not support the `opset`.
 
     See Also
     --------

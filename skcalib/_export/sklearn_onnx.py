@@ -7,7 +7,7 @@ def register_onnx_converters() -> None:
     """Let skl2onnx convert the classifiers and calibrators of this package.
 
     Afterwards ``skl2onnx.to_onnx`` takes :class:`CalibratedClassifier`, :class:`ClassifierScores`
-    and each calibrator, alone or as a step of a pipeline. To register twice changes nothing.
+    and each calibrator, alone or as a step of a pipeline. Calling it twice changes nothing.
 
     Raises
     ------
@@ -20,8 +20,8 @@ def register_onnx_converters() -> None:
 
     Notes
     -----
-    The estimator inside is converted by skl2onnx, so the model is as exact as that: with float32
-    inputs an isotonic map may turn its rounding into a difference of 1e-5. Compare both on your own
+    skl2onnx converts the inner estimator, and its rounding remains: with float32 inputs an
+    isotonic map may turn it into a difference of 1e-5. Compare both on your own
     rows, as in the example.
 
     Examples

@@ -345,8 +345,8 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         Returns
         -------
         proba : ndarray of shape (n, K)
-            Rows sum to 1; columns follow `classes_`. A tensor like `X` if that is one and
-            scikit-learn's ``array_api_dispatch`` is set.
+            Rows sum to 1; columns follow `classes_`. If `X` is a tensor and scikit-learn's
+            ``array_api_dispatch`` is set, a tensor too.
 
         Raises
         ------

@@ -52,12 +52,14 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
     .. math:: P_k \propto q_k^{a_{gk}} e^{b_{gk}}, \qquad
               a_{gk} = 1 + s_g + d_{gk} ,
 
-    a slope for all classes, a slope and a shift for each; with two classes, a beta map. A
-    probability of 0 stays 0. These differences from the common map have normal priors whose widths,
-    the same for all groups, are found by the marginal likelihood of all rows: where groups differ
-    little, or have few rows, they stay near the common map; with many rows, each has its own.
-    Smaller widths, and that groups do not differ at all, are weighed by their evidence. A group
-    that was not in ``fit``, and a row without a group, get the common map.
+    with a slope :math:`s_g` for all classes, and a slope :math:`d_{gk}` and a shift :math:`b_{gk}`
+    for each class; with two classes this is a beta map. A probability of 0 stays 0. The
+    differences :math:`s_g`, :math:`d_{gk}` and :math:`b_{gk}` have normal priors with mean 0. The
+    widths of these priors are the same for all groups and maximise the marginal likelihood of all
+    rows. So the map of a group with few rows, or of groups that differ little, stays close to the
+    common map, and a group with many rows gets its own map. The parameters are means over these
+    widths, a third and a ninth of them, and 0, weighted by their evidence. A group that was not in
+    ``fit``, and a row without a group, get the common map.
 
     Parameters
     ----------
@@ -65,14 +67,14 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         The common map: a calibrator of this package, its name ("auto", "temperature", ...) or any
         classifier that takes scores as features; None means :class:`AutoCalibrator`.
     shrinkage : "auto" or float, default="auto"
-        How strongly a group is shrunk to the common map: estimated from the data, or a penalty
-        ``shrinkage / 2``, above 0, of the square of each difference, added to the sum of the log
-        losses of the group's rows. A very large one gives one map for all groups, one near 0 a
-        map for each.
+        How strongly a group is shrunk to the common map. "auto" estimates it from the data. A
+        number above 0 adds ``shrinkage / 2`` times the squared differences to the sum of the log
+        losses of the group's rows: a very large number gives one map for all groups, a number near
+        0 a separate map for each.
     group_column : str, int or list of these, default=None
-        Where the groups are in `X`, if they are not passed as `groups`: the name of the column of
-        a frame, or its place, such as -1. Several columns are crossed. The other columns are the
-        scores. Within :class:`CalibratedClassifier`, a column of the data of the classifier.
+        Column of `X` with the groups, if they are not passed as `groups`: its name in a frame, or
+        its position, such as -1. Several columns are crossed. The other columns are the scores.
+        Within :class:`CalibratedClassifier`, it is a column of the classifier's data.
 
     Attributes
     ----------
@@ -85,7 +87,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
     intercept_ : ndarray of shape (G, K)
         :math:`b_g`, 0 for the common map.
     effective_dof_ : ndarray of shape (G,)
-        How many parameters of each group its rows determine; 0 is the common map.
+        Effective number of parameters of each group; 0 means the common map.
     strengths_ : dict of str to float
         Penalties found for the "slope" of all classes, the "shift" and the "class slope" of each;
         the slope alone with more than 100 classes.

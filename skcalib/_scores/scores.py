@@ -99,7 +99,7 @@ class Scores:
         return Scores(source, self.kind, self.classes, self.max_abs_logit, self.clip)
 
     def sample(self) -> tuple[Scores, Intp]:
-        """Return evenly spaced rows of remote scores, kept of an earlier pass; their numbers."""
+        """Return evenly spaced rows of remote scores, kept from a pass, and their positions."""
         assert self.source.remote is not None
         few, rows = self.source.remote.sample(self.source)
         return self.of(few), rows
@@ -219,7 +219,7 @@ class Scores:
         return out
 
     def prepare_columns(self, log_odds: bool = False) -> None:
-        """Compute what columns need of the rows, before threads read columns."""
+        """Compute the sums over rows that columns need, before threads read columns."""
         if log_odds:
             self._row_odds()
         elif self.kind == "logits":

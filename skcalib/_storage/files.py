@@ -64,7 +64,7 @@ def from_dict(document: dict[str, Any]) -> Stored:
     Parameters
     ----------
     document : dict
-        May come from anywhere: nothing in it is executed.
+        A dict from `to_dict`. It may come from an untrusted source: nothing in it is executed.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> St
     Parameters
     ----------
     path : str or path-like
-        May come from anywhere: nothing in the file is executed.
+        The file. It may come from an untrusted source: nothing in it is executed.
     max_bytes : int, default=268435456
         A larger file raises an error, and not more than this is read. Reading takes about four
         times the memory of the file.

@@ -256,8 +256,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         Returns
         -------
         proba : ndarray of shape (n, K)
-            Rows sum to 1; columns follow `classes_`; float32 for float32 scores. A tensor like `X`
-            if that is one and scikit-learn's ``array_api_dispatch`` is set.
+            Rows sum to 1; columns follow `classes_`; float32 for float32 scores. If `X` is a
+            tensor and scikit-learn's ``array_api_dispatch`` is set, a tensor too.
 
         Raises
         ------

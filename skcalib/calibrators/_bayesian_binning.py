@@ -278,8 +278,8 @@ class BayesianBinning(ColumnwiseCalibrator):
     prior_strength : float, default=2.0
         :math:`N'`, from 1e-6 to 1e6: the number of rows that the priors of all bins count as.
     max_bins : int, default=1000
-        Largest number of bins of a binning; from a million rows on, the default cuts the paper's
-        range.
+        Largest number of bins of a binning. With more than a million rows, the default limits the
+        paper's range.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,

@@ -151,8 +151,8 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If T met a bound: no row is misclassified, so that T tends to 0, or the scores say less
-        than uniform probabilities would, so that T tends to infinity.
+        If T reached a bound: T tends to 0 if no row is misclassified, and to infinity if the
+        scores predict worse than uniform probabilities.
 
     See Also
     --------

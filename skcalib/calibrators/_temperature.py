@@ -173,8 +173,8 @@ class TemperatureScaling(ScoreCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If T met a bound: no row is misclassified, so that T tends to 0, or the scores say less
-        than uniform probabilities would, so that T tends to infinity.
+        If T reached a bound: T tends to 0 if no row is misclassified, and to infinity if the
+        scores predict worse than uniform probabilities.
 
     Raises
     ------
@@ -282,7 +282,7 @@ class TemperatureScaling(ScoreCalibrator):
         that of ``fit`` to all of them. From then on every second, fourth, ... row is kept, and a
         batch leaves nine sums at temperatures within 15 % of that of the kept rows. T is that of
         ``fit`` to all rows, to 1e-8, if it stays in this range, as it does for rows in random
-        order. If it leaves the range, a warning tells the standard error of T.
+        order. If it leaves the range, a warning gives the standard error of T.
 
         Parameters
         ----------
@@ -311,7 +311,7 @@ class TemperatureScaling(ScoreCalibrator):
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            If T met a bound, or left the range of the sums.
+            If T reached a bound, or left the range of the sums.
 
         Notes
         -----

@@ -48,8 +48,8 @@ def binary_view(
         The rank for "top" and "within_top" (None: 1); the label of the class for "classwise"
         (None: the second of two classes).
     pos_label : label, default=None
-        The event, whatever `mode` is. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
+        The event, whatever `mode` is. With one column, None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 

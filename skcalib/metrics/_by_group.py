@@ -177,11 +177,13 @@ def calibration_by_group(
     With an integer as `random_state`, value and interval of a group are those of
     ``calibration_interval(metric, ..., labels=labels, random_state=random_state)`` of its rows.
 
-    The KS error is the default because it needs no bins, which small groups cannot fill: of 300
-    samples of 100 rows whose log-odds were .7 too low, it found the fault in 83 %, ECE in 53 %.
+    The KS error is the default because it needs no bins, which small groups cannot fill: in 300
+    samples of 100 rows whose log-odds were 0.7 too low, it detected the error in 83 %, and ECE
+    detected it in 53 %.
 
-    Labels are drawn until 20 sets of them have a larger error than the data, at most 1,000 sets, or
-    200 for each group if these are more: p-values of good groups are rough and small ones fine.
+    Labels are drawn until 20 sets of them have a larger error than the data, or until there are
+    1,000 sets (200 for each group if these are more). So large p-values are rough and small ones
+    are precise.
     For a group of more than 10,000 rows, sums of labels are drawn, as in `calibration_interval`.
 
     A small error that all groups share may not be significant in any of them: test all rows

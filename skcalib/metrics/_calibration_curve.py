@@ -202,8 +202,8 @@ def calibration_curve(
     "bins": Wilson's intervals of the rate of each bin, which is the mean rate of its rows; the
     simultaneous band has Bonferroni's correction.
 
-    Bands of soft hits are those of as many outcomes of 0 and 1. Shares of the same mean vary less,
-    so that these bands are wider than they need be.
+    Bands of soft hits are those of the same number of outcomes 0 and 1. Soft hits of the same mean
+    vary less, so these bands are wider than necessary.
 
     References
     ----------

@@ -31,9 +31,10 @@ def calibration_interval(
     r"""Confidence interval of a calibration error, and the debiased error.
 
     The interval is of the limit :math:`\theta` of the metric as rows of the same source are added.
-    A metric of few rows is larger than that, because chance adds to it, most for class-wise errors
-    of good models; so an interval around it, such as that of `bootstrap_interval`, often lies above
-    the truth. Here labels are drawn from many possible truths q on two paths,
+    With few rows the metric is larger than this limit, because chance adds to it, most for
+    class-wise errors of good models. So an interval around the metric, such as that of
+    `bootstrap_interval`, often lies above the limit. Here labels are drawn from many possible
+    truths q on two paths,
 
     .. math:: q_t = P + t (Q - P), \quad 0 \le t \le 1, \qquad
               q_t \propto Q \exp\big((t - 1) \log (Q / P)\big), \quad t > 1,
@@ -112,8 +113,8 @@ def calibration_interval(
     that the data are in agreement with calibrated probabilities; a high end of 0 means that the
     metric is smaller than that of 97.5 % of calibrated models.
 
-    No interval of this width contains the truth for every conceivable truth. How often this one
-    does is measured by ``python -m benchmarks.coverage``, with tables in docs/how_sure.md.
+    The coverage is approximate: it depends on the true probabilities. It is measured by ``python -m
+    benchmarks.coverage``, with tables in docs/how_sure.md.
 
     References
     ----------

@@ -139,8 +139,8 @@ def adaptive_calibration_error(
     .. math:: \mathrm{ACE} = \frac{1}{K} \sum_k \sum_r \mu_{kr}
               |\mathrm{acc}_{kr} - \mathrm{conf}_{kr}|
 
-    where each range r of class k contains the same share of its sorted probabilities. It is not
-    the *average* calibration error that some programs also abbreviate as ACE.
+    where each range r of class k contains the same share of its sorted probabilities. Some
+    programs abbreviate another metric, the *average* calibration error, as ACE too.
 
     Parameters
     ----------

@@ -279,7 +279,7 @@ def score_decomposition(
     what chance adds to it; `calibration_test` of it is exact. A bootstrap would not help: resampled
     rows have ties, the regression fits them more closely, and the bias is added again.
 
-    A log score is infinite if something of probability 0 happened. The miscalibration is then
+    A log score is infinite if an event of probability 0 happened. The miscalibration is then
     infinite too; discrimination and uncertainty stay finite.
 
     References

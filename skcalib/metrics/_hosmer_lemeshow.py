@@ -82,8 +82,8 @@ def hosmer_lemeshow_test(
         order; a frame whose columns are named by the labels is read by name. One column is the
         probability of one event, `pos_label`, and is measured as that.
     pos_label : label, default=None
-        The event whose probability is tested. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With two columns, None means the second;
+        The event whose probability is tested. With one column, None means 1 or True for labels {0,
+        1}, {-1, 1} or booleans; others need it. With two columns, None means the second;
         with more, the top label.
     fitted : bool, default=False
         Whether the probabilities were fitted on these very rows, by a logistic regression: two

@@ -186,10 +186,10 @@ def integrated_calibration_index(
     Notes
     -----
     Chance moves a curve off the diagonal, so that the ICI of few rows is larger than that of many.
-    Intervals are of the latter, by `calibration_interval`, as is ``interval.debiased``; they may
-    lie below the ICI of the rows. They take a second or two, and are computed when first used.
-    They are of labels drawn as 0 or 1, so that there are none of soft hits: take
-    `bootstrap_interval` of the ICI.
+    The intervals and ``interval.debiased`` are for the ICI of very many rows (see
+    `calibration_interval`), and may lie below the ICI of these rows. They take a second or two, and
+    are computed when first used. They need labels 0 and 1. For soft hits, use `bootstrap_interval`
+    of the ICI.
 
     References
     ----------

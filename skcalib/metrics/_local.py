@@ -64,8 +64,8 @@ def local_calibration(
     .. math:: a_{\le}(g) = \frac{\sum_{s_i \le g} w_i t_i\, d^{|g - s_i| / 0.01}}
                                 {\sum_{s_i \le g} w_i\, d^{|g - s_i| / 0.01}},
 
-    likewise :math:`a_{\ge}(g)`. The result is the mean of the two, or one of them if the other side
-    has no rows. Rows exactly at g count on both sides. The local calibration error
+    likewise :math:`a_{\ge}(g)`. The result is the mean of the two, or one of them if the other
+    side has no rows. Rows exactly at g count on both sides. The local calibration error
     is ``abs(local_calibration(y, P, at=g) - g)``.
 
     Parameters

@@ -78,7 +78,7 @@ def observed_expected_ratio(
                        {O + \frac{z^2}{2}},
 
     where z is a normal quantile, m the mean of y, and v the variance of the events for each event:
-    1 for rare events, less for frequent ones that p foresees.
+    1 for rare events, less for frequent events that p predicts.
 
     Parameters
     ----------
@@ -119,10 +119,11 @@ def observed_expected_ratio(
     Notes
     -----
     Intervals on the scale of log R with the variance of a Poisson number of events (Debray et al.
-    2017) ignore that p foresees part of the events: with 20 % events, 95 % intervals held the truth
-    in 98 % of samples. This one, a score interval (Wilson's, for a sum) with the variance that
-    the rows show, did in 94 to 96 % (``python -m benchmarks.coverage.risk``). Pseudo rows, half of
-    them with the event, keep it from vanishing where no row or every row has the event.
+    2017) ignore that p predicts part of the events: with 20 % events, 95 % intervals contained the
+    true ratio in 98 % of samples. This interval, a score interval (Wilson's, for a sum) with the
+    variance estimated from the rows, contained it in 94 to 96 % (``python -m
+    benchmarks.coverage.risk``). Pseudo rows, half of them with the event, keep its width above 0 if
+    no row or every row has the event.
 
     References
     ----------

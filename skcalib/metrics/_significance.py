@@ -83,7 +83,8 @@ def calibration_test(
 ) -> CalibrationTest:
     r"""Test of the hypothesis that the probabilities are calibrated, by any metric.
 
-    If they are, labels drawn from the probabilities are as likely as the true ones.
+    If the probabilities are calibrated, labels drawn from them have the same distribution as the
+    true labels.
     The metric :math:`\theta` is evaluated on B such sets of labels, and
 
     .. math:: p = \frac{1 + \#\{b : \theta(y^{(b)}, P) \ge \theta(y, P)\}}{1 + B}, \qquad

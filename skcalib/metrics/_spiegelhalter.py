@@ -59,8 +59,9 @@ def spiegelhalter_test(
     .. math:: z = \frac{\sum_i w_i (y_i - p_i)(1 - 2 p_i)}
                        {\sqrt{\sum_i w_i (1 - 2 p_i)^2 p_i (1 - p_i)}}
 
-    is nearly normal. A positive z means that the Brier score is larger than calibrated
-    probabilities would have it, as where they are too extreme; a negative one that it is smaller.
+    is nearly normal. A positive z means that the Brier score is larger than that of calibrated
+    probabilities, for example because the probabilities are too extreme; a negative z means that
+    it is smaller.
 
     Parameters
     ----------
@@ -71,8 +72,8 @@ def spiegelhalter_test(
         order; a frame whose columns are named by the labels is read by name. One column is the
         probability of one event, `pos_label`, and is measured as that.
     pos_label : label, default=None
-        The event whose probability is tested. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With two columns, None means the second, with
+        The event whose probability is tested. With one column, None means 1 or True for labels {0,
+        1}, {-1, 1} or booleans; others need it. With two columns, None means the second, with
         the same result as for the first; with more, the top label: the event that the predicted
         class is right.
     sample_weight : array-like of shape (n,), default=None
@@ -84,10 +85,10 @@ def spiegelhalter_test(
     Returns
     -------
     test : SpiegelhalterTest
-        Named tuple ``(statistic, pvalue)``: z and its two-sided p-value. z is infinite if a row
-        of probability 0 has the event, or one of probability 1 lacks it; otherwise such rows add
-        nothing. It is 0 if all probabilities are 0, 1/2 or 1, of which the Brier score says
-        nothing. A p-value too small for a float is printed as ``pvalue<1e-300``.
+        Named tuple ``(statistic, pvalue)``: z and its two-sided p-value. z is infinite if a row of
+        probability 0 has the event, or one of probability 1 lacks it; otherwise such rows add
+        nothing. It is 0 if all probabilities are 0, 1/2 or 1: then the test has no information. A
+        p-value too small for a float is printed as ``pvalue<1e-300``.
 
     Raises
     ------
@@ -101,8 +102,8 @@ def spiegelhalter_test(
 
     Notes
     -----
-    The test sees one direction: probabilities that are too extreme in some rows and not enough in
-    others may have the Brier score of calibrated ones.
+    The test detects one kind of error: probabilities that are too extreme in some rows and not
+    extreme enough in others may have the Brier score of calibrated ones.
 
     References
     ----------

@@ -199,8 +199,8 @@ def sweep_calibration_error(
 
     .. math:: \Big(\sum_b \frac{W_b}{W} |\mathrm{acc}_b - \mathrm{conf}_b|^q\Big)^{1/q}
 
-    A true calibration curve increases; bins so narrow that it seems to decrease show noise. There
-    is no number of bins to choose.
+    A true calibration curve increases. Bins in which it seems to decrease are too narrow and show
+    noise. The number of bins need not be chosen.
 
     Parameters
     ----------
@@ -242,8 +242,8 @@ def sweep_calibration_error(
 
     Notes
     -----
-    The first failure ends the sweep, even where some larger M would rise again; M stays below
-    the number of rows.
+    The sweep ends at the first M that breaks the order, even if a larger M would keep it again. M
+    stays below the number of rows.
 
     References
     ----------

@@ -106,7 +106,7 @@ def maximum_calibration_error(
 
     .. math:: \mathrm{MCE} = \max_{b:\, W_b > 0} |\mathrm{acc}_b - \mathrm{conf}_b|
 
-    A single row in a bin of its own can decide it: give it quantile bins or many rows.
+    A single row in a bin of its own can determine it: use quantile bins or many rows.
 
     Parameters
     ----------

@@ -58,9 +58,9 @@ class CalibrationMapDisplay(InWords):
 
     With more classes the calibrated probability depends on the others of the row. Each point is
     then a row: the probability of its top label before, and of the same class after (or of one
-    class, `pos_label`). The curve is the median of the rows with about that score, the shade
-    contains 90 % of them, and the legend says how many rows flip, that is, have another top label
-    after.
+    class, `pos_label`). The curve is the median of the rows with about that score, and the shade
+    contains 90 % of them. The legend has the share of rows that flip, that is, whose top label
+    changes.
 
     A curve below the dotted diagonal makes a model less confident. The strip below has the
     scores before, grey and dotted, and after.
@@ -72,7 +72,7 @@ class CalibrationMapDisplay(InWords):
     before, after : ndarray of shape (n,)
         Probability of the event in each row.
     curve : tuple of two ndarray of shape (m,)
-        Scores and what they become: the map, or the medians.
+        Scores before and after: the map, or the medians.
     band : tuple of two ndarray of shape (m,), or None
         Lower and upper end of the shade; None where the curve is the map.
     flipped : float
@@ -105,7 +105,7 @@ class CalibrationMapDisplay(InWords):
 
     See Also
     --------
-    ReliabilityDisplay : Whether what comes out is right.
+    ReliabilityDisplay : Whether the probabilities after calibration are right.
 
     Examples
     --------

@@ -170,8 +170,8 @@ class ClasswiseDisplay(PredictionDisplay):
         confidence_level : float in (0, 1), default=0.95
             Level of the intervals on the curves.
         pos_label : label, default=None
-            The event that is shown. With one column, None means 1 or True for labels {0, 1},
-            {-1, 1} or booleans; others need it. With more columns, None means every class.
+            The event that is shown. With one column, None means 1 or True for labels {0, 1}, {-1,
+            1} or booleans; others need it. With more columns, None means every class.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
         labels : array-like of shape (K,), default=None

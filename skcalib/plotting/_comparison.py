@@ -35,10 +35,10 @@ def metric_names(frame: pd.DataFrame) -> list[str]:
 class ComparisonDisplay(InWords):
     """Plot of the result of `skcalib.compare_calibrators`, with a panel for each metric.
 
-    Calibrators are ordered from top to bottom by the first metric, the best on top. A mark is the
-    gain over the identity, its line the interval; the dotted line is no gain. Gains are positive,
-    to the right, where a calibrator is better. Shape and colour of a mark show whether the
-    interval lies above 0, contains 0, or lies below 0.
+    Calibrators are ordered by the first metric, the best at the top. A mark is the gain over no
+    calibration (the identity), and its line is the interval; the dotted line is a gain of 0. Gains
+    are positive, to the right, where a calibrator is better. Shape and colour of a mark show
+    whether the interval lies above 0, contains 0, or lies below 0.
 
     Create it with `from_frame`.
 

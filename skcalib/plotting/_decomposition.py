@@ -49,10 +49,11 @@ CORNERS: dict[tuple[float, float], Corner] = {
 class DecompositionDisplay(PredictionDisplay):
     r"""Discrimination against miscalibration, a point for each model, with lines of equal score.
 
-    A mean score is :math:`\bar S = \mathrm{MCB} - \mathrm{DSC} + \mathrm{UNC}`, and the uncertainty
-    UNC is the same for all models of the same rows, so that models of equal score lie on a line of
-    slope 1. Good models are at the top left: what lies to the right can be recalibrated away, what
-    lies low cannot. On the dotted line, a model is as good as the base rate.
+    A mean score is :math:`\bar S = \mathrm{MCB} - \mathrm{DSC} + \mathrm{UNC}`, and the
+    uncertainty UNC is the same for all models of the same rows, so that models of equal score lie
+    on a line of slope 1. Good models are at the top left. Recalibration can correct a
+    miscalibration (a model far to the right), but not a low discrimination. On the dotted line, a
+    model is as good as the base rate.
 
     Create it with `from_estimator` or `from_predictions`.
 

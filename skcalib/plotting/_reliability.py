@@ -129,8 +129,8 @@ class ReliabilityDisplay(PredictionDisplay):
     binomial distribution, without resampling; it is exact if the scores of a bin are equal, else
     slightly too wide. Weights that are whole numbers count copies of rows; for others the number
     of rows is the effective one, the square of their sum over the sum of their squares. Intervals
-    and bands of soft hits are those of as many outcomes of 0 and 1: shares of the same mean vary
-    less, so that they are wider than they need be.
+    and bands of soft hits are those of the same number of outcomes 0 and 1: soft hits of the same
+    mean vary less, so the intervals are wider than necessary.
 
     References
     ----------
@@ -341,7 +341,7 @@ class ReliabilityDisplay(PredictionDisplay):
             Whether to draw the diagonal of perfect calibration.
         interval : bool, default=None
             Whether to draw the interval of each bin, or the pointwise band of a curve. None draws
-            it while there are at most two models on the axes: with a third, all of them go.
+            it for at most two models on the axes: a third one removes all of them.
         band : bool, default=None
             Whether to draw the consistency band, or the simultaneous band of a curve. None means
             the same as for `interval`.

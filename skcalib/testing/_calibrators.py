@@ -55,7 +55,7 @@ def check_calibrator(
     Raises
     ------
     AssertionError
-        At the first broken promise, with one line that says which it is and how it is broken.
+        At the first check that fails, with one line that says which check it is and why it fails.
     ValueError
         If `expected_failed_checks` names a check that does not exist.
 

@@ -42,7 +42,7 @@ def check_calibration_metric(
     Parameters
     ----------
     metric : callable
-        ``metric(y_true, y_proba, *, sample_weight=None, labels=None) -> float``, less being
+        ``metric(y_true, y_proba, *, sample_weight=None, labels=None) -> float``, smaller is
         better; other keywords can be set by `functools.partial`.
     expected_failed_checks : dict of str to str, default=None
         Names of checks that are left out, and the reasons.
@@ -50,7 +50,7 @@ def check_calibration_metric(
     Raises
     ------
     AssertionError
-        At the first broken promise, with one line that says which it is and how it is broken.
+        At the first check that fails, with one line that says which check it is and why it fails.
     ValueError
         If `expected_failed_checks` names a check that does not exist.
 

@@ -181,12 +181,11 @@ class AutoCalibrator(ScoreCalibrator):
                  & + b_k + \sum_{j=1}^{6} R_{jk} \frac{\sqrt 2}{j} \cos(\pi j u_k)
                    + \sum_l M_{kl} p_l + \sum_l L_{kl} (a_l - \bar a_l)
 
-    with parameters that minimise
-    :math:`\sum_i w_i \mathrm{NLL}_i + \sum_g \lambda_g \|\theta_g\|^2`, and a strength
-    :math:`\lambda_g` for each group t, b, R, M and L found by empirical Bayes (MacKay's fixed
-    point). Temperature scaling of q is the special case of parameters 0. With two classes, M and L
-    are left out; with more than 30 classes, a slope :math:`U_k a_k` replaces R and L, and a
-    replaces a'.
+    with parameters that minimise :math:`\sum_i w_i \mathrm{NLL}_i + \sum_g \lambda_g
+    \|\theta_g\|^2`, and a strength :math:`\lambda_g` for each group t, b, R, M and L found by
+    empirical Bayes (MacKay's fixed point). If all parameters are 0, the map is temperature scaling,
+    smoothed. With two classes, M and L are left out; with more than 30 classes, a slope :math:`U_k
+    a_k` replaces R and L, and a replaces a'.
 
     No calibration is an alternative hypothesis: probabilities are
     :math:`(1 - \omega) \mathrm{softmax}(\eta) + \omega \mathrm{softmax}(z)`, the latter mixed with
@@ -220,7 +219,7 @@ class AutoCalibrator(ScoreCalibrator):
         :math:`\lambda_g` of each group fitted; with ``order_preserving=True``, of t and R, the
         steps of the rank.
     effective_dof_ : dict of str to float
-        Number of parameters of each group that the rows determine, from 0 to the group's size.
+        Effective number of parameters of each group, from 0 to the group's size.
     evidence_path_ : ndarray of shape (n_rounds,)
         Laplace's estimate of the log evidence for the strengths of each round.
     identity_weight_ : float
@@ -234,8 +233,8 @@ class AutoCalibrator(ScoreCalibrator):
     n_iter_ : int
         Total number of steps of all fits.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What 0, and any smaller probability, counts as where its logarithm is taken: half the
-        smallest probability above 0 in ``fit``, within limits; of each column of two classes.
+        Lower limit of probabilities before their logarithm is taken: half the smallest probability
+        above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
@@ -372,9 +371,9 @@ class AutoCalibrator(ScoreCalibrator):
         Returns
         -------
         text : str
-            A sentence a line: the temperature, how many parameters the rows determine, the classes
-            that change most, how much of the change comes from terms that link classes, and the
-            share of no calibration.
+            One sentence for each line: the temperature, the effective number of parameters, the
+            classes that change most, the part of the change that comes from terms that link
+            classes, and the weight of no calibration.
         """
         check_is_fitted(self)
         dof, T = self.effective_dof_, f"{self.temperature_:.3g}"

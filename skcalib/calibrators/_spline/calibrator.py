@@ -183,22 +183,21 @@ class SplineCalibrator(ColumnwiseCalibrator):
     true class is among them; they share its value in proportion to their probabilities.
 
     "auto": let n be the sum of the weights (so that 2 is two copies), :math:`e = a - s` for each
-    row and :math:`\delta` the change of its score by the spline of m knots with
-    :math:`\lambda = 1`. The leverages of the rows, the part of :math:`\delta` that is due to the
-    row's own outcome, sum to m - 1; their mean is :math:`h = (m - 1) / n`. Without this part the
-    change is :math:`\delta^- = (\delta - h e) / (1 - h)`. The chosen m and :math:`\lambda`
-    minimise :math:`\sum_i w_i (e_i - \lambda \delta_i^-)^2`, where
-    :math:`\lambda = \sum w e \delta^- / \sum w (\delta^-)^2` clipped to [0, 1]; if no sum is less
-    than without change, nothing is changed. With :math:`\lambda = 1` this is generalised
-    cross-validation [2]_; shrinking a predictor towards a simple one by cross-validation is from
-    [3]_. Numbers of knots with h of one half or more are not tried: nothing is changed if the
-    weights sum to 6 or less. The order of rows and of equal scores does not matter, and nothing is
-    random.
+    row and :math:`\delta` the change of its score by the spline of m knots with :math:`\lambda =
+    1`. The leverages of the rows, the part of :math:`\delta` that is due to the row's own outcome,
+    sum to m - 1; their mean is :math:`h = (m - 1) / n`. Without this part the change is
+    :math:`\delta^- = (\delta - h e) / (1 - h)`. The chosen m and :math:`\lambda` minimise
+    :math:`\sum_i w_i (e_i - \lambda \delta_i^-)^2`, where :math:`\lambda = \sum w e \delta^- / \sum
+    w (\delta^-)^2` clipped to [0, 1]; if no sum is less than without change, nothing is changed.
+    With :math:`\lambda = 1` this is generalised cross-validation [2]_. Shrinking a predictor
+    towards a simple one by cross-validation is the idea of [3]_. Numbers of knots with h of one
+    half or more are not tried: nothing is changed if the weights sum to 6 or less. The order of
+    rows and of equal scores does not matter, and nothing is random.
 
-    Bounds of "auto": n rows cannot show that a probability is below 1 / (n + 1). A score s becomes
-    no less than the smaller of s and 1 / (n + 1), and no less than half of the smallest
-    probability above 0 in ``fit`` (this half clipped to [:math:`10^{-12}`, 1 / (2 n)]); the upper
-    bound is 1 minus that of 1 - s. No probability is exactly 0.
+    Bounds of "auto": n rows cannot show that a probability is below 1 / (n + 1). The value of a
+    score s is at least the smaller of s and 1 / (n + 1), and at least half of the smallest
+    probability above 0 in ``fit`` (this half clipped to [:math:`10^{-12}`, 1 / (2 n)]). The upper
+    bound is 1 minus the lower bound of 1 - s. No probability is exactly 0.
 
     References
     ----------

@@ -139,8 +139,8 @@ class StackedCalibrator(ScoreCalibrator):
         first is the one that `prior_rows` favours. Their `input` and `classes` are set to those of
         this calibrator. None means automatic calibration, its order-preserving variant, temperature
         and ensemble temperature scaling, vector and matrix scaling, Platt, beta, spline and
-        isotonic calibration, and no calibration; automatic calibration and matrix scaling are left
-        out if K > 100, and the order-preserving variant is the first.
+        isotonic calibration, and no calibration; if K > 100, automatic calibration and matrix
+        scaling are left out, and the order-preserving variant comes first.
     cv : int, default=5
         Number of folds, at least 2.
     prior_rows : float, default=20.0
@@ -181,12 +181,12 @@ class StackedCalibrator(ScoreCalibrator):
     A fit takes `cv` + 1 fits of each calibrator; a prediction, one of each.
 
     The objective is concave; the weights are its maximum, which EM with pseudo-counts in each M
-    step also finds, and Newton's method in fewer steps. With a weight of 20 rows for the first and
-    .2 for each other, few rows change little, and a calibrator that never helps keeps a weight of
-    about .2 / n.
+    step also finds, and Newton's method in fewer steps. With pseudo-counts of 20 for the first and
+    0.2 for each other calibrator, few rows change the weights little, and a calibrator that never
+    helps keeps a weight of about 0.2 / n.
 
-    The folds depend on the probabilities and weights alone, so that a fit can be repeated and the
-    order of rows and classes means nothing. Rows of equal scores are in the same fold, whatever
+    The folds depend only on the probabilities and weights, so that a fit can be repeated and does
+    not depend on the order of rows and classes. Rows of equal scores are in the same fold, whatever
     their labels. A score that has at least 20 rows and 5 % of all weight, such as a probability of
     1, is divided among all folds: its rows count in all fits. If fewer than 20 rows all have equal
     scores, the weights are those of the prior.
