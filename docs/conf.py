@@ -29,6 +29,7 @@ extensions = [
     "papers",
     "pictures",
     "repository_links",
+    "spaces",
     "thumbnails",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
@@ -57,6 +58,7 @@ copybutton_selector = "div:not(.highlight-text):not(.sphx-glr-script-out) > div.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4  # links to headings are those that a repository's own view makes
 
 autosummary_generate = True

@@ -63,16 +63,10 @@ def run(docname: str, parts: list[re.Match[str]], style: str) -> None:
         plt.close("all")
 
 
-def width(path: Path) -> int:
-    """Return the width at which a picture is shown, half of its pixels."""
-    return int.from_bytes(path.read_bytes()[16:20], "big") // 2
-
-
-def image(path: str, alt: str, kind: str) -> str:
-    """Return the lines of a picture."""
-    return (
-        f"```{{image}} {path}\n:alt: {alt}\n:class: {kind}\n:width: {width(DOCS / path)}px\n```\n"
-    )
+def image(path: str, alt: str, kind: str, density: int) -> str:
+    """Return the lines of a picture that has so many of its pixels in one of the page."""
+    width = int.from_bytes((DOCS / path).read_bytes()[16:20], "big") // density
+    return f"```{{image}} {path}\n:alt: {alt}\n:class: {kind}\n:width: {width}px\n```\n"
 
 
 def add_pictures(app: Any, docname: str, source: list[str]) -> None:
@@ -97,10 +91,10 @@ def add_pictures(app: Any, docname: str, source: list[str]) -> None:
             )
         elif value.startswith("gallery:"):
             name = value.removeprefix("gallery:")
-            shown = image(f"gallery/images/sphx_glr_{name}_001.png", alt, "plain")
+            shown = image(f"gallery/images/sphx_glr_{name}_001.png", alt, "plain", 1)
         else:
             shown = "\n".join(
-                image(f"generated/pictures/{docname}_{i}_{style}.png", alt, f"only-{style}")
+                image(f"generated/pictures/{docname}_{i}_{style}.png", alt, f"only-{style}", 2)
                 for style in STYLES
             )
         text = text[: part.start()] + shown + text[part.end() :]

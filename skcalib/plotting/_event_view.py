@@ -38,6 +38,8 @@ def event_view(
     if predictions.event is not None:
         label = predictions.classes.tolist()[predictions.event]
         names = (f"Probability of class {label}", f"Share of class {label}")
+        if label is True:
+            names = ("Probability of the event", "Share of events")
     elif r == 1:
         names = ("Confidence (top label)", "Accuracy")
     elif mode == "within_top":

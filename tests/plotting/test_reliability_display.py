@@ -613,3 +613,7 @@ def test_axes_are_named_by_what_they_show():
     display = ReliabilityDisplay.from_predictions(y, P)
     names = display.ax_.get_xlabel(), display.ax_.get_ylabel()
     assert names == ("Confidence (top label)", "Accuracy")
+    display = ReliabilityDisplay.from_predictions(y == 1, P[:, 1])
+    assert display.axis_names == ("Probability of the event", "Share of events")
+    display = ReliabilityDisplay.from_predictions(y, P, mode="within_top", r=1)
+    assert display.axis_names == ("Confidence (top label)", "Accuracy")

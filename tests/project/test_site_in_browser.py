@@ -54,6 +54,10 @@ for (const formula of document.querySelectorAll('math')) {
   if (drawn.some(place => place.left < begin - 1 || place.right > end + 1))
     found.push('cut formula: ' + name(formula));
 }
+for (const e of document.querySelectorAll('p, li, dd, td'))
+  for (const text of e.childNodes)
+    if (text.nodeType === 3 && /\\$\\$|:math:|\\\\[a-z]+/.test(text.data))
+      found.push('formula as it was typed: ' + name(e));
 for (const column of document.querySelectorAll('[class*=bd-sidebar-], .bd-article-container'))
   if (shown(column) && wider(column)) found.push('scrolls sideways: ' + column.className);
 if (root.clientWidth >= 1400)
