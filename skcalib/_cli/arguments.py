@@ -25,8 +25,8 @@ FILE is one of
   .npz       arrays 'logits' or 'probs', (n, K) or (n,); 'labels', (n,) or one-hot (n, K); perhaps
              'split', (n,), and 'classes', (K,), the labels of the columns
   .npy       the scores alone; --labels FILE.npy has the labels
-  .zarr      a group with arrays as in an .npz; for measure and apply, never loaded whole, and so
-             is a FOLDER of .parquet files, or of logits-000.npy (or probs-, scores-),
+  .zarr      a group with arrays as in an .npz, which is never loaded whole, and neither is a
+             FOLDER of .parquet files, or of logits-000.npy (or probs-, scores-),
              labels-000.npy and so on
   -          standard input: any of these; text is separated by commas, or by --sep
 'split' is 0 or 'cal' for calibration rows, and 1 or 'test' for rows to measure on. Columns whose

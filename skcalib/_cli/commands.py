@@ -15,7 +15,8 @@ from skcalib._cli.arguments import make_parser
 from skcalib._cli.compare import run_compare
 from skcalib._cli.export import run_export
 from skcalib._cli.measure import run_measure
-from skcalib._cli.shard_commands import apply_shards, measure_shards, refuse_compare
+from skcalib._cli.shard_commands import apply_shards, measure_shards
+from skcalib._cli.shard_compare import compare_shards
 from skcalib._cli.shards import is_sharded
 
 # Arguments that the library's messages name, and what stands for them on the command line.
@@ -39,7 +40,7 @@ COMMANDS = {
     "export": run_export,
 }
 # The commands for predictions that are not loaded whole.
-SHARDED = {"compare": refuse_compare, "measure": measure_shards, "apply": apply_shards}
+SHARDED = {"compare": compare_shards, "measure": measure_shards, "apply": apply_shards}
 
 
 def in_options(message: str) -> str:

@@ -27,9 +27,9 @@ from skcalib._cli.printed import WIDTH, Printed, as_csv, as_json, flat_records, 
 from skcalib._cli.report import report_html, troubles
 from skcalib._cli.saved_predictions import SavedPredictions
 from skcalib._cli.sentences import confidence_of, confidence_sentence
+from skcalib._comparison.chunks import HeldOutData
 from skcalib._comparison.compare import compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison, predictions_of, rows_of
-from skcalib._comparison.held_out import HeldOutRows
 from skcalib._comparison.tables import summary_table
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._printed_table import in_columns
@@ -45,17 +45,30 @@ def run_compare(args: argparse.Namespace) -> Printed:
     check_ending(args.save, (".json",))
     found = read(args)
     X, y, rows = rows_to_compare(found, args)
-    comparison = compare_calibrators(
+    verbose = 1 if sys.stderr.isatty() else 0
+    comparison = compare(args, X, y, {"metrics": args.metrics, "verbose": verbose, **rows})
+    return printed(args, comparison, found, LEGEND)
+
+
+def compare(
+    args: argparse.Namespace, X: Any, y: NDArray[Any], keywords: dict[str, Any]
+) -> CalibratorComparison:
+    """Compare what the options name."""
+    return compare_calibrators(
         X,
         y,
         args.calibrators,
-        metrics=args.metrics,
         choose_by=args.choose_by,
         n_jobs=args.jobs,
-        verbose=1 if sys.stderr.isatty() else 0,
         random_state=args.seed,
-        **rows,
+        **keywords,
     )
+
+
+def printed(
+    args: argparse.Namespace, comparison: CalibratorComparison, found: SavedPredictions, legend: str
+) -> Printed:
+    """Write the report and the calibrator that are wanted, and return what to print."""
     data, before = rows_of(comparison), predictions_of(comparison, comparison.frame.index[0])
     after, fitted, warned = fit_chosen(args, comparison)
     name = comparison.choice
@@ -96,7 +109,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
         "",
         in_columns(summary_table(comparison.frame), WIDTH),
         "",
-        LEGEND,
+        legend,
         *map(wrapped, troubles(comparison.frame)),
         "",
         confidence_sentence(sure),
@@ -133,7 +146,7 @@ def rows_to_compare(
     return X, y, rows
 
 
-def describe(file: str, data: HeldOutRows, before: Predictions) -> str:
+def describe(file: str, data: HeldOutData, before: Predictions) -> str:
     """Say in a line what was measured."""
     return (
         f"{file}: {data.classes.size} classes, {KINDS[data.kind]}; {before.code.size:,} rows "
@@ -141,7 +154,7 @@ def describe(file: str, data: HeldOutRows, before: Predictions) -> str:
     )
 
 
-def measured_on(data: HeldOutRows) -> str:
+def measured_on(data: HeldOutData) -> str:
     """Say which rows were measured."""
     folds = len(data.splits)
     return "those of the test split" if folds == 1 else f"each in one of {folds} folds"

@@ -1,4 +1,4 @@
-"""``measure`` and ``apply`` of predictions too large for memory."""
+"""``measure`` and ``apply`` of predictions too large for memory; what `shard_compare` shares."""
 
 from __future__ import annotations
 
@@ -103,21 +103,19 @@ class Counted:
         return block
 
 
-def refuse_compare(_: argparse.Namespace) -> Printed:
-    """Say how to compare: on a sample."""
-    raise ValueError(
-        "compare needs all scores at once: save a sample of the rows, such as every 100th, as "
-        ".npz (np.savez(path, logits=Z[::100], labels=y[::100])) and compare on that"
-    )
+def labels_of(found: Shards) -> NDArray[Any]:
+    """Return the labels, which have to be there."""
+    if "labels" not in found.per_row:
+        raise ValueError(
+            "has no labels: write 'labels' (.zarr) or labels-000.npy beside the scores"
+        )
+    return found.per_row["labels"]
 
 
 def measure_shards(args: argparse.Namespace) -> Printed:
     """Measure every error, in passes over the chunks."""
     found = read_shards(args)
-    if "labels" not in found.per_row:
-        raise ValueError(
-            "has no labels: write 'labels' (.zarr) or labels-000.npy beside the scores"
-        )
+    labels_of(found)
     test = found.per_row.get("split")
     n, done, values = found.n_rows(), "", {}
     n_read = 0
@@ -172,7 +170,7 @@ def as_dask(found: Shards, count: Callable[[int], None]) -> Any:
     try:
         import dask.array as da  # late: only large data needs it
     except ImportError as error:
-        raise ValueError('measuring shards needs Dask: pip install "skcalib[dask]"') from error
+        raise ValueError('shards need Dask: pip install "skcalib[dask]"') from error
     return da.concatenate(
         [
             da.from_array(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,11 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._comparison.choice import HeldOut, held_out, level_of
+from skcalib._comparison.chunks import (
+    HeldOutChunks,
+    HeldOutData,
+    folds_of,
+    open_data,
+    predict_rows,
+    refuse_metrics,
+)
 from skcalib._comparison.comparison import CalibratorComparison, Given
 from skcalib._comparison.decision import Row, Setting, decide, held_log_loss
 from skcalib._comparison.gains import Gain, Gains, Size, sizes_of
-from skcalib._comparison.held_out import HeldOutRows, in_folds, open_rows, predict_held_out
 from skcalib._comparison.measures import Measure, as_measures
+from skcalib._comparison.progress import shown
 from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_between, check_seed
 from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
@@ -49,8 +56,8 @@ class Task(NamedTuple):
     is None.
     """
 
-    folds: HeldOutRows
-    test: HeldOutRows | None
+    folds: HeldOutData
+    test: HeldOutData | None
     measures: list[Measure]
     chosen_by: Measure | None
     seed: int
@@ -58,8 +65,8 @@ class Task(NamedTuple):
     def run(self, calibrator: Any, identity: Identity | None, level: float) -> tuple[Row, Identity]:
         """Fit, predict and measure one calibrator; the identity's results are its own baseline."""
         with recorded_warnings() as caught:
-            fit = predict_held_out(calibrator, self.folds)
-            tested = fit if self.test is None else predict_held_out(calibrator, self.test)
+            fit = predict_rows(calibrator, self.folds)
+            tested = fit if self.test is None else predict_rows(calibrator, self.test)
         pooled, reported = fit.pooled(), tested.pooled()
         predicted = top_label(reported.P)[1]
         if identity is None:
@@ -170,7 +177,7 @@ def compare_calibrators(
     ----------
     X : array-like of shape (n, K), (n, 1) or (n,)
         Scores of rows that the classifier was not fitted on: logits or probabilities, as a
-        calibrator takes them.
+        calibrator takes them. A Dask array is read chunk by chunk.
     y : array-like of shape (n,)
         Labels.
     calibrators : dict, list or None, default=None
@@ -210,7 +217,7 @@ def compare_calibrators(
     random_state : int, RandomState instance or None, default=None
         Seed of the simulations for the intervals of errors.
     n_jobs : int, default=None
-        Calibrators tried at the same time, as in joblib.
+        Calibrators tried at the same time, as in joblib; one by one on a Dask array.
     verbose : int, default=0
         1 shows a bar if tqdm is installed, else a line on stderr for each calibrator; 2 always
         shows the lines.
@@ -249,6 +256,10 @@ def compare_calibrators(
     calibrators, not the sampling of the rows that they are fitted on. They are
     not corrected for the number of metrics.
 
+    On a Dask array, means over rows have intervals. Calibration errors have their value and gain
+    alone, because the rest is simulated on all rows at once; `choose_by` is log loss, and metrics
+    of other packages are refused.
+
     References
     ----------
     Efron, Tibshirani (1993). An Introduction to the Bootstrap. Chapman & Hall.
@@ -276,14 +287,17 @@ def compare_calibrators(
     temperature   0.56   1.0
     """
     check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
-    data = open_rows(
+    data = open_data(
         X, y, sample_weight, cv=cv, test=test, input=input, classes=classes, pos_label=pos_label
     )
     measures = as_measures(METRICS if metrics is None else metrics)
     chosen_by = _error_to_choose_by(choose_by, measures)
+    is_lazy = isinstance(data, HeldOutChunks)
+    if is_lazy:
+        refuse_metrics(measures, chosen_by)
     named, left_out = _choose(calibrators, data.classes.size)
     seed = int(check_seed(random_state).randint(2**31))
-    folds = data if test is None else in_folds(data, cv)
+    folds = data if test is None else folds_of(data, cv)
     task = Task(folds, None if test is None else data, measures, chosen_by, seed)
     anchor = next((name for name, c in named.items() if type(c) is AutoCalibrator), None)
     (first, identity), *rest = named.items()
@@ -291,13 +305,13 @@ def compare_calibrators(
     row, baseline = task.run(identity, None, confidence_level)
     rows = {first: row}
     jobs = [(c, baseline, level_of(n, n_others, anchor, confidence_level)) for n, c in rest]
-    if n_jobs in (None, 1):
+    if n_jobs in (None, 1) or is_lazy:  # the scheduler of a Dask array has the cores already
         runs: Iterable[Row] = (task.try_run(*job) for job in jobs)
     else:
         runs = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(Task.try_run)(task, *job) for job in jobs
         )
-    for (name, _), row in zip(rest, _progress(runs, [n for n, _ in rest], verbose), strict=True):
+    for (name, _), row in zip(rest, shown(runs, [n for n, _ in rest], verbose), strict=True):
         rows[name] = row
     rows.update({name: task.failed(why) for name, why in left_out.items()})
     kinds = {name: type(calibrator).__name__ for name, calibrator in named.items()}
@@ -397,26 +411,6 @@ def _resolve(given: Any, known: dict[str, Any]) -> Any:
     if not (hasattr(given, "fit") and hasattr(given, "get_params")):
         raise TypeError(f"calibrators are names or scikit-learn classifiers; got {given!r}.")
     return given
-
-
-def _progress(runs: Iterable[Row], names: list[str], verbose: int) -> Iterable[Row]:
-    if not verbose:
-        return runs
-    if verbose == 1:
-        try:
-            from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            pass
-        else:
-            return tqdm(runs, total=len(names), desc="calibrators")
-    return _print_each(runs, names)
-
-
-def _print_each(runs: Iterable[Row], names: list[str]) -> Iterator[Row]:
-    for i, (name, row) in enumerate(zip(names, runs, strict=True), 1):
-        what = row.error or f"fitted in {row.fit_seconds:.2f} s"
-        print(f"{i}/{len(names)} {name}: {what}", file=sys.stderr, flush=True)  # noqa: T201
-        yield row
 
 
 def _frame(

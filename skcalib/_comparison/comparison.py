@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from skcalib._comparison.held_out import HeldOutRows, fit_calibrator, predict_held_out
+from skcalib._comparison.chunks import HeldOutData, fit_rows, predict_rows
 from skcalib._comparison.tables import summary_table
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
 from skcalib._validation.predictions import Predictions
@@ -31,7 +31,7 @@ class Given(NamedTuple):
     sorted labels (or, a single one, is the score of the second).
     """
 
-    data: HeldOutRows
+    data: HeldOutData
     calibrators: dict[str, Any]
     X: ArrayLike
     y: ArrayLike
@@ -127,7 +127,7 @@ class CalibratorComparison:
             own = with_input_and_classes(calibrator, data.kind, data.classes)
             return own.fit(X, y, sample_weight=sample_weight)
         rows = slice(None) if len(data.splits) > 1 else data.splits[0][0]
-        return fit_calibrator(calibrator, data, rows).calibrator_
+        return fit_rows(calibrator, data, rows)
 
     def plot(self, *, metrics: Any = None, ax: Any = None) -> ComparisonDisplay:
         """Plot the gain of every calibrator by every metric.
@@ -172,7 +172,7 @@ class CalibratorComparison:
         return lines
 
 
-def rows_of(comparison: CalibratorComparison) -> HeldOutRows:
+def rows_of(comparison: CalibratorComparison) -> HeldOutData:
     """Return the rows that were compared."""
     return comparison._given.data
 
@@ -180,4 +180,4 @@ def rows_of(comparison: CalibratorComparison) -> HeldOutRows:
 def predictions_of(comparison: CalibratorComparison, name: str) -> Predictions:
     """Fit a calibrator again and return its predictions of the measured rows."""
     given = comparison._given
-    return predict_held_out(given.calibrators[name], given.data).pooled()
+    return predict_rows(given.calibrators[name], given.data).pooled()

@@ -15,7 +15,7 @@ from skcalib._validation.predictions import Predictions
 from skcalib.metrics._bootstrap import draw_counts
 from skcalib.metrics._interval.gains import GainSimulation
 from skcalib.metrics._interval.intervals import intervals_of
-from skcalib.metrics._resampling import evaluate_chunks, random_chunks
+from skcalib.metrics._resampling import Evaluation, evaluate_chunks, random_chunks
 
 # Entries of P that the resamples of one metric and calibrator may read, and the limits of their
 # number.
@@ -53,11 +53,11 @@ def affordable_resamples(n: int, n_classes: int) -> int:
 
 def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> list[Size]:
     """Return the size of each metric of the predictions."""
-    own = own_errors(measures)
+    own = simulated(measures, predictions)
     errors = iter(intervals_of(own, predictions, random_state=seed) if own else [])
     sizes = []
     for measure in measures:
-        if measure.is_own_error:
+        if own and measure.is_own_error:
             one = next(errors)
             sizes.append(Size(one.estimate, one.debiased, one.expected_if_calibrated))
         else:
@@ -65,28 +65,38 @@ def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> li
     return sizes
 
 
+def simulated(measures: list[Measure], predictions: Predictions) -> list[Evaluation]:
+    """Return the errors whose intervals are simulated: none of remote predictions."""
+    return own_errors(measures) if predictions.P.remote is None else []
+
+
 class Gains:
-    """Gains over one set of predictions by any others of the same rows."""
+    """Gains over one set of predictions by any others of the same rows.
+
+    Of remote predictions, only means over rows have intervals.
+    """
 
     def __init__(self, measures: list[Measure], before: Predictions, seed: int) -> None:
         self.measures = measures
         self.before = before
         n_resamples = affordable_resamples(*before.P.shape)
         self.chunks = random_chunks(n_resamples, seed)
-        own = own_errors(measures)
+        own = simulated(measures, before)
         self.simulation = GainSimulation(own, before, random_state=seed) if own else None
+        self.is_remote = before.P.remote is not None
         self.losses = {m.name: m.loss.losses(before) for m in measures if m.loss is not None}
-        self.resampled = {
-            m.name: _resampled(m, before, self.chunks)
-            for m in measures
-            if m.loss is None and not m.is_own_error
-        }
+        others = [m for m in measures if m.loss is None and (self.is_remote or not m.is_own_error)]
+        if self.is_remote:
+            self.values = {m.name: m.value(before) for m in others}
+        else:
+            self.resampled = {m.name: _resampled(m, before, self.chunks) for m in others}
 
     def over(self, after: Predictions, level: float) -> list[Gain]:
         """Return the gain by each metric."""
-        simulated = iter([] if self.simulation is None else self.simulation.gains(after, level))
+        by_sets = self.simulation
+        drawn = iter([] if by_sets is None else by_sets.gains(after, level))
         return [
-            Gain(*next(simulated)) if m.is_own_error else self._gain(m, after, level)
+            Gain(*next(drawn)) if by_sets and m.is_own_error else self._gain(m, after, level)
             for m in self.measures
         ]
 
@@ -95,6 +105,9 @@ class Gains:
             before, losses = self.losses[measure.name], measure.loss.losses(after)
             gain = before.mean(after.w) - losses.mean(after.w)
             return Gain(gain, *gain_interval(before, losses, after.w, level))
+        if self.is_remote:
+            gain = self.values[measure.name] - measure.value(after)
+            return Gain(measure.sign * gain, np.nan, np.nan)
         return bootstrap_gain(
             measure.sign,
             measure.value(self.before) - measure.value(after),

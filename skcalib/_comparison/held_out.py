@@ -125,8 +125,15 @@ def open_rows(
 def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
     """Return the calibration rows split into folds; test rows, if any, are in none."""
     fit = data.splits[0][0] if data.splits else slice(None)
-    folds = _folds(cv, whole(data.scores)[fit], data.classes[data.code[fit]])
-    return data._replace(splits=_once(folds))
+    folds = make_folds(cv, whole(data.scores)[fit], data.classes[data.code[fit]])
+    return data._replace(splits=folds)
+
+
+def make_folds(
+    cv: Any, S: FloatArray, labels: NDArray[Any]
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Return pairs of rows to fit on and rows to measure, no row measured twice."""
+    return _once(_folds(cv, S, labels))
 
 
 def _once(
@@ -161,9 +168,7 @@ def read_rows(
     n_fit = int((w > 0).sum())
     weighted = sample_weight is not None
     if test is not None:
-        if not isinstance(test, tuple | list) or len(test) not in (2, 3):
-            raise ValueError("test must be (X, y) or (X, y, sample_weight) of rows to measure on.")
-        X_test, y_test, given = (*test, None)[:3]
+        X_test, y_test, given = test_rows(test)
         S_test, found_test, labels_test, w_test, _ = _open(
             X_test, y_test, given, known if classes is None else classes, kind, "test X", "test y"
         )
@@ -191,6 +196,14 @@ def read_rows(
     columns, code, w = drop_zero_weight(columns, code, w)
     splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]
     return HeldOutRows(columns, kind, code, known, w if weighted else None, splits, event)
+
+
+def test_rows(test: Any) -> tuple[Any, Any, Any]:
+    """Return the scores, labels and weights, or None, of test rows."""
+    if not isinstance(test, tuple | list) or len(test) not in (2, 3):
+        raise ValueError("test must be (X, y) or (X, y, sample_weight) of rows to measure on.")
+    X, y, sample_weight = (*test, None)[:3]
+    return X, y, sample_weight
 
 
 def _open(

@@ -119,6 +119,17 @@ def test_progress_counts_passes(capsys, monkeypatch):
     assert "5 of 6 metrics, " in capsys.readouterr().err
 
 
+def test_compare_says_what_it_says_of_the_whole_file(capsys):
+    y, Z = scores()
+    data = frame(Z, WORDS[y], split=np.arange(300) % 2)
+    data.to_parquet("whole.parquet")
+    few = ("--calibrators", "temperature", "--metrics", "log_loss", "--cv", "2")
+    whole = run(capsys, "compare", "whole.parquet", *few)
+    out = run(capsys, "compare", save(data), *few)
+    assert out.splitlines()[1:5] == whole.splitlines()[1:5]
+    assert out[out.index("Claims") :] == whole[whole.index("Claims") :]
+
+
 @pytest.mark.parametrize("labelled", [True, False])
 def test_apply_writes_shards_of_the_same_names(capsys, labelled):
     y, Z = scores()

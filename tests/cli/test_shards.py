@@ -155,6 +155,71 @@ def test_progress_counts_passes(capsys, save, monkeypatch):
     assert "300 of 300 rows" in capsys.readouterr().err
 
 
+# ------------------------------------------------------------------------------------- compare
+
+FEW = ("--calibrators", "temperature", "platt", "--cv", "2")
+
+
+def compared(out):
+    """Return the line of each calibrator up to the share of changed classes, and the verdict."""
+    rows = re.findall(r"^(\w+ +\d\.\d{4}.* %)", out, flags=re.MULTILINE)
+    return [" ".join(row.split()) for row in rows], out[
+        re.search("^(Claims|Predicts) ", out, re.MULTILINE).start() :
+    ]
+
+
+@pytest.mark.parametrize("with_split", [False, True])
+def test_compare_says_what_it_says_of_the_whole_file(capsys, save, with_split):
+    y, Z = scores()
+    arrays = {"logits": Z, "labels": WORDS[y]}
+    if with_split:
+        arrays["split"] = np.random.default_rng(1).integers(2, size=y.size).astype(np.uint8)
+    np.savez("whole.npz", **arrays)
+    metrics = ("--metrics", "log_loss", "brier_score")
+    whole = run(capsys, "compare", "whole.npz", *FEW, *metrics, "--save", "whole.json")
+    out = run(capsys, "compare", save(**arrays), *FEW, *metrics, "--save", "large.json")
+    assert compared(out)[0] == compared(whole)[0]
+    assert len(compared(out)[0]) == 3
+    verdict = compared(whole)[1].replace("whole.json", "large.json")
+    assert compared(out)[1] == verdict
+    assert "Calibration errors are not debiased" in out
+    found, expected = load("large.json"), load("whole.json")
+    np.testing.assert_allclose(found.predict_proba(Z), expected.predict_proba(Z), atol=1e-6)
+
+
+def test_compare_takes_one_column(capsys, save):
+    y, Z = scores(n_classes=2)
+    arrays = {"probs": softmax(Z)[:, 1], "labels": WORDS[y]}
+    np.savez("whole.npz", **arrays)
+    option = ("--pos-label", "dog")
+    whole = run(capsys, "compare", "whole.npz", *FEW, *option)
+    out = run(capsys, "compare", save(**arrays), *FEW, *option)
+    assert compared(out) == compared(whole)
+
+
+def test_compare_leaves_out_by_name_what_would_load_all(capsys):
+    y, Z = scores()
+    path = folder(logits=Z, labels=y)
+    few = ("--calibrators", "stacked", "temperature", "--cv", "2")
+    assert main(["compare", path, *few, "--metrics", "log_loss", "roc_auc_ovr"]) == 0
+    out, err = capsys.readouterr()
+    assert "stacked: TypeError: StackedCalibrator: X is a dask.Array of shape (300, 3)" in out
+    assert "left out, because they would load all scores: roc_auc_ovr" in err
+    assert "--metrics: roc_auc_ovr would" in fails(
+        capsys, "compare", path, "--metrics", "roc_auc_ovr"
+    )
+    option = ("--choose-by", "ks_calibration_error")
+    assert "--choose-by needs all scores at once" in fails(capsys, "compare", path, *option)
+    assert "--report is for a single file" in fails(capsys, "compare", path, "--report", "r.html")
+
+
+def test_compare_counts_passes(capsys, monkeypatch):
+    monkeypatch.setattr("skcalib._cli.progress.PAUSE", -1.0)
+    y, Z = scores()
+    assert main(["compare", folder(logits=Z, labels=y), *FEW]) == 0
+    assert re.search(r"^\d+\.\d passes over 300 rows$", capsys.readouterr().err, re.M)
+
+
 # --------------------------------------------------------------------------------------- apply
 
 
@@ -310,12 +375,6 @@ def test_what_is_not_zarr_is_one_line(capsys):
 def test_options_of_single_files_are_refused(capsys, option, says):
     y, Z = scores()
     assert says in fails(capsys, "measure", folder(logits=Z, labels=y), *option)
-
-
-def test_compare_says_to_take_a_sample(capsys):
-    y, Z = scores()
-    text = fails(capsys, "compare", folder(logits=Z, labels=y))
-    assert "large: compare needs all scores at once: save a sample" in text
 
 
 @pytest.mark.parametrize(

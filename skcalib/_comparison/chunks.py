@@ -1,0 +1,226 @@
+"""Predictions of a calibrator for rows of a Dask array that it was not fitted on.
+
+Every fit gets all rows, those it must not see with weight 0, and predictions are computed chunk by
+chunk, so that no scores are copied or brought to the caller.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import parallel_config
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._arrays.dask import bring, is_dask
+from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
+from skcalib._comparison.held_out import (
+    HeldOutFit,
+    HeldOutRows,
+    fit_calibrator,
+    in_folds,
+    make_folds,
+    open_rows,
+    predict_held_out,
+    test_rows,
+)
+from skcalib._comparison.measures import Measure
+from skcalib._meta_estimators.out_of_fold import with_input_and_classes
+from skcalib._validation.event import class_column
+from skcalib._validation.keywords import check_option
+from skcalib._validation.labels import check_classes, check_labels, encode_labels
+from skcalib._validation.predictions import check_predictions
+from skcalib._validation.remote import read_remote
+from skcalib._validation.scores import as_matrix, check_values, resolve_kind
+from skcalib._validation.weights import check_lengths, check_weight
+from skcalib.calibrators._base import ScoreCalibrator
+
+
+class HeldOutChunks(NamedTuple):
+    """`HeldOutRows` of a Dask array; weights may be 0."""
+
+    X: Any
+    kind: Kind
+    code: Intp
+    classes: NDArray[Any]
+    w: Float64Array | None
+    splits: list[tuple[Intp, Intp]]
+    event: int | None
+
+
+HeldOutData = HeldOutRows | HeldOutChunks
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether scores are a Dask array of several columns; a single one is brought, like labels."""
+    return is_dask(X) and X.ndim == 2 and X.shape[1] != 1
+
+
+def open_data(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    cv: Any,
+    test: tuple[Any, ...] | None,
+    input: str,
+    classes: ArrayLike | None,
+    pos_label: Any,
+) -> HeldOutData:
+    """Check all arguments once, and make the folds."""
+    keywords: dict[str, Any] = {"input": input, "classes": classes, "pos_label": pos_label}
+    if not is_lazy(X):
+        X, y, sample_weight = read_remote(X, y, sample_weight)
+        if test is not None:
+            test = read_remote(*test_rows(test), "test X", "test y")
+        return open_rows(X, y, sample_weight, cv=cv, test=test, **keywords)
+    check_option("input", input, ("auto", "logits", "proba"))
+    parts = [_known(X, y, sample_weight, "X", "y")]
+    if test is not None:
+        parts.append(_known(*test_rows(test), "test X", "test y"))
+    n_fit = parts[0][0].shape[0]
+    data = _joined(parts, **keywords)
+    if test is None:
+        return folds_of(data, cv)
+    rows = np.arange(data.code.size)
+    return data._replace(splits=[(rows[:n_fit], rows[n_fit:])])
+
+
+def _known(
+    X: Any, y: Any, sample_weight: Any, X_name: str, y_name: str
+) -> tuple[Any, NDArray[Any], Float64Array | None]:
+    """Return scores with chunks of known lengths, and checked labels and weights."""
+    import dask.array as da
+
+    X = X if is_dask(X) else da.from_array(np.asarray(X))
+    X = X.copy().compute_chunk_sizes() if np.isnan(X.shape[0]) else X
+    y, sample_weight = bring(y, sample_weight)
+    labels = check_labels(y, y_name)
+    check_lengths(labels, X.shape[0], y_name, X_name)
+    return X, labels, None if sample_weight is None else check_weight(sample_weight, X.shape[0])
+
+
+def _joined(
+    parts: Sequence[tuple[Any, NDArray[Any], Float64Array | None]],
+    input: str,
+    classes: ArrayLike | None,
+    pos_label: Any,
+) -> HeldOutChunks:
+    """Check the rows of all parts together; there are no splits yet."""
+    import dask.array as da
+
+    arrays, each_y, each_w = zip(*parts, strict=True)
+    if len({array.shape[1] for array in arrays}) > 1:
+        raise ValueError(
+            f"test X has scores of {arrays[1].shape[1]} classes but X of {arrays[0].shape[1]}: "
+            "they must be of the same."
+        )
+    X = da.concatenate(arrays).rechunk({1: -1})
+    labels = check_labels(np.concatenate(each_y))
+    w = None
+    if any(own is not None for own in each_w):
+        ones = [np.ones(array.shape[0]) for array in arrays]
+        w = np.concatenate([b if a is None else a for a, b in zip(each_w, ones, strict=True)])
+    known = classes
+    if classes is not None:
+        given = check_classes(classes, X.shape[1], "classes")
+        order = np.argsort(given)
+        known = given[order]
+        X = X if (order == np.arange(order.size)).all() else X[:, order]
+    source, _, _ = read_remote(X, labels, None)
+    survey = check_values(source, input=input)
+    kind = resolve_kind(source, survey, input)
+    code, names = encode_labels(labels, X.shape[1], known)
+    event = None if pos_label is None else class_column(pos_label, names, "pos_label")
+    return HeldOutChunks(X, kind, code, names, w, [], event)
+
+
+def folds_of(data: HeldOutData, cv: Any) -> HeldOutData:
+    """Return the calibration rows split into folds; test rows, if any, are in none."""
+    if isinstance(data, HeldOutRows):
+        return in_folds(data, cv)
+    rows = np.arange(data.code.size) if not data.splits else data.splits[0][0]
+    if data.w is not None:
+        rows = rows[data.w[rows] > 0]
+    folds = make_folds(cv, np.zeros((rows.size, 1)), data.classes[data.code[rows]])
+    return data._replace(splits=[(rows[train], rows[test]) for train, test in folds])
+
+
+def fit_rows(calibrator: Any, data: HeldOutData, rows: Any) -> Any:
+    """Fit a clone of a calibrator on some of the rows, in the order of the sorted labels."""
+    if isinstance(data, HeldOutRows):
+        return fit_calibrator(calibrator, data, rows).calibrator_
+    if not isinstance(calibrator, ScoreCalibrator):
+        raise TypeError(
+            f"{type(calibrator).__name__} would need all scores at once, but X is a dask array: "
+            "pass X.compute() if it fits into memory, or some of its rows"
+        )
+    own = with_input_and_classes(calibrator, data.kind, data.classes)
+    w = np.zeros(data.code.size)
+    w[rows] = 1.0 if data.w is None else data.w[rows]
+    return own.fit(data.X, data.classes[data.code], sample_weight=w)
+
+
+def predict_rows(calibrator: Any, data: HeldOutData) -> HeldOutFit:
+    """Fit on the first part of each split and predict the second."""
+    if isinstance(data, HeldOutRows):
+        return predict_held_out(calibrator, data)
+    import dask.array as da
+
+    n = data.code.size
+    fold, fitted, seconds = np.full((n, 1), -1), [], []
+    for k, (train, test) in enumerate(data.splits):
+        start = time.perf_counter()
+        fitted.append(fit_rows(calibrator, data, train))
+        seconds.append(time.perf_counter() - start)
+        fold[test] = k
+    dtype = as_matrix(np.zeros((1, data.classes.size), dtype=data.X.dtype)).dtype
+    P = da.map_blocks(
+        predict_by_fold,
+        data.X,
+        da.from_array(fold, chunks=(data.X.chunks[0], 1)),
+        fitted=fitted,
+        like=np.empty(0, dtype=dtype),
+        dtype=dtype,
+        chunks=data.X.chunks,
+        meta=np.empty((0, 0), dtype=dtype),
+    )
+    w = (fold[:, 0] >= 0) * (1.0 if data.w is None else data.w)
+    y = data.classes[data.code]
+    return HeldOutFit(
+        [check_predictions(y, P, w, data.classes)._replace(event=data.event)], seconds
+    )
+
+
+def predict_by_fold(
+    block: FloatArray, fold: Intp, fitted: list[Any], like: FloatArray
+) -> FloatArray:
+    """Return each row's probabilities by the calibrator of its fold, else equal ones."""
+    P = np.full(block.shape, 1 / block.shape[1], dtype=like.dtype)
+    with parallel_config(n_jobs=1):
+        for k, calibrator in enumerate(fitted):
+            rows = np.flatnonzero(fold[:, 0] == k)
+            if rows.size:
+                P[rows] = calibrator.predict_proba(np.asarray(block)[rows])
+    return P
+
+
+def refuse_metrics(measures: list[Measure], chosen_by: Measure | None) -> None:
+    """Refuse what would need all rows of a Dask array at once, before any fit."""
+    for name in needing_all(measures):
+        raise ValueError(
+            f"metrics: {name!r} would load X, a dask array, whole: pass log_loss, brier_score, "
+            "error_rate or metrics of skcalib, or X.compute() if it fits into memory."
+        )
+    if chosen_by is not None:
+        raise ValueError(
+            f"choose_by={chosen_by.name!r}: what chance adds to an error is simulated on all "
+            "rows at once, but X is a dask array: choose by 'log_loss', or pass X.compute()."
+        )
+
+
+def needing_all(measures: list[Measure]) -> list[str]:
+    """Return the names of metrics that get all rows at once."""
+    return [m.name for m in measures if m.evaluate is not None and not m.evaluate.own]
