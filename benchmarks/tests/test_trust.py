@@ -13,7 +13,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.trust import __main__ as trust
-from benchmarks.trust import mutants, properties, versions
+from benchmarks.trust import mutants, properties, repeated, versions
 
 pytestmark = pytest.mark.slow
 
@@ -174,10 +174,24 @@ def test_the_oldest_versions_are_the_lower_bounds():
 
 def test_what_the_run_on_the_oldest_leaves_out_exists():
     """A renamed file of tests would else be left out no more, unseen."""
-    for name in (*versions.LEFT_OUT, *versions.UNWATCHED):
+    for name in versions.LEFT_OUT:
         path, _, test = name.partition("::")
         assert (ROOT / path).exists(), name
         assert not test or f"def {test}(" in (ROOT / path).read_text(), name
+
+
+def test_a_test_is_repeated_if_others_take_its_branches(tmp_path):
+    """The slowest is left out first; then another may be the only one that takes a branch."""
+    branches = {"slow": {1, 2}, "twin": {1, 2}, "own": {2, 3}, "quick": {2}}
+    seconds = {"slow": 3.0, "twin": 2.0, "own": 1.0, "quick": 0.01, "nothing": 0.5}
+    assert repeated.repeated(seconds, branches) == ["slow", "nothing"]
+    cases = "".join(
+        f'<testcase classname="tests.a.test_b" name="{name}" time="0.5"/>'
+        for name in ("test_c[1]", "test_c[2]", "test_d")
+    )
+    (tmp_path / "j.xml").write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    found = repeated.seconds_of(tmp_path / "j.xml")
+    assert found == {"tests/a/test_b.py::test_c": 1.0, "tests/a/test_b.py::test_d": 0.5}
 
 
 def test_a_run_is_counted_from_its_reports(tmp_path):

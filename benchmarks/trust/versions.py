@@ -4,7 +4,7 @@
 installs the tree as it is with the versions that ``tests/oldest.txt`` pins (``newest``: whatever
 pip finds), runs the suite in it, measures which branches of the package it takes, and writes what
 came out to ``figures/versions.json``. It fails if a test fails or if less than 95 % of the branches
-are taken; every warning is an error.
+are taken; every warning is an error. ``--branches`` leaves out tests whose branches others take.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.trust.repeated import LIST
+
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parent / "figures" / "versions.json"
 CONSTRAINTS = {"oldest": ROOT / "tests" / "oldest.txt", "newest": None}
@@ -38,26 +40,9 @@ LEFT_OUT = (
     "tests/project/test_imports.py",
     "tests/metrics/test_binned.py::test_core_equals_the_double_loop",
 )
-# A program that is watched takes twice as long. The tests of the package's own folders take nearly
-# every branch; most of those of what all calibrators share, and a few that repeat one computation
-# very often, run unwatched.
-UNWATCHED = (
-    *("tests/behaviour", "tests/record", "tests/project", "tests/contract/test_common.py"),
-    "tests/contract/test_contract.py::test_every_calibrator_keeps_every_promise",
-    "tests/arrays/test_blocks.py::test_the_number_of_threads_changes_no_bit_of_a_calibrator",
-    "tests/binning/test_bins.py::test_every_class_against_the_rest_is_its_own_column",
-    "tests/binning/test_bins.py::test_quantile_bins_open_at_exact_rows",
-    "tests/binning/test_pooled.py::test_a_counted_table_is_that_of_a_sorted_copy",
-    "tests/binning/test_precision.py::test_every_fraction_lies_in_the_bin_that_it_closes",
-    "tests/calibrators/test_isotonic.py::test_centred_blocks_are_points_at_their_mean_scores",
-    "tests/losses/test_losses.py::test_the_gradient_is_that_of_the_value",
-    "tests/metrics/test_label_binned.py::test_it_equals_the_loop",
-    "tests/metrics/test_significance.py::test_size_and_power",
-    "tests/metrics/test_sweep.py::test_it_equals_the_loop",
-    "tests/metrics/test_sweep.py::test_the_number_of_bins_equals_the_loop_far_into_the_sweep",
-    "tests/plotting/test_calibration_map_display.py::test_binary_curve_is_the_map",
-    "tests/calibrators/test_temperature_objectives.py::test_a_metric_is_at_most_one_percent_above_a_fine_grid",
-)
+# A program that is watched takes more than twice as long. These take no branch that others do not,
+# so they run unwatched: see `benchmarks.trust.repeated`.
+REPEATED = tuple(LIST.read_text().split())
 
 
 def make_environment(folder: Path, constraints: Path | None) -> str:
@@ -112,16 +97,17 @@ def run_tests(python: str, junit: Path, arguments: Sequence[str]) -> dict[str, i
     return counts(junit)
 
 
-def run_suite(python: str, folder: Path) -> dict[str, Any]:
-    """Run the suite and return what came out."""
+def run_suite(python: str, folder: Path, *, branches: bool) -> dict[str, Any]:
+    """Run the suite, or the tests that take its branches, and return what came out."""
     start = time.monotonic()
     report = folder / "coverage.json"
-    watched = ["--cov", f"--cov-report=json:{report}", "--cov-report=term"]
-    watched += without(UNWATCHED)
-    first = run_tests(python, folder / "watched.xml", watched)
-    second = run_tests(python, folder / "unwatched.xml", UNWATCHED)
-    both = {how: first[how] + second[how] for how in first}
-    return {**both, **taken(report), "seconds": round(time.monotonic() - start)}
+    watched = ["--cov", f"--cov-report=json:{report}", "--cov-report=term", *without(REPEATED)]
+    found = run_tests(python, folder / "watched.xml", watched)
+    if not branches:
+        unwatched = [test for test in REPEATED if not test.startswith(LEFT_OUT)]
+        more = run_tests(python, folder / "unwatched.xml", unwatched)
+        found = {how: found[how] + more[how] for how in found}
+    return {**found, **taken(report), "seconds": round(time.monotonic() - start)}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -134,13 +120,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--python",
         help="that of an environment with the versions; a fresh one is made if not given",
     )
+    parser.add_argument(
+        "--branches",
+        action="store_true",
+        help="run only tests that together take every branch that the suite takes",
+    )
     parser.add_argument("--out", type=Path, default=RESULTS, help="where results are kept")
     parsed = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         python = parsed.python or make_environment(Path(folder) / "venv", CONSTRAINTS[parsed.run])
         result = {"python": platform.python_version(), "versions": installed(python)}
         print(parsed.run, result["versions"], flush=True)
-        result |= run_suite(python, Path(folder))
+        result |= run_suite(python, Path(folder), branches=parsed.branches)
     results = json.loads(parsed.out.read_text()) if parsed.out.exists() else {}
     parsed.out.parent.mkdir(parents=True, exist_ok=True)
     parsed.out.write_text(json.dumps({**results, parsed.run: result}, indent=1) + "\n")
