@@ -167,7 +167,7 @@ def versions(runs: dict[str, Any]) -> list[str]:
         "",
         "The test suite on the oldest and the newest versions, with every warning an error. It",
         "fails if less than 95 % of the branches of the package are covered. Before a change",
-        "lands, all tests run on the newest versions, and on the oldest those that take every branch.",
+        "lands, all tests run on the newest versions; on the oldest, those that take every branch.",
         "",
         *table(["", *runs], rows),
         "",
