@@ -6,13 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.softmax import LOG_PROBA_MIN
+from skcalib.metrics._row_means import hall_quantiles
 
-# Below this skewness Hall's correction is lost in rounding.
-NO_SKEWNESS = 1e-7
 # A wrong class counts as having at most the probability 1 less this.
 LEAST_REST = 1e-6
 
@@ -85,21 +83,11 @@ def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, f
 def hall_interval(
     differences: Float64Array, w: Float64Array, pseudo: float | None, level: float
 ) -> Interval:
-    r"""Interval of a mean difference by Hall's t, which corrects for skewness.
+    """Interval of a mean difference by Hall's t, which corrects for skewness.
 
-    With g the mean of the differences and the pseudo row, s its standard error and a its
-    skewness,
-
-    .. math:: \left[g - s\, h(t_{(1 + c)/2}),\; g - s\, h(t_{(1 - c)/2})\right], \qquad
-              h(t) = \frac{3}{a} \left(\sqrt[3]{1 + a \left(t - \frac{a}{6}\right)} - 1\right)
-
-    with the quantiles of Student's t of n degrees of freedom, where n counts the rows without
-    the pseudo row (Hall, 1992, On the removal of skewness by transformation).
+    It is of the differences and the pseudo row; degrees of freedom count the rows without that.
     """
     d, weights = with_pseudo_row(differences, w, pseudo)
-    mean, error, a = mean_and_error(d, weights)
-    t = stdtrit(max(d.size - 1, 1), np.array([(1 + level) / 2, (1 - level) / 2]))
-    if abs(a) > NO_SKEWNESS:
-        t = 3 / a * (np.cbrt(1 + a * (t - a / 6)) - 1)
-    low, high = mean - error * t
+    mean, error, skewness = mean_and_error(d, weights)
+    low, high = mean - error * hall_quantiles(skewness, d.size - 1, level)
     return Interval(float(low), float(high))

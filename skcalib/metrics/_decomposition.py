@@ -1,54 +1,76 @@
-r"""Parts of a proper score: miscalibration, discrimination, uncertainty.
-
-A score of probabilities P, of the recalibrated probabilities C and of the base rate r gives
-
-.. math:: \bar S(P) = \underbrace{\bar S(P) - \bar S(C)}_{\mathrm{MCB}}
-          - \underbrace{(\bar S(r) - \bar S(C))}_{\mathrm{DSC}}
-          + \underbrace{\bar S(r)}_{\mathrm{UNC}} .
-
-Isotonic regression replaces the scores of a block of rows by their share of hits, so that the score
-of C depends only on the weights of hits and misses in each block, as that of r on those of all.
-"""
+"""Decomposition of a proper score: miscalibration, discrimination, uncertainty."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import xlog1py, xlogy
-from sklearn.isotonic import isotonic_regression
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike
 
-from skcalib._arrays.source import whole
 from skcalib._arrays.tensors import follow
-from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._scores.one_vs_rest import map_columns
-from skcalib._scores.scores import Scores
-from skcalib._scores.top_label import event_or_top, top_label
-from skcalib._validation.keywords import check_option
-from skcalib._validation.predictions import (
-    Predictions,
-    check_predictions,
-    refuse_each_class,
-    takes_predictions,
-)
+from skcalib._arrays.types import Float64Array
+from skcalib._validation.keywords import check_between, check_option
+from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import check_mode
+from skcalib.metrics._score_intervals import part_intervals
+from skcalib.metrics._score_parts import Request, ScoreName, all_parts
 from skcalib.metrics._statistics_table import Statistic, as_table, in_one_line
 
-ScoreName = Literal["brier", "log"]
+PARTS = ("score", "miscalibration", "discrimination", "uncertainty")
 
 
-class ScoreDecomposition(NamedTuple):
-    """What `score_decomposition` returns."""
-
+class _Parts(NamedTuple):
     score: Any
     miscalibration: Any
     discrimination: Any
     uncertainty: Any
     scaled_score: Any
+
+
+class _End:
+    """An end of the interval of a part."""
+
+    def __init__(self, part: str, end: int) -> None:
+        self.place = PARTS.index(part), end
+
+    def __get__(self, parts: ScoreDecomposition, owner: object) -> Any:
+        ends = parts._ends[self.place]
+        return follow(ends, parts.score) if np.ndim(parts.score) else float(ends[0])
+
+
+class ScoreDecomposition(_Parts):
+    """What `score_decomposition` returns: a named tuple of five parts, with further attributes.
+
+    Intervals are computed when they are first used or printed.
+
+    Attributes
+    ----------
+    score, miscalibration, discrimination, uncertainty, scaled_score : float or ndarray
+        The parts.
+    score_low, score_high, miscalibration_low, miscalibration_high : float or ndarray
+        Ends of intervals.
+    discrimination_low, discrimination_high, uncertainty_low, uncertainty_high : float or ndarray
+        Ends of intervals.
+    confidence_level : float
+        Level of the intervals.
+    """
+
+    confidence_level: float = 0.95
+    _asked: Request | None = None
+    score_low, score_high = _End("score", 0), _End("score", 1)
+    miscalibration_low, miscalibration_high = _End("miscalibration", 0), _End("miscalibration", 1)
+    discrimination_low, discrimination_high = _End("discrimination", 0), _End("discrimination", 1)
+    uncertainty_low, uncertainty_high = _End("uncertainty", 0), _End("uncertainty", 1)
+
+    @cached_property
+    def _ends(self) -> Float64Array:
+        """Both ends ``(4, 2, m)`` of the intervals; NaN if the parts were not measured here."""
+        if self._asked is None:
+            return np.full((len(PARTS), 2, np.size(self.score)), np.nan)
+        return part_intervals(self._asked, self.confidence_level)
 
     def __repr__(self) -> str:
         return in_one_line("ScoreDecomposition", self._statistics())
@@ -58,138 +80,11 @@ class ScoreDecomposition(NamedTuple):
 
     def _statistics(self) -> list[Statistic]:
         """Return the parts as they are printed."""
-        return [Statistic(name, value) for name, value in self._asdict().items()]
-
-
-class Parts(NamedTuple):
-    """Mean scores: of the probabilities, recalibrated, and of the base rate."""
-
-    given: float
-    recalibrated: float
-    base: float
-
-
-def binary_score(p: FloatArray, hit: NDArray[Any], w: Float64Array, score: ScoreName) -> float:
-    """Weighted mean score of the probability of an event; log scores may be infinite."""
-    p = p.astype(np.float64, copy=False)
-    miss = 1.0 - hit
-    if score == "brier":
-        each = hit * (1 - p) ** 2 + miss * p**2
-    else:
-        each = -xlogy(hit, p) - xlog1py(miss, -p)
-    return float(w @ each / w.sum())
-
-
-def score_of_shares(hits: Float64Array, misses: Float64Array, score: ScoreName) -> float:
-    """Mean score if all rows of a block get its share of hits; the weights are those of blocks."""
-    weight = hits + misses
-    if score == "brier":
-        each = hits * (misses / weight)
-    else:
-        each = -xlogy(hits, hits / weight) - xlogy(misses, misses / weight)
-    return float(each.sum() / weight.sum())
-
-
-def isotonic_sums(
-    p: FloatArray, hit: NDArray[Any], w: Float64Array
-) -> tuple[Float64Array, Float64Array]:
-    """Weights of hits and of misses in each constant block of the isotonic regression on p."""
-    distinct, place = np.unique(p, return_inverse=True)
-    hits = np.bincount(place, weights=w * hit, minlength=distinct.size)
-    misses = np.bincount(place, weights=w * (1.0 - hit), minlength=distinct.size)
-    weight = hits + misses
-    level = isotonic_regression(hits / weight, sample_weight=weight, y_min=0.0, y_max=1.0)
-    start = np.flatnonzero(np.diff(level, prepend=-1.0))
-    return np.add.reduceat(hits, start), np.add.reduceat(misses, start)
-
-
-def parts_of_event(
-    p: FloatArray,
-    hit: NDArray[Any],
-    w: Float64Array,
-    score: ScoreName,
-    recalibrated: FloatArray | None = None,
-) -> Parts:
-    """Return the mean scores of one event; without `recalibrated`, by isotonic regression."""
-    base = score_of_shares(np.array([w @ hit]), np.array([w @ (1.0 - hit)]), score)
-    given = binary_score(p, hit, w, score)
-    if recalibrated is None:
-        # On its own rows no non-decreasing map has a better score: what is below 0 is rounding.
-        best = score_of_shares(*isotonic_sums(p, hit, w), score)
-        return Parts(given, min(best, given, base), base)
-    return Parts(given, binary_score(recalibrated, hit, w, score), base)
-
-
-def vector_score(P: FloatArray, code: NDArray[np.intp], w: Float64Array, score: ScoreName) -> float:
-    """Weighted mean score of probability vectors: squared distance, or minus the logarithm."""
-    true = np.take_along_axis(P, code[:, None], axis=1)[:, 0].astype(np.float64)
-    if score == "brier":
-        each = np.einsum("nk,nk->n", P, P, dtype=np.float64) - 2 * true + 1
-    else:
-        each = -xlogy(1.0, true)
-    return float(w @ each / w.sum())
-
-
-def parts_of_vectors(predictions: Predictions, Q: FloatArray, score: ScoreName) -> Parts:
-    """Return the mean scores of probability vectors, recalibrated to ``Q (n, K)``."""
-    P, code, w, *_ = predictions
-    share = np.bincount(code, weights=w, minlength=P.shape[1]) / w.sum()
-    base = 1 - share @ share if score == "brier" else -xlogy(share, share).sum()
-    given = vector_score(whole(P), code, w, score)
-    return Parts(given, vector_score(Q, code, w, score), float(base))
-
-
-def recalibrate(predictions: Predictions, calibrator: Any) -> FloatArray:
-    """Return a fitted calibrator's probabilities ``(n, K)``, columns as those of predictions."""
-    if not hasattr(calibrator, "predict_proba"):
-        raise TypeError(
-            "calibrator must be fitted and have predict_proba, such as "
-            f"IsotonicCalibrator().fit(p, y); got {type(calibrator).__name__}."
-        )
-    check_is_fitted(calibrator)
-    columns, known = predictions.classes.tolist(), np.asarray(calibrator.classes_).tolist()
-    if set(columns) != set(known):
-        raise ValueError(
-            f"calibrator was fitted on the labels {known}, but the columns are those of "
-            f"{columns}: fit it on the same labels."
-        )
-    order = [columns.index(label) for label in known]
-    X = whole(predictions.P)[:, order]
-    if getattr(calibrator, "n_features_in_", len(known)) == 1:
-        X = X[:, 1:]
-    Q = np.empty(predictions.P.shape)
-    Q[:, order] = calibrator.predict_proba(X)
-    return Q
-
-
-def all_parts(
-    predictions: Predictions, score: ScoreName, mode: str, average: str | None, calibrator: Any
-) -> list[Parts]:
-    """Return the mean scores of one event, of the top label, of each class, or of vectors."""
-    refuse_each_class(predictions, average)
-    P, code, w, _, event = predictions
-    Q = None if calibrator is None else recalibrate(predictions, calibrator)
-    if event is not None and average is not None:
-        return [
-            parts_of_event(*predictions.of_event(), w, score, None if Q is None else Q[:, event])
-        ]
-    if mode == "joint":
-        if Q is None:
-            raise ValueError(
-                "mode='joint' scores whole vectors, and isotonic regression recalibrates one "
-                "probability: pass calibrator=, fitted, or mode='classwise'."
-            )
-        return [parts_of_vectors(predictions, Q, score)]
-    if mode == "classwise":
-
-        def measure(k: int, column: FloatArray) -> Parts:
-            return parts_of_event(column, code == k, w, score, None if Q is None else Q[:, k])
-
-        return list(map_columns(measure, Scores(P, "proba")))
-    top, hit = event_or_top(predictions)
-    if Q is not None:
-        Q = np.take_along_axis(Q, top_label(P)[1][:, None], axis=1)[:, 0]
-    return [parts_of_event(top, hit, w, score, Q)]
+        each = self._asdict()
+        if np.ndim(self.score):
+            return [Statistic(name, value) for name, value in each.items()]
+        intervals = dict(zip(PARTS, self._ends[:, :, 0].tolist(), strict=True))
+        return [Statistic(name, value, *intervals.get(name, ())) for name, value in each.items()]
 
 
 @listed("Dimitriadis et al. 2021; Kull and Flach 2015")
@@ -205,6 +100,7 @@ def score_decomposition(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    confidence_level: float = 0.95,
 ) -> ScoreDecomposition:
     r"""Decomposition of Brier score or log loss: miscalibration, discrimination, uncertainty.
 
@@ -243,6 +139,8 @@ def score_decomposition(
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+    confidence_level : float in (0, 1), default=0.95
+        Level of the intervals.
 
     Returns
     -------
@@ -253,6 +151,12 @@ def score_decomposition(
         perfect, 0 as good as the base rate; for the Brier score it is the scaled Brier score or
         index of prediction accuracy, for the log score McFadden's :math:`R^2`. It is NaN if all
         rows are hits or none is.
+
+        The ends of intervals of the first four are the attributes ``score_low``, ``score_high``,
+        ``miscalibration_low`` and so on. They are NaN for soft hits; for all parts but the
+        uncertainty, if all rows are hits or none is; for a score that is the same in every row; for
+        the log score and its miscalibration, if a probability is exactly 0 or 1, because those of
+        very many rows may be infinite; and for each class of a Dask array.
 
     Raises
     ------
@@ -275,15 +179,38 @@ def score_decomposition(
     calibrator fitted on other rows they may be negative: then the calibrator does harm, or its
     probabilities are worse than the base rate.
 
-    `calibration_interval` of a function that returns the miscalibration gives its interval, less
-    what chance adds to it; `calibration_test` of it is exact. A bootstrap would not help: resampled
-    rows have ties, the regression fits them more closely, and the bias is added again.
+    Intervals are of the parts of very many rows, for which chance adds nothing, and are computed
+    when they are first used or printed, in some tenths of a second. A bootstrap would not do:
+    resampled rows have ties, the regression fits them more closely, and the bias is added again.
+
+    * Score, and all parts by a given calibrator but the uncertainty: they are means over rows, and
+      have Hall's (1992) interval of a mean, which corrects for skewness. The calibrator must not
+      have been fitted on these rows.
+    * Uncertainty of one event: a function of its rate r, :math:`r (1 - r)` or the entropy, of which
+      the interval is the image of Wilson's (1927) interval of r; it reaches the largest value if r
+      may be 1/2. Of several classes: the delta method to second order, without the bias.
+    * Miscalibration by isotonic regression: that of `calibration_interval`, from labels drawn from
+      many truths. `calibration_test` of it is exact.
+    * Discrimination D by isotonic regression: labels drawn from the calibrated probabilities show
+      its bias b and its variance :math:`s^2`, and the interval contains all d with
+      :math:`(D - b - d)^2 \le z^2 s^2 d / (D - b)`. It begins at 0 if :math:`D - b \le z s`, and
+      ends no higher than that of the uncertainty.
+
+    For score and uncertainty, weights count copies of rows; in the other two, as in
+    `calibration_interval`, a row of weight 2 has one label. How often intervals contain the truth
+    is measured by ``python -m benchmarks.coverage.parts``.
 
     A log score is infinite if an event of probability 0 happened. The miscalibration is then
     infinite too; discrimination and uncertainty stay finite.
 
     References
     ----------
+    Wilson (1927). Probable inference, the law of succession, and statistical inference. Journal of
+    the American Statistical Association 22.
+
+    Hall (1992). On the removal of skewness by transformation. Journal of the Royal Statistical
+    Society B 54.
+
     Kull, Flach (2015). Novel Decompositions of Proper Scoring Rules for Classification: Score
     Adjustment as Precursor to Calibration. ECML PKDD.
 
@@ -295,20 +222,28 @@ def score_decomposition(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from skcalib.metrics import score_decomposition
     >>> y = [0, 0, 1, 0, 1, 1]
     >>> p = [0.1, 0.2, 0.3, 0.6, 0.7, 0.9]
     >>> parts = score_decomposition(y, p)
     >>> round(parts.score, 4), round(parts.miscalibration, 4), round(parts.discrimination, 4)
     (0.1667, 0.0833, 0.1667)
-    >>> score_decomposition(y, p, score="log")  # doctest: +NORMALIZE_WHITESPACE
-    ScoreDecomposition(score=0.4851, miscalibration=0.2541, discrimination=0.4621,
-                       uncertainty=0.6931, scaled_score=0.3001)
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> score_decomposition(rng.random(2000) < p, p)  # doctest: +NORMALIZE_WHITESPACE
+    ScoreDecomposition(score=0.1633 (0.1549 to 0.172),
+                       miscalibration=0.003208 (0 to 0.002154),
+                       discrimination=0.08994 (0.07904 to 0.09471),
+                       uncertainty=0.25 (0.2493 to 0.25),
+                       scaled_score=0.3469)
     """
     check_option("score", score, ("brier", "log"))
     check_mode(mode, average, ("top", "classwise", "joint"))
+    check_between("confidence_level", confidence_level, 0, 1, "in (0, 1), such as 0.95")
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
-    parts = np.array(all_parts(predictions, score, mode, average, calibrator))
+    asked = Request(predictions, score, mode, average, calibrator)
+    parts = np.array(all_parts(asked))
     if not np.isfinite(parts[:, 1]).all():
         raise ValueError(
             "calibrator gives probability 0 to a label that occurs, so that its log score is "
@@ -318,6 +253,9 @@ def score_decomposition(
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = np.where(base > 0, 1 - np.divide(given, base), np.nan)
     values = given, given - recalibrated, base - recalibrated, base, scaled
-    return ScoreDecomposition(
+    found = ScoreDecomposition(
         *(follow(v, y_proba) if average is None else float(v) for v in values)
     )
+    found.confidence_level = confidence_level
+    found._asked = asked
+    return found

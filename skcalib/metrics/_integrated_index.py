@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_between
 from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
-from skcalib.metrics._curve.distances import curve_distances, distances_by_cells
+from skcalib.metrics._curve.distances import (
+    curve_distances,
+    distances_by_cells,
+    farthest_of_band,
+)
 from skcalib.metrics._interval.intervals import CalibrationInterval, intervals_of
 from skcalib.metrics._listed import listed
 from skcalib.metrics._resampling import Evaluation
@@ -86,9 +90,7 @@ class IntegratedCalibrationIndex(float):
                 "y_true has soft hits, but intervals of the ICI are of outcomes 0 and 1: round "
                 "y_true, or take bootstrap_interval(integrated_calibration_index, ...)."
             )
-        evaluate = Evaluation(four_distances, {}, column=False)
-        level = self.confidence_level
-        return intervals_of([evaluate], self._predictions, level=level, random_state=0)[0]
+        return distance_intervals(self._predictions, self.confidence_level, random_state=0)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -123,6 +125,25 @@ def four_distances(_: object, predictions: Predictions) -> Float64Array:
 
 four_distances._is_error = True  # type: ignore[attr-defined]
 four_distances._by_cells = partial(distances_by_cells, which=slice(0, 4))  # type: ignore[attr-defined]
+
+
+def distance_intervals(
+    predictions: Predictions, level: float, random_state: Any, smooth: FloatArray | None = None
+) -> CalibrationInterval:
+    """Return the intervals of all four distances, for labels 0 and 1.
+
+    The largest distance ends where the pointwise band is farthest from the diagonal: the band
+    contains the truth where that is farthest, whatever its place. Labels drawn from the curve of
+    the data would not do: if chance bends it towards the diagonal at the sparse end, its largest
+    distance is that of the dense middle, which varies less.
+    """
+    evaluate = Evaluation(four_distances, {}, column=False)
+    found = intervals_of(
+        [evaluate], predictions, level=level, random_state=random_state, smooth=smooth
+    )[0]
+    high = found.high.copy()
+    high[-1] = max(found.low[-1], farthest_of_band(predictions, level))
+    return found._replace(high=high)
 
 
 @listed(
@@ -187,9 +208,11 @@ def integrated_calibration_index(
     -----
     Chance moves a curve off the diagonal, so that the ICI of few rows is larger than that of many.
     The intervals and ``interval.debiased`` are for the ICI of very many rows (see
-    `calibration_interval`), and may lie below the ICI of these rows. They take a second or two, and
-    are computed when first used. They need labels 0 and 1. For soft hits, use `bootstrap_interval`
-    of the ICI.
+    `calibration_interval`), and may lie below the ICI of these rows. The interval of Emax ends at
+    the largest distance of the curve's pointwise band from the diagonal. It never ends at 0: where
+    scores are sparse, a distance cannot be excluded. Intervals take a second or two, and are
+    computed when first used. They need labels 0 and 1. For soft hits, use `bootstrap_interval` of
+    the ICI.
 
     References
     ----------

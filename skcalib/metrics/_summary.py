@@ -10,19 +10,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_between
 from skcalib.metrics._auc import auc_interval
-from skcalib.metrics._decomposition import score_decomposition
+from skcalib.metrics._decomposition import PARTS, score_decomposition
 from skcalib.metrics._event import EventRows, as_binary, check_event, event_log_odds, event_rows
 from skcalib.metrics._hosmer_lemeshow import hosmer_lemeshow_test
-from skcalib.metrics._integrated_index import NAMES, four_distances
+from skcalib.metrics._integrated_index import NAMES, distance_intervals
 from skcalib.metrics._intercept_slope import in_the_large, recalibration
 from skcalib.metrics._interval.intervals import NULL_SETS, intervals_of
+from skcalib.metrics._interval.truths import calibrated
 from skcalib.metrics._listed import listed
 from skcalib.metrics._observed_expected import ratio_interval
 from skcalib.metrics._one_line import shown
 from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._score_intervals import part_intervals
+from skcalib.metrics._score_parts import Request
 from skcalib.metrics._spiegelhalter import spiegelhalter_test
 from skcalib.metrics._statistics_table import SMALLEST
 from skcalib.metrics._top_label import expected_calibration_error
@@ -98,35 +101,44 @@ def recalibration_lines(
     }
 
 
-def score_lines(checked: Any, rows: EventRows, level: float, notes: list[str]) -> dict[str, Line]:
+def score_lines(
+    checked: Any,
+    rows: EventRows,
+    level: float,
+    notes: list[str],
+    random_state: Any,
+    smooth: FloatArray,
+) -> dict[str, Line]:
     """Return the Brier score with its parts, and the AUC."""
     parts = score_decomposition(checked.code, checked)
+    asked = Request(checked, "brier", "top", "macro", None)
+    ends = part_intervals(asked, level, random_state, smooth)[:, :, 0].tolist()
     area = auc_interval(rows, level)
     if np.isnan(area[0]):
-        notes.append("scaled_brier_score, auc: they need rows with and without the event.")
+        notes.append(
+            "scaled_brier_score, auc, intervals of brier_score, miscalibration and discrimination: "
+            "they need rows with and without the event."
+        )
+    values = zip(("brier_score", *PARTS[1:]), parts, ends, strict=False)
     return {
-        "brier_score": (parts.score,),
-        "miscalibration": (parts.miscalibration,),
-        "discrimination": (parts.discrimination,),
-        "uncertainty": (parts.uncertainty,),
+        **{name: (value, *interval) for name, value, interval in values},
         "scaled_brier_score": (parts.scaled_score,),
         "auc": area,
     }
 
 
-def measured_lines(checked: Any, level: float, random_state: Any) -> dict[str, Line]:
+def measured_lines(
+    checked: Any, level: float, random_state: Any, smooth: FloatArray
+) -> dict[str, Line]:
     """Return the error of tenths of the rows, the distances of the curve, and the tests.
 
-    All take `checked` predictions.
+    All take `checked` predictions; `smooth` are the calibrated ones.
     """
     keywords = {"n_bins": N_BINS, "strategy": "quantile"}
     ece = Evaluation(expected_calibration_error, keywords, column=False)
-    curve = Evaluation(four_distances, {}, column=False)
     # Each by itself, so that the numbers are those of its own function.
-    error, four = (
-        intervals_of([evaluate], checked, level=level, random_state=random_state)[0]
-        for evaluate in (ece, curve)
-    )
+    error = intervals_of([ece], checked, level=level, random_state=random_state, smooth=smooth)[0]
+    four = distance_intervals(checked, level, random_state, smooth)
     four_lines = four.estimate, four.low, four.high, four.p_value
     deciles = hosmer_lemeshow_test(checked.code, checked, n_bins=N_BINS)
     brier = spiegelhalter_test(checked.code, checked)
@@ -190,8 +202,9 @@ def calibration_summary(
           p-value by `calibration_interval`;
         * ``ici``, ``e50``, ``e90``, ``emax``: mean, median, 90th percentile and largest distance of
           the smooth curve from the diagonal, likewise: see `integrated_calibration_index`;
-        * ``brier_score``, which is ``miscalibration - discrimination + uncertainty``, and
-          ``scaled_brier_score``, 1 minus its ratio to the uncertainty: see `score_decomposition`;
+        * ``brier_score``, which is ``miscalibration - discrimination + uncertainty``, all four with
+          intervals, and ``scaled_brier_score``, 1 minus its ratio to the uncertainty: see
+          `score_decomposition`;
         * ``auc``: area under the ROC curve, the C statistic;
         * ``hosmer_lemeshow`` and ``spiegelhalter``: their statistics and p-values.
 
@@ -227,28 +240,28 @@ def calibration_summary(
     >>> y = rng.random(2000) < 1 / (1 + np.exp(-f))
     >>> summary = calibration_summary(y, 1 / (1 + np.exp(-1.5 * f)), random_state=0)
     >>> summary  # doctest: +NORMALIZE_WHITESPACE
-                                            interval     pvalue
+                                              interval     pvalue
     rows                    2000
     events                   300
     mean_probability     0.09354
-    observed_expected      1.604      1.451 to 1.772
-    in_the_large          0.6693    0.5213 to 0.8174
-    intercept            0.07104   -0.1846 to 0.3267
-    slope                 0.7085    0.6067 to 0.8103
-    cox                    108.4                      2.938e-24
-    ece                  0.05646   0.0413 to 0.07032    <0.0034
-    ici                  0.05671  0.04458 to 0.08389    <0.0034
-    e50                   0.0604  0.04264 to 0.07753    <0.0034
-    e90                  0.08588   0.03792 to 0.1422    <0.0034
-    emax                 0.08757         0 to 0.2315     0.2259
-    brier_score           0.1151
-    miscalibration      0.006112
-    discrimination       0.01853
-    uncertainty           0.1275
+    observed_expected      1.604        1.451 to 1.772
+    in_the_large          0.6693      0.5213 to 0.8174
+    intercept            0.07104     -0.1846 to 0.3267
+    slope                 0.7085      0.6067 to 0.8103
+    cox                    108.4                        2.938e-24
+    ece                  0.05646     0.0413 to 0.07032    <0.0034
+    ici                  0.05671    0.04458 to 0.08389    <0.0034
+    e50                   0.0604    0.04264 to 0.07753    <0.0034
+    e90                  0.08588     0.03792 to 0.1422    <0.0034
+    emax                 0.08757           0 to 0.2377     0.2259
+    brier_score           0.1151      0.1041 to 0.1269
+    miscalibration      0.006112  0.002019 to 0.007313
+    discrimination       0.01853    0.01216 to 0.02279
+    uncertainty           0.1275      0.1168 to 0.1387
     scaled_brier_score   0.09736
-    auc                   0.7551    0.7242 to 0.7833
-    hosmer_lemeshow        183.7                      4.011e-34
-    spiegelhalter          11.39                      4.525e-30
+    auc                   0.7551      0.7242 to 0.7833
+    hosmer_lemeshow        183.7                        4.011e-34
+    spiegelhalter          11.39                        4.525e-30
     >>> round(float(summary.frame.loc["slope", "value"]), 2)
     0.71
     """
@@ -268,9 +281,10 @@ def calibration_summary(
     else:
         notes.append("observed_expected: y_proba is 0 in every row, so that no event is expected.")
     lines |= recalibration_lines(odds, rows, level, notes)
-    tests = measured_lines(predictions, level, random_state)
+    smooth = calibrated(predictions)
+    tests = measured_lines(predictions, level, random_state, smooth)
     lines |= {name: tests.pop(name) for name in ("ece", *NAMES)}
-    lines |= score_lines(predictions, rows, level, notes) | tests
+    lines |= score_lines(predictions, rows, level, notes, random_state, smooth) | tests
     table = {name: [*line, *[np.nan] * (4 - len(line))] for name, line in lines.items()}
     frame = pd.DataFrame.from_dict(table, orient="index", columns=list(COLUMNS), dtype=float)
     return CalibrationSummary(frame, notes)

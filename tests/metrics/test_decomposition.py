@@ -17,6 +17,7 @@ from skcalib.metrics import (
     top_label_brier_score,
 )
 
+PARTS = ("score", "miscalibration", "discrimination", "uncertainty")
 KINDS = ["plain", "ties", "hard", "sparse"]
 SCORES = ["brier", "log"]
 
@@ -277,6 +278,8 @@ def test_what_cannot_be_decomposed():
     y[:3] = 0, 1, 2
     with pytest.raises(ValueError, match="score must be one of"):
         score_decomposition(y, P, score="nll")
+    with pytest.raises(ValueError, match="confidence_level must be in"):
+        score_decomposition(y, P, confidence_level=95)
     with pytest.raises(ValueError, match="mode='joint' scores whole vectors"):
         score_decomposition(y, P, mode="joint")
     with pytest.raises(ValueError, match="average=None gives an error for each class"):
@@ -296,17 +299,20 @@ def test_what_cannot_be_decomposed():
         score_decomposition([1, 0, 1], [0.1, 0.2, 0.9], score="log", calibrator=never)
 
 
+@pytest.mark.usefixtures("few_label_sets")
 def test_printed_it_is_one_line_and_in_a_notebook_a_table():
     y, P = ref.predictions(8, 60, seed=0)
     found = score_decomposition(y, P, labels=range(8))
-    assert repr(found) == (
-        f"ScoreDecomposition(score={found.score:.4g}, miscalibration={found.miscalibration:.4g}, "
-        f"discrimination={found.discrimination:.4g}, uncertainty={found.uncertainty:.4g}, "
-        f"scaled_score={found.scaled_score:.4g})"
-    )
+    texts = {}
+    for name in PARTS:
+        value, low, high = (getattr(found, f"{name}{end}") for end in ("", "_low", "_high"))
+        texts[name] = f"{value:.4g}", f"{low:.4g} to {high:.4g}"
+    shown = ", ".join(f"{name}={value} ({ends})" for name, (value, ends) in texts.items())
+    assert repr(found) == f"ScoreDecomposition({shown}, scaled_score={found.scaled_score:.4g})"
     page = found._repr_html_().replace("\u00a0", " ")  # spaces that do not break
     assert page.count("<tr>") == 6  # with the head
-    assert f"<td>miscalibration</td><td>{found.miscalibration:.4g}</td></tr>" in page
+    value, ends = texts["miscalibration"]
+    assert f"<td>miscalibration</td><td>{value}</td><td>{ends}</td></tr>" in page
     each = score_decomposition(y, P, labels=range(8), mode="classwise", average=None)
     assert "..." in repr(each)
     assert "\n" not in repr(each)

@@ -16,6 +16,7 @@ from skcalib.metrics import (
     make_calibration_scorer,
 )
 from skcalib.metrics._curve.distances import distances, distances_by_cells
+from skcalib.metrics._integrated_index import four_distances
 from skcalib.metrics._interval.label_sets import Truth
 from skcalib.metrics._interval.score_cells import SharedRows
 
@@ -105,9 +106,25 @@ def test_intervals_are_those_of_calibration_interval_and_computed_once():
     names = ("ici", "e50", "e90", "emax")
     ends = [[getattr(index, f"{name}_{end}") for name in names] for end in ("low", "high")]
     np.testing.assert_array_equal(ends, [index.interval.low, index.interval.high])
+    four = calibration_interval(four_distances, y, p, random_state=0)
+    np.testing.assert_array_equal(index.interval.low, four.low)
+    np.testing.assert_array_equal(index.interval.high[:3], four.high[:3])
     assert list(index.frame.index) == list(names)
     narrow = integrated_calibration_index(y, p, confidence_level=0.5)
     assert index.ici_low <= narrow.ici_low <= narrow.ici_high <= index.ici_high
+
+
+@pytest.mark.usefixtures("few_label_sets")
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_interval_of_emax_ends_where_the_pointwise_band_is_farthest(weighted):
+    y, p = sample(70)
+    w = np.random.default_rng(1).integers(0, 3, p.size) if weighted else None
+    curve = calibration_curve(y, p, sample_weight=w, confidence_level=0.9)
+    ends = zip(curve.prob_pred, curve.low, curve.high, strict=True)
+    farthest = max(max(high - s, s - low) for s, low, high in ends)
+    index = integrated_calibration_index(y, p, sample_weight=w, confidence_level=0.9)
+    assert index.emax_high == pytest.approx(farthest)
+    assert index.emax_low <= index.emax <= index.emax_high
 
 
 @pytest.mark.slow

@@ -54,9 +54,10 @@ def test_is_its_parts(weighted):
         "e50": (index.e50, index.e50_low, index.e50_high),
         "e90": (index.e90, index.e90_low, index.e90_high),
         "emax": (index.emax, index.emax_low, index.emax_high),
-        "miscalibration": (parts.miscalibration,),
-        "discrimination": (parts.discrimination,),
-        "uncertainty": (parts.uncertainty,),
+        **{
+            name: [getattr(parts, f"{name}{end}") for end in ("", "_low", "_high")]
+            for name in ("miscalibration", "discrimination", "uncertainty")
+        },
         "rows": (300 if w is None else w.sum(),),
         "events": (y.sum() if w is None else w @ y,),
         "mean_probability": (np.average(p, weights=w),),
@@ -64,7 +65,7 @@ def test_is_its_parts(weighted):
         "in_the_large": (line.in_the_large, line.in_the_large_low, line.in_the_large_high),
         "intercept": (line.intercept, line.intercept_low, line.intercept_high),
         "slope": (line.slope, line.slope_low, line.slope_high),
-        "brier_score": (brier_score_loss(y, p, sample_weight=w),),
+        "brier_score": (brier_score_loss(y, p, sample_weight=w), parts.score_low, parts.score_high),
         "ece": (error.estimate, error.low, error.high),
     }
     for name, numbers in expected.items():
@@ -195,7 +196,7 @@ def test_printed_as_a_table_with_its_notes():
     assert f"{slope.slope:.4g}" in text
     assert f"{slope.slope_low:.4g} to {slope.slope_high:.4g}" in text
     summary = calibration_summary([0] * 3, [0.1, 0.2, 0.4], random_state=0)
-    assert repr(summary).splitlines()[-1].startswith("scaled_brier_score, auc: they need rows with")
+    assert repr(summary).splitlines()[-1].startswith("scaled_brier_score, auc, intervals of")
     page = summary._repr_html_()
     assert page.count("<tr") == 1 + len(STATISTICS)
     assert "<p>intercept, slope: the event happens in no row" in page

@@ -15,6 +15,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._curve.cells import Places, is_certain, place_rows, sum_by
+from skcalib.metrics._curve.methods import smooth_points
 from skcalib.metrics._curve.smooth import Smoother
 from skcalib.metrics._interval.cells import CellError
 from skcalib.metrics._interval.score_cells import ScoreCells, SharedRows
@@ -67,6 +68,13 @@ def curve_distances(predictions: Predictions) -> Float64Array:
     share = sum_by(places.of_row, w * hit) / places.W
     rate = Curve(places, row_count(w)).rates(share[None])
     return distances(rate, places.p, places.W)[0]
+
+
+def farthest_of_band(predictions: Predictions, level: float) -> float:
+    """Return the largest distance of the pointwise band of the curve from the diagonal."""
+    w, (score, hit) = predictions.w, event_or_top(predictions)
+    points = smooth_points(place_rows(score, w).with_hits(hit, w), level)
+    return float(np.maximum(points.high - points.p, points.p - points.low).max())
 
 
 def distances_by_cells(

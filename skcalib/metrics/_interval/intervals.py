@@ -221,8 +221,11 @@ def intervals_of(
     random_state: Any = None,
     n_jobs: int | None = None,
     report: Report = lambda _: None,
+    smooth: FloatArray | None = None,
 ) -> list[CalibrationInterval]:
     """Return the interval of each metric; `report` is called with each number of sets drawn.
+
+    `smooth` is the result of `calibrated`, where it is known.
 
     A metric of others that is smaller where labels do not follow the predictions is not a
     calibration error: its interval and its debiased value are NaN.
@@ -235,7 +238,8 @@ def intervals_of(
     null = simulate(errors, whole(predictions.P), NULL_SETS, seeds[0])
     report(NULL_SETS)
     null.limits[null.limits < ROUNDING] = 0.0
-    directions = calibrated(predictions), rough(predictions.P, np.random.default_rng(seeds[1]))
+    smooth = calibrated(predictions) if smooth is None else smooth
+    directions = smooth, rough(predictions.P, np.random.default_rng(seeds[1]))
     paths = [
         follow(evaluations, errors, predictions, Q, null, observed, seed, n_jobs, report)
         for Q, seed in zip(directions, seeds[2:], strict=True)
