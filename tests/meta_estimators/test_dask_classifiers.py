@@ -15,7 +15,6 @@ from skcalib import (
     IsotonicCalibrator,
     TemperatureScaling,
     VennAbersCalibrator,
-    compare_calibrators,
     get_scorer,
     metrics,
 )
@@ -110,8 +109,6 @@ def test_scorers_of_lazy_predictions(name, n_classes):
             "X",
             lambda X, y, own: GroupwiseCalibrator(TemperatureScaling()).fit(X, y, groups=y),
         ),
-        ("y", lambda X, y, own: compare_calibrators(X, da.from_array(y), cv=3)),
-        ("X", lambda X, y, own: compare_calibrators(X, y, cv=3)),
     ],
 )
 def test_what_would_load_an_array_is_refused(message, call):
