@@ -34,6 +34,7 @@ td { vertical-align: top; white-space: nowrap; }
 th:first-child, td:first-child, .text td { text-align: left; }
 .text td { white-space: normal; overflow-wrap: anywhere; }
 .text td:first-child { white-space: nowrap; }
+@media (max-width: 45rem) { td:first-child { white-space: normal; max-width: 9rem; } }
 tr.chosen { background: var(--mark); font-weight: 600; }
 small { display: block; font-weight: 400; color: var(--soft); }
 .gain { color: var(--gain); } .harm { color: var(--harm); }
