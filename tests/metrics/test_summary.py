@@ -154,8 +154,9 @@ def test_readings_of_columns_labels_and_weights():
     ):
         # Simulated intervals draw a label for each row, and its classes have an order.
         left, right = found.frame.copy(), one.copy()
+        drawn = ["ece", "ici", "e50", "e90", "emax", "miscalibration", "discrimination"]
         for frame in (left, right):
-            frame.loc[["ece", "ici", "e50", "e90", "emax"], ["low", "high", "pvalue"]] = 0.0
+            frame.loc[drawn, ["low", "high", "pvalue"]] = 0.0
         pd.testing.assert_frame_equal(left, right, rtol=1e-6)
     hit, top = several.argmax(axis=1) == code, several.max(axis=1)
     found = calibration_summary(code, several, labels=[0, 1, 2], random_state=0).frame
