@@ -53,6 +53,8 @@ class Source(ABC):
 class ArraySource(Source):
     """An array; its blocks are computed in threads."""
 
+    remote = None  # not a property: every pass asks for it, and a call takes longer
+
     def __init__(self, array: FloatArray) -> None:
         self.array = array
         self.shape = array.shape[0], array.shape[1]

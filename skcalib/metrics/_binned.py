@@ -55,8 +55,10 @@ def bin_predictions(
     check_flags(max_prob=max_prob, class_conditional=class_conditional)
     if threshold is not None:
         check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
-    reduced = partial(_reduced, predictions, max_prob, class_conditional, threshold)
-    return in_precision_of(predictions.P, bins, reduced)
+    how = predictions, max_prob, class_conditional, threshold
+    if predictions.P.remote is None:
+        return _reduced(*how, bins.with_precision_of(predictions.P))
+    return in_precision_of(predictions.P, bins, partial(_reduced, *how))
 
 
 def _reduced(
