@@ -9,25 +9,27 @@ from typing import Any
 import numpy as np
 
 from skcalib._arrays.types import Kind
-from skcalib._export.operations import Constants, Operations, Plan, Value, constant
+from skcalib._export.operations import (
+    BrokenLine,
+    Constants,
+    Operations,
+    Plan,
+    Value,
+    constant,
+)
 from skcalib._export.scores import (
     ROUNDING,
     clip_constants,
-    expit,
     log_odds,
     moved,
-    normalise,
     place_constants,
     proba,
 )
 from skcalib._export.thresholds import (
-    line,
-    line_constants,
     passed,
     search_constants,
     step,
     step_constants,
-    value_places,
 )
 from skcalib.calibrators._isotonic import LIFT
 
@@ -36,35 +38,43 @@ from skcalib.calibrators._isotonic import LIFT
 
 def plan_platt(calibrator: Any) -> Plan:
     """Return the plan of expit(a f + b), or with a square."""
-    a, *bend = np.atleast_2d(calibrator.coef_.T)
+    a, *bend = -np.atleast_2d(calibrator.coef_.T)
     constants = {"slope": constant(a[None])} | ({"bend": constant(bend[0][None])} if bend else {})
-    return _plan_of_odds(calibrator, platt_eta, constants)
+    return _plan_of_odds(calibrator, platt_odds, constants)
 
 
-def platt_eta(o: Operations, odds: Value, c: Constants) -> Value:
-    """Return the new log-odds less the intercept."""
-    return (c["bend"] * odds + c["slope"]) * odds if "bend" in c else c["slope"] * odds
+def platt_odds(o: Operations, odds: Value, c: Constants) -> Value:
+    """Return the new log-odds of the other classes."""
+    slope = c["bend"] * odds + c["slope"] if "bend" in c else c["slope"]
+    return slope * odds + c["intercept"]
 
 
 def plan_beta(calibrator: Any) -> Plan:
     """Return the plan of logit q = a log p - b log(1 - p) + c."""
-    a, b = calibrator.coef_.T
-    return _plan_of_odds(calibrator, beta_eta, {"a": constant(a[None]), "b": constant(b[None])})
+    a, b = -calibrator.coef_.T
+    constants = {"a": constant(a[None]), "b": constant(b[None]), "bend": constant((b - a)[None])}
+    return _plan_of_odds(calibrator, beta_odds, constants)
 
 
-def beta_eta(o: Operations, odds: Value, c: Constants) -> Value:
-    """Return the new log-odds less the intercept."""
-    shared = o.log(1.0 + o.exp(-o.maximum(odds, -odds)))
-    log_p, no_log = o.minimum(odds, 0.0) - shared, o.maximum(odds, 0.0) + shared
-    return c["a"] * log_p + c["b"] * no_log
+def beta_odds(o: Operations, odds: Value, c: Constants) -> Value:
+    """Return the new log-odds of the other classes.
+
+    With s = log(1 + exp(-|f|)), log p = min(f, 0) - s and -log(1 - p) = max(f, 0) + s.
+    """
+    shared = o.log(1.0 + o.exp(-o.absolute(odds)))
+    straight = o.where(odds < 0.0, c["a"], c["b"]) * odds
+    return o.total(straight, c["bend"] * shared, c["intercept"])
 
 
-def _plan_of_odds(calibrator: Any, eta: Callable[..., Value], constants: dict[str, Any]) -> Plan:
+def _plan_of_odds(
+    calibrator: Any, map_odds: Callable[..., Value], constants: dict[str, Any]
+) -> Plan:
     n_classes = calibrator.classes_.size
-    constants["intercept"] = constant(calibrator.intercept_[None])
+    constants["intercept"] = constant(-calibrator.intercept_[None])
     constants |= clip_constants(calibrator) | place_constants(n_classes)
     kind = calibrator.input_
-    return Plan(partial(of_odds, kind=kind, n_classes=n_classes, eta=eta), constants)
+    formula = partial(of_odds, kind=kind, n_classes=n_classes, map_odds=map_odds)
+    return Plan(formula, constants, last=last_of(n_classes))
 
 
 def of_odds(
@@ -73,11 +83,12 @@ def of_odds(
     c: Constants,
     kind: Kind,
     n_classes: int,
-    eta: Callable[..., Value],
-) -> Value:
+    map_odds: Callable[..., Value],
+) -> list[Value]:
     """Return a logistic map of log-odds of each class."""
-    q = expit(o, eta(o, log_odds(o, x, c, kind, n_classes), c) + c["intercept"])
-    return finish(o, q, n_classes, rounded=False)
+    # A sigmoid of ONNX Runtime is 0 below -40, where relative sizes still count.
+    q = 1.0 / (1.0 + o.exp(map_odds(o, log_odds(o, x, c, kind, n_classes), c)))
+    return with_first(o, q, n_classes)
 
 
 # ------------------------------------------------------------------------- maps of probabilities
@@ -86,14 +97,17 @@ def of_odds(
 def plan_isotonic(calibrator: Any) -> Plan:
     """Return the plan of an isotonic map, with straight lines or steps between blocks."""
     x, y = calibrator.X_thresholds_, calibrator.y_thresholds_
-    if calibrator.interpolation == "linear":
-        return plan_of_proba(calibrator, isotonic_line, line_constants(x, y, LIFT))
-    return plan_of_proba(calibrator, step, step_constants(x, y))
+    if calibrator.interpolation == "step":
+        return plan_of_proba(calibrator, step, step_constants(x, y))
+    blur = blur_of(calibrator.input_)
+    return plan_of_lines(
+        calibrator, [BrokenLine(*each, blur, LIFT) for each in zip(x, y, strict=True)]
+    )
 
 
-def isotonic_line(o: Operations, p: Value, c: Constants, near: bool) -> Value:
-    """Return the values of broken lines."""
-    return line(o, p, c, near, LIFT)
+def blur_of(kind: Kind) -> float:
+    """Return the relative rounding error of probabilities."""
+    return ROUNDING if kind == "logits" else 0.0
 
 
 def plan_bayesian_binning(calibrator: Any) -> Plan:
@@ -107,14 +121,13 @@ def plan_histogram(calibrator: Any) -> Plan:
     constants = search_constants(list(calibrator.bin_edges_[:, 1:-1]))
     constants["values"] = constant(calibrator.bin_values_.ravel())
     above = calibrator.strategy == "quantile"
-    first = calibrator._first_column(calibrator.classes_.size)
-    return plan_of_proba(calibrator, partial(bins, reached=above), constants, first)
+    return plan_of_proba(calibrator, partial(bins, reached=above), constants)
 
 
 def bins(o: Operations, p: Value, c: Constants, near: bool, reached: bool) -> Value:
     """Return the values of the bins; an edge belongs to the bin above it if `reached` counts."""
     place = passed(o, p, c, reached=reached, near=near, rounded=True)
-    return o.take(c["values"], value_places(place, c))
+    return o.take(c["values"], place)
 
 
 def plan_venn_abers(calibrator: Any) -> Plan:
@@ -130,25 +143,20 @@ def venn_abers(o: Operations, p: Value, c: Constants, near: bool) -> Value:
     place = passed(o, p, c, reached=True, near=near)
     last = o.take(c["thresholds"], place)
     at = moved(last, ROUNDING) >= p if near else last >= p
-    at = at & (place > c["start"])
-    p0 = o.take(c["p0"], value_places(place, c))
-    p1 = o.take(c["p1"], value_places(place - o.to_whole(at), c))
+    p0, p1 = o.take(c["p0"], place), o.take(c["p1"], place - o.to_whole(at))
     return p1 / (1.0 - p0 + p1)
 
 
 def plan_of_proba(
-    calibrator: Any,
-    map_columns: Callable[..., Value],
-    constants: dict[str, Any],
-    first: int | None = None,
+    calibrator: Any, map_columns: Callable[..., Value], constants: dict[str, Any]
 ) -> Plan:
+    """Return the plan of a map of the probability of each class."""
     kind, n_classes = calibrator.input_, calibrator.classes_.size
-    if first is None:
-        first = calibrator._first_column(n_classes)
+    first = calibrator._first_column(n_classes)
     formula = partial(
         of_proba, kind=kind, n_classes=n_classes, first=first, map_columns=map_columns
     )
-    return Plan(formula, constants)
+    return Plan(formula, constants, last=last_of(n_classes if first else 0))
 
 
 def of_proba(
@@ -159,18 +167,57 @@ def of_proba(
     n_classes: int,
     first: int,
     map_columns: Callable[..., Value],
-) -> Value:
+) -> list[Value]:
     """Return maps of the probabilities of classes from `first` on."""
-    p = o.rounded(proba(o, x, kind))
-    p = o.columns(p, first, n_classes) if first else p
+    p = given_columns(o, x, kind, n_classes, first)
     q = map_columns(o, p, c, near=kind == "logits")
-    return finish(o, q, n_classes if first else 0, rounded=True)
+    return with_first(o, o.rounded(q), n_classes if first else 0)
 
 
-def finish(o: Operations, q: Value, n_classes: int, rounded: bool) -> Value:
-    """Return probabilities of all classes from the maps; the second of two has the only one."""
-    if rounded:
-        q = o.rounded(q)
-    if n_classes == 2:
-        return o.concat(1.0 - q, q)
-    return normalise(o, q)
+def given_columns(o: Operations, x: Value, kind: Kind, n_classes: int, first: int) -> Value:
+    """Return the probabilities of classes from `first` on."""
+    p = o.rounded(proba(o, x, kind))
+    return o.columns(p, first, n_classes) if first else p
+
+
+def plan_of_lines(
+    calibrator: Any,
+    lines: list[BrokenLine],
+    bound: Callable[[Operations, Value, Value, Constants], Value] | None = None,
+    constants: dict[str, Any] | None = None,
+) -> Plan:
+    """Return the plan of a broken line for each class, whose values `bound` may change."""
+    kind, n_classes = calibrator.input_, calibrator.classes_.size
+    first = calibrator._first_column(n_classes)
+    formula = partial(of_lines, kind=kind, n_classes=n_classes, first=first, bound=bound)
+    last = last_of(n_classes if first else 0)
+    return Plan(formula, constants or {}, last=last, lines=tuple(lines))
+
+
+def of_lines(
+    o: Operations,
+    x: Value,
+    c: Constants,
+    kind: Kind,
+    n_classes: int,
+    first: int,
+    bound: Callable[[Operations, Value, Value, Constants], Value] | None,
+) -> tuple[Value, Callable[[Value], list[Value]]]:
+    """Return the probabilities that lines map, and what follows."""
+    p = given_columns(o, x, kind, n_classes, first)
+
+    def then(q: Value) -> list[Value]:
+        q = q if bound is None else bound(o, p, q, c)
+        return with_first(o, o.rounded(q), n_classes if first else 0)
+
+    return p, then
+
+
+def last_of(n_classes: int) -> tuple[str]:
+    """Return the last step of maps of each class: two classes have one map."""
+    return ("none" if n_classes == 2 else "normalise",)
+
+
+def with_first(o: Operations, q: Value, n_classes: int) -> list[Value]:
+    """Return a column for each class: the map of two classes is that of the second."""
+    return [o.concat(1.0 - q, q) if n_classes == 2 else q]

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skcalib import calibrators
 from skcalib._export import automatic, class_maps, softmax_maps, splines
+from skcalib._export.answers import completed
 from skcalib._export.operations import Operations, Plan, Value
 from skcalib._export.scores import two_columns
 
@@ -39,12 +40,12 @@ PLANS: dict[type, Callable[[Any], Plan]] = {
 
 
 def plan_of(calibrator: Any, function: str) -> Plan:
-    """Return the plan of a fitted calibrator; errors name the public `function` that asks."""
+    """Return the completed plan of a calibrator; errors name the public `function` that asks."""
     name = type(calibrator).__name__
     if type(calibrator) not in PLANS:
         raise ValueError(f"{function} has no formula for {name}: {_advice(calibrator)}.")
     check_is_fitted(calibrator)
-    return PLANS[type(calibrator)](calibrator)
+    return completed(PLANS[type(calibrator)](calibrator), calibrator.classes_.size)
 
 
 def _advice(given: Any) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._export.scores import predicted
 from skcalib._validation.keywords import check_count, check_option, shown
 
 if TYPE_CHECKING:
@@ -87,6 +86,7 @@ def to_onnx(
         raise ImportError(
             'to_onnx needs onnx: pip install "skcalib[onnx]", or use to_torch or save_json.'
         ) from error
+    from skcalib._export.answers import probabilities
     from skcalib._export.formulas import columns_of_scores, plan_of
     from skcalib._export.onnx_operations import OnnxOperations
 
@@ -97,20 +97,21 @@ def to_onnx(
     classes = np.asarray(calibrator.classes_)
     o = OnnxOperations(dtype, opset)
     x = columns_of_scores(o, o.scores("scores"), calibrator)
-    q = o.rounded(plan.formula(o, x, {name: o.constant(c) for name, c in plan.constants.items()}))
+    constants = {name: o.constant(array) for name, array in plan.constants.items()}
+    q = o.rounded(probabilities(o, plan, x, constants, classes.size))
     found = [info("probabilities", FLOATS[dtype], ["n", classes.size])]
     if labels:
         names = written_labels(classes)
-        best = o.squeezed(predicted(o, x, q, plan.label))
-        o.name_output(o.take(o.constant(names), best), "label")
+        o.name_output(o.take(o.constant(names), o.predicted(x, q, plan.label)), "label")
         found.insert(0, info("label", LABELS[names.dtype.kind], ["n"]))
     o.name_output(o.in_type_of_scores(q), "probabilities")
+    kept = o.drop_unused()
     graph = helper.make_graph(
         o.nodes,
         type(calibrator).__name__,
         [info("scores", FLOATS[dtype], ["n", calibrator.n_features_in_])],
         found,
-        o.used_constants(),
+        kept,
     )
     opsets = [helper.make_opsetid("", opset)]
     model = helper.make_model(

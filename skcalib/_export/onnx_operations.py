@@ -9,24 +9,34 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-# From this version of the operators on, axes of a maximum are an input.
+from skcalib._export.scores import ROUNDING, moved
+
+# From this version of the operators on, axes of a maximum and of a log-sum-exp are an input.
 AXES_AS_INPUT = 18
 # Larger constants are not compared with others.
 LARGEST_COMPARED = 1000
-TYPES = {"float64": TensorProto.DOUBLE, "int64": TensorProto.INT64, "bool": TensorProto.BOOL}
+# Steps between constants that are done once, when the graph is made.
+FOLDED = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}
+# A matrix of more entries takes longer to copy than the rows that it maps to transpose.
+LARGEST_COPIED = 10_000
+TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "int64": TensorProto.INT64}
 
 
 class Value:
-    """A named value of a graph, with the operators of arrays."""
+    """A named value of a graph, with the operators of arrays; `array` is that of a constant."""
 
-    def __init__(self, graph: OnnxOperations, name: str, dtype: str) -> None:
-        self.graph, self.name, self.dtype = graph, name, dtype
+    def __init__(
+        self, graph: OnnxOperations, name: str, dtype: str, array: NDArray[Any] | None = None
+    ) -> None:
+        self.graph, self.name, self.dtype, self.array = graph, name, dtype, array
 
     def _with(self, op: str, other: Any, swapped: bool = False, boolean: bool = False) -> Value:
-        pair = (self, self.graph.value(other, self.dtype))
-        return self.graph.emit(
-            op, *(pair[::-1] if swapped else pair), dtype="bool" if boolean else self.dtype
-        )
+        other = self.graph.value(other, self.dtype)
+        if op in FOLDED and self.array is not None and other.array is not None:
+            arrays = (other.array, self.array) if swapped else (self.array, other.array)
+            return self.graph.constant(FOLDED[op](*arrays))
+        pair = (other, self) if swapped else (self, other)
+        return self.graph.emit(op, *pair, dtype="bool" if boolean else self.dtype)
 
     def __add__(self, other: Any) -> Value:
         return self._with("Add", other)
@@ -88,6 +98,9 @@ class OnnxOperations:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
         self._made: dict[Any, Value] = {}
+        # Values of float32 by the name of the same in float64.
+        self._widened: dict[str, Value] = {}
+        self._outputs: list[str] = []
         self.epsilon = float(np.finfo(dtype).eps)
 
     def emit(self, op: str, *inputs: Value, dtype: str = "float64", **attributes: Any) -> Value:
@@ -106,7 +119,7 @@ class OnnxOperations:
         if key not in self._made:
             name = f"c{len(self.constants)}"
             self.constants[name] = numpy_helper.from_array(array, name)
-            self._made[key] = Value(self, name, array.dtype.name)
+            self._made[key] = Value(self, name, array.dtype.name, array)
         return self._made[key]
 
     def value(self, x: Any, dtype: str = "float64") -> Value:
@@ -114,8 +127,14 @@ class OnnxOperations:
         return x if isinstance(x, Value) else self.constant(np.array(x, dtype=dtype))
 
     def _cast(self, x: Value, dtype: str) -> Value:
-        kind = TensorProto.FLOAT if dtype == "float32" else TYPES[dtype]
-        return self.emit("Cast", x, dtype=dtype, to=kind)
+        if x.array is not None:
+            return self.constant(x.array.astype(dtype))
+        if (short := self._widened.get(x.name)) and short.dtype == dtype:
+            return short
+        found = self.emit("Cast", x, dtype=dtype, to=TYPES[dtype])
+        if (x.dtype, dtype) == ("float32", "float64"):
+            self._widened[found.name] = x
+        return found
 
     def scores(self, name: str) -> Value:
         """Return the input of the graph as float64."""
@@ -132,8 +151,17 @@ class OnnxOperations:
     def log(self, x: Value) -> Value:
         return self.emit("Log", x)
 
-    def cos(self, x: Value) -> Value:
-        return self.emit("Cos", x)
+    def sin(self, x: Value) -> Value:
+        return self.emit("Sin", x)
+
+    def absolute(self, x: Value) -> Value:
+        return self.emit("Abs", x)
+
+    def softmax(self, x: Value) -> Value:
+        return self.emit("Softmax", x, axis=1)
+
+    def log_sum_exp(self, x: Value) -> Value:
+        return self._of_rows("ReduceLogSumExp", x)
 
     def maximum(self, x: Value, y: Any) -> Value:
         return self.emit("Max", x, self.value(y))
@@ -144,31 +172,44 @@ class OnnxOperations:
     def equal(self, x: Value, y: Any) -> Value:
         return self.emit("Equal", x, self.value(y, x.dtype), dtype="bool")
 
+    def clip(self, x: Value, low: Any, high: Any) -> Value:
+        return self.emit("Clip", x, self.value(low), self.value(high))
+
     def where(self, condition: Value, x: Any, y: Any) -> Value:
         dtype = next((part.dtype for part in (x, y) if isinstance(part, Value)), "float64")
         return self.emit(
             "Where", condition, self.value(x, dtype), self.value(y, dtype), dtype=dtype
         )
 
+    def total(self, *parts: Value) -> Value:
+        return self.emit("Sum", *parts)
+
     def row_sum(self, x: Value) -> Value:
         return self.emit("ReduceSum", x, self.value([1], "int64"), keepdims=1)
 
     def row_max(self, x: Value) -> Value:
+        return self._of_rows("ReduceMax", x)
+
+    def _of_rows(self, op: str, x: Value) -> Value:
         if self.opset >= AXES_AS_INPUT:
-            return self.emit("ReduceMax", x, self.value([1], "int64"), keepdims=1)
-        return self.emit("ReduceMax", x, axes=(1,), keepdims=1)
+            return self.emit(op, x, self.value([1], "int64"), keepdims=1)
+        return self.emit(op, x, axes=(1,), keepdims=1)
 
     def argmax(self, x: Value) -> Value:
-        return self.emit("ArgMax", x, dtype="int64", axis=1, keepdims=1)
+        return self.emit("ArgMax", self._widened.get(x.name, x), dtype="int64", axis=1, keepdims=1)
 
     def map_rows(self, W: Value, x: Value) -> Value:
-        # ONNX Runtime would copy the second factor at each run: let it not be the constant.
+        # ONNX Runtime copies the second factor at each run: let it not be a large constant.
+        if W.array is not None and W.array.size <= LARGEST_COPIED:
+            return self.emit("MatMul", x, self.constant(W.array.T.copy()))
         return self._transposed(self.emit("MatMul", W, self._transposed(x)))
 
     def _transposed(self, x: Value) -> Value:
         return self.emit("Transpose", x, perm=(1, 0))
 
     def map_sparse_rows(self, W_T: Value, x: Value) -> Value:
+        if W_T.array is not None and W_T.array.size <= LARGEST_COPIED:
+            return self.emit("MatMul", x, W_T)
         # Only the rows of W_T are read that count for some row of x.
         total = self.emit("ReduceSum", x, self.value([0], "int64"), keepdims=0)
         used = total > 0.0
@@ -176,21 +217,54 @@ class OnnxOperations:
         return self.emit("MatMul", x, W_T)
 
     def take(self, table: Value, place: Value) -> Value:
+        if table.array is not None and place.array is not None:
+            return self.constant(table.array[place.array])
         return self.emit("Gather", table, place, dtype=table.dtype, axis=0)
 
     def concat(self, *parts: Value) -> Value:
-        return self.emit("Concat", *parts, axis=1)
+        return self.emit("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+
+    def concat_rows(self, *parts: Value) -> Value:
+        return self.emit("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+
+    def weighted_sum(self, weights: Value, x: Value, n_columns: int) -> Value:
+        assert weights.array is not None
+        flat = self.emit("Reshape", x, self.value([weights.array.size, -1], "int64"))
+        mean = self.emit("MatMul", weights, flat)
+        return self.emit("Reshape", mean, self.value([-1, n_columns], "int64"))
 
     def columns(self, x: Value, start: int, stop: int) -> Value:
-        ends = (self.value([end], "int64") for end in (start, stop, 1))
+        return self._slice(x, start, stop, axis=1)
+
+    def _slice(self, x: Value, start: int, stop: int, axis: int) -> Value:
+        ends = (self.value([end], "int64") for end in (start, stop, axis))
         return self.emit("Slice", x, *ends, dtype=x.dtype)
 
-    def sorted_top(self, x: Value, k: int) -> tuple[Value, Value]:
-        top = self.emit("TopK", x, self.value([k], "int64"), axis=1)
-        node = next(node for node in self.nodes if node.output[0] == top.name)
-        if len(node.output) == 1:
-            node.output.append(f"{top.name}_places")
-        return top, Value(self, node.output[1], "int64")
+    def choose(self, x: Value, columns: list[int]) -> Value:
+        return self.emit("Gather", x, self.value(columns, "int64"), dtype=x.dtype, axis=1)
+
+    def split(self, x: Value, sizes: list[int]) -> list[Value]:
+        if len(sizes) == 1:
+            return [x]
+        types = [x.dtype] * len(sizes)
+        return self._emit_several("Split", types, x, self.value(sizes, "int64"), axis=1)
+
+    def sorted_top(self, x: Value, k: int) -> list[Value]:
+        # Many versions of ONNX Runtime crash if there is no row: sort one more.
+        longer = self.emit("Pad", x, self.value([0, 0, 1, 0], "int64"))
+        types = ["float64", "int64"]
+        found = self._emit_several("TopK", types, longer, self.value([k], "int64"), axis=1)
+        return [self._slice(y, 0, -1, axis=0) for y in found]
+
+    def _emit_several(
+        self, op: str, types: list[str], *inputs: Value, **attributes: Any
+    ) -> list[Value]:
+        """Add a node of several outputs, unless the same one is there."""
+        first = self.emit(op, *inputs, dtype=types[0], **attributes)
+        node = next(node for node in self.nodes if node.output[0] == first.name)
+        names = [first.name, *(f"{first.name}_{j}" for j in range(1, len(types)))]
+        node.output[:] = names
+        return [Value(self, name, dtype) for name, dtype in zip(names, types, strict=True)]
 
     def cumulative(self, x: Value) -> Value:
         return self.emit("CumSum", x, self.value(1, "int64"), dtype=x.dtype)
@@ -216,15 +290,31 @@ class OnnxOperations:
     def rounded(self, x: Value) -> Value:
         return x if self.dtype == "float64" else self._cast(self._cast(x, "float32"), "float64")
 
-    def used_constants(self) -> list[onnx.TensorProto]:
-        """Return the constants that a node takes."""
-        taken = {name for node in self.nodes for name in node.input}
-        return [tensor for name, tensor in self.constants.items() if name in taken]
+    def drop_unused(self) -> list[onnx.TensorProto]:
+        """Keep only the nodes that outputs need, and return the constants that those take."""
+        needed, kept = set(self._outputs), []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                needed.update(node.input)
+                kept.append(node)
+        self.nodes = kept[::-1]
+        return [tensor for name, tensor in self.constants.items() if name in needed]
 
-    def squeezed(self, x: Value) -> Value:
-        """Return the only column, ``(n,)``."""
-        return self.emit("Squeeze", x, self.value([1], "int64"), dtype=x.dtype)
+    def predicted(self, x: Value, q: Value, label: str) -> Value:
+        """Return the columns of the predicted classes, ``(n,)``, as the `label` of a plan says."""
+        if label == "near":
+            q = self.to_float(q >= moved(self.row_max(q), -ROUNDING))
+        best = x if label == "top" else q
+        best = self._widened.get(best.name, best)
+        return self.emit("ArgMax", best, dtype="int64", axis=1, keepdims=0)
 
     def name_output(self, x: Value, name: str) -> None:
         """Let a value be the output `name`."""
-        self.nodes.append(helper.make_node("Identity", [x.name], [name]))
+        self._outputs.append(name)
+        if not any(x.name in node.output for node in self.nodes):  # an input
+            self.nodes.append(helper.make_node("Identity", [x.name], [name]))
+            return
+        for node in self.nodes:
+            for names in (node.input, node.output):
+                names[:] = [name if each == x.name else each for each in names]
+        x.name = name

@@ -26,8 +26,17 @@ class Operations(Protocol):
     def log(self, x: Value) -> Value:
         """Return log(x)."""
 
-    def cos(self, x: Value) -> Value:
-        """Return cos(x)."""
+    def sin(self, x: Value) -> Value:
+        """Return sin(x)."""
+
+    def absolute(self, x: Value) -> Value:
+        """Return the absolute values."""
+
+    def softmax(self, x: Value) -> Value:
+        """Return the softmax of each row."""
+
+    def log_sum_exp(self, x: Value) -> Value:
+        """Return the logarithm of the sum of exponentials of each row, ``(n, 1)``."""
 
     def maximum(self, x: Value, y: Value) -> Value:
         """Return the larger of two entries."""
@@ -38,8 +47,14 @@ class Operations(Protocol):
     def equal(self, x: Value, y: Value) -> Value:
         """Return where entries are equal."""
 
+    def clip(self, x: Value, low: Value, high: Value) -> Value:
+        """Return x within two numbers."""
+
     def where(self, condition: Value, x: Value, y: Value) -> Value:
         """Return x where the condition is true, else y."""
+
+    def total(self, *parts: Value) -> Value:
+        """Return the sum of several matrices or rows."""
 
     def row_sum(self, x: Value) -> Value:
         """Return sums of rows, ``(n, 1)``."""
@@ -65,10 +80,22 @@ class Operations(Protocol):
     def concat(self, *parts: Value) -> Value:
         """Join columns."""
 
+    def concat_rows(self, *parts: Value) -> Value:
+        """Put matrices below each other."""
+
+    def weighted_sum(self, weights: Value, x: Value, n_columns: int) -> Value:
+        """Return the sum of m matrices that stand below each other, with weights ``(1, m)``."""
+
     def columns(self, x: Value, start: int, stop: int) -> Value:
         """Return columns `start` up to `stop`."""
 
-    def sorted_top(self, x: Value, k: int) -> tuple[Value, Value]:
+    def choose(self, x: Value, columns: list[int]) -> Value:
+        """Return some columns, which may repeat."""
+
+    def split(self, x: Value, sizes: list[int]) -> list[Value]:
+        """Return so many columns each."""
+
+    def sorted_top(self, x: Value, k: int) -> list[Value]:
         """Return the k largest entries of each row, descending, and their columns."""
 
     def cumulative(self, x: Value) -> Value:
@@ -100,20 +127,52 @@ class Operations(Protocol):
         """Distance from 1 to the next number of the type of the scores."""
 
 
-Formula = Callable[[Operations, Value, Constants], Value]
+Formula = Callable[[Operations, Value, Constants], Any]
+
+
+class BrokenLine(NamedTuple):
+    """Increasing knots and the values there, which stay the same beyond the ends.
+
+    A number meets a knot if it differs by no more than `blur` times the knot, in absolute value.
+    `lift` is a power of two that keeps slopes between tiny knots finite.
+    """
+
+    knots: NDArray[Any]
+    levels: NDArray[Any]
+    blur: float
+    lift: float = 1.0
 
 
 class Plan(NamedTuple):
-    """A formula and its arrays; ``label`` says how the predicted class follows.
+    """A formula, its arrays, and what is done before and after it for all calibrators alike.
 
-    "largest": the first of the largest probabilities; "near": the first of those that are the
-    largest up to rounding, where equal logits have equal probabilities, but for the last bit of an
-    exponential; "top": that of the largest score.
+    Attributes
+    ----------
+    formula : callable
+        ``formula(o, x, c)`` returns a list of matrices ``(n, K)``. If there are `lines`, it returns
+        what they map, a column for each, and a function that returns the list given their values.
+        So a mean of calibrators searches once for all of its members.
+    constants : dict
+        Arrays by name.
+    label : str
+        How the predicted class follows. "largest": the first of the largest probabilities; "near":
+        the first of those that are the largest up to rounding, where equal logits have equal
+        probabilities, but for the last bit of an exponential; "top": that of the largest score.
+    last : tuple of str
+        What makes each matrix probabilities: "softmax", "normalise" or "none".
+    weights, uniform : tuple of float, float
+        The prediction is the sum of these times the probabilities, plus `uniform`.
+    lines : tuple of BrokenLine
+        A line for each column.
     """
 
     formula: Formula
     constants: dict[str, NDArray[Any]]
     label: str = "largest"
+    last: tuple[str, ...] = ("softmax",)
+    weights: tuple[float, ...] = (1.0,)
+    uniform: float = 0.0
+    lines: tuple[BrokenLine, ...] = ()
 
 
 def constant(array: Any) -> NDArray[Any]:

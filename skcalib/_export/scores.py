@@ -35,44 +35,27 @@ def clip_constants(calibrator: Any) -> dict[str, NDArray[Any]]:
     return {"clip": constant(calibrator.clip_), "log_clip": constant(np.log(calibrator.clip_))}
 
 
-def exponentiate(o: Operations, z: Value) -> tuple[Value, Value, Value]:
-    """Return ``exp(z - shift)``, the shifts and the row sums; rows near 0 are not shifted."""
-    top = o.row_max(z)
-    far = o.maximum(top, o.row_max(-z)) > NEAR[np.dtype(np.float64)]
-    shift = o.where(far, top, 0.0)
-    powers = o.exp(z - shift)
-    return powers, shift, o.row_sum(powers)
-
-
-def softmax(o: Operations, z: Value) -> Value:
-    """Return the softmax of each row."""
-    powers, _, total = exponentiate(o, z)
-    return powers / total
-
-
-def log_sum_exp(o: Operations, z: Value) -> Value:
-    """Return the log of the row sums of ``exp(z)``."""
-    _, shift, total = exponentiate(o, z)
-    return shift + o.log(total)
-
-
 def proba(o: Operations, x: Value, kind: Kind) -> Value:
-    """Return the probabilities of scores."""
-    return x if kind == "proba" else softmax(o, x)
+    """Return the probabilities of scores; rows of logits near 0 are not shifted, as in NumPy."""
+    if kind == "proba":
+        return x
+    far = o.row_max(o.absolute(x)) > NEAR[np.dtype(np.float64)]
+    powers = o.exp(x - o.where(far, o.row_max(x), 0.0))
+    return powers / o.row_sum(powers)
 
 
 def logits(o: Operations, x: Value, c: Constants, kind: Kind) -> Value:
     """Return finite logits: of clipped probabilities, or with -inf as the log of the clip."""
     if kind == "proba":
         return o.log(o.maximum(x, c["clip"]))
-    return o.where(x > LEAST_LOGIT, x, log_sum_exp(o, x) + c["log_clip"])
+    return o.where(x > LEAST_LOGIT, x, o.log_sum_exp(x) + c["log_clip"])
 
 
 def log_proba(o: Operations, x: Value, c: Constants, kind: Kind) -> Value:
     """Return the logarithms of clipped probabilities."""
     if kind == "proba":
         return logits(o, x, c, kind)
-    return o.maximum(x - log_sum_exp(o, x), c["log_clip"])
+    return o.maximum(x - o.log_sum_exp(x), c["log_clip"])
 
 
 def first_of_largest(o: Operations, x: Value, c: Constants) -> Value:
@@ -97,25 +80,16 @@ def log_odds(o: Operations, x: Value, c: Constants, kind: Kind, n_classes: int) 
     z = logits(o, x, c, kind)
     top, best = o.row_max(z), first_of_largest(o, z, c)
     others = o.where(best, LEAST_LOGIT, z)
-    shift = o.row_max(others)
-    rest = shift + o.log(o.row_sum(o.exp(others - shift)))
-    far = z - top
+    rest, far = o.log_sum_exp(others), z - top
     mass = o.where(best, 1.0, 1.0 + o.exp(rest - top) - o.exp(far))
     odds = o.where(best, top - rest, far - o.log(mass))
     return o.columns(odds, 1, 2) if n_classes == 2 else odds
 
 
-def expit(o: Operations, eta: Value) -> Value:
-    """Return ``1 / (1 + exp(-eta))``."""
-    return 1.0 / (1.0 + o.exp(-eta))
-
-
 def normalise(o: Operations, q: Value) -> Value:
     """Divide rows by their sums; a row of zeros becomes uniform."""
-    total = o.row_sum(q)
-    empty = total <= 0.0
-    q = o.where(empty, 1.0, q)
-    return q / o.where(empty, o.row_sum(q), total)
+    q = o.where(o.row_sum(q) <= 0.0, 1.0, q)
+    return q / o.row_sum(q)
 
 
 def keep_top(o: Operations, q: Value, x: Value, c: Constants) -> Value:
@@ -131,12 +105,3 @@ def keep_top(o: Operations, q: Value, x: Value, c: Constants) -> Value:
 def two_columns(o: Operations, x: Value, kind: Kind) -> Value:
     """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second)."""
     return o.concat(o.filled(x, 0.0) if kind == "logits" else o.rounded(1.0 - x), x)
-
-
-def predicted(o: Operations, x: Value, q: Value, label: str) -> Value:
-    """Return the column of the predicted class, given scores and rounded probabilities."""
-    if label == "largest":
-        return o.argmax(q)
-    if label == "top":
-        return o.argmax(x)
-    return o.argmax(o.to_whole(q >= moved(o.row_max(q), -ROUNDING)))

@@ -15,10 +15,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, LinearSVC, NuSVC
 
+from skcalib._export.answers import probabilities
 from skcalib._export.formulas import PLANS, columns_of_scores, plan_of
 from skcalib._export.onnx_model import LEAST_OPSET, written_labels
 from skcalib._export.onnx_operations import OnnxOperations, Value
-from skcalib._export.scores import predicted, two_columns
+from skcalib._export.scores import two_columns
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._scores.responses import NEVER, response_kind
@@ -136,15 +137,15 @@ class Part:
         """Return probabilities and the column of the predicted class."""
         o, plan = self.o, plan_of(calibrator, "skl2onnx.to_onnx")
         constants = {name: o.constant(array) for name, array in plan.constants.items()}
-        q = o.rounded(plan.formula(o, x, constants))
-        return q, predicted(o, x, q, plan.label)
+        q = o.rounded(probabilities(o, plan, x, constants, len(calibrator.classes_)))
+        return q, o.predicted(x, q, plan.label)
 
     def finish(self, q: Any, best: Any) -> None:
         """Name label and probabilities, and add all nodes."""
         o, names = self.o, written_labels(np.asarray(self.operator.raw_operator.classes_))
         names = names.astype(np.int64) if names.dtype.kind == "b" else names
         label, probabilities = self.operator.outputs
-        o.name_output(o.take(o.constant(names), o.squeezed(best)), label.full_name)
+        o.name_output(o.take(o.constant(names), best), label.full_name)
         o.name_output(o.in_type_of_scores(q), probabilities.full_name)
         self.paste()
 
@@ -152,7 +153,7 @@ class Part:
         """Add the nodes to the graph of skl2onnx, under names that are free there."""
         prefix = self.scope.get_unique_variable_name("calibrated") + "_"
         outputs = {each.full_name for each in self.operator.outputs}
-        constants = self.o.used_constants()
+        constants = self.o.drop_unused()
         made = {each.name for each in constants}
         made.update(name for node in self.o.nodes for name in node.output if name not in outputs)
         for node in self.o.nodes:
@@ -213,4 +214,4 @@ def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
         part.finish(found[0], best)
         return
     mean = sum(found[1:], found[0]) / float(len(found))
-    part.finish(mean, predicted(part.o, mean, mean, "near"))
+    part.finish(mean, part.o.predicted(mean, mean, "near"))

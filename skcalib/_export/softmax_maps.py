@@ -7,26 +7,19 @@ from typing import Any
 
 from skcalib._arrays.types import Kind
 from skcalib._export.operations import Constants, Operations, Plan, Value, constant, equal_row
-from skcalib._export.scores import (
-    clip_constants,
-    keep_top,
-    log_proba,
-    logits,
-    place_constants,
-    proba,
-    softmax,
-)
+from skcalib._export.scores import clip_constants, log_proba, logits
 
 
 def plan_identity(calibrator: Any) -> Plan:
     """Return the plan of probabilities as they are, and of the softmax of logits."""
-    kind = calibrator.input_
-    return Plan(partial(identity, kind=kind), {}, "largest" if kind == "proba" else "near")
+    if calibrator.input_ == "proba":
+        return Plan(identity, {}, last=("none",))
+    return Plan(identity, {}, "near")
 
 
-def identity(o: Operations, x: Value, c: Constants, kind: Kind) -> Value:
-    """Return the probabilities of the scores."""
-    return proba(o, x, kind)
+def identity(o: Operations, x: Value, c: Constants) -> list[Value]:
+    """Return the scores."""
+    return [x]
 
 
 def plan_temperature(calibrator: Any) -> Plan:
@@ -38,13 +31,13 @@ def plan_temperature(calibrator: Any) -> Plan:
 
 def plan_affine(calibrator: Any) -> Plan:
     """Return the plan of softmax(W z + b)."""
-    full = calibrator.coef_.ndim == 2
     constants = {
         "coef": constant(calibrator.coef_),
         "intercept": constant(calibrator.intercept_),
         **clip_constants(calibrator),
     }
-    return Plan(partial(full_matrix if full else diagonal, kind=calibrator.input_), constants)
+    form = full_matrix if calibrator.coef_.ndim == 2 else diagonal
+    return Plan(partial(form, kind=calibrator.input_), constants)
 
 
 def plan_dirichlet(calibrator: Any) -> Plan:
@@ -52,46 +45,49 @@ def plan_dirichlet(calibrator: Any) -> Plan:
     return plan_affine(calibrator)._replace(formula=partial(dirichlet, kind=calibrator.input_))
 
 
-def diagonal(o: Operations, x: Value, c: Constants, kind: Kind, shifted: bool = True) -> Value:
-    """Return softmax(w z + b), or softmax(w z)."""
+def diagonal(
+    o: Operations, x: Value, c: Constants, kind: Kind, shifted: bool = True
+) -> list[Value]:
+    """Return w z + b, or w z."""
     z = logits(o, x, c, kind) * c["coef"]
-    return softmax(o, z + c["intercept"] if shifted else z)
+    return [z + c["intercept"] if shifted else z]
 
 
-def full_matrix(o: Operations, x: Value, c: Constants, kind: Kind) -> Value:
-    """Return softmax(W z + b)."""
-    return softmax(o, o.map_rows(c["coef"], logits(o, x, c, kind)) + c["intercept"])
+def full_matrix(o: Operations, x: Value, c: Constants, kind: Kind) -> list[Value]:
+    """Return W z + b."""
+    return [o.map_rows(c["coef"], logits(o, x, c, kind)) + c["intercept"]]
 
 
-def dirichlet(o: Operations, x: Value, c: Constants, kind: Kind) -> Value:
-    """Return softmax(W log p + b)."""
-    return softmax(o, o.map_rows(c["coef"], log_proba(o, x, c, kind)) + c["intercept"])
+def dirichlet(o: Operations, x: Value, c: Constants, kind: Kind) -> list[Value]:
+    """Return W log p + b."""
+    return [o.map_rows(c["coef"], log_proba(o, x, c, kind)) + c["intercept"]]
 
 
 def plan_ensemble(calibrator: Any) -> Plan:
     """Return the plan of a mixture of tempered, given and uniform probabilities."""
-    tempered, given, uniform = calibrator.weights_
+    tempered, given, uniform = map(float, calibrator.weights_)
     n_classes = calibrator.classes_.size
     constants = {
         "temperature": equal_row(calibrator.temperature_, n_classes),
-        "tempered": equal_row(tempered, n_classes),
-        "given": equal_row(given, n_classes),
-        "uniform": equal_row(uniform / n_classes, n_classes),
-        **place_constants(n_classes),
         **clip_constants(calibrator),
     }
-    formula = partial(ensemble, kind=calibrator.input_, mixed=bool(given > 0.0))
-    return Plan(formula, constants, "top")
+    mixed = given > 0.0
+    return Plan(
+        partial(ensemble, kind=calibrator.input_, mixed=mixed),
+        constants,
+        "top",
+        last=("softmax",) * (1 + mixed),
+        weights=(tempered, given)[: 1 + mixed],
+        uniform=uniform / n_classes,
+    )
 
 
-def ensemble(o: Operations, x: Value, c: Constants, kind: Kind, mixed: bool) -> Value:
-    """Return the mixture; the predicted class stays that of the largest score."""
+def ensemble(o: Operations, x: Value, c: Constants, kind: Kind, mixed: bool) -> list[Value]:
+    """Return tempered logits and, if they are `mixed`, the given ones."""
     z = logits(o, x, c, kind)
     z = z - o.row_max(z)
-    q = softmax(o, z / c["temperature"]) * c["tempered"]
-    if mixed:
-        q = q + softmax(o, z) * c["given"]
-    return keep_top(o, q + c["uniform"], x, c)
+    tempered = z / c["temperature"]
+    return [tempered, z] if mixed else [tempered]
 
 
 def weighted_mean(calibrator: Any, plans: list[Plan]) -> Plan:
@@ -101,20 +97,38 @@ def weighted_mean(calibrator: Any, plans: list[Plan]) -> Plan:
         for m, plan in enumerate(plans)
         for name, array in plan.constants.items()
     }
-    constants |= place_constants(calibrator.classes_.size)
-    for m, weight in enumerate(calibrator.weights_):
-        constants[f"weight{m}"] = equal_row(weight, calibrator.classes_.size)
-    tops = calibrator._preserves_top_label
-    formula = partial(stacked, formulas=[plan.formula for plan in plans], tops=tops)
-    return Plan(formula, constants, "top" if tops else "largest")
+    weights = calibrator.weights_.tolist()
+    members = [(plan.formula, len(plan.lines)) for plan in plans]
+    return Plan(
+        partial(stacked, members=members),
+        constants,
+        "top" if calibrator._preserves_top_label else "largest",
+        last=tuple(last for plan in plans for last in plan.last),
+        weights=tuple(
+            weight * own
+            for weight, plan in zip(weights, plans, strict=True)
+            for own in plan.weights
+        ),
+        uniform=sum(weight * plan.uniform for weight, plan in zip(weights, plans, strict=True)),
+        lines=tuple(line for plan in plans for line in plan.lines),
+    )
 
 
-def stacked(o: Operations, x: Value, c: Constants, formulas: list[Any], tops: bool) -> Value:
-    """Return the weighted mean of other formulas."""
-    total = None
-    for m, formula in enumerate(formulas):
+def stacked(o: Operations, x: Value, c: Constants, members: list[tuple[Any, int]]) -> Any:
+    """Return what all members return, or what the lines of all of them map and what to do then."""
+    found = []
+    for m, (formula, _) in enumerate(members):
         prefix = f"member{m}_"
         own = {name.removeprefix(prefix): c[name] for name in c if name.startswith(prefix)}
-        part = formula(o, x, own) * c[f"weight{m}"]
-        total = part if total is None else total + part
-    return keep_top(o, total, x, c) if tops else total
+        found.append(formula(o, x, own))
+    sizes = [n_lines for _, n_lines in members]
+
+    def then(mapped: Value) -> list[Value]:
+        parts = iter(o.split(mapped, [size for size in sizes if size]))
+        steps = [each[1](next(parts)) if n else each for each, n in zip(found, sizes, strict=True)]
+        return [value for values in steps for value in values]
+
+    asked = [each[0] for each, n in zip(found, sizes, strict=True) if n]
+    if not asked:
+        return [value for values in found for value in values]
+    return o.concat(*asked), then

@@ -1,8 +1,9 @@
-"""Step functions and broken lines, a function for each class, by an unrolled binary search.
+"""Step functions of each class, by an unrolled binary search.
 
-Thresholds of all maps stand in one array, each map's own one after the other, behind an entry that
-no search reads. The search of a map with m thresholds takes log2(m + 1) rounds; a round adds half
-of what is left to the place, and keeps the sum if the threshold there is passed.
+Thresholds of all maps stand in one array, each map's own behind an entry that no comparison
+counts. The search of a map with m thresholds takes log2(m + 1) rounds; a round adds half of what
+is left to the place, and keeps the sum if the threshold there is passed. The place is also that of
+the map's value in an array with one value more than thresholds for each map.
 """
 
 from __future__ import annotations
@@ -16,20 +17,27 @@ from numpy.typing import NDArray
 from skcalib._export.operations import Constants, Operations, Value
 from skcalib._export.scores import ROUNDING, moved
 
+# Before the thresholds of each map: below every probability.
+NONE_PASSED = -1.0
 
-def search_constants(thresholds: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `passed` and `value_places` for ascending thresholds of each map."""
-    sizes = np.array([own.size for own in thresholds])
-    start = np.cumsum(sizes) - sizes
+
+def search_constants(
+    thresholds: Sequence[NDArray[Any]], map_of_column: Sequence[int] | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `passed` for ascending thresholds of each map.
+
+    Column k of the values is searched in the map ``map_of_column[k]``, by default in the k-th.
+    """
+    sizes = np.array([own.size + 1 for own in thresholds])
+    column = np.arange(sizes.size) if map_of_column is None else np.asarray(map_of_column)
     found = {
-        "thresholds": np.concatenate([[0.0], *thresholds]),
-        "start": start[None],
-        "own": np.arange(sizes.size)[None],
+        "thresholds": np.concatenate([np.append(NONE_PASSED, own) for own in thresholds]),
+        "start": (np.cumsum(sizes) - sizes)[column][None],
     }
-    left = sizes + 1
+    left = sizes[column]
     while left.max() > 1:
         half = left // 2
-        found[f"half{len(found) - 3}"] = half[None] if np.ptp(half) else half[:1]
+        found[f"half{len(found) - 2}"] = half[None] if np.ptp(half) else half[:1]
         left = left - half
     return found
 
@@ -37,7 +45,7 @@ def search_constants(thresholds: Sequence[NDArray[Any]]) -> dict[str, NDArray[An
 def passed(
     o: Operations, p: Value, c: Constants, *, reached: bool, near: bool, rounded: bool = False
 ) -> Value:
-    """Return how far each entry of ``p (n, m)`` gets, plus the places of earlier maps.
+    """Return the places that the entries of ``p (n, m)`` get to.
 
     A threshold is passed by larger numbers and, if `reached` counts, by equal ones; if `near`,
     equal up to rounding. It is `rounded` to the type of the scores first, if so wished.
@@ -45,19 +53,13 @@ def passed(
     thresholds = o.rounded(c["thresholds"]) if rounded else c["thresholds"]
     if near:
         thresholds = moved(thresholds, -ROUNDING if reached else ROUNDING)
-    # Of the shape of p also where no map has a threshold.
-    place = o.to_whole(o.filled(p, 0.0)) + c["start"]
-    for name in c:
-        if name.startswith("half"):
-            further = place + c[name]
-            limit = o.take(thresholds, further)
-            place = o.where(limit <= p if reached else limit < p, further, place)
-    return place
-
-
-def value_places(place: Value, c: Constants) -> Value:
-    """Return places in an array with one value more than thresholds for each map."""
-    return place + c["own"]
+    place, rounds = c["start"], [c[name] for name in c if name.startswith("half")]
+    for half in rounds:
+        further = place + half
+        limit = o.take(thresholds, further)
+        place = o.where(limit <= p if reached else limit < p, further, place)
+    # Where no map has a threshold, the place lacks the rows of p.
+    return place if rounds else o.to_whole(o.filled(p, 0.0)) + place
 
 
 def step_constants(x: Sequence[NDArray[Any]], y: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -70,33 +72,4 @@ def step_constants(x: Sequence[NDArray[Any]], y: Sequence[NDArray[Any]]) -> dict
 
 def step(o: Operations, p: Value, c: Constants, near: bool) -> Value:
     """Return the values of step functions, closed on the left."""
-    return o.take(c["values"], value_places(passed(o, p, c, reached=True, near=near), c))
-
-
-def line_constants(
-    x: Sequence[NDArray[Any]], y: Sequence[NDArray[Any]], lift: float = 1.0
-) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `line`: knots x and values y of each map, constant beyond the ends.
-
-    `lift` is a power of two that keeps slopes between tiny knots finite.
-    """
-    found = search_constants([own * lift for own in x])
-    left, level, slope = [], [], []
-    for knots, values in zip(x, y, strict=True):
-        rise = np.diff(values) / np.diff(knots * lift)
-        left.append(np.concatenate([knots[:1], knots]) * lift)
-        level.append(np.concatenate([values[:1], values]))
-        slope.append(np.concatenate([[0.0], rise, [0.0]]))
-    parts = {"left": left, "level": level, "slope": slope}
-    return found | {name: np.concatenate(part) for name, part in parts.items()}
-
-
-def line(o: Operations, p: Value, c: Constants, near: bool, lift: float = 1.0) -> Value:
-    """Return the values of broken lines, as `numpy.interp` does."""
-    p = p * lift
-    at = value_places(passed(o, p, c, reached=True, near=near), c)
-    left = o.take(c["left"], at)
-    beyond = p - left
-    if near:  # the slope would magnify the rounding error of a score that is a knot
-        beyond = o.where(p <= moved(left, ROUNDING), 0.0, beyond)
-    return o.take(c["level"], at) + o.take(c["slope"], at) * beyond
+    return o.take(c["values"], passed(o, p, c, reached=True, near=near))

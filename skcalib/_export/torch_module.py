@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from skcalib._arrays.types import Kind
+from skcalib._export.answers import probabilities
 from skcalib._export.operations import Plan
 from skcalib._export.scores import two_columns
 
@@ -28,8 +29,17 @@ class TorchOperations:
     def log(self, x: Tensor) -> Tensor:
         return torch.log(x)
 
-    def cos(self, x: Tensor) -> Tensor:
-        return torch.cos(x)
+    def sin(self, x: Tensor) -> Tensor:
+        return torch.sin(x)
+
+    def absolute(self, x: Tensor) -> Tensor:
+        return torch.abs(x)
+
+    def softmax(self, x: Tensor) -> Tensor:
+        return torch.softmax(x, dim=1)
+
+    def log_sum_exp(self, x: Tensor) -> Tensor:
+        return torch.logsumexp(x, dim=1, keepdim=True)
 
     def maximum(self, x: Tensor, y: Any) -> Tensor:
         return torch.maximum(x, y) if isinstance(y, torch.Tensor) else torch.clamp(x, min=y)
@@ -40,8 +50,14 @@ class TorchOperations:
     def equal(self, x: Tensor, y: Any) -> Tensor:
         return x == y
 
+    def clip(self, x: Tensor, low: Any, high: Any) -> Tensor:
+        return self.minimum(self.maximum(x, low), high)
+
     def where(self, condition: Tensor, x: Any, y: Any) -> Tensor:
         return torch.where(condition, x, y)
+
+    def total(self, *parts: Tensor) -> Tensor:
+        return sum(parts[1:], parts[0])
 
     def row_sum(self, x: Tensor) -> Tensor:
         return x.sum(dim=1, keepdim=True)
@@ -64,12 +80,24 @@ class TorchOperations:
     def concat(self, *parts: Tensor) -> Tensor:
         return torch.cat(parts, dim=1)
 
+    def concat_rows(self, *parts: Tensor) -> Tensor:
+        return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+    def weighted_sum(self, weights: Tensor, x: Tensor, n_columns: int) -> Tensor:
+        return (weights @ x.reshape(weights.shape[1], -1)).reshape(-1, n_columns)
+
     def columns(self, x: Tensor, start: int, stop: int) -> Tensor:
         return x[:, start:stop]
 
-    def sorted_top(self, x: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def choose(self, x: Tensor, columns: list[int]) -> Tensor:
+        return x[:, columns]
+
+    def split(self, x: Tensor, sizes: list[int]) -> list[Tensor]:
+        return list(torch.split(x, sizes, dim=1))
+
+    def sorted_top(self, x: Tensor, k: int) -> list[Tensor]:
         top = torch.topk(x, k, dim=1)
-        return top.values, top.indices
+        return [top.values, top.indices]
 
     def cumulative(self, x: Tensor) -> Tensor:
         return x.cumsum(dim=1)
@@ -105,7 +133,7 @@ class CalibratorModule(torch.nn.Module):
 
     def __init__(self, plan: Plan, kind: Kind, n_features: int, n_classes: int) -> None:
         super().__init__()
-        self.formula = plan.formula
+        self.plan = plan._replace(constants={})
         self.input, self.n_features, self.n_classes = kind, n_features, n_classes
         self.names = tuple(plan.constants)
         for name, array in plan.constants.items():
@@ -124,7 +152,8 @@ class CalibratorModule(torch.nn.Module):
         x = scores.to(torch.float64).reshape(-1, self.n_features)
         if self.n_features == 1:
             x = two_columns(o, x, self.input)
-        q = self.formula(o, x, {name: getattr(self, name) for name in self.names})
+        constants = {name: getattr(self, name) for name in self.names}
+        q = probabilities(o, self.plan, x, constants, self.n_classes)
         return q.reshape(*scores.shape[:-1], self.n_classes).to(scores.dtype)
 
     def extra_repr(self) -> str:

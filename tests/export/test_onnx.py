@@ -14,8 +14,10 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from strategies import LABEL_KINDS, names_of
 
+import skcalib
 from skcalib import (
     AutoCalibrator,
+    BetaCalibrator,
     CalibratedClassifier,
     EnsembleTemperatureScaling,
     GroupwiseCalibrator,
@@ -36,6 +38,7 @@ onnx = pytest.importorskip("onnx", reason="models are written by onnx")
 MORE = [
     HistogramBinning(n_bootstraps=5, strategy="quantile", random_state=0),
     StackedCalibrator(["temperature", "ensemble_temperature"], cv=2),
+    StackedCalibrator(["auto", "spline", "histogram", "isotonic"], cv=2),
 ]
 every_calibrator = pytest.mark.parametrize(
     "calibrator", [*CALIBRATORS, *MORE], ids=lambda c: " ".join(repr(c).split())
@@ -51,6 +54,17 @@ def check(calibrator, run, X):
     assert_array_equal(label, calibrator.predict(X))
 
 
+def nodes_of_constants(model):
+    """Nodes that no score reaches: what they compute should have been written as a number."""
+    known = {tensor.name for tensor in model.graph.initializer}
+    found = []
+    for node in model.graph.node:
+        if known.issuperset(node.input):
+            known.update(node.output)
+            found.append(node.op_type)
+    return found
+
+
 def check_all(calibrator, n_classes, kind, dtype="float64", n=300):
     """The same for all rows to try, in both types, of a fit to scores of one of them."""
     calibrator, X = fitted(calibrator, n_classes, kind, dtype, n)
@@ -58,6 +72,7 @@ def check_all(calibrator, n_classes, kind, dtype="float64", n=300):
         model = to_onnx(calibrator, dtype=of_model)
         onnx.checker.check_model(model, full_check=True)
         assert len(model.graph.node) <= MOST_NODES
+        assert not nodes_of_constants(model)
         run = runner(model)
         for name, rows in rows_to_try(X, n_classes, kind).items():
             try:
@@ -143,6 +158,52 @@ def test_one_column_is_the_score_of_the_second_class(calibrator, kind):
             check(calibrator, run, rows.astype(dtype))
 
 
+# Nodes of a model of 2,000 rows of 10 classes.
+NODES = {
+    "AutoCalibrator": 69,
+    "BayesianBinning": 45,
+    "BetaCalibrator": 42,
+    "DirichletCalibrator": 10,
+    "EnsembleTemperatureScaling": 29,
+    "HistogramBinning": 37,
+    "IdentityCalibrator": 11,
+    "IsotonicCalibrator": 54,
+    "MatrixScaling": 11,
+    "PlattScaling": 34,
+    "SplineCalibrator": 91,
+    "TemperatureScaling": 16,
+    "VectorScaling": 11,
+    "VennAbersCalibrator": 67,
+}
+
+
+@pytest.mark.parametrize("name", sorted(NODES))
+def test_a_model_has_few_nodes(name):
+    calibrator, _ = fitted(getattr(skcalib, name)(), 10, "logits", "float32", n=2000)
+    assert len(to_onnx(calibrator).graph.node) <= NODES[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_so_has_a_mean_of_ten_members(n_classes):
+    """Members share the logits, one search in all their thresholds, and one softmax."""
+    calibrator, X = fitted(StackedCalibrator(), n_classes, "logits", "float32", n=2000)
+    model = to_onnx(calibrator)
+    assert len(calibrator.calibrators_) > 9
+    assert len(model.graph.node) <= MOST_NODES
+    check(calibrator, runner(model), X)
+
+
+def test_members_share_what_they_compute():
+    """A second member with thresholds adds no search."""
+    members = [IsotonicCalibrator(), SplineCalibrator()]
+    together, _ = fitted(StackedCalibrator(members, cv=2), 3, "logits")
+    spline = together.calibrators_["SplineCalibrator()"]
+    both, one = ([node.op_type for node in to_onnx(each).graph.node] for each in (together, spline))
+    assert both.count("Gather") == one.count("Gather")
+    assert len(both) <= len(one) + 15
+
+
 @every_calibrator
 def test_an_empty_batch_gives_no_row(calibrator):
     calibrator, _ = fitted(calibrator, 3, "logits")
@@ -214,6 +275,14 @@ def test_a_product_with_a_number_near_1_is_not_dropped():
     calibrator, _ = fitted(TemperatureScaling(), 3, "logits")
     calibrator.temperature_ = 1.0 + 1e-8
     X = 1e5 + np.array([[0.0, 0.5, 1.0]])
+    check(calibrator, runner(to_onnx(calibrator, dtype="float64")), X)
+
+
+@pytest.mark.parametrize("calibrator", [PlattScaling(), BetaCalibrator()], ids=repr)
+def test_a_class_that_no_map_favours_is_compared_with_the_others(calibrator):
+    """Sigmoids of 1e-26 are divided by their sum: they need their digits."""
+    calibrator, X = fitted(calibrator, 3, "logits")
+    calibrator.intercept_ = calibrator.intercept_ - 60.0
     check(calibrator, runner(to_onnx(calibrator, dtype="float64")), X)
 
 

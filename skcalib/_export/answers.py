@@ -1,0 +1,56 @@
+"""From a plan to probabilities: broken lines, the last step, the weighted mean, the top class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skcalib._export.lines import line_constants, mapped
+from skcalib._export.operations import Constants, Operations, Plan, Value, equal_row
+from skcalib._export.scores import keep_top, normalise, place_constants
+
+# Before the names of the constants of broken lines.
+LINES = "lines_"
+# What turns the values of a formula into probabilities; a mean takes them in this order.
+LAST_STEPS: dict[str, Callable[[Operations, Value], Value]] = {
+    "softmax": lambda o, z: o.softmax(z),
+    "normalise": normalise,
+    "none": lambda _, q: q,
+}
+
+
+def completed(plan: Plan, n_classes: int) -> Plan:
+    """Return the plan with the constants of `probabilities`."""
+    found: dict[str, Any] = dict(plan.constants)
+    if plan.lines:
+        found |= {LINES + name: array for name, array in line_constants(plan.lines).items()}
+    if plan.weights != (1.0,):
+        order = np.argsort([list(LAST_STEPS).index(last) for last in plan.last], kind="stable")
+        found["weights"] = np.array(plan.weights)[order][None]
+    if plan.uniform:
+        found["uniform_part"] = equal_row(plan.uniform, n_classes)
+    if plan.label == "top":
+        found |= place_constants(n_classes)
+    return plan._replace(constants=found, lines=())
+
+
+def probabilities(o: Operations, plan: Plan, x: Value, c: Constants, n_classes: int) -> Value:
+    """Return the probabilities of scores, given a completed plan and its constants."""
+    values = plan.formula(o, x, c)
+    lines = {name.removeprefix(LINES): c[name] for name in c if name.startswith(LINES)}
+    if lines:
+        p, then = values
+        values = then(mapped(o, p, lines))
+    parts = []
+    for name, step in LAST_STEPS.items():
+        own = [value for value, last in zip(values, plan.last, strict=True) if last == name]
+        if own:
+            parts.append(step(o, o.concat_rows(*own)))
+    q = o.concat_rows(*parts)
+    if "weights" in c:
+        q = o.weighted_sum(c["weights"], q, n_classes)
+    if "uniform_part" in c:
+        q = q + c["uniform_part"]
+    return keep_top(o, q, x, c) if plan.label == "top" else q
