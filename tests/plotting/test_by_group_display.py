@@ -52,7 +52,6 @@ def test_rows_are_filled_evenly(panels, columns):
     assert columns_of(panels) == columns
 
 
-@pytest.mark.slow
 def test_what_is_not_drawn_is_said():
     y, p, group = in_groups(14, 1400)
     group[:4] = 99
