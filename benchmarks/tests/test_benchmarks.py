@@ -62,7 +62,7 @@ def test_no_peer_is_imported_with_the_programs():
 def test_models_are_measured(monkeypatch, capsys):
     """A row for each calibrator, with the difference of its model."""
     pytest.importorskip("onnxruntime", reason="models are run by ONNX Runtime")
-    monkeypatch.setattr(export, "REPEATS", 1)
+    monkeypatch.setattr(export, "REPEATS", (1, 1))
     arguments = ["--sizes", "60x3", "--calibrators", "PlattScaling", "IsotonicCalibrator"]
     monkeypatch.setattr(sys, "argv", ["export", *arguments, "--dtype", "float64"])
     export.main()
