@@ -58,11 +58,15 @@ class Work(NamedTuple):
         return row_blocks(*source.shape, max(least_bytes, self._taller(source) * self.block_bytes))
 
     def run(self, task: Callable[[slice], Any], source: Source) -> Iterator[Any]:
-        """Yield the task's results for the blocks of a source, in order."""
+        """Return the task's results for the blocks of a source, in order."""
+        at_a_time = self.at_a_time // self._taller(source)
+        results = source.run(task, self.blocks(source), at_a_time)
+        return self._limited(results) if self.products or self.one_by_one else results
+
+    def _limited(self, results: Iterator[Any]) -> Iterator[Any]:
         sequential = parallel_config(n_jobs=1) if self.one_by_one else nullcontext()
         with one_blas_thread() if self.products else nullcontext(), sequential:
-            at_a_time = self.at_a_time // self._taller(source)
-            yield from source.run(task, self.blocks(source), at_a_time)
+            yield from results
 
     def _taller(self, source: Source) -> int:
         float32 = source.dtype.itemsize < 8 and not isinstance(source, Computed)
