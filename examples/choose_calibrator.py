@@ -88,7 +88,7 @@ print("Around a fitted model: errors on 600 test rows, in %")
 report(search, X_calibration, y_calibration, X_test, y_test)
 
 # %%
-# If there is no model but an array of probabilities or logits, search over a pipeline whose only
+# If you have an array of probabilities or logits and no model, search over a pipeline whose only
 # step is the calibrator. The choice is the same.
 
 in_hand = GridSearchCV(

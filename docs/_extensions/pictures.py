@@ -64,7 +64,7 @@ def run(docname: str, parts: list[re.Match[str]], style: str) -> None:
 
 
 def image(path: str, alt: str, kind: str, density: int) -> str:
-    """Return the lines of a picture that has so many of its pixels in one of the page."""
+    """Return the Markdown of a picture, of which `density` pixels make one of the page."""
     width = int.from_bytes((DOCS / path).read_bytes()[16:20], "big") // density
     return f"```{{image}} {path}\n:alt: {alt}\n:class: {kind}\n:width: {width}px\n```\n"
 

@@ -111,7 +111,9 @@ def make_parser() -> Parser:
         metavar="NAME",
         help=f"any of {' '.join(calibrators_by_name())}; default: all that are fast enough",
     )
-    compare.add_argument("--cv", type=whole(2), default=5, help="folds if there is no split (5)")
+    compare.add_argument(
+        "--cv", type=whole(2), default=5, help="folds if the file has no split (5)"
+    )
     compare.add_argument("--jobs", type=jobs, metavar="N", help="number of parallel jobs")
     compare.add_argument("--report", metavar="OUT.html", help="write an HTML report")
     compare.add_argument(

@@ -169,7 +169,7 @@ def summarize(predictions: Predictions, measured: list[Measured]) -> str:
         )
     text += (
         f" The ECE, {ece.value:.4f}, shows no miscalibration: calibrated probabilities give "
-        f"{usual} with so many rows (p {p})."
+        f"{usual} for this number of rows (p {p})."
     )
     sce = named.get("static_calibration_error")
     if sce is not None and sce.p_value <= LEVEL:

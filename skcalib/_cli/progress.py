@@ -9,7 +9,7 @@ from typing import TextIO
 
 from skcalib.metrics._interval.intervals import ALL_SETS
 
-# Seconds between two lines of a stream that is no terminal.
+# Seconds between two lines of a stream that is not a terminal.
 PAUSE = 10.0
 
 

@@ -1,4 +1,4 @@
-"""Sentences that say what was found to someone who does not know the metrics."""
+"""Results in sentences, for readers who do not know the metrics."""
 
 from __future__ import annotations
 

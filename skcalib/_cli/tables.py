@@ -179,7 +179,7 @@ def _is_number(name: str) -> bool:
 
 
 def refuse_running_number(frame: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Refuse a column 0, 1, 2, ... or 1, 2, 3, ...: it numbers the rows and is no score."""
+    """Refuse a column 0, 1, 2, ... or 1, 2, 3, ...: it contains numbers of rows, not scores."""
     for name in columns if len(frame) > 2 else ():
         if (frame[name].diff().iloc[1:] == 1).all():
             raise ValueError(f"column {name!r} numbers the rows: {NOT_SCORES}")

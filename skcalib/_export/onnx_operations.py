@@ -250,7 +250,7 @@ class OnnxOperations:
         return self._emit_several("Split", types, x, self.value(sizes, "int64"), axis=1)
 
     def sorted_top(self, x: Value, k: int) -> list[Value]:
-        # Many versions of ONNX Runtime crash if there is no row: sort one more.
+        # Many versions of ONNX Runtime crash on an empty array, so a row is added.
         longer = self.emit("Pad", x, self.value([0, 0, 1, 0], "int64"))
         types = ["float64", "int64"]
         found = self._emit_several("TopK", types, longer, self.value([k], "int64"), axis=1)

@@ -93,7 +93,7 @@ class Operations(Protocol):
         """Return some columns, which may repeat."""
 
     def split(self, x: Value, sizes: list[int]) -> list[Value]:
-        """Return so many columns each."""
+        """Return consecutive parts of the columns, of these sizes."""
 
     def sorted_top(self, x: Value, k: int) -> list[Value]:
         """Return the k largest entries of each row, descending, and their columns."""

@@ -34,8 +34,8 @@ from skcalib._scaling.temperature_sums import (
 from skcalib._scores.clip import NO_ROWS, RunningClip, find_clip
 from skcalib._scores.scores import Scores
 
-# At most so many rows, and so many bytes, are kept, but 100 rows of any length; at least half of
-# these, evenly spaced, once there were more.
+# The largest number of rows of the sample, and of their bytes; it may always have 100 rows. Once
+# rows are left out, it has at least half as many, evenly spaced.
 KEPT_ROWS = 4000
 KEPT_BYTES = 1 << 27
 LEAST_KEPT = 100
