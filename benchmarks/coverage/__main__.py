@@ -2,15 +2,15 @@
 
 ``python -m benchmarks.coverage`` draws labels from known probabilities, computes 95 % intervals and
 counts how many hold the limit of the error as the number of rows grows, which has no label noise.
-Repetitions are kept in a folder: a run that is stopped goes on, and one with more repetitions adds
-to them. ``--cells "jagged/300/*"`` runs a part: names are truth/rows/classes. ``--repetitions 0``
-makes the tables of what is there.
+Sums over the repetitions are kept in ``repetitions.csv``: a run that is stopped goes on, and one
+with more repetitions adds to them. Remove the file when the method changes.
+``--cells "jagged/300/*"`` runs a part: names are truth/rows/classes. ``--repetitions 0`` makes the
+tables of what is there.
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._shared.report import fill
-from benchmarks.coverage.cells import Result, cells, held, run
+from benchmarks.coverage.cells import cells, run
+from benchmarks.coverage.kept import Result
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 
 Array = NDArray[np.float64]
@@ -39,13 +40,12 @@ class Column:
         j = list(ERRORS).index(name)
         self.name = name
         self.results = results
-        self.held = np.array([held(result)[j] for result in self.results])
-        numbers = [(result.found[:, j], result.true[j]) for result in self.results]
-        normal = np.array([NORMAL_WIDTH * np.std(found[:, 0], ddof=1) for found, _ in numbers])
-        width = np.array([np.mean(found[:, 3] - found[:, 2]) for found, _ in numbers])
+        self.held = np.array([result.mean("contained")[j] for result in results])
+        normal = np.array([NORMAL_WIDTH * result.spread()[j] for result in results])
+        width = np.array([result.mean("width")[j] for result in results])
         self.width = width / np.maximum(normal, 1e-12)
-        off = [np.mean((found[:, :2] - true) ** 2, axis=0) for found, true in numbers]
-        self.squares = np.array(off)
+        both = "squared_error", "squared_error_debiased"
+        self.squares = np.array([[result.mean(name)[j] for name in both] for result in results])
 
     def summary(self) -> list[str]:
         """Return the cells of the first table."""
@@ -78,7 +78,7 @@ def tables(results: Sequence[Result]) -> list[str]:
     """Return the lines of both tables, and the cells that hold too little."""
     names = list(ERRORS)
     columns = [Column(name, results) for name in names]
-    numbers = sorted({len(result.found) for result in results})
+    numbers = sorted({result.repetitions for result in results})
     repetitions = " to ".join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))
     rule = "|---|" + "--:|" * len(names)
     lines = [
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--n", type=counts, default=[300, 1_000, 10_000], help="rows")
     parser.add_argument("--classes", type=counts, default=[2, 3, 10, 100])
     parser.add_argument("--cells", nargs="+", default=["*"], help="patterns of truth/rows/classes")
-    parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir()) / "coverage-cells")
+    parser.add_argument("--out", type=Path, default=HERE / "repetitions.csv", help="the sums")
     parser.add_argument("--page", type=Path, default=HERE / "table.md", help="the page to write")
     options = parser.parse_args(arguments)
     for title, truths in (("one error", TRUTHS), ("a gain", PAIRS)):

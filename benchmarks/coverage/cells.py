@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks._shared.data import sample_labels
 from benchmarks._shared.timing import quiet
+from benchmarks.coverage.kept import Cell, Result, read, sums_of, write
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS, Rows, limits
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._interval.gains import GainSimulation
@@ -26,37 +27,6 @@ Array = NDArray[np.float64]
 LEVEL = 0.95
 # Repetitions of one task.
 AT_ONCE = 10
-ROUNDING = 1e-9
-
-
-class Cell(NamedTuple):
-    """A truth of one model, or, for a gain, of a pair; rows; classes."""
-
-    truth: str
-    n: int
-    K: int
-
-    @property
-    def name(self) -> str:
-        """Name, as `--cells` takes it."""
-        return f"{self.truth}/{self.n}/{self.K}"
-
-    @property
-    def file(self) -> str:
-        """Name of the file of results."""
-        return f"{self.truth}-{self.n}-{self.K}.npz".replace(" ", "_")
-
-
-class Result(NamedTuple):
-    """Repetitions of a cell.
-
-    ``true (m,)`` limits; ``found (R, m, 4)`` values as measured, estimates without bias, and the
-    lower and upper ends of intervals.
-    """
-
-    cell: Cell
-    true: Array
-    found: Array
 
 
 def cells(
@@ -68,22 +38,31 @@ def cells(
     return sorted(kept, key=lambda cell: cell.n * cell.K)
 
 
-def run(listed: Sequence[Cell], repetitions: int, folder: Path, jobs: int) -> list[Result]:
-    """Run the repetitions that the folder lacks, and return all cells that it has."""
-    folder.mkdir(parents=True, exist_ok=True)
+def run(listed: Sequence[Cell], repetitions: int, path: Path, jobs: int) -> list[Result]:
+    """Run the repetitions that the table lacks, and return all cells that it has."""
+    kept = read(path)
+    limits = {(cell.truth, cell.K): result.true for cell, result in kept.items()}
+    lacking = {(cell.truth, cell.K) for cell in listed} - limits.keys() if repetitions else set()
+    kinds = sorted(lacking, key=lambda kind: kind[1])
+    found = Parallel(n_jobs=jobs)(delayed(known_limits)(*kind) for kind in kinds)
+    limits.update(zip(kinds, found, strict=True))
+    for cell in listed:
+        kept.setdefault(cell, Result(cell, 0, limits.get(cell[::2]), np.zeros((len(ERRORS), 6))))
+    # All cells advance together, so that a run that is stopped has as many of each.
     tasks = [
         (cell, start, min(start + AT_ONCE, repetitions))
         for cell in listed
-        for start in range(len(found_in(cell, folder)), repetitions, AT_ONCE)
+        for start in range(kept[cell].repetitions, repetitions, AT_ONCE)
     ]
-    kinds = sorted({(cell.truth, cell.K) for cell, *_ in tasks}, key=lambda kind: kind[1])
-    Parallel(n_jobs=jobs)(delayed(known_limits)(*kind, folder) for kind in kinds)
+    tasks.sort(key=lambda task: task[1])
     made = Parallel(n_jobs=jobs, return_as="generator")(delayed(repeat)(*task) for task in tasks)
-    for (cell, _, stop), found in zip(tasks, made, strict=True):
-        store(folder / cell.file, found=np.concatenate([found_in(cell, folder), found]))
+    for (cell, _, stop), numbers in zip(tasks, made, strict=True):
+        _, _, true, sums = kept[cell]
+        kept[cell] = Result(cell, stop, true, sums + sums_of(numbers, true))
+        write(path, {cell: result for cell, result in kept.items() if result.repetitions})
         if stop == repetitions:
-            print(line_of(stored(cell, folder)), flush=True)
-    return [stored(cell, folder) for cell in listed if len(found_in(cell, folder))]
+            print(line_of(kept[cell]), flush=True)
+    return [kept[cell] for cell in listed if kept[cell].repetitions]
 
 
 def repeat(cell: Cell, start: int, stop: int) -> Array:
@@ -127,46 +106,14 @@ def draw_of(truth: str) -> Callable[..., Rows]:
     return TRUTHS.get(truth) or PAIRS[truth]
 
 
-def known_limits(truth: str, K: int, folder: Path) -> Array:
-    """Return the limit of each error, or of its gain, from the folder where it is there."""
-    path = folder / f"limits-{truth}-{K}.npz".replace(" ", "_")
-    if not path.exists():
-        values = np.array(limits(draw_of(truth), K, list(ERRORS)))
-        store(path, true=values[:, 0] - values[:, 1:].sum(axis=1))
-    with np.load(path) as found:
-        return np.asarray(found["true"])
-
-
-def store(path: Path, **arrays: Array) -> None:
-    """Write arrays, whole or not at all."""
-    partial = path.with_suffix(".partial.npz")
-    np.savez(partial, **arrays)  # type: ignore[arg-type]
-    partial.replace(path)
-
-
-def found_in(cell: Cell, folder: Path) -> Array:
-    """Return the repetitions of a cell that there are, ``(R, m, 4)``."""
-    if not (folder / cell.file).exists():
-        return np.empty((0, len(ERRORS), 4))
-    with np.load(folder / cell.file) as stored:
-        return np.asarray(stored["found"])
-
-
-def stored(cell: Cell, folder: Path) -> Result:
-    """Return a cell and its limits."""
-    true = known_limits(cell.truth, cell.K, folder)[: len(ERRORS)]
-    return Result(cell, true, found_in(cell, folder))
-
-
-def held(result: Result) -> Array:
-    """Return the share of intervals that contain the limit, ``(m,)``."""
-    low, high = np.moveaxis(result.found[..., 2:], 2, 0)
-    contains = (low <= result.true + ROUNDING) & (result.true <= high + ROUNDING)
-    return np.asarray(contains.mean(axis=0))
+def known_limits(truth: str, K: int) -> Array:
+    """Return the limit of each error, or of its gain."""
+    values = np.array(limits(draw_of(truth), K, list(ERRORS)))
+    return np.asarray(values[:, 0] - values[:, 1:].sum(axis=1))
 
 
 def line_of(result: Result) -> str:
     """Return a line with the share of each error."""
-    shares = zip(ERRORS, held(result), strict=True)
+    shares = zip(ERRORS, result.mean("contained"), strict=True)
     words = [f"{name} {share:.2f}" for name, share in shares]
     return f"{result.cell.name}: {', '.join(words)}"

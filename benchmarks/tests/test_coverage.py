@@ -12,8 +12,8 @@ from scipy.special import expit
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.coverage import __main__ as coverage
-from benchmarks.coverage import cells, curve, parts, risk, sources
-from benchmarks.coverage.cells import Cell, Result
+from benchmarks.coverage import cells, curve, kept, parts, risk, sources
+from benchmarks.coverage.kept import Cell, Result
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 from skcalib.metrics._interval.intervals import CalibrationInterval
 
@@ -84,9 +84,11 @@ def test_figures_are_counted_as_by_hand():
     """Three of four intervals hold the truth, and one cell of two is low."""
     ends = [(0.1, 0.2), (0.15, 0.3), (0.16, 0.3), (0.0, 0.2)]
     found = np.array([[(0.2 + 0.01 * i, 0.15, *e)] * len(ERRORS) for i, e in enumerate(ends)])
-    low = Result(Cell("x2", 300, 2), np.full(len(ERRORS), 0.15), found)
-    good = Result(Cell("x2", 300, 10), np.full(len(ERRORS), 0.16), found)
-    assert cells.held(low).tolist() == [0.75] * len(ERRORS)
+    low, good = (
+        Result(Cell("x2", 300, K), 4, true, kept.sums_of(found, true))
+        for K, true in ((2, np.full(len(ERRORS), 0.15)), (10, np.full(len(ERRORS), 0.16)))
+    )
+    assert low.mean("contained").tolist() == [0.75] * len(ERRORS)
     column = coverage.Column("ECE", [low, good])
     width, sd = (0.1 + 0.15 + 0.14 + 0.2) / 4, np.std([0, 0.01, 0.02, 0.03], ddof=1)
     squares = np.mean([(0.05 + 0.01 * i) ** 2 + (0.04 + 0.01 * i) ** 2 for i in range(4)]) / 2
@@ -118,24 +120,37 @@ def test_repetitions_are_added_to_those_that_are_there(tmp_path, monkeypatch):
         return [CalibrationInterval(0.1, 0.2, 0.0, 1.0, 0.0, 1.0) for _ in evaluations]
 
     monkeypatch.setattr(cells, "intervals_of", intervals)
+    path = tmp_path / "sums.csv"
     chosen = cells.cells(list(TRUTHS), [60], [2, 3], ["x1.25/*/2"])
     assert [cell.name for cell in chosen] == ["x1.25/60/2"]
-    (first,) = cells.run(chosen, 3, tmp_path, 1)
-    (second,) = cells.run(chosen, 12, tmp_path, 1)
+    (first,) = cells.run(chosen, 3, path, 1)
+    (second,) = cells.run(chosen, 12, path, 1)
     assert asked == list(range(12))
-    assert first.found.shape == (3, len(ERRORS), 4)
-    assert second.found.shape == (12, len(ERRORS), 4)
-    assert (cells.held(second) == 1).all()
+    assert (first.repetitions, second.repetitions) == (3, 12)
+    assert (second.sums[:, 0] == 12).all()
+    assert (second.mean("width") == 1).all()
+    np.testing.assert_allclose(second.sums, 4 * first.sums)
     every = cells.cells(list(TRUTHS), [60], [2, 3], ["*"])
-    (kept,) = cells.run(every, 0, tmp_path, 1)  # no more, and what there is
-    assert kept.cell == chosen[0]
+    (there,) = cells.run(every, 0, path, 1)  # no more, and what there is
+    assert there.cell == chosen[0]
+    np.testing.assert_allclose(there.sums, second.sums, rtol=1e-8)
+    np.testing.assert_allclose(there.true, first.true, rtol=1e-8)
     assert asked == list(range(12))
 
 
 @pytest.mark.usefixtures("small")
 def test_tables_of_a_small_run(tmp_path, capsys):
     """Errors and gains, measured and written; both are likely to hold the truth once."""
-    arguments = ["--n", "60", "--classes", "3", "--repetitions", "2", "--out", str(tmp_path)]
+    arguments = [
+        "--n",
+        "60",
+        "--classes",
+        "3",
+        "--repetitions",
+        "2",
+        "--out",
+        str(tmp_path / "sums.csv"),
+    ]
     arguments += ["--cells", "x1.25/*", "x2 to x1.25/*", "--page", str(tmp_path / "page.md")]
     coverage.main(arguments)
     page = (tmp_path / "page.md").read_text()

@@ -123,6 +123,21 @@ def test_an_error_by_cells_is_the_metric_of_each_set_of_labels(name, n_classes, 
         np.testing.assert_allclose(limits(fast, Q), limits(slow, Q), rtol=0, atol=atol)
 
 
+@pytest.mark.parametrize("name", ["KS by class", "KS of each"])
+def test_curves_of_classes_without_a_label_or_with_all_of_them(name):
+    """The curve of a class without hits falls to its end; one of all rows rises at each."""
+    P, Q, y = ties(90, 3)
+    for w in (None, np.random.default_rng(2).random(90)):
+        fast, slow = opened(FAST[name], P, y, w)
+        for code in (0, 2):
+            codes = np.full((1, 90), code, dtype=np.uint8)
+            expected = values(slow, Q, codes)
+            np.testing.assert_allclose(values(fast, Q, codes), expected, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(
+                fast.observed(LabelSets(codes)), expected[0], rtol=0, atol=1e-12
+            )
+
+
 @pytest.mark.parametrize("name", ["ECE", "SCE of each", "KS", "KS by class", "all keywords"])
 def test_limits_without_a_group_are_those_of_the_other_rows(name):
     P, Q, y = ties(120, 3)

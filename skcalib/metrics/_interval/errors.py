@@ -34,6 +34,7 @@ from skcalib.metrics._interval import grid
 from skcalib.metrics._interval.any_metric import AnyError
 from skcalib.metrics._interval.cells import CellError, Close
 from skcalib.metrics._interval.class_cells import ClassCells
+from skcalib.metrics._interval.class_curves import ClassCurveError
 from skcalib.metrics._interval.grid import BINS, bin_index, quotient
 from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of
 from skcalib.metrics._interval.score_cells import ScoreCells, ScoredRows, SharedRows
@@ -193,10 +194,12 @@ def cumulative(predictions: Predictions, keywords: Keywords, shared: SharedRows)
         return CellError(ScoreCells.of_index(rows, rank, np.arange(rank[-1] + 1)[None]), close)
     found = list(map_columns(lambda _, column: _ties(column), Scores(P, "proba")))
     cells = max(number for _, number in found)
-    place = np.empty((n, n_classes), dtype=np.min_scalar_type(n_classes * (cells + 1)))
+    # NumPy sorts numbers of 32 bits three times as fast as those of 16.
+    size = np.promote_types(np.min_scalar_type(n_classes * (cells + 1)), np.uint32)
+    place = np.empty((n, n_classes), dtype=size)
     for k, (tie, _) in enumerate(found):
         place[:, k] = k * (cells + 1) + tie
-    return CellError(ClassCells(place, P, w, (n_classes, cells)), close)
+    return ClassCurveError(ClassCells(place, P, w, (n_classes, cells)), close, average)
 
 
 def _hit_classes(P: Source, mode: str, r: int) -> NDArray[Any]:
