@@ -19,7 +19,7 @@ from skcalib.plotting._display import (
     model_style,
     new_axes,
 )
-from skcalib.plotting._legend import fit_names
+from skcalib.plotting._legend import Corner, draw_legend
 from skcalib.plotting._room import is_small, make_margins, shrink_text
 from skcalib.plotting._style import label_of, merge_style
 
@@ -36,7 +36,6 @@ LEVEL = "skcalib-level"
 LEVELS = 7
 # Room beyond the largest point, and the least width of one axis as a share of the other.
 ROOM, LEAST = 1.15, 0.05
-Corner = Literal["lower right", "lower left", "upper right", "upper left"]
 CORNERS: dict[tuple[float, float], Corner] = {
     (1.0, 0.0): "lower right",
     (0.0, 0.0): "lower left",
@@ -250,21 +249,12 @@ class DecompositionDisplay(PredictionDisplay):
                 **{"label": label, **merge_style(style, kwargs)},
                 gid=MODEL,
             )
-        small = is_small(ax)
-        if small:
+        if is_small(ax):
             shrink_text(ax)
         ax.set(xlabel="Miscalibration (MCB)", ylabel="Discrimination (DSC)")
         self.levels_ = draw_levels(ax, float(known[0]))
-        size = "x-small" if small else "small"
-        legend = ax.legend(
-            title=NAMES[self.score],
-            loc=free_of_points(ax),
-            fontsize=size,
-            title_fontsize=size,
-            framealpha=0.85,
-            edgecolor="none",
-        )
-        fit_names(legend, 0.7 * ax.bbox.width)
+        make_margins(ax)  # the numbers beside the axes need some, which leaves less to the legend
+        draw_legend(ax, free_of_points(ax), title=NAMES[self.score])
         make_margins(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self

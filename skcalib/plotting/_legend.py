@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,10 +24,15 @@ SCORE = "skcalib-score"
 DATA = (MODEL, SCORE, *CLEAR)
 # Largest share of the area of the axes that the legend takes, and of its width.
 AREA, WIDTH = 0.4, 0.98
+# Largest share of the height of the axes' place that a legend below takes before it is packed: two
+# columns of shortened names, in small axes in smaller letters.
+TALL = 0.45
 # Area of the mark of points, which are too small to be seen alone.
 POINT = 18
 # Letters of a name, at least.
 LETTERS = 8
+# The number that may follow a name.
+NUMBER = re.compile(r" \([^()]*\)$")
 LOOK: dict[str, Any] = {
     "borderaxespad": 0.2,
     "borderpad": 0.2,
@@ -50,7 +56,7 @@ def mean_height(ax: Axes) -> float:
     return float((y - x).mean())
 
 
-def draw_legend(ax: Axes, first: Corner) -> bool:
+def draw_legend(ax: Axes, first: Corner, title: str | None = None) -> bool:
     """Put the legend into a corner without data, `first` if it is one, or below the axes.
 
     Returns whether it is below.
@@ -58,11 +64,13 @@ def draw_legend(ax: Axes, first: Corner) -> bool:
     from matplotlib.collections import PathCollection
     from matplotlib.legend_handler import HandlerPathCollection
 
-    size = "x-small" if is_small(ax) else "small"
-    look = {**LOOK, "handlelength": 1.6 if is_small(ax) else 2.2}
+    small = is_small(ax)
+    size = "x-small" if small else "small"
+    look: dict[str, Any] = {**LOOK, "handlelength": 1.6 if small else 2.2, "title": title}
+    look["markerscale"] = 0.7 if small else 1.0
     look["handler_map"] = {PathCollection: HandlerPathCollection(sizes=[POINT])}
-    handles, names = entries(ax)
-    legend = ax.legend(handles, names, loc=first, fontsize=size, **look)
+    drawn = entries(ax)
+    legend = ax.legend(*drawn, loc=first, **look, fontsize=size, title_fontsize=size)
     room, figure = ax.get_window_extent(), ax.figure
     fit_names(legend, WIDTH * room.width)
     box = legend.get_window_extent()
@@ -73,23 +81,34 @@ def draw_legend(ax: Axes, first: Corner) -> bool:
             box = legend.get_window_extent()
             if not is_over(box, data):
                 return False
-    names = [text.get_text() for text in legend.get_texts()]
     # In a figure of its own it may reach beyond the axes, which a layout moves to the right.
     alone, width = len(figure.axes) == 1, figure.bbox.width
     width = 0.98 * width - 1.25 * room.x0 if alone else 1.02 * room.width
-    for columns in (3, 2, 1):
-        legend = ax.legend(
-            handles,
-            names,
+    look |= {"borderaxespad": 0.0, "framealpha": 0.0}
+
+    def draw_below(columns: int, size: str) -> Any:
+        return ax.legend(
+            *drawn,
             loc="upper left",
             bbox_to_anchor=(0, foot(ax)),
             bbox_transform=below(ax, label=True),
             ncols=columns,
             fontsize=size,
-            **{**look, "borderaxespad": 0.0, "framealpha": 0.0},
+            title_fontsize=size,
+            **look,
         )
+
+    for columns in (3, 2, 1):
+        legend = draw_below(columns, size)
         if legend.get_window_extent().width <= width:
             break
+    fit_names(legend, width)
+    place = ax.get_position(original=True)
+    if legend.get_window_extent().height > TALL * place.height * figure.bbox.height:
+        for smaller in ("xx-small",) if small else (size, "x-small", "xx-small"):
+            legend = draw_below(2, smaller)
+            if fit_names(legend, width):
+                break
     return True
 
 
@@ -103,16 +122,22 @@ def entries(ax: Axes) -> tuple[list[Any], list[Any]]:
     return [*handles, *more], [*names, *too]
 
 
-def fit_names(legend: Any, width: float) -> None:
-    """Shorten the longest texts of a legend until it is no wider than so many pixels."""
-    texts = legend.get_texts()
-    for _ in range(4):
-        excess = legend.get_window_extent().width / width
-        longest = max(len(text.get_text()) for text in texts)
-        if excess <= 1 or longest <= LETTERS:
-            return
-        kept = max(int(longest / excess) - 1, LETTERS)
-        for text in texts:
-            number = "".join(re.findall(r" \([^()]*\)$", text.get_text()))
-            name = text.get_text().removesuffix(number)
-            text.set_text(shorten(name, max(kept - len(number), LETTERS)) + number)
+def fit_names(legend: Any, width: float) -> bool:
+    """Shorten the longest names of a legend, not their numbers, until it is so many pixels wide.
+
+    Returns whether it is.
+    """
+    texts = [(text, NUMBER.sub("", text.get_text())) for text in legend.get_texts()]
+    parts = [(text, name, text.get_text().removeprefix(name)) for text, name in texts]
+
+    def too_wide(kept: int) -> bool:
+        for text, name, number in parts:
+            text.set_text(shorten(name, kept - len(number)) + number)
+        return bool(legend.get_window_extent().width > width)
+
+    least = LETTERS + max(len(number) for _, _, number in parts)
+    longest = max(len(name + number) for _, name, number in parts)
+    lengths = range(least, max(longest, least) + 1)
+    if too_wide(lengths[-1]):
+        too_wide(lengths[max(bisect_left(lengths, True, key=too_wide) - 1, 0)])
+    return bool(legend.get_window_extent().width <= width)

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from drawings import nothing_is_cut_or_covered, predictions
 
-from skcalib import CalibrationMapDisplay, KSDisplay, ReliabilityDisplay, TemperatureScaling
+from skcalib import (
+    CalibrationMapDisplay,
+    ClasswiseDisplay,
+    DecompositionDisplay,
+    KSDisplay,
+    ReliabilityDisplay,
+    TemperatureScaling,
+)
+from skcalib.plotting._display import MODEL
+from skcalib.plotting._places import is_over, places_of
 from skcalib.plotting._style import style_of
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
@@ -65,6 +74,54 @@ def test_in_a_small_figure_without_layout_no_text_is_cut_or_covers_another(draw)
     figure = plt.gcf()
     figure.canvas.draw()
     nothing_is_cut_or_covered(figure)
+
+
+def bars(ax, y, P, before, **keywords):
+    order = None if before is None else before.order_
+    return ClasswiseDisplay.from_predictions(y, P, ax=ax, kind="bars", order=order, **keywords)
+
+
+def one_of_many(display, **keywords):
+    def draw(ax, y, P, before, **name):
+        return display.from_predictions(y, P, ax=ax, **name, **keywords)
+
+    return draw
+
+
+def map_of_many(ax, y, P, before, **name):
+    """A map of these probabilities to sharper ones."""
+    return CalibrationMapDisplay.from_predictions(P, P**2 / (P**2).sum(1)[:, None], ax=ax, **name)
+
+
+@pytest.mark.parametrize("n_classes", [4, 100])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        one_of_many(ReliabilityDisplay),
+        one_of_many(ReliabilityDisplay, curve="smooth", pos_label=1),
+        one_of_many(KSDisplay, views="cumulative_percentile"),
+        one_of_many(DecompositionDisplay),
+        bars,
+        map_of_many,
+    ],
+    ids=["bins", "curve", "ks", "decomposition", "bars", "map"],
+)
+def test_the_legend_of_eight_models_leaves_room_to_their_curves(draw, n_classes):
+    """It is not cut, covers no axes, and leaves them more than a fifth of the figure's height."""
+    y, P, _ = predictions(1000, n_classes=n_classes)
+    ax, display = plt.figure(figsize=(3, 2.4)).add_subplot(), None
+    for i, power in enumerate(np.linspace(0.3, 1, 8)):
+        Q = P**power / (P**power).sum(axis=1, keepdims=True)
+        display = draw(ax, y, Q, display, name=f"{i} is the number of this model")
+    figure = ax.figure
+    figure.canvas.draw()
+    nothing_is_cut_or_covered(figure)
+    assert ax.bbox.height > 0.2 * figure.bbox.height
+    box = ax.get_legend().get_window_extent()
+    shown = [line for line in ax.lines if line.get_gid() == MODEL]
+    assert not is_over(box, places_of(shown))
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert len(set(names)) == len(names)
 
 
 def test_a_figure_with_room_keeps_its_margins():
