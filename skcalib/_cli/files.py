@@ -87,9 +87,11 @@ def read_predictions(path: str, wanted: Wanted | None = None) -> SavedPrediction
         data = gzip.decompress(data) if data.startswith(GZIP) else data
         kinds = (kind for first, kind in BEGINNINGS.items() if data.startswith(first))
         return _read(io.BytesIO(data), next(kinds, ".csv"), wanted)
+    Path(path).stat()  # an error if there is no such file, whatever its ending
     suffix = ending(path)
     if suffix not in SUFFIXES:
-        raise ValueError(f"the file must be one of {', '.join(SUFFIXES)}; its ending is {suffix!r}")
+        said = f"its ending is {suffix!r}" if suffix else "it has no ending"
+        raise ValueError(f"the file must be one of {', '.join(SUFFIXES)}; {said}")
     if Path(path).is_dir():
         raise IsADirectoryError("is a directory, not a file")
     with open(path, "rb") as file:

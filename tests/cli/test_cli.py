@@ -347,7 +347,8 @@ def test_a_broken_csv_is_one_line(capsys, text, complaint):
 
 def test_no_file_and_no_archive(capsys, tmp_path):
     open("text.npz", "w").close()
-    open("empty.npy", "w").close()
+    for name in ("empty.npy", "p.txt", "plain"):
+        open(name, "w").close()
     (tmp_path / "folder.npz").mkdir()
     for file, header in (("header.npz", b"{}\n"), ("cut.npz", b"{x\n")):
         with zipfile.ZipFile(file, "w") as archive:
@@ -356,6 +357,8 @@ def test_no_file_and_no_archive(capsys, tmp_path):
     for path, complaint in (
         ("absent.npz", "No such file"),
         ("absent.csv", "No such file"),
+        ("absent", "absent: No such file"),
+        ("plain", "it has no ending"),
         ("text.npz", "not an .npz file"),
         ("folder.npz", "directory"),
         ("p.txt", "its ending is '.txt'"),
