@@ -182,4 +182,5 @@ def test_probabilities_for_logits_are_told_from_rows_that_happen_to_sum_to_1(log
     half = len(P) // 2 + 1
     P[-half:] = Z[-half:]  # fewer than half: these sum to 1 by chance
     answer = calibrator.predict_proba(P)
-    assert_array_equal(calibrator.predict_proba(P[::-1])[::-1], answer)
+    # On some processors a matrix product rounds the last rows of a block otherwise.
+    assert_allclose(calibrator.predict_proba(P[::-1])[::-1], answer, rtol=0, atol=1e-12)
