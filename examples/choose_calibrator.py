@@ -66,7 +66,7 @@ def report(search, X, y, X_test, y_test):
         cells = (f"{x:7.1f} {'*' if chosen[error] == name else ' '}" for error, x in row.items())
         print(f"{name:<12}{''.join(cells)}".rstrip())
     effects = (
-        f"{name} by {error} ({errors['none'][error]:.1f} becomes {errors[name][error]:.1f})"
+        f"{name} by {error} ({errors['none'][error]:.1f} to {errors[name][error]:.1f})"
         for error, name in chosen.items()
     )
     print(f"Conclusion: choose {', '.join(effects)}.")

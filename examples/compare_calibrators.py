@@ -13,6 +13,7 @@ With a path it compares calibrators on saved predictions, like ``python -m skcal
 """
 
 import sys
+import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -143,7 +144,7 @@ def report(case: Case) -> CalibratorComparison:
         f"{'over' if confidence > accuracy else 'under'}-confident"
     )
     print_table(found.frame)
-    print(f"  {found.verdict}")
+    print(textwrap.fill(found.verdict, 96, initial_indent="  ", subsequent_indent="  "))
     return found
 
 

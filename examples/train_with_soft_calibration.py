@@ -197,7 +197,9 @@ def main(seeds=5):
     means = {name: np.mean([results[name] for results in runs], axis=0) for name in TRAINING}
     trained = min(means, key=lambda name: means[name][1])
     scaled = 100 * np.ptp([row[3] for row in means.values()])
-    print(f"Conclusion: {trained} has the lowest ECE as trained. After temperature scaling", end="")
+    print(
+        f"Conclusion: {trained} has the lowest ECE as trained.\nAfter temperature scaling", end=""
+    )
     print(f" by SB-ECE, the methods differ by {scaled:.1f} points at most.")
 
 

@@ -12,16 +12,12 @@ from skcalib._comparison.tables import summary_table
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
 from skcalib._validation.predictions import Predictions
 from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.metrics._printed_table import as_html, in_columns
+from skcalib.metrics._printed_table import LINE, as_html, in_columns
 from skcalib.plotting import ComparisonDisplay
 from skcalib.plotting._comparison import metric_names
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-# Characters of a line of the table that is printed.
-LINE = 100
 
 
 class Given(NamedTuple):

@@ -7,6 +7,8 @@ from html import escape
 
 import numpy as np
 
+# Characters of a line of a table that is printed.
+LINE = 100
 # Spaces of a cell but those before brackets.
 WITHIN = re.compile(r" (?![\[(])")
 

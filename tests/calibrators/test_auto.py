@@ -459,7 +459,7 @@ def test_describe_says_what_the_map_does():
     fitted = AutoCalibrator().fit(3 * Z, np.array(["ant", "bee", "cow"])[code])
     text = fitted.describe()
     assert re.match(r"Temperature [23]\.\d+: makes probabilities less extreme\.\n", text)
-    assert re.search(r"probability beyond the temperature, .*: bee \+\d+\.\d\d, ", text)
+    assert re.search(r"probabilities beyond the temperature, .*: bee \+\d+\.\d\d, ", text)
     assert f"link classes make up {fitted.cross_share_:.0%} of the change" in text
     assert text.endswith("100% this map and 0% no calibration.")
     assert "order" not in text

@@ -283,6 +283,7 @@ def test_it_is_printed_as_a_sentence_and_a_table():
     y, p, group = one_event()
     found = calibration_by_group(y, p, group, random_state=0)
     assert repr(found).startswith("Miscalibrated groups: b (1 of 3 tested; smallest corrected")
+    assert max(map(len, repr(found).splitlines())) <= 100
     html = found._repr_html_()
     assert html.count("<tr>") == 4
     assert "too\u00a0high\u00a0by" in html

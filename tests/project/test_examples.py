@@ -125,7 +125,7 @@ def test_choice_among_six_calibrators(capsys):
             (chosen,) = [name for name, row in table.items() if row[j][1]]
             before, after = table["none"][j][0], table[chosen][j][0]
             assert float(after) < float(before)  # naive Bayes is badly calibrated
-            concluded.append(f"{chosen} by {error} ({before} becomes {after})")
+            concluded.append(f"{chosen} by {error} ({before} to {after})")
         assert conclusion == ", ".join(concluded)
     assert "the same choice by KS: True" in printed
 

@@ -394,8 +394,8 @@ class AutoCalibrator(ScoreCalibrator):
         most = np.argsort(-np.abs(self.class_shift_), kind="stable")[:3]
         moved = ", ".join(f"{self.classes_[k]} {100 * self.class_shift_[k]:+.2f}" for k in most)
         lines.append(
-            "Mean change of a class's probability beyond the temperature, in percentage points, "
-            f"largest first: {moved}."
+            "Largest mean changes of class probabilities beyond the temperature, in points: "
+            f"{moved}."
         )
         if "M" in dof:
             lines.append(
