@@ -26,11 +26,11 @@ extensions = [
     "chapters",
     "docstrings",
     "formulas",
+    "gallery_pictures",
     "papers",
     "pictures",
     "repository_links",
     "spaces",
-    "thumbnails",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
 templates_path = ["_templates"]
@@ -69,6 +69,7 @@ sphinx_gallery_conf = {
     "examples_dirs": [str(DOCS.parent / "examples")],
     "gallery_dirs": ["gallery"],
     "filename_pattern": r"\.py$",
+    "image_scrapers": ("gallery_pictures.save_pictures",),
     "abort_on_example_error": True,
     "backreferences_dir": "generated/examples",
     "doc_module": ("skcalib",),

@@ -37,7 +37,7 @@ STYLES = dict(
     zip(
         METRICS,
         zip(
-            ["#0072B2", "#D55E00", "#E69F00", "#000000", "#009E73", "#CC79A7", "#56B4E9"],
+            ["#0072B2", "#D55E00", "#E69F00", "0.5", "#009E73", "#CC79A7", "#56B4E9"],
             "osD^vXP",
             ["-", "--", "-.", "-", ":", "--", "-."],
             strict=True,
@@ -75,27 +75,36 @@ def estimates(n, factor, rng):
     return {name: metric(y, P) for name, metric in metrics.items()}
 
 
-figure, panels = plt.subplots(2, 2, figsize=(8, 7), sharex=True, layout="constrained")
-for (model, factor), (bias_panel, spread_panel) in zip(MODELS.items(), panels, strict=True):
+results = {}
+for model, factor in MODELS.items():
     rng = np.random.default_rng(1)
     true = true_values(factor)
-    print(f"{model}: true values", {name: round(value, 4) for name, value in true.items()})
-    found = [[estimates(n, factor, rng) for _ in range(SAMPLES)] for n in ROWS]
-    for name, (color, marker, line) in STYLES.items():
-        values = np.array([[sample[name] for sample in samples] for samples in found])
+    print(f"{model}: true values")
+    print(" ", ", ".join(f"{name} {value:.4f}" for name, value in true.items()))
+    samples = [[estimates(n, factor, rng) for _ in range(SAMPLES)] for n in ROWS]
+    for name in METRICS:
+        values = np.array([[sample[name] for sample in each] for each in samples])
         bias, spread = values.mean(axis=1) - true[name], values.std(axis=1, ddof=1)
+        results[model, name] = bias, spread
+        at = ROWS.index(1_000)
+        print(f"  {name:<8} n = 1,000: bias {bias[at]:+.4f}, spread {spread[at]:.4f}")
+
+# %%
+# Bias and spread by the number of rows:
+figure, panels = plt.subplots(2, 2, figsize=(8, 7), sharex=True, layout="constrained")
+for model, (bias_panel, spread_panel) in zip(MODELS, panels, strict=True):
+    for name, (color, marker, line) in STYLES.items():
+        bias, spread = results[model, name]
         style = {"color": color, "marker": marker, "linestyle": line, "label": name, "ms": 5}
         bias_panel.plot(ROWS, bias, **style)
         spread_panel.plot(ROWS, spread, **style)
-        at = ROWS.index(1_000)
-        print(f"  {name:<8} n = 1,000: bias {bias[at]:+.4f}, spread {spread[at]:.4f}")
-    bias_panel.axhline(0, color="0.3", linestyle=":", linewidth=1, zorder=0)
+    bias_panel.axhline(0, color="0.5", linestyle=":", linewidth=1, zorder=0)
     bias_panel.set(title=f"{model}: bias", ylabel="Mean of the estimates - true value")
     spread_panel.set(title=f"{model}: spread", ylabel="Standard deviation", yscale="log")
-for panel in panels[1]:
-    panel.set(xlabel="Rows", xscale="log")
 handles, names = panels[0, 0].get_legend_handles_labels()
 figure.legend(handles, names, loc="outside lower center", ncols=7, frameon=False)
+for panel in panels[1]:
+    panel.set(xlabel="Rows", xscale="log")
 
 # %%
 # Conclusions: for a calibrated model the whole error is bias. With a few hundred rows it is as

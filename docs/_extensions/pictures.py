@@ -14,6 +14,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from styles import STYLES, options, save
+
 DOCS = Path(__file__).parents[1]
 PICTURES = DOCS / "generated" / "pictures"
 FILES = DOCS / "generated" / "static"
@@ -22,7 +24,6 @@ PART = re.compile(
     r"|^<!-- (?P<kind>picture|file): (?P<value>[^|]*?) \| (?P<alt>[^\n]*?) -->$",
     re.MULTILINE | re.DOTALL,
 )
-STYLES = {"light": "default", "dark": "dark_background"}
 
 
 @contextlib.contextmanager
@@ -56,17 +57,14 @@ def run(docname: str, parts: list[re.Match[str]], style: str) -> None:
                     (FILES / f"{docname}_{value}").write_bytes(Path(value).read_bytes())
                 elif part["kind"] == "picture" and not value.startswith("gallery:"):
                     figure = eval(value, {**vars(skcalib), **names})
-                    figure.savefig(
-                        PICTURES / f"{docname}_{i}_{style}.png",
-                        dpi=200, bbox_inches="tight", transparent=True,
-                    )  # fmt: skip
+                    save(figure, PICTURES / f"{docname}_{i}_{style}.png")
         plt.close("all")
 
 
-def image(path: str, alt: str, kind: str, density: int) -> str:
-    """Return the Markdown of a picture, of which `density` pixels make one of the page."""
-    width = int.from_bytes((DOCS / path).read_bytes()[16:20], "big") // density
-    return f"```{{image}} {path}\n:alt: {alt}\n:class: {kind}\n:width: {width}px\n```\n"
+def image(path: str, alt: str, style: str) -> str:
+    """Return the Markdown of a picture that is shown on light or on dark pages."""
+    lines = "\n".join(options(DOCS / path, alt, style))
+    return f"```{{image}} {path}\n{lines}\n```\n"
 
 
 def add_pictures(app: Any, docname: str, source: list[str]) -> None:
@@ -89,14 +87,12 @@ def add_pictures(app: Any, docname: str, source: list[str]) -> None:
                 f'<p><a href="{address}">{alt}</a></p>\n'
                 f'<iframe class="page" src="{address}" title="{alt}" loading="lazy"></iframe>\n'
             )
-        elif value.startswith("gallery:"):
-            name = value.removeprefix("gallery:")
-            shown = image(f"gallery/images/sphx_glr_{name}_001.png", alt, "plain", 1)
         else:
-            shown = "\n".join(
-                image(f"generated/pictures/{docname}_{i}_{style}.png", alt, f"only-{style}", 2)
-                for style in STYLES
-            )
+            names = {style: f"generated/pictures/{docname}_{i}_{style}.png" for style in STYLES}
+            if value.startswith("gallery:"):
+                first = f"gallery/images/sphx_glr_{value.removeprefix('gallery:')}_001"
+                names = {"light": f"{first}.png", "dark": f"{first}_dark.png"}
+            shown = "\n".join(image(names[style], alt, style) for style in STYLES)
         text = text[: part.start()] + shown + text[part.end() :]
     source[0] = text
 

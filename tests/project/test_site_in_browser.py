@@ -61,9 +61,19 @@ for (const e of document.querySelectorAll('p, li, dd, td'))
 for (const column of document.querySelectorAll('[class*=bd-sidebar-], .bd-article-container'))
   if (shown(column) && wider(column)) found.push('scrolls sideways: ' + column.className);
 if (root.clientWidth >= 1400)
-  for (const code of document.querySelectorAll('.highlight-python pre, .highlight-default pre'))
+  for (const code of document.querySelectorAll(
+    '.highlight-python pre, .highlight-default pre, .sphx-glr-script-out pre'))
     if (shown(code) && wider(code)) found.push('code scrolls: ' + name(code));
 return found;
+"""
+
+
+# Pictures that stand on a ground of their own on a dark page.
+BRIGHT = """
+document.documentElement.dataset.theme = 'dark';
+const ground = e => getComputedStyle(e).backgroundColor;
+return [...document.querySelectorAll('.bd-article img')]
+  .filter(e => e.checkVisibility() && ground(e) !== 'rgba(0, 0, 0, 0)').map(e => e.src);
 """
 
 
@@ -101,6 +111,17 @@ def site(browser):
     if not pages:
         pytest.skip(f"no site is built in {SITE}")
     return {page: look(browser, page) for page in pages}
+
+
+def test_pictures_are_drawn_for_dark_pages_too(browser, site):
+    """No picture stands in a bright rectangle there; each page with pictures has some to show."""
+    drawn = 0
+    for page in site:
+        browser.get(page.as_uri())
+        bright = browser.execute_script(BRIGHT)
+        assert not bright, f"{page.name}: {bright}"
+        drawn += browser.execute_script("return document.querySelectorAll('.only-dark').length")
+    assert drawn > 40
 
 
 @pytest.fixture(scope="module")
