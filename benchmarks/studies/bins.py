@@ -1,9 +1,9 @@
 """How far the order of calibrators depends on the number of bins (Nixon 2020, section 5.3).
 
 The paper's claim: the orders that one metric gives to the recalibration methods with 10, 20, 30,
-40 and 50 bins agree more for adaptive bins (mean rank correlation .59) than for even ones (.37),
-for all probabilities (.60) than for the largest (.36), class by class (.55) than pooled (.41), and
-for the L1 norm (.54) than for the L2 norm (.43); a threshold hardly matters.
+40 and 50 bins agree more for adaptive bins (mean rank correlation 0.59) than for even ones (0.37),
+for all probabilities (0.60) than for the largest (0.36), class by class (0.55) than pooled (0.41),
+and for the L1 norm (0.54) than for the L2 norm (0.43); a threshold hardly matters.
 
 ``python -m benchmarks.studies.bins [PATH.npz]`` prints the mean of Spearman's correlation over
 pairs of bin numbers and over the metrics with a property.

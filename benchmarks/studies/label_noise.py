@@ -11,7 +11,7 @@ becomes a worse approximation of the true calibration error than ACE and TACE.
   E sum_k |p_k - pi_k| / 2 over all classes, and E|p - pi| of the predicted one. K/2 times SCE, ACE
   and TACE are in the same unit.
 * Digits: logistic regression trained and tested with a share of labels drawn at random; ``missed``
-  is the share of predictions above .1 that ECE does not look at.
+  is the share of predictions above 0.1 that ECE does not look at.
 """
 
 from __future__ import annotations

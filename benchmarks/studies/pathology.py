@@ -1,8 +1,8 @@
 """The 450/550 pathology of ECE: two wrongs in one bin cancel (Nixon 2020, Figure 4).
 
-The paper's claim: 450 predictions of .52 that are all wrong and 550 of .58 that are all right
-have an ECE of about .003, although each is wrong by about a half: over- and under-confident
-predictions that share a bin cancel. The true error, E|p - P(right | p)|, is .465.
+The paper's claim: 450 predictions of 0.52 that are all wrong and 550 of 0.58 that are all right
+have an ECE of about 0.003, although each is wrong by about a half: over- and under-confident
+predictions that share a bin cancel. The true error, E|p - P(right | p)|, is 0.465.
 
 ``python -m benchmarks.studies.pathology`` prints every error of these predictions; the figure
 shows ECE against the number of bins.
@@ -73,7 +73,9 @@ def main(argv: Sequence[str] | None = None) -> pd.Series:
         ax.plot(BINS, ece, "o-", ms=3, lw=0.8, label="ECE, even bins")
         ax.axhline(errors["true error"], color="black", ls="--", label="true error")
         ax.axhline(errors["KS"], color="C1", label="KS (no bins)")
-        ax.set(xlabel="number of bins", ylabel="error", title="450 wrong at .52, 550 right at .58")
+        ax.set(
+            xlabel="number of bins", ylabel="error", title="450 wrong at 0.52, 550 right at 0.58"
+        )
         ax.legend(loc="lower right")
         figure.savefig(args.figure, dpi=120)
     return table

@@ -5,7 +5,7 @@ scaling under SCE and ACE, which look at all probabilities.
 
 ``python -m benchmarks.studies.post_processing [PATH.npz ...]`` prints the table of each file in per
 cent, with the rows of the paper's two networks below. The errors are those of the paper's first
-version: SCE class by class in even bins; TACE pools the probabilities above .01 of all classes in
+version: SCE class by class in even bins; TACE pools the probabilities above 0.01 of all classes in
 ranges of equal size, and ACE is TACE without a threshold. The paper does not say how its vector and
 matrix scaling were fitted; here they have no penalty.
 """

@@ -92,7 +92,7 @@ def generated_inputs(properties: dict[str, Any]) -> list[str]:
         "exact 0 and 1, impossible classes, huge and tiny scales, weights of 0, labels of any",
         "type. This has found thirteen faults, which were corrected. Two are left, for logits that",
         "differ by 1e-12. If logits of -inf are in the same column, a gradient of 1e-9 does not",
-        "determine W without a penalty: fits of weighted rows and of repeated rows differ by .003",
+        "determine W without a penalty: fits of weighted rows and of repeated rows differ by 0.003",
         "(`penalty='odir'`, `--examples 60`). And Platt scaling depends by 2e-5 on the order of",
         "the rows, since log-odds have a precision of 1e-16 (`--examples 100`).",
         "",

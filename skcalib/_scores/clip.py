@@ -1,8 +1,8 @@
 r"""The clip: the lower bound on probabilities before their logarithm is taken.
 
 A probability of 0 stands for a number below the resolution of the scores: below 1 / 100 for a
-forest of 100 trees, below .05 for confidences in multiples of 5 %. The smallest probability m above
-0 among the calibration rows estimates the resolution. With K classes and a sum of weights n,
+forest of 100 trees, below 0.05 for confidences in multiples of 5 %. The smallest probability m
+above 0 among the calibration rows estimates the resolution. With K classes and a sum of weights n,
 probabilities below
 
 .. math:: c = \max\left(l, \min\left(\frac{m}{2}, \frac{1}{2K}\right)\right)
@@ -13,7 +13,7 @@ the only calibration probabilities that change are 0 and those below l.
 
 With two classes, each column has its own clip, because float32 resolves p to 1e-45 near 0 and to
 6e-8 near 1. If one column was computed as 1 - p, a remainder of a few roundings counts as 0: ten
-weights of .1 add up to 1 - 1.1e-16.
+weights of 0.1 add up to 1 - 1.1e-16.
 
 A logit of -inf is the logarithm of a probability of 0. If the calibration rows have no such logit,
 c is l and logits are not read.

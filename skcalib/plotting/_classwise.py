@@ -407,8 +407,8 @@ class ClasswiseDisplay(PredictionDisplay):
                 shrink_text(ax)
             ax.title.set_gid(f"{CLASS}{name}")
             ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
-            ax.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
-            ax.set_yticks([0, 0.5, 1], ["0", ".5", "1"])
+            ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+            ax.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
             ax.tick_params(labelsize="x-small" if is_small(ax) else "small")
             ax.set_title("", fontsize="small", pad=3)
             error = f": {percent(float(self.errors[k]))}"
