@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skcalib._arrays.types import Kind
 from skcalib._export.operations import (
@@ -98,7 +99,7 @@ def plan_isotonic(calibrator: Any) -> Plan:
     """Return the plan of an isotonic map, with straight lines or steps between blocks."""
     x, y = calibrator.X_thresholds_, calibrator.y_thresholds_
     if calibrator.interpolation == "step":
-        return plan_of_proba(calibrator, step, step_constants(x, y))
+        return plan_of_steps(calibrator)
     blur = blur_of(calibrator.input_)
     return plan_of_lines(
         calibrator, [BrokenLine(*each, blur, LIFT) for each in zip(x, y, strict=True)]
@@ -110,41 +111,52 @@ def blur_of(kind: Kind) -> float:
     return ROUNDING if kind == "logits" else 0.0
 
 
-def plan_bayesian_binning(calibrator: Any) -> Plan:
-    """Return the plan of a mean of binnings, which is one step function."""
-    constants = step_constants(calibrator.X_thresholds_, calibrator.y_thresholds_)
-    return plan_of_proba(calibrator, step, constants)
+def plan_of_steps(calibrator: Any) -> Plan:
+    """Return the plan of a step function of each class; below its first score its value counts."""
+    blur = blur_of(calibrator.input_)
+    limits = [moved(own[1:], -blur) for own in calibrator.X_thresholds_]
+    return plan_of_proba(calibrator, step, step_constants(limits, calibrator.y_thresholds_))
 
 
 def plan_histogram(calibrator: Any) -> Plan:
     """Return the plan of the values of bins."""
     constants = search_constants(list(calibrator.bin_edges_[:, 1:-1]))
     constants["values"] = constant(calibrator.bin_values_.ravel())
-    above = calibrator.strategy == "quantile"
-    return plan_of_proba(calibrator, partial(bins, reached=above), constants)
+    above, blur = calibrator.strategy == "quantile", blur_of(calibrator.input_)
+    share = blur if above else -blur
+    return plan_of_proba(calibrator, partial(bins, reached=above, share=share), constants)
 
 
-def bins(o: Operations, p: Value, c: Constants, near: bool, reached: bool) -> Value:
-    """Return the values of the bins; an edge belongs to the bin above it if `reached` counts."""
-    place = passed(o, p, c, reached=reached, near=near, rounded=True)
-    return o.take(c["values"], place)
+def bins(o: Operations, p: Value, c: Constants, reached: bool, share: float) -> Value:
+    """Return the values of the bins; an edge belongs to the bin above it if `reached` counts.
+
+    A probability that differs from an edge by less than a `share` is on it.
+    """
+    p = moved(p, share) if share else p
+    return o.take(c["values"], passed(o, p, c, reached=reached, rounded=True))
 
 
 def plan_venn_abers(calibrator: Any) -> Plan:
     """Return the plan of p1 / (1 - p0 + p1)."""
-    constants = search_constants(calibrator.X_thresholds_)
-    constants["p0"] = np.concatenate([np.append(0.0, own) for own in calibrator.p0_])
-    constants["p1"] = np.concatenate([np.append(own, 1.0) for own in calibrator.p1_])
-    return plan_of_proba(calibrator, venn_abers, constants)
+    blur = blur_of(calibrator.input_)
+    maps = zip(calibrator.X_thresholds_, calibrator.p0_, calibrator.p1_, strict=True)
+    limits, values = zip(*(venn_abers_steps(*each, blur) for each in maps), strict=True)
+    return plan_of_proba(calibrator, step, step_constants(limits, values))
 
 
-def venn_abers(o: Operations, p: Value, c: Constants, near: bool) -> Value:
-    """Return the merged probability; at a threshold p0 is that from it on, p1 that up to it."""
-    place = passed(o, p, c, reached=True, near=near)
-    last = o.take(c["thresholds"], place)
-    at = moved(last, ROUNDING) >= p if near else last >= p
-    p0, p1 = o.take(c["p0"], place), o.take(c["p1"], place - o.to_whole(at))
-    return p1 / (1.0 - p0 + p1)
+def venn_abers_steps(
+    x: NDArray[Any], p0: NDArray[Any], p1: NDArray[Any], blur: float
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the merged probability as a step function.
+
+    At a threshold p0 is that from it on, p1 that up to it: a step of its own, which ends with the
+    last number that meets the threshold or where the next one begins.
+    """
+    limits = np.column_stack([moved(x, -blur), np.nextafter(moved(x, blur), np.inf)]).ravel()
+    low, high = np.repeat(np.append(0.0, p0), 2)[1:], np.repeat(np.append(p1, 1.0), 2)[:-1]
+    values = high / (1.0 - low + high)
+    kept = np.diff(limits, append=np.inf) > 0.0
+    return limits[kept], values[np.append(True, kept)]
 
 
 def plan_of_proba(
@@ -170,7 +182,7 @@ def of_proba(
 ) -> list[Value]:
     """Return maps of the probabilities of classes from `first` on."""
     p = given_columns(o, x, kind, n_classes, first)
-    q = map_columns(o, p, c, near=kind == "logits")
+    q = map_columns(o, p, c)
     return with_first(o, o.rounded(q), n_classes if first else 0)
 
 

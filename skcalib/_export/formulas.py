@@ -22,7 +22,7 @@ def plan_stacked(calibrator: Any) -> Plan:
 
 PLANS: dict[type, Callable[[Any], Plan]] = {
     calibrators.AutoCalibrator: automatic.plan_auto,
-    calibrators.BayesianBinning: class_maps.plan_bayesian_binning,
+    calibrators.BayesianBinning: class_maps.plan_of_steps,
     calibrators.BetaCalibrator: class_maps.plan_beta,
     calibrators.DirichletCalibrator: softmax_maps.plan_dirichlet,
     calibrators.EnsembleTemperatureScaling: softmax_maps.plan_ensemble,

@@ -37,7 +37,7 @@ def line_constants(lines: Sequence[BrokenLine]) -> dict[str, NDArray[Any]]:
 def mapped(o: Operations, p: Value, c: Constants) -> Value:
     """Return the values of the lines at ``p``, as `numpy.interp` does."""
     p = p * c["lift"] if "lift" in c else p
-    at = passed(o, p, c, reached=True, near=False)
+    at = passed(o, p, c)
     left = o.take(c["left"], at)
     beyond = p - left
     if "blur" in c:  # the slope would magnify the rounding error of a score that is a knot

@@ -221,6 +221,15 @@ class OnnxOperations:
             return self.constant(table.array[place.array])
         return self.emit("Gather", table, place, dtype=table.dtype, axis=0)
 
+    def search_rows(self, table: Value, row: Value, shift: Value, p: Value, reached: bool) -> Value:
+        assert table.array is not None
+        axis, limits = self.value([2], "int64"), self.take(table, row)
+        p = self.emit("Unsqueeze", p, axis)
+        # ONNX Runtime adds whole numbers several times slower.
+        ones = self._cast(limits <= p if reached else limits < p, "float32")
+        count = self.emit("ReduceSum", ones, axis, dtype="float32", keepdims=0)
+        return (row * table.array.shape[1] + shift) + self._cast(count, "int64")
+
     def concat(self, *parts: Value) -> Value:
         return self.emit("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
 

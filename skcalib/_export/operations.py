@@ -75,7 +75,14 @@ class Operations(Protocol):
         """
 
     def take(self, table: Value, place: Value) -> Value:
-        """Return the entries of a constant ``(m,)`` at places of any shape."""
+        """Return the entries of a constant ``(m,)``, or its rows, at places of any shape."""
+
+    def search_rows(self, table: Value, row: Value, shift: Value, p: Value, reached: bool) -> Value:
+        """Return ``width * row + shift`` plus how many limits of that row of a constant p passes.
+
+        A row has an empty entry, ascending limits and NaN; its width is a power of two. A limit is
+        passed by larger numbers and, if `reached` counts, by equal ones.
+        """
 
     def concat(self, *parts: Value) -> Value:
         """Join columns."""

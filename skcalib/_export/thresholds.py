@@ -1,9 +1,10 @@
-"""Step functions of each class, by an unrolled binary search.
+"""Step functions of each class, by a search tree.
 
-Thresholds of all maps stand in one array, each map's own behind an entry that no comparison
-counts. The search of a map with m thresholds takes log2(m + 1) rounds; a round adds half of what
-is left to the place, and keeps the sum if the threshold there is passed. The place is also that of
-the map's value in an array with one value more than thresholds for each map.
+A node of the tree is a row of 16 entries, two cache lines: an empty one and 15 limits. How many of
+them a number passes says in which row of the next level the search goes on; behind the last level
+it is the place of the map's value in an array with one value more than limits for each map. Each
+16th limit stands in the level above, that of the 16th of those two levels above. The first level
+has one row for each map, longer or shorter.
 """
 
 from __future__ import annotations
@@ -15,61 +16,80 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._export.operations import Constants, Operations, Value
-from skcalib._export.scores import ROUNDING, moved
 
-# Before the thresholds of each map: below every probability.
-NONE_PASSED = -1.0
+# Entries of a row, and the most of a first one; powers of two.
+WIDTH, MOST_FIRST = 16, 32
 
 
 def search_constants(
-    thresholds: Sequence[NDArray[Any]], map_of_column: Sequence[int] | None = None
+    limits: Sequence[NDArray[Any]], map_of_column: Sequence[int] | None = None
 ) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `passed` for ascending thresholds of each map.
+    """Return the arrays of `passed` for ascending limits of each map.
 
     Column k of the values is searched in the map ``map_of_column[k]``, by default in the k-th.
     """
-    sizes = np.array([own.size + 1 for own in thresholds])
-    column = np.arange(sizes.size) if map_of_column is None else np.asarray(map_of_column)
-    found = {
-        "thresholds": np.concatenate([np.append(NONE_PASSED, own) for own in thresholds]),
-        "start": (np.cumsum(sizes) - sizes)[column][None],
-    }
-    left = sizes[column]
-    while left.max() > 1:
-        half = left // 2
-        found[f"half{len(found) - 2}"] = half[None] if np.ptp(half) else half[:1]
-        left = left - half
+    column = np.arange(len(limits)) if map_of_column is None else np.asarray(map_of_column)
+    column = column[:1] if len(limits) == 1 else column
+    entries = [np.append(np.nan, own) for own in limits]
+    start = starts(entries)
+    levels = []
+    while (most := max(own.size for own in entries)) > MOST_FIRST:
+        rows = [in_rows(own, WIDTH) for own in entries]
+        levels.append((rows, start))
+        entries, start = [own[::WIDTH] for own in entries], starts(rows)
+    width = max(2, 1 << int(most - 1).bit_length())
+    levels.append(([in_rows(own, width) for own in entries], start))
+    found = {"row": column[None]}
+    for j, (rows, start) in enumerate(reversed(levels)):
+        table = np.concatenate(rows)
+        found[f"limits{j}"] = table
+        found[f"shift{j}"] = (start - table.shape[1] * starts(rows))[column][None]
+    return found
+
+
+def starts(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """Return where each part starts among all of them."""
+    return np.cumsum([0, *(len(own) for own in parts[:-1])], dtype=np.int64)
+
+
+def in_rows(entries: NDArray[Any], width: int) -> NDArray[np.float64]:
+    """Return entries in rows, the first of each and those left over as NaN: nothing passes it."""
+    found = np.full((-(-entries.size // width), width), np.nan)
+    found.ravel()[: entries.size] = entries
+    found[:, 0] = np.nan
     return found
 
 
 def passed(
-    o: Operations, p: Value, c: Constants, *, reached: bool, near: bool, rounded: bool = False
+    o: Operations, p: Value, c: Constants, *, reached: bool = True, rounded: bool = False
 ) -> Value:
     """Return the places that the entries of ``p (n, m)`` get to.
 
-    A threshold is passed by larger numbers and, if `reached` counts, by equal ones; if `near`,
-    equal up to rounding. It is `rounded` to the type of the scores first, if so wished.
+    A limit is passed by larger numbers and, if `reached` counts, by equal ones. It is `rounded` to
+    the type of the scores first, if so wished.
     """
-    thresholds = o.rounded(c["thresholds"]) if rounded else c["thresholds"]
-    if near:
-        thresholds = moved(thresholds, -ROUNDING if reached else ROUNDING)
-    place, rounds = c["start"], [c[name] for name in c if name.startswith("half")]
-    for half in rounds:
-        further = place + half
-        limit = o.take(thresholds, further)
-        place = o.where(limit <= p if reached else limit < p, further, place)
-    # Where no map has a threshold, the place lacks the rows of p.
-    return place if rounds else o.to_whole(o.filled(p, 0.0)) + place
+    place = c["row"]
+    for name in c:
+        if name.startswith("limits"):
+            limits = o.rounded(c[name]) if rounded else c[name]
+            shift = c[name.replace("limits", "shift")]
+            place = o.search_rows(limits, place, shift, p, reached)
+    return place
 
 
-def step_constants(x: Sequence[NDArray[Any]], y: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `step`: the value ``y[j]`` from ``x[j]`` up to the next threshold.
+def step_constants(
+    limits: Sequence[NDArray[Any]], values: Sequence[NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `step`: ``values[j]`` below ``limits[j]``, and one more beyond all.
 
-    Below the first threshold its value counts too.
+    A limit between two equal values is left out.
     """
-    return search_constants([own[1:] for own in x]) | {"values": np.concatenate(y)}
+    changes = [own[1:] != own[:-1] for own in values]
+    found = search_constants([own[some] for own, some in zip(limits, changes, strict=True)])
+    kept = [own[np.append(True, some)] for own, some in zip(values, changes, strict=True)]
+    return found | {"values": np.concatenate(kept)}
 
 
-def step(o: Operations, p: Value, c: Constants, near: bool) -> Value:
+def step(o: Operations, p: Value, c: Constants) -> Value:
     """Return the values of step functions, closed on the left."""
-    return o.take(c["values"], passed(o, p, c, reached=True, near=near))
+    return o.take(c["values"], passed(o, p, c))

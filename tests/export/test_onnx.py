@@ -160,20 +160,20 @@ def test_one_column_is_the_score_of_the_second_class(calibrator, kind):
 
 # Nodes of a model of 2,000 rows of 10 classes.
 NODES = {
-    "AutoCalibrator": 69,
-    "BayesianBinning": 45,
+    "AutoCalibrator": 57,
+    "BayesianBinning": 37,
     "BetaCalibrator": 42,
     "DirichletCalibrator": 10,
     "EnsembleTemperatureScaling": 29,
-    "HistogramBinning": 37,
+    "HistogramBinning": 31,
     "IdentityCalibrator": 11,
-    "IsotonicCalibrator": 54,
+    "IsotonicCalibrator": 46,
     "MatrixScaling": 11,
     "PlattScaling": 34,
-    "SplineCalibrator": 91,
+    "SplineCalibrator": 71,
     "TemperatureScaling": 16,
     "VectorScaling": 11,
-    "VennAbersCalibrator": 67,
+    "VennAbersCalibrator": 37,
 }
 
 
@@ -183,15 +183,42 @@ def test_a_model_has_few_nodes(name):
     assert len(to_onnx(calibrator).graph.node) <= NODES[name]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n_classes", [2, 10])
-def test_so_has_a_mean_of_ten_members(n_classes):
+@pytest.mark.parametrize(
+    ("n", "n_classes"),
+    [
+        (2000, 3),
+        pytest.param(2000, 2, marks=pytest.mark.slow),
+        pytest.param(2000, 30, marks=pytest.mark.slow),
+        pytest.param(20_000, 40, marks=pytest.mark.slow),
+    ],
+)
+def test_so_has_a_mean_of_eleven_members(n, n_classes):
     """Members share the logits, one search in all their thresholds, and one softmax."""
-    calibrator, X = fitted(StackedCalibrator(), n_classes, "logits", "float32", n=2000)
-    model = to_onnx(calibrator)
-    assert len(calibrator.calibrators_) > 9
-    assert len(model.graph.node) <= MOST_NODES
-    check(calibrator, runner(model), X)
+    calibrator, X = fitted(StackedCalibrator(), n_classes, "logits", "float32", n=n)
+    assert len(calibrator.calibrators_) == 11
+    for dtype in LIMIT:
+        model = to_onnx(calibrator, dtype=dtype)
+        assert len(model.graph.node) <= MOST_NODES
+        check(calibrator, runner(model), X[-1000:].astype(dtype))
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "step"])
+@pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 511, 512, 513, 8191, 8192, 8193])
+def test_maps_of_any_number_of_thresholds(interpolation, n):
+    """At each threshold and on both sides of it; a search has one more level from 32 and 512 on."""
+    rng = np.random.default_rng(0)
+    calibrator, _ = fitted(IsotonicCalibrator(interpolation=interpolation), 3, "proba")
+    sizes = n, 5, n // 3 + 1
+    calibrator.X_thresholds_ = [
+        np.sort(rng.choice(2**20, size, replace=False)) / 2**20 for size in sizes
+    ]
+    calibrator.y_thresholds_ = [np.sort(rng.random(size)) for size in sizes]
+    run = runner(to_onnx(calibrator, dtype="float64"))
+    for k, own in enumerate(calibrator.X_thresholds_):
+        p = np.clip(np.concatenate([own - 2**-22, own, own + 2**-22]), 0.0, 1.0)
+        rows = np.repeat((1.0 - p)[:, None] / 2.0, 3, axis=1)
+        rows[:, k] = p
+        check(calibrator, run, rows)
 
 
 def test_members_share_what_they_compute():
@@ -202,6 +229,20 @@ def test_members_share_what_they_compute():
     both, one = ([node.op_type for node in to_onnx(each).graph.node] for each in (together, spline))
     assert both.count("Gather") == one.count("Gather")
     assert len(both) <= len(one) + 15
+
+
+@pytest.mark.parametrize("kind", ["logits", "proba"])
+@every_calibrator
+def test_scores_that_a_model_does_not_check_leave_other_rows_alone(calibrator, kind):
+    """NaN and +inf come out as something: no search leaves its table."""
+    calibrator, X = fitted(calibrator, 3, kind)
+    for of_model in LIMIT:
+        run, rows = runner(to_onnx(calibrator, dtype=of_model)), X.astype(of_model)
+        wrong = rows.copy()
+        wrong[::3, 0], wrong[1::3, -1] = np.nan, np.inf
+        for part in (slice(None), slice(1), slice(1, 2)):
+            run(wrong[part])
+        assert_array_equal(run(wrong)[1][2::3], run(rows)[1][2::3])
 
 
 @every_calibrator
