@@ -13,16 +13,16 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from styles import STYLES, options, save
 
 DOCS = Path(__file__).parents[1]
-GALLERY, LISTS = DOCS / "gallery", DOCS / "generated" / "examples"
+GALLERY = DOCS / "gallery"
 THUMBS = GALLERY / "images" / "thumb"
 SIZE = (400, 280)
 OUTPUT = re.compile(
     r"sphx-glr-script-out\n\n \.\. code-block:: none\n\n(.*?)(?=\n\S|\Z)", re.DOTALL
 )
-THUMB = re.compile(r"^( *\.\. image:: \S+_thumb)(\.png\n *):alt:.*\n(?! *:class:)", re.MULTILINE)
 
 
 def dark(path: Path) -> Path:
@@ -71,28 +71,33 @@ def draw_prints(page: Path) -> None:
             plt.close(figure)
 
 
-def add_thumbs(app: Any) -> None:
-    """Give each example small pictures for light and for dark pages, wherever it is listed."""
+def draw_thumbs(app: Any) -> None:
+    """Write the small pictures for dark pages, and those of examples that print."""
     from sphinx_gallery.utils import scale_image
 
-    for thumb in THUMBS.glob("*_thumb.png"):
-        name = thumb.stem.removesuffix("_thumb")
-        drawn = GALLERY / "images" / f"{name}_001_dark.png"
-        page = GALLERY / f"{name.removeprefix('sphx_glr_')}.rst"
+    for page in GALLERY.glob("*.rst"):
+        thumb = THUMBS / f"sphx_glr_{page.stem}_thumb.png"
+        drawn = GALLERY / "images" / f"sphx_glr_{page.stem}_001_dark.png"
         if drawn.exists():
             scale_image(drawn, dark(thumb), *SIZE)
-        elif page.exists():
+        elif thumb.exists():
             draw_prints(page)
-    for page in (GALLERY / "index.rst", *LISTS.glob("*.examples")):
-        text = page.read_text()
-        both = THUMB.sub(
-            r"\1\2:alt:\n    :class: only-light\n\n\1_dark\2:alt:\n    :class: only-dark\n", text
-        )
-        if both != text:
-            page.write_text(both)
+
+
+def show_thumbs(app: Any, doctree: Any) -> None:
+    """Put both small pictures of an example wherever it is listed."""
+    for light in list(doctree.findall(nodes.image)):
+        path = Path(light["uri"])
+        if path.parent.name == "thumb":
+            other = light.deepcopy()
+            other["uri"] = dark(path).as_posix()
+            light["classes"].append("only-light")
+            other["classes"].append("only-dark")
+            light.parent.insert(light.parent.index(light) + 1, other)
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Connect the hook, after the gallery's own."""
-    app.connect("builder-inited", add_thumbs, priority=900)
+    """Connect the hooks, after the gallery's own and before images are collected."""
+    app.connect("builder-inited", draw_thumbs, priority=900)
+    app.connect("doctree-read", show_thumbs, priority=100)
     return {"parallel_read_safe": True}
