@@ -12,6 +12,7 @@ from onnx.compose import add_prefix
 from skl2onnx import to_onnx, update_registered_converter
 from skl2onnx.common import data_types
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, LinearSVC, NuSVC
 
@@ -95,10 +96,11 @@ class Part:
     def _converted(self, estimator: Any, response: str) -> tuple[str, int]:
         """Add the nodes of an estimator; return the name and the width of its scores."""
         last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-        options = {} if isinstance(last, LinearSVC) else {"zipmap": False}
-        if response == "decision_function" and options:  # LinearSVC has no other output
+        options = {"zipmap": False}
+        if response == "decision_function":
             options["raw_scores"] = True
         inputs = self.operator.inputs
+        names = dict.fromkeys(type(each).__name__ for each in (estimator, last))
         try:
             model = to_onnx(
                 estimator,
@@ -110,6 +112,11 @@ class Part:
             raise ValueError(
                 f"skl2onnx does not convert the {response} of {type(last).__name__}: fit with "
                 "response_method='predict_proba'."
+            ) from error
+        except Exception as error:
+            raise ValueError(
+                f"skl2onnx cannot convert {' of '.join(names)}: {first_cause(error)} To run it "
+                "elsewhere and calibrate its scores by ONNX, pass calibrator_ to skcalib.to_onnx."
             ) from error
         prefix = self.scope.get_unique_variable_name("estimator") + "_"
         graph = (model := add_prefix(model, prefix)).graph
@@ -182,7 +189,20 @@ def unwrapped(estimator: Any, response: str) -> Any:
         estimator = copy(estimator)
         estimator.probability = False
         estimator._probA = estimator._probB = np.empty(0)
+    if isinstance(estimator, LinearSVC):  # skl2onnx 1.20 converts its numbers in float32 only
+        twin = LogisticRegression()
+        for name in ("coef_", "intercept_", "classes_", "n_features_in_"):
+            setattr(twin, name, getattr(estimator, name))
+        return twin
     return estimator
+
+
+def first_cause(error: BaseException) -> str:
+    """Return what the first of the errors that led to this one says, as a sentence."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".") + "."
 
 
 def convert_calibrator(scope: Any, operator: Any, container: Any) -> None:

@@ -2,17 +2,18 @@
 
 import sys
 
+import google.protobuf
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skcalib import (
@@ -72,6 +73,8 @@ def test_a_pipeline_and_a_calibrator(data, calibrator, dtype, atol):
     ("estimator", "atol"),
     [
         (RidgeClassifier(), 1e-12),
+        (LinearSVC(), 1e-12),
+        (make_pipeline(StandardScaler(), LinearSVC()), 1e-12),
         (DecisionTreeClassifier(max_depth=3), 1e-6),  # ONNX Runtime has trees of float32
         (RandomForestClassifier(10, random_state=0), 1e-6),
         (GaussianNB(), 1e-12),
@@ -83,6 +86,31 @@ def test_a_pipeline_and_a_calibrator(data, calibrator, dtype, atol):
 def test_classifiers_of_each_response(estimator, atol, data):
     X, y = data
     check(CalibratedClassifier(clone(estimator), "temperature").fit(X, y), X, atol)
+
+
+def test_a_linear_machine_of_float32():
+    X, y = TUMOURS
+    model = CalibratedClassifier(make_pipeline(StandardScaler(), LinearSVC()), "temperature")
+    check(model.fit(X, y), X.astype("float32"), 2e-5)
+
+
+# skl2onnx 1.20 writes truth values as numbers, which protobuf refuses from 7.34 on.
+PROTOBUF = tuple(map(int, google.protobuf.__version__.split(".")[:2]))
+REFUSED = PROTOBUF >= (7, 34) and skl2onnx.__version__ <= "1.20.0"
+
+
+@pytest.mark.filterwarnings("ignore:Field onnx.AttributeProto.ints:DeprecationWarning")
+@pytest.mark.parametrize("data", [FLOWERS, TUMOURS], ids=["3 classes", "2 classes"])
+def test_boosted_trees_are_converted_or_refused_with_the_cause(data):
+    X, y = data[0].astype("float32"), data[1]
+    model = CalibratedClassifier(HistGradientBoostingClassifier(max_iter=5), "temperature")
+    model.fit(X, np.array(["a", "b", "c"])[y])
+    if not REFUSED:
+        check(model, X, 1e-6)
+        return
+    message = r"cannot convert HistGradientBoostingClassifier: .* got a boolean\. To run it"
+    with pytest.raises(ValueError, match=message):
+        check(model, X, 1e-6)
 
 
 @MACHINES
@@ -148,6 +176,10 @@ def test_two_parts_of_the_same_kind_have_names_of_their_own():
     check(outer, X, 1e-12)
 
 
+class Own(LogisticRegression):
+    """A classifier that skl2onnx does not know."""
+
+
 def test_what_is_refused_names_the_way_out():
     X, y = FLOWERS
     register_onnx_converters()
@@ -155,6 +187,10 @@ def test_what_is_refused_names_the_way_out():
     with pytest.raises(ValueError, match=r"skl2onnx\.to_onnx has no formula for LogisticRegr"):
         skl2onnx.to_onnx(by_neighbours, X[:1], options={"zipmap": False})
     model = CalibratedClassifier(logistic(), "temperature").fit(X, y)
+    unknown = CalibratedClassifier(make_pipeline(StandardScaler(), Own()), "temperature").fit(X, y)
+    message = r"cannot convert Pipeline of Own: Unable to find .* pass calibrator_"
+    with pytest.raises(ValueError, match=message):
+        skl2onnx.to_onnx(unknown, X[:1], options={"zipmap": False})
     with pytest.raises(ValueError, match="target_opset of skl2onnx.to_onnx"):
         skl2onnx.to_onnx(model, X[:1], options={"zipmap": False}, target_opset=12)
 
