@@ -14,7 +14,14 @@ DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 
 CONTENTS = ["index", "guide", "benchmarks", "about"]
-COPIES = ["CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md", "benchmarks/studies/README.md"]
+COPIES = [
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "benchmarks/README.md",
+    "benchmarks/regret/table.md",
+    "benchmarks/scale/README.md",
+    "benchmarks/studies/README.md",
+]
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?![a-z]+:)([^)#\s]+)(#[^)\s]*)?\)")
 MARK = "<!-- contents -->"
 HEADING_OR_LINK = re.compile(r"^##? (.*)$|^\* \[[^\]]*\]\(([^)#\s]+)\)", re.MULTILINE)

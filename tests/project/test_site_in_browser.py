@@ -56,7 +56,7 @@ for (const formula of document.querySelectorAll('math')) {
 }
 for (const e of document.querySelectorAll('p, li, dd, td'))
   for (const text of e.childNodes)
-    if (text.nodeType === 3 && /\\$\\$|:math:|\\\\[a-z]+/.test(text.data))
+    if (text.nodeType === 3 && /\\$\\$|\\$[^$\\s][^$]*\\$|:math:|\\\\[a-z]+/.test(text.data))
       found.push('formula as it was typed: ' + name(e));
 for (const column of document.querySelectorAll('[class*=bd-sidebar-], .bd-article-container'))
   if (shown(column) && wider(column)) found.push('scrolls sideways: ' + column.className);
