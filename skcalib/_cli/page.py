@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# Ground of the page on dark screens, and when it is used.
+BACK = "#181a1d"
+DARK = "screen and (prefers-color-scheme: dark)"
 STYLE = """
 :root { color-scheme: light dark; --text: #222; --soft: #595959; --back: #fff; --line: #ddd;
         --mark: #eaf3fa; --accent: #0072B2; --gain: #00664b; --harm: #a63603; --code: #f4f4f4; }
@@ -34,15 +37,15 @@ td { vertical-align: top; white-space: nowrap; }
 th:first-child, td:first-child, .text td { text-align: left; }
 .text td { white-space: normal; overflow-wrap: anywhere; }
 .text td:first-child { white-space: nowrap; }
-@media (max-width: 45rem) { td:first-child { white-space: normal; max-width: 9rem; } }
+@media (max-width: 45rem) { td:first-child { white-space: normal; min-width: 6rem;
+                                            max-width: 9rem; } }
 tr.chosen { background: var(--mark); font-weight: 600; }
 small { display: block; font-weight: 400; color: var(--soft); }
 .gain { color: var(--gain); } .harm { color: var(--harm); }
 .pictures { display: grid; gap: 1rem;
             grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); }
 .pictures img { width: 100%; max-width: 34rem; }
-img { display: block; max-width: min(100%, 46rem); height: auto; background: #fff;
-      border-radius: 4px; }
+img { display: block; max-width: min(100%, 46rem); height: auto; }
 dt { font-weight: 600; } dd { margin: 0 0 .4rem 0; }
 pre { background: var(--code); padding: .7rem 1rem; white-space: pre-wrap; font-size: .85rem; }
 .note { color: var(--soft); font-size: .9rem; }
@@ -97,9 +100,22 @@ def definitions(rows: Iterable[tuple[str, str]]) -> str:
     return f"<dl>{''.join(lines)}</dl>"
 
 
-def image(figure: Figure, text: str) -> str:
-    """Return a figure as part of the page, with a text for those who do not see it."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    code = base64.b64encode(buffer.getvalue()).decode("ascii")
-    return f'<img alt="{escape(text)}" src="data:image/svg+xml;base64,{code}">'
+def image(draw: Callable[[], Figure], text: str) -> str:
+    """Return a figure as part of the page, with a text for those who do not see it.
+
+    It is drawn twice: for light screens and paper, and for dark screens.
+    """
+    from matplotlib import style
+
+    codes = []
+    looks: tuple[list[Any], ...] = ["default"], ["dark_background", {"legend.facecolor": BACK}]
+    for look in looks:
+        buffer = io.BytesIO()
+        with style.context(look):
+            draw().savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+        codes.append(base64.b64encode(buffer.getvalue()).decode("ascii"))
+    light, dark = (f"data:image/svg+xml;base64,{code}" for code in codes)
+    return (
+        f'<picture><source media="{DARK}" srcset="{dark}">'
+        f'<img alt="{escape(text)}" src="{light}"></picture>'
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape
+from functools import partial
 from typing import Any
 
 from skcalib._cli.page import image
@@ -30,8 +30,7 @@ def before_and_after(chosen: str, before: Predictions, after: Predictions) -> st
 
     from skcalib.plotting import ReliabilityDisplay
 
-    found = []
-    for title, predictions in (("before", before), (f"after: {chosen}", after)):
+    def draw(title: str, predictions: Predictions) -> Figure:
         figure = Figure(figsize=(4.8, 4.6), layout="constrained")
         ax = figure.subplots()
         checked: Any = predictions  # may stand in the place of labels and probabilities
@@ -39,7 +38,13 @@ def before_and_after(chosen: str, before: Predictions, after: Predictions) -> st
         mode: Any = "top" if predictions.event is None else None
         ReliabilityDisplay.from_predictions(checked, checked, mode=mode, ax=ax)
         ax.set_title(title)
-        found.append(image(figure, f"Reliability diagram {title}"))
+        return figure
+
+    both = {"before": before, f"after: {chosen}": after}
+    found = [
+        image(partial(draw, title, predictions), f"Reliability diagram {title}")
+        for title, predictions in both.items()
+    ]
     return f'<div class="pictures">{"".join(found)}</div>'
 
 
@@ -47,11 +52,17 @@ def gains(comparison: CalibratorComparison) -> str:
     """Return a picture of the gains by each metric."""
     from matplotlib.figure import Figure
 
-    height, found = 1.2 + 0.27 * len(ordered(comparison.frame)), []
-    for name in comparison.metrics:
+    height = 1.2 + 0.27 * len(ordered(comparison.frame))
+
+    def draw(name: str) -> Figure:
         figure = Figure(figsize=(4.8, height), layout="constrained")
         comparison.plot(metrics=[name], ax=figure.subplots())
-        found.append(image(figure, f"Gains by {name.replace('_', ' ')}, with intervals"))
+        return figure
+
+    found = [
+        image(partial(draw, name), f"Gains by {name.replace('_', ' ')}, with intervals")
+        for name in comparison.metrics
+    ]
     return f'<div class="pictures">{"".join(found)}</div>'
 
 
@@ -61,8 +72,11 @@ def worst_classes(before: Predictions) -> str:
 
     from skcalib.plotting import ClasswiseDisplay
 
-    figure = Figure(figsize=(4.8, 2.8), layout="constrained")
     checked: Any = before
-    display = ClasswiseDisplay.from_predictions(checked, checked, kind="bars", ax=figure.subplots())
-    text = f"Error of every class before; the worst is {escape(str(display.order_[0]))}"
-    return f'<div class="pictures">{image(figure, text)}</div>'
+
+    def draw() -> Figure:
+        figure = Figure(figsize=(4.8, 2.8), layout="constrained")
+        ClasswiseDisplay.from_predictions(checked, checked, kind="bars", ax=figure.subplots())
+        return figure
+
+    return f'<div class="pictures">{image(draw, "Error of every class before")}</div>'

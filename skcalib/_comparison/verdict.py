@@ -191,7 +191,7 @@ def interval(low: float, high: float, level: float) -> str:
 
 def loss(value: float) -> str:
     """Write a loss with three digits, so that a small gain is visible as well."""
-    return f"{value:.3g}"
+    return f"{value:#.3g}".removesuffix(".")
 
 
 def number(value: float) -> str:

@@ -21,7 +21,7 @@ from skcalib.metrics import expected_calibration_error, static_calibration_error
 
 Y, Z = scores()
 P = softmax(Z)
-VOID = ("meta", "img")
+VOID = ("meta", "img", "source")
 
 
 class Page(HTMLParser):
@@ -33,7 +33,7 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
-        self.sources += [value for name, value in attrs if name in ("src", "href")]
+        self.sources += [value for name, value in attrs if name in ("src", "srcset", "href")]
         self.alt += [value for name, value in attrs if name == "alt"]
         if tag not in VOID:
             self.open.append(tag)
@@ -93,8 +93,10 @@ def test_it_needs_nothing_else(page):
     printed, text = page
     found = Page(text)
     assert found.open == []
-    # Two reliability diagrams, the gains by three metrics, and the errors of the classes.
-    assert len(found.sources) == len(found.alt) == 6
+    # Two reliability diagrams, the gains by three metrics, and the errors of the classes, each for
+    # light and for dark screens.
+    assert len(found.alt) == 6
+    assert len(set(found.sources)) == 12
     for source in found.sources:
         assert source.startswith("data:image/svg+xml;base64,")
         assert b"<svg" in base64.b64decode(source.split(",")[1])
@@ -284,4 +286,7 @@ def test_pictures_have_the_numbers_of_the_table(capsys, monkeypatch):
     y, logits = scores(n_classes=2)
     _, text = report(capsys, logits=logits, labels=y)
     tables = [cells(text, name)[3][0] for name in ("no calibration", "temperature")]
-    assert [f"{display.error:.4f}" for display in drawn] == tables
+    # Each is drawn for light and for dark screens.
+    assert [f"{display.error:.4f}" for display in drawn] == [
+        table for table in tables for _ in "ab"
+    ]

@@ -128,7 +128,7 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
     assert (kept.name, kept.kind) == ("auto", "likely")
     assert kept.low < 0 < kept.gain == pytest.approx(0.01)
     told = sentence(kept, 200)
-    assert told.startswith("Calibrate by auto: log loss goes from 1 to 0.99 on rows")
+    assert told.startswith("Calibrate by auto: log loss goes from 1.00 to 0.990 on rows")
     assert "most likely a gain (0.01), but 200 rows do not settle it" in told
     worse = choose({"identity": rows(1.0), "auto": rows(1.01, spread=1.0)}, W)
     assert (worse.name, worse.candidate, worse.kind) == ("identity", "auto", "open")
@@ -154,7 +154,7 @@ def test_a_sure_gain_has_the_numbers_of_its_sentence():
     d = [*(0.8 - rows(0.19, spread=0.3).losses), 0.0]
     assert (choice.low, choice.high) == pytest.approx(hall_by_hand(d, 0.95))
     assert sentence(choice, 200).startswith(
-        "Calibrate by auto: log loss goes from 0.8 to 0.19 on rows that it was not fitted on "
+        "Calibrate by auto: log loss goes from 0.800 to 0.190 on rows that it was not fitted on "
         f"(gain 0.61, 95 % interval {choice.low:.2g} to {choice.high:.2g})."
     )
 
