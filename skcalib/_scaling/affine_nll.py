@@ -212,13 +212,13 @@ def blockwise_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern) ->
 
 
 def value_and_pieces(
-    Z: Array, share: Array, code: Intp, theta: Array, pattern: Pattern
+    Z: Array, share: Array, code: Intp, theta: Array, pattern: Pattern, max_abs_logit: float
 ) -> tuple[float, Pieces]:
     """Return the NLL of a block and the pieces of its gradient."""
     Q = pattern.apply(Z, theta)
     entries, at_true = entries_at(Q, code)
     true = entries[at_true]
-    shift, total = exponentiate(Q)
+    shift, total = exponentiate(Q, max_abs_logit)
     entries[at_true] -= total
     value = weighted_sum(share, np.log(total) + shift - true)
     return value, pattern.adjoint(Z, Q, share / total)
@@ -302,6 +302,7 @@ class AffineNLL:
         self, scores: Scores, code: Intp, w: Array, pattern: Pattern, unit: float = 1.0
     ) -> None:
         self.unit = unit
+        self.max_abs_logit = scores.max_abs_logit / unit
         self.code = code
         self.n_rows, self.n_classes = scores.shape
         self.share = w / w.sum()
@@ -362,7 +363,11 @@ class AffineNLL:
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the mean NLL and its gradient, in the shape of `theta`."""
-        kernel = partial(value_and_pieces, theta=theta, pattern=self.pattern)
+        # With a bound, no block is searched for its largest logit.
+        bound = np.abs(theta[:-1]).sum(axis=0).max() * self.max_abs_logit + np.abs(theta[-1]).max()
+        kernel = partial(
+            value_and_pieces, theta=theta, pattern=self.pattern, max_abs_logit=float(bound)
+        )
         value, gradient = 0.0, np.zeros_like(theta)
         for part, pieces in self._each(kernel, self.share, self.code, pieces=True):
             value += part

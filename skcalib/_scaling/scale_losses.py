@@ -20,7 +20,7 @@ import numpy as np
 
 from skcalib._arrays.passes import CACHED_ENTRIES, map_rows, sum_rows
 from skcalib._arrays.rowwise import block_order, entries_at, row_max, row_sums
-from skcalib._arrays.selection import Selection, take_rows
+from skcalib._arrays.selection import Selection
 from skcalib._arrays.source import ArraySource, Computed, Source
 from skcalib._arrays.types import Float64Array, Intp, Rows
 from skcalib._scores.scores import Scores
@@ -192,9 +192,10 @@ class ShiftedLogits:
         if step < 2:
             return self
         few = copy(self)
-        rows = np.arange(0, self.share.size, step)
-        is_cached = isinstance(self.source, ArraySource)
-        few.source = take_rows(self.source, rows) if is_cached else Selection(self.source, rows)
+        if isinstance(self.source, ArraySource):
+            few.source = ArraySource(self.source.array[::step].copy(order="K"))
+        else:
+            few.source = Selection(self.source, np.arange(0, self.share.size, step))
         few.true, few._row_sums = self.true[::step], self._row_sums[::step]
         few._weigh(self.share[::step])
         return few
