@@ -11,9 +11,10 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from skcalib._arrays.types import Kind
+from skcalib._export.lines import broken_line
 from skcalib._export.operations import (
-    BrokenLine,
     Constants,
+    Line,
     Operations,
     Plan,
     Value,
@@ -35,7 +36,7 @@ def plan_auto(calibrator: Any) -> Plan:
     small, omega = OFFSET_SHARE * smoothing.epsilon, calibrator.identity_weight_
     mixed, shared = bool(omega > 0.0), is_shared(calibrator)
     constants = {**clip_constants(calibrator), **smoothing_constants(smoothing)}
-    lines: tuple[BrokenLine, ...] = ()
+    lines: tuple[Line, ...] = ()
     form: Callable[..., Value]
     if not shared and K > LARGEST_WHOLE:
         form = partial(many_terms, n_classes=K)
@@ -49,7 +50,7 @@ def plan_auto(calibrator: Any) -> Plan:
         else:
             form, levels = partial(whole_terms, crossed=K > 2), np.pi * (0.5 - levels)
             constants |= whole_constants(*Layout(K).unpack(theta), calibrator, smoothing)
-        lines = (BrokenLine(knots, levels, blur=-ROUNDING),) * K  # logarithms: below 0
+        lines = (broken_line(knots, levels, blur=-ROUNDING),) * K  # logarithms: below 0
     return Plan(
         partial(auto, terms=form, kind=calibrator.input_, mixed=mixed, asks=bool(lines)),
         constants,

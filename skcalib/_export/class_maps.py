@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.types import Kind
+from skcalib._export.lines import broken_line, steps
 from skcalib._export.operations import (
-    BrokenLine,
     Constants,
+    Line,
     Operations,
     Plan,
     Value,
@@ -26,12 +27,7 @@ from skcalib._export.scores import (
     place_constants,
     proba,
 )
-from skcalib._export.thresholds import (
-    passed,
-    search_constants,
-    step,
-    step_constants,
-)
+from skcalib._export.thresholds import passed, search_constants
 from skcalib.calibrators._isotonic import LIFT
 
 # ------------------------------------------------------------------------------ maps of log-odds
@@ -102,7 +98,7 @@ def plan_isotonic(calibrator: Any) -> Plan:
         return plan_of_steps(calibrator)
     blur = blur_of(calibrator.input_)
     return plan_of_lines(
-        calibrator, [BrokenLine(*each, blur, LIFT) for each in zip(x, y, strict=True)]
+        calibrator, [broken_line(*each, blur, LIFT) for each in zip(x, y, strict=True)]
     )
 
 
@@ -114,39 +110,56 @@ def blur_of(kind: Kind) -> float:
 def plan_of_steps(calibrator: Any) -> Plan:
     """Return the plan of a step function of each class; below its first score its value counts."""
     blur = blur_of(calibrator.input_)
-    limits = [moved(own[1:], -blur) for own in calibrator.X_thresholds_]
-    return plan_of_proba(calibrator, step, step_constants(limits, calibrator.y_thresholds_))
+    maps = zip(calibrator.X_thresholds_, calibrator.y_thresholds_, strict=True)
+    return plan_of_lines(calibrator, [steps(moved(x[1:], -blur), y) for x, y in maps])
 
 
 def plan_histogram(calibrator: Any) -> Plan:
     """Return the plan of the values of bins."""
     constants = search_constants(list(calibrator.bin_edges_[:, 1:-1]))
     constants["values"] = constant(calibrator.bin_values_.ravel())
-    above, blur = calibrator.strategy == "quantile", blur_of(calibrator.input_)
-    share = blur if above else -blur
-    return plan_of_proba(calibrator, partial(bins, reached=above, share=share), constants)
+    kind, n_classes = calibrator.input_, calibrator.classes_.size
+    first = calibrator._first_column(n_classes)
+    above, blur = calibrator.strategy == "quantile", blur_of(kind)
+    formula = partial(
+        bins,
+        kind=kind,
+        n_classes=n_classes,
+        first=first,
+        reached=above,
+        share=blur if above else -blur,
+    )
+    return Plan(formula, constants, last=last_of(n_classes if first else 0))
 
 
-def bins(o: Operations, p: Value, c: Constants, reached: bool, share: float) -> Value:
+def bins(
+    o: Operations,
+    x: Value,
+    c: Constants,
+    kind: Kind,
+    n_classes: int,
+    first: int,
+    reached: bool,
+    share: float,
+) -> list[Value]:
     """Return the values of the bins; an edge belongs to the bin above it if `reached` counts.
 
     A probability that differs from an edge by less than a `share` is on it.
     """
+    p = given_columns(o, x, kind, n_classes, first)
     p = moved(p, share) if share else p
-    return o.take(c["values"], passed(o, p, c, reached=reached, rounded=True))
+    q = o.take(c["values"], passed(o, p, c, reached=reached, rounded=True))
+    return with_first(o, o.rounded(q), n_classes if first else 0)
 
 
 def plan_venn_abers(calibrator: Any) -> Plan:
     """Return the plan of p1 / (1 - p0 + p1)."""
     blur = blur_of(calibrator.input_)
     maps = zip(calibrator.X_thresholds_, calibrator.p0_, calibrator.p1_, strict=True)
-    limits, values = zip(*(venn_abers_steps(*each, blur) for each in maps), strict=True)
-    return plan_of_proba(calibrator, step, step_constants(limits, values))
+    return plan_of_lines(calibrator, [venn_abers_steps(*each, blur) for each in maps])
 
 
-def venn_abers_steps(
-    x: NDArray[Any], p0: NDArray[Any], p1: NDArray[Any], blur: float
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def venn_abers_steps(x: NDArray[Any], p0: NDArray[Any], p1: NDArray[Any], blur: float) -> Line:
     """Return the merged probability as a step function.
 
     At a threshold p0 is that from it on, p1 that up to it: a step of its own, which ends with the
@@ -156,34 +169,7 @@ def venn_abers_steps(
     low, high = np.repeat(np.append(0.0, p0), 2)[1:], np.repeat(np.append(p1, 1.0), 2)[:-1]
     values = high / (1.0 - low + high)
     kept = np.diff(limits, append=np.inf) > 0.0
-    return limits[kept], values[np.append(True, kept)]
-
-
-def plan_of_proba(
-    calibrator: Any, map_columns: Callable[..., Value], constants: dict[str, Any]
-) -> Plan:
-    """Return the plan of a map of the probability of each class."""
-    kind, n_classes = calibrator.input_, calibrator.classes_.size
-    first = calibrator._first_column(n_classes)
-    formula = partial(
-        of_proba, kind=kind, n_classes=n_classes, first=first, map_columns=map_columns
-    )
-    return Plan(formula, constants, last=last_of(n_classes if first else 0))
-
-
-def of_proba(
-    o: Operations,
-    x: Value,
-    c: Constants,
-    kind: Kind,
-    n_classes: int,
-    first: int,
-    map_columns: Callable[..., Value],
-) -> list[Value]:
-    """Return maps of the probabilities of classes from `first` on."""
-    p = given_columns(o, x, kind, n_classes, first)
-    q = map_columns(o, p, c)
-    return with_first(o, o.rounded(q), n_classes if first else 0)
+    return steps(limits[kept], values[np.append(True, kept)])
 
 
 def given_columns(o: Operations, x: Value, kind: Kind, n_classes: int, first: int) -> Value:
@@ -194,11 +180,11 @@ def given_columns(o: Operations, x: Value, kind: Kind, n_classes: int, first: in
 
 def plan_of_lines(
     calibrator: Any,
-    lines: list[BrokenLine],
+    lines: list[Line],
     bound: Callable[[Operations, Value, Value, Constants], Value] | None = None,
     constants: dict[str, Any] | None = None,
 ) -> Plan:
-    """Return the plan of a broken line for each class, whose values `bound` may change."""
+    """Return the plan of a line for each class, whose values `bound` may change."""
     kind, n_classes = calibrator.input_, calibrator.classes_.size
     first = calibrator._first_column(n_classes)
     formula = partial(of_lines, kind=kind, n_classes=n_classes, first=first, bound=bound)

@@ -137,17 +137,19 @@ class Operations(Protocol):
 Formula = Callable[[Operations, Value, Constants], Any]
 
 
-class BrokenLine(NamedTuple):
-    """Increasing knots and the values there, which stay the same beyond the ends.
+class Line(NamedTuple):
+    """Straight pieces: one below `limits`, one between each two of them and one from the last on.
 
-    A number meets a knot if it differs by no more than `blur` times the knot, in absolute value.
-    `lift` is a power of two that keeps slopes between tiny knots finite.
+    Piece j has the value ``level[j] + slope[j] * (lift * p - left[j])``, where a number that is
+    beyond `left` by no more than `blur` times it counts as equal. `lift` is a power of two.
     """
 
-    knots: NDArray[Any]
-    levels: NDArray[Any]
+    limits: NDArray[Any]
+    left: NDArray[Any]
+    level: NDArray[Any]
+    slope: NDArray[Any]
     blur: float
-    lift: float = 1.0
+    lift: float
 
 
 class Plan(NamedTuple):
@@ -169,7 +171,7 @@ class Plan(NamedTuple):
         What makes each matrix probabilities: "softmax", "normalise" or "none".
     weights, uniform : tuple of float, float
         The prediction is the sum of these times the probabilities, plus `uniform`.
-    lines : tuple of BrokenLine
+    lines : tuple of Line
         A line for each column.
     """
 
@@ -179,7 +181,7 @@ class Plan(NamedTuple):
     last: tuple[str, ...] = ("softmax",)
     weights: tuple[float, ...] = (1.0,)
     uniform: float = 0.0
-    lines: tuple[BrokenLine, ...] = ()
+    lines: tuple[Line, ...] = ()
 
 
 def constant(array: Any) -> NDArray[Any]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from skcalib._arrays.types import Kind
 from skcalib._export.class_maps import blur_of, plan_of_lines
+from skcalib._export.lines import broken_line
 from skcalib._export.operations import (
-    BrokenLine,
     Constants,
     Operations,
     Plan,
@@ -28,7 +28,7 @@ def plan_spline(calibrator: Any) -> Plan:
     """Return the plan of a spline for each class, each rank or the top label."""
     x, y = calibrator.X_thresholds_, calibrator.y_thresholds_
     kind, n_classes = calibrator.input_, calibrator.classes_.size
-    lines = [BrokenLine(*each, blur_of(kind)) for each in zip(x, y, strict=True)]
+    lines = [broken_line(*each, blur_of(kind)) for each in zip(x, y, strict=True)]
     constants = {}
     if calibrator.n_knots == "auto":
         least = calibrator.least_proba_

@@ -1,4 +1,4 @@
-"""Step functions of each class, by a search tree.
+"""Places among the thresholds of each class, by a search tree.
 
 A node of the tree is a row of 16 entries, two cache lines: an empty one and 15 limits. How many of
 them a number passes says in which row of the next level the search goes on; behind the last level
@@ -75,21 +75,3 @@ def passed(
             shift = c[name.replace("limits", "shift")]
             place = o.search_rows(limits, place, shift, p, reached)
     return place
-
-
-def step_constants(
-    limits: Sequence[NDArray[Any]], values: Sequence[NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `step`: ``values[j]`` below ``limits[j]``, and one more beyond all.
-
-    A limit between two equal values is left out.
-    """
-    changes = [own[1:] != own[:-1] for own in values]
-    found = search_constants([own[some] for own, some in zip(limits, changes, strict=True)])
-    kept = [own[np.append(True, some)] for own, some in zip(values, changes, strict=True)]
-    return found | {"values": np.concatenate(kept)}
-
-
-def step(o: Operations, p: Value, c: Constants) -> Value:
-    """Return the values of step functions, closed on the left."""
-    return o.take(c["values"], passed(o, p, c))

@@ -17,6 +17,7 @@ from strategies import LABEL_KINDS, names_of
 import skcalib
 from skcalib import (
     AutoCalibrator,
+    BayesianBinning,
     BetaCalibrator,
     CalibratedClassifier,
     EnsembleTemperatureScaling,
@@ -202,6 +203,19 @@ def test_so_has_a_mean_of_eleven_members(n, n_classes):
         check(calibrator, runner(model), X[-1000:].astype(dtype))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [2, 40])
+def test_so_has_a_mean_of_all_calibrators(n_classes):
+    """Broken lines and steps share a search; HistogramBinning rounds its edges first."""
+    members = [getattr(skcalib, name)() for name in sorted(NODES)]
+    calibrator = StackedCalibrator(members, cv=2)
+    calibrator, X = fitted(calibrator, n_classes, "logits", "float32", n=2000)
+    model = to_onnx(calibrator)
+    assert len(calibrator.calibrators_) == 14
+    assert len(model.graph.node) <= MOST_NODES
+    check(calibrator, runner(model), X)
+
+
 @pytest.mark.parametrize("interpolation", ["linear", "step"])
 @pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 511, 512, 513, 8191, 8192, 8193])
 def test_maps_of_any_number_of_thresholds(interpolation, n):
@@ -222,8 +236,8 @@ def test_maps_of_any_number_of_thresholds(interpolation, n):
 
 
 def test_members_share_what_they_compute():
-    """A second member with thresholds adds no search."""
-    members = [IsotonicCalibrator(), SplineCalibrator()]
+    """More members with thresholds add no search."""
+    members = [IsotonicCalibrator(), SplineCalibrator(), VennAbersCalibrator(), BayesianBinning()]
     together, _ = fitted(StackedCalibrator(members, cv=2), 3, "logits")
     spline = together.calibrators_["SplineCalibrator()"]
     both, one = ([node.op_type for node in to_onnx(each).graph.node] for each in (together, spline))

@@ -2,7 +2,6 @@
 
 import sys
 
-import google.protobuf
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -27,6 +26,7 @@ from skcalib import (
 
 skl2onnx = pytest.importorskip("skl2onnx", reason="pipelines are converted by skl2onnx")
 runtime = pytest.importorskip("onnxruntime", reason="models are run by ONNX Runtime")
+protobuf = pytest.importorskip("google.protobuf", reason="onnx writes models by it")
 
 
 def noisy(loaded):
@@ -95,7 +95,7 @@ def test_a_linear_machine_of_float32():
 
 
 # skl2onnx 1.20 writes truth values as numbers, which protobuf refuses from 7.34 on.
-PROTOBUF = tuple(map(int, google.protobuf.__version__.split(".")[:2]))
+PROTOBUF = tuple(map(int, protobuf.__version__.split(".")[:2]))
 REFUSED = PROTOBUF >= (7, 34) and skl2onnx.__version__ <= "1.20.0"
 
 
