@@ -177,10 +177,11 @@ def page_lines(rows: pd.DataFrame, figure: str) -> list[str]:
         *first_lines(rows),
         "",
         f"These results use the {len(report_half)} data sets kept for reporting, with "
-        f"{len(done[done['family'].isin(report_half)])} experiments (a data set, a model, a number "
-        f"of calibration rows); all {done['family'].nunique()} data sets have {len(done)}. Changes "
-        "are in the log loss of held-out rows, below 0 is better, with 95 % confidence intervals "
-        f"over data sets where there are {FEWEST_SETS} or more.",
+        f"{len(done[done['family'].isin(report_half)]):,} experiments (a data set, a model, a "
+        f"number of calibration rows); all {done['family'].nunique()} data sets have "
+        f"{len(done):,}. "
+        "Changes are in the log loss of held-out rows, below 0 is better, with 95 % confidence "
+        f"intervals over data sets where there are {FEWEST_SETS} or more.",
         "",
         "## By rows and classes",
         "",

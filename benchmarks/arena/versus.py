@@ -104,7 +104,7 @@ def versus(table: Losses, one: str, other: str) -> Versus | None:
         mean_low=100 * np.expm1(ratio_low),
         mean_high=100 * np.expm1(ratio_high),
         worst=100 * np.expm1(log_ratio[worst]),
-        worst_where=f"{where['data']}, {where['model']}, {where['n_cal']} rows",
+        worst_where=f"{where['data']}, {where['model']}, {where['n_cal']:,} rows",
     )
 
 

@@ -32,8 +32,8 @@ CLOSING = """\
 The test suite tests every calibrator and metric of the package, including new ones: with generated
 inputs, with `check_calibrator` and `check_calibration_metric` of [extending](extending.md), with
 files of this release that must load, with interrupted fits, and with simultaneous fits in threads
-and processes. `.ci/run` runs it in two fresh environments. Which files to load from whom, and how
-to report a fault: [security](../SECURITY.md).
+and processes. `.ci/run` runs it in two fresh environments. `SECURITY.md` in
+the repository says which files are safe to load, and how to report a fault.
 """
 GOOD = ("right answer", "valid answer", "refused")
 MEANING = {
