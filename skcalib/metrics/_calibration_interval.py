@@ -34,14 +34,16 @@ def calibration_interval(
     With few rows the metric is larger than this limit, because chance adds to it, most for
     class-wise errors of good models. So an interval around the metric, such as that of
     `bootstrap_interval`, often lies above the limit. Here labels are drawn from many possible
-    truths q on two paths,
+    truths q on paths,
 
     .. math:: q_t = P + t (Q - P), \quad 0 \le t \le 1, \qquad
               q_t \propto Q \exp\big((t - 1) \log (Q / P)\big), \quad t > 1,
 
     Q being the calibrated probabilities, by :class:`skcalib.AutoCalibrator`, or rough ones, whose
-    top odds are too high and too low in turn. The interval consists of the errors
-    :math:`\theta(q_t)` that agree with the metric of the data, by a test at each t:
+    top odds are too high and too low in turn; for the high end of an error that a calibrated model
+    may show, also ones whose top odds, or those of the event, are lower in all rows. The interval
+    consists of the errors :math:`\theta(q_t)` that agree with the metric of the data, by a test at
+    each t:
 
     .. math:: \{\theta(q_t) : F_t^{-1}(\tfrac{1 - c}{2}) \le \theta(y, P)
               \le F_t^{-1}(\tfrac{1 + c}{2})\}
@@ -104,7 +106,8 @@ def calibration_interval(
     Notes
     -----
     Binned errors, KS and the debiased error take a second for n = 10,000 and K = 10; other
-    metrics are called some 1,500 times. Above 100 classes Q is the result of temperature scaling.
+    metrics are called 1,500 to 2,300 times. Above 100 classes Q is the result of temperature
+    scaling.
 
     Of more than 10,000 rows of equal weight, the hits of bins of one event or of the top label are
     drawn, as sums with the mean and the variance of those of the rows, in place of labels.

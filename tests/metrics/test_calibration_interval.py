@@ -6,6 +6,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 
 from skcalib import metrics
 from skcalib._arrays.source import as_source
@@ -402,6 +403,31 @@ def test_a_gain_has_a_sign_and_none_over_itself():
     assert all(g.high < 0 for g in harms)
     none = GainSimulation(evaluations, before, random_state=0).gains(before, 0.95)
     assert all(tuple(g) == (0.0, 0.0, 0.0) for g in none)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_small_error_may_be_a_bias_of_all_rows_that_chance_hides(seed):
+    """Labels of risks that are all too high, whose KS error is in its lowest tenth.
+
+    The interval contains the errors of all biases for which that is not rarer than one in 20.
+    """
+    rng = np.random.default_rng(seed)
+    z = rng.normal(-1, 1, size=400)
+    p, lower = expit(z), expit(z - np.linspace(0, 0.8, 17)[:, None])
+    order = np.argsort(p)
+
+    def sizes(labels):
+        return np.abs(np.cumsum((labels - p)[:, order], axis=1)).max(axis=1) / 400
+
+    labels = rng.random((300, 400)) < lower[4]
+    y = labels[np.argsort(sizes(labels))[30]]
+    observed = sizes(y[None])[0]
+    shares = [(sizes(rng.random((1000, 400)) < q) <= observed).mean() for q in lower]
+    likely = max(np.mean(p - q) for q, share in zip(lower, shares, strict=True) if share > 0.05)
+    found = calibration_interval(KS, y, p, random_state=0)
+    assert found.estimate == pytest.approx(observed)
+    assert found.low == 0
+    assert likely <= found.high < 2 * likely
 
 
 def test_p_value_and_expectation_are_those_of_the_test():

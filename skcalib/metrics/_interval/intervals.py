@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 
 from skcalib._arrays.source import whole
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
@@ -18,7 +19,7 @@ from skcalib.metrics._interval.cells import AT_ONCE, CellError
 from skcalib.metrics._interval.errors import LabelError, label_errors
 from skcalib.metrics._interval.inversion import Ends, Point, invert, search_range
 from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of
-from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, rough
+from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, rough, too_high
 from skcalib.metrics._one_line import shown
 from skcalib.metrics._resampling import Evaluation
 
@@ -37,7 +38,8 @@ SPREAD = 12
 # An error below this is rounding.
 ROUNDING = 1e-6
 # Sets of labels of an interval.
-ALL_SETS = NULL_SETS + 2 * (Q_SETS + MANY_TRUTHS * SETS)
+PATH_SETS = Q_SETS + MANY_TRUTHS * SETS
+ALL_SETS = NULL_SETS + 3 * PATH_SETS
 
 # Called with the number of sets of labels drawn since the last call.
 Report = Callable[[int], None]
@@ -126,6 +128,32 @@ def jackknife_variance(without: Float64Array) -> Float64Array:
     return np.asarray((n_groups - 1) / n_groups * (away**2).sum(axis=0))
 
 
+class Measured(NamedTuple):
+    """Errors of predictions: what they are of the data, and if labels follow the predictions.
+
+    ``sizes``, how many numbers each error has; ``observed (m,)`` all of them; `null`, simulated.
+    """
+
+    evaluations: list[Evaluation]
+    errors: list[LabelError]
+    sizes: list[int]
+    predictions: Predictions
+    null: Simulated
+    observed: Float64Array
+
+    def only(self, wanted: NDArray[np.bool_]) -> tuple[Intp, Measured]:
+        """Return the places of all numbers of errors with a wanted number, and these errors."""
+        which = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        kept = np.unique(which[wanted])
+        places = np.flatnonzero(np.isin(which, kept))
+        null = Simulated(self.null.limits[places], self.null.values[:, places])
+        evaluations, errors, sizes = (
+            [each[j] for j in kept] for each in (self.evaluations, self.errors, self.sizes)
+        )
+        found = Measured(evaluations, errors, sizes, self.predictions, null, self.observed[places])
+        return places, found
+
+
 def choose_truths(
     limit: Callable[[float], Float64Array],
     null: Float64Array,
@@ -154,17 +182,14 @@ def choose_truths(
 
 
 def follow(
-    evaluations: list[Evaluation],
-    errors: list[LabelError],
-    predictions: Predictions,
+    measured: Measured,
     Q: FloatArray,
-    null: Simulated,
-    observed: Float64Array,
     seed: np.random.SeedSequence,
     n_jobs: int | None,
     report: Report,
 ) -> list[list[Point]]:
     """Return the simulations along the path to Q and beyond, a list for each error."""
+    evaluations, errors, _, predictions, null, observed = measured
     P = predictions.P
     first, *seeds = seed.spawn(1 + MANY_TRUTHS)
     q = on_path(P, Q, 1.0)
@@ -232,22 +257,36 @@ def intervals_of(
     """
     estimates = [evaluate(predictions) for evaluate in evaluations]
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
-    seeds = np.random.SeedSequence(entropy.tolist()).spawn(4)
+    seeds = np.random.SeedSequence(entropy.tolist()).spawn(5)
     errors = label_errors(evaluations, predictions)
     observed = observed_of(errors, predictions)
     null = simulate(errors, whole(predictions.P), NULL_SETS, seeds[0])
     report(NULL_SETS)
     null.limits[null.limits < ROUNDING] = 0.0
     smooth = calibrated(predictions) if smooth is None else smooth
+    sizes = [estimate.size for estimate in estimates]
+    measured = Measured(evaluations, errors, sizes, predictions, null, observed)
     directions = smooth, rough(predictions.P, np.random.default_rng(seeds[1]))
     paths = [
-        follow(evaluations, errors, predictions, Q, null, observed, seed, n_jobs, report)
-        for Q, seed in zip(directions, seeds[2:], strict=True)
+        follow(measured, Q, seed, n_jobs, report)
+        for Q, seed in zip(directions, seeds[2:4], strict=True)
     ]
     ends = [
         combine([invert(path[j], observed[j], level) for path in paths])
         for j in range(observed.size)
     ]
+    # Rows that look calibrated do not show in which direction they are wrong. An error varies most,
+    # and is small by chance most often, if the top odds of all rows are too high.
+    unsure = observed <= np.quantile(null.values, (1 + level) / 2, axis=0)
+    if unsure.any():
+        places, some = measured.only(unsure)
+        path = follow(some, too_high(predictions.P, predictions.event), seeds[4], n_jobs, report)
+        for j, points in zip(places, path, strict=True):
+            if unsure[j]:
+                high = invert(points, observed[j], level).high
+                ends[j] = ends[j]._replace(high=max(ends[j].high, high))
+    else:
+        report(PATH_SETS)
     chance = (1 + (null.values >= observed).sum(axis=0)) / (1 + NULL_SETS)
     expected = np.maximum(null.values, 0.0).mean(axis=0)
     results, start = [], 0

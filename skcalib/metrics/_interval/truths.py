@@ -5,7 +5,8 @@ r"""Truths q from which labels are drawn: paths away from the predictions P, and
           \quad t > 1 .
 
 Q is the calibrated model (the errors of a model are mostly smooth functions of its scores), or a
-rough one, whose top odds are :math:`e^{\pm 1/2}` times those of P by fifteenths of the rows.
+rough one, whose top odds are :math:`e^{\pm 1/2}` times those of P by fifteenths of the rows, or one
+whose top odds, or those of the event, are :math:`e^{-1/2}` times those of P.
 """
 
 from __future__ import annotations
@@ -78,8 +79,17 @@ def rough(P: Source, random: np.random.Generator) -> FloatArray:
     return out
 
 
+def too_high(P: Source, event: int | None) -> FloatArray:
+    """Return probabilities whose top odds, or those of the event, are lower in all rows."""
+    n = P.shape[0]
+    column = top_label(P)[1] if event is None else np.full(n, event)
+    out = np.empty(P.shape, dtype=truth_type(P))
+    map_rows(lift_top, P, column, np.full(n, -LOG_ODDS), out=out)
+    return out
+
+
 def lift_top(block: FloatArray, top: Intp, lift: Float64Array) -> Float64Array:
-    """Return a block with the log-odds of its top classes raised."""
+    """Return a block with the log-odds of a class of each row, such as the top one, raised."""
     Z = np.log(np.maximum(block.astype(np.float64), LEAST))
     Z[np.arange(len(Z)), top] += lift
     return softmax_inplace(Z)
