@@ -83,7 +83,7 @@ def draw_legend(ax: Axes, first: Corner, title: str | None = None) -> bool:
                 return False
     # In a figure of its own it may reach beyond the axes, which a layout moves to the right.
     alone, width = len(figure.axes) == 1, figure.bbox.width
-    width = 0.98 * width - 1.25 * room.x0 if alone else 1.02 * room.width
+    width = 0.98 * width - 1.6 * room.x0 if alone else 1.02 * room.width
     look |= {"borderaxespad": 0.0, "framealpha": 0.0}
 
     def draw_below(columns: int, size: str) -> Any:
