@@ -96,7 +96,7 @@ def test_sets_count_the_same_in_win_rate_and_mean():
     assert found.win == pytest.approx(100 * win)
     assert found.mean == pytest.approx(100 * (mean - 1))
     assert found.worst == pytest.approx(50.0)
-    assert found.worst_where == "b, m, 1000 rows"
+    assert found.worst_where == "b, m, 1,000 rows"
 
 
 def test_intervals_are_quantiles_of_all_resamples_of_sets():
