@@ -555,6 +555,20 @@ def test_labels_of_a_part_of_the_rows_give_the_same_interval(metric, monkeypatch
     np.testing.assert_allclose(found[1:5], expected[1:5], rtol=0, atol=0.2 * width)
 
 
+def test_cells_of_tiny_probabilities_after_large_ones_have_no_hits(monkeypatch):
+    """In running sums of 20,000, the squares of 3e-12 are lost."""
+    monkeypatch.setattr(score_cells, "MANY_ROWS", 100)
+    q = np.concatenate([np.full(20_000, 0.99999), np.full(2_000, 3e-12)])
+    rows = score_cells.ScoredRows(np.linspace(0, 1, q.size), np.ones(q.size, int), np.ones(q.size))
+    ends = np.arange(0, q.size + 1, 20)[None]
+    truth = label_sets.Truth(np.column_stack([1 - q, q]))
+    H = score_cells.ScoreCells(rows, ends[:, :-1], ends[:, 1:]).draw_hits(
+        truth, 50, np.random.default_rng(0)
+    )
+    assert H[..., :1000].mean() == pytest.approx(20 * 0.99999, abs=1e-3)
+    assert (H[..., 1000:] == 0).all()
+
+
 @pytest.mark.parametrize("weight", [1.0, 2.0])
 def test_hits_of_cells_have_the_moments_of_the_hits_of_their_rows(weight, monkeypatch):
     """Cells of one row, of a few, of many alike, of many rare and certain ones, and of none."""

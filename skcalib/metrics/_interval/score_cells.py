@@ -176,7 +176,9 @@ class ScoreCells:
         H[:, wide] += mean[wide]
         narrow = ~wide & (mean > 0)
         share = np.minimum(squares[narrow] / mean[narrow], 1.0)
-        trials = mean[narrow] / np.maximum(share, np.finfo(float).tiny)
+        # At most as many as rows: sums lose the squares of tiny probabilities after large ones.
+        rows = (self.stops - self.starts)[narrow]
+        trials = np.minimum(mean[narrow] / np.maximum(share, np.finfo(float).tiny), rows)
         whole = np.floor(trials + random.random((n_sets, trials.size))).astype(np.int64)
         H[:, narrow] = random.binomial(whole, share)
         H[:, ~wide & ~narrow] = 0.0
