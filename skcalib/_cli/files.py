@@ -87,7 +87,7 @@ def read_predictions(path: str, wanted: Wanted | None = None) -> SavedPrediction
         data = gzip.decompress(data) if data.startswith(GZIP) else data
         kinds = (kind for first, kind in BEGINNINGS.items() if data.startswith(first))
         return _read(io.BytesIO(data), next(kinds, ".csv"), wanted)
-    Path(path).stat()  # an error if there is no such file, whatever its ending
+    Path(path).stat()  # raises FileNotFoundError before the ending is looked at
     suffix = ending(path)
     if suffix not in SUFFIXES:
         said = f"its ending is {suffix!r}" if suffix else "it has no ending"

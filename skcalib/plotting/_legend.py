@@ -123,9 +123,9 @@ def entries(ax: Axes) -> tuple[list[Any], list[Any]]:
 
 
 def fit_names(legend: Any, width: float) -> bool:
-    """Shorten the longest names of a legend, not their numbers, until it is so many pixels wide.
+    """Shorten the longest names until the legend is at most `width` pixels wide.
 
-    Returns whether it is.
+    Numbers after the names are kept. Returns whether the legend is narrow enough.
     """
     texts = [(text, NUMBER.sub("", text.get_text())) for text in legend.get_texts()]
     parts = [(text, name, text.get_text().removeprefix(name)) for text, name in texts]
