@@ -61,6 +61,8 @@ copybutton_prompt_is_regexp = True
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4  # links to headings are those that a repository's own view makes
 
+smartquotes = False  # they turn the quotes of default="auto" the wrong way
+default_role = "literal"  # `name` in a docstring is code
 autosummary_generate = True
 autodoc_typehints = "none"  # types stand in the docstrings
 numpydoc_show_class_members = False  # the template lists them

@@ -30,8 +30,9 @@ X_new, y_new = patients(1000, intercept=-2.2)
 p = model.predict_proba(X_new)[:, 1]
 
 # %%
-# The smoothness of the curve is estimated from the data; the dark band is a 95 % confidence band at
-# each risk. High risks are too high: the curve is below the diagonal, and the slope below 1.
+# The smoothness of the curve is estimated from the data; the inner band is a 95 % confidence band
+# at each risk, the outer one of the whole curve. High risks are too high: the curve is below the
+# diagonal, and the slope below 1.
 ReliabilityDisplay.from_predictions(y_new, p, curve="smooth", statistics=True)
 
 # %%

@@ -97,8 +97,9 @@ class Network:
 
 
 # %%
-# The losses. A sum of losses is a sum of values and of gradients. The interleaved steps share
-# Adam's averages with the likelihood's, so that their multiple counts there too.
+# The losses. A sum of losses is a sum of values and of gradients. The interleaved steps and
+# those of the likelihood share the running averages of Adam, so that a larger multiple of the one
+# makes the steps of the other smaller.
 
 
 def nll(Z, y):

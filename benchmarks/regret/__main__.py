@@ -127,7 +127,7 @@ def page(runs: Sequence[Run]) -> list[str]:
     means = [regret[families == family].mean() for family in np.unique(families)]
     error = 100 * np.std(means) / np.sqrt(max(len(means) - 1, 1))
     return [
-        f"{len(runs):,} runs on {len(means)} sets of data, which weigh the same. The rule's mean",
+        f"{len(runs):,} runs on {len(means)} sets of data. The rule's mean",
         f"regret is {100 * w @ regret:.1f} %, with a standard error of {error:.1f} over the sets.",
         f"{number - len(runs)} runs are left out, where the best loss is below {LEAST_LOSS:g}:",
         f"with them, and {LEAST_LOSS:g} for their best loss, it is {100 * with_all:.1f} %.",

@@ -306,6 +306,8 @@ def verdict(found: dict[int, tuple[float, float]]) -> str:
             said[n_classes] = f"equal to within {10.0 ** np.ceil(np.log10(most)):.0e}"
         else:
             said[n_classes] = f"different by at most {most:.2g}, on average {mean:.1g}"
+            if most == mean:  # a single number
+                said[n_classes] = f"different by {most:.2g}"
     if len(set(said.values())) == 1 and len(said) == len(CLASSES):
         return f"{next(iter(said.values())).capitalize()}."
     parts = [f"{words} with {n_classes} classes" for n_classes, words in said.items()]
@@ -321,8 +323,9 @@ def shown(pair: Pair) -> str:
 def measured(library: str, pairs: Sequence[Pair]) -> str:
     """Return the section of a page: each pair of lines with its verdict."""
     lines = [
-        f"Measured with {library} {version(library)} on 2,000 rows to fit on and 2,000 others, of "
-        "2 and of 10 classes, by `python -m benchmarks.studies.coming_from`. The first line of a "
+        f"Measured with {library} {version(library)} on 2,000 rows of 2 and of 10 "
+        "classes, and 2,000 others where something is fitted, by "
+        "`python -m benchmarks.studies.coming_from`. The first line of a "
         f"block is that of {library}, the second that of skcalib."
     ]
     for pair in pairs:

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-INITIAL = re.compile(r"^(\s*(?:\.\. \[\w+\] )?)([A-Z])\. ")
+INITIAL = re.compile(r"^(\s*(?:\.\. \[[\w-]+\] )?)([A-Z])\. ")
 
 
 def skip_inherited(

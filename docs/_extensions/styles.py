@@ -7,6 +7,8 @@ GROUND = "#14181e"  # of the theme's dark pages
 STYLES = {"light": ["default"], "dark": ["dark_background", {"legend.facecolor": GROUND}]}
 # Pixels of a picture that make one of the page.
 DENSITY = 2
+# Wider pictures scroll on a phone: shrunk, their labels cannot be read.
+WIDE = 600
 
 
 def save(figure: Any, path: Path) -> None:
@@ -17,4 +19,5 @@ def save(figure: Any, path: Path) -> None:
 def options(path: Path, alt: str, style: str) -> list[str]:
     """Return the options of the directive of a picture."""
     width = int.from_bytes(path.read_bytes()[16:20], "big") // DENSITY
-    return [f":alt: {alt}", f":class: only-{style}", f":width: {width}px"]
+    wide = " wide" if width > WIDE else ""
+    return [f":alt: {alt}", f":class: only-{style}{wide}", f":width: {width}px"]

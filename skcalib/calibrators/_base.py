@@ -169,10 +169,10 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             whose columns are named by the labels ("cat", "dog" or "prob_cat", "prob_dog") is
             read by name. Logits may be -inf.
         y : array-like of shape (n,)
-            Labels. With one column, `PlattScaling`, `BetaCalibrator`, `IsotonicCalibrator` and
-            `HistogramBinning` with even bins also take soft hits: shares of an event in [0, 1],
-            such as a judge's scores. A share f of weight w is a hit of weight w f and a miss of
-            weight w (1 - f).
+            Labels. Only `PlattScaling`, `BetaCalibrator`, `IsotonicCalibrator` and
+            `HistogramBinning` with even bins, with one column, also take soft hits: shares of an
+            event in [0, 1], such as a judge's scores. A share f of weight w is a
+            hit of weight w f and a miss of weight w (1 - f).
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
 

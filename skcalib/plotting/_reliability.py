@@ -60,8 +60,8 @@ class ReliabilityDisplay(PredictionDisplay):
     Wide bars are the gaps, the star is the mean of all rows. The histogram below shows the
     distribution of the scores.
 
-    ``curve="smooth"`` and ``curve="isotonic"`` draw `calibration_curve` in place of bins: the dark
-    shade is its pointwise band, the light one that of the whole curve. The histogram then shows
+    ``curve="smooth"`` and ``curve="isotonic"`` draw `calibration_curve` in place of bins: the
+    inner band is pointwise, the outer one is that of the whole curve. The histogram then shows
     events upwards and the other rows downwards, each as shares of their number.
 
     Of one event, the axes show where the scores and rates are: up to 0.1, say, if the event is

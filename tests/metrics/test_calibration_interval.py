@@ -393,6 +393,36 @@ def test_intervals_of_gains_cover():
     assert (held >= 35).all()
 
 
+def mixture(n, seed):
+    """Labels, and two models of them: too sure of half of the rows and not sure enough of others.
+
+    The second model is half-way between the first one and the truth.
+    """
+    rng = np.random.default_rng(seed)
+    Z, first = 1.5 * rng.normal(size=(n, 3)), rng.random((n, 1)) < 0.5
+    q, P, Q = (np.exp(np.where(first, a, b) * Z) for a, b in ((1.0, 1.0), (1.5, 0.7), (1.2, 0.9)))
+    q, P, Q = (A / A.sum(axis=1, keepdims=True) for A in (q, P, Q))
+    y = (q.cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
+    return y, P, Q, q
+
+
+@pytest.mark.slow
+def test_intervals_of_gains_cover_where_the_truth_lies_beyond_the_better_model():
+    """Without truths beyond the two models, 32 of 40 intervals contain the gain of the better."""
+    *_, P, Q, q = mixture(200_000, 99)
+    i, k = np.nonzero(q > 0)
+    true = np.subtract(*(KS(k, A[i], sample_weight=q[i, k]) for A in (P, Q)))
+    held = {"better": 0, "worse": 0}
+    for seed in range(40):
+        y, P, Q, _ = mixture(1000, seed)
+        for way, pair, gain in (("better", (P, Q), true), ("worse", (Q, P), -true)):
+            before, after = (check_predictions(y, A) for A in pair)
+            simulation = GainSimulation([Evaluation(KS, {}, False)], before, random_state=seed)
+            found = simulation.gains(after, 0.95)[0]
+            held[way] += found.low <= gain <= found.high
+    assert min(held.values()) >= 35, held
+
+
 def test_a_gain_has_a_sign_and_none_over_itself():
     y, P, q = sample(1000, 3, 2.0, 0)
     before, after = check_predictions(y, P), check_predictions(y, q)

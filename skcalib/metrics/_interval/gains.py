@@ -1,8 +1,10 @@
 r"""The interval of a gain: how much smaller an error is after a calibrator than before it.
 
 The truth lies somewhere on the path P -> base -> Q of the predictions before, the calibrated model
-and the predictions after, at u = -1, 0 and 1. At each u labels are drawn, and both errors are
-measured on the same ones. With T the errors of the data, D the true gain, b the bias of its
+and the predictions after, at u = -1, 0 and 1, or beyond its ends: at u > 1 on the way from P
+through Q, as if the calibrator corrected too little, and at u < -1 on the way from Q through P, as
+if it corrected in the wrong direction. At each u labels are drawn, and both errors are measured on
+the same ones. With T the errors of the data, D the true gain, b the bias of its
 estimate, and d, s the difference and the sum of the errors,
 
 .. math:: z_d = \frac{T_d - D - b}{S_d}, \quad z_s = \frac{T_s - m_s}{S_s}, \quad
@@ -35,9 +37,9 @@ from skcalib.metrics._interval.truths import calibrated, on_path
 from skcalib.metrics._resampling import Evaluation
 
 # Truths on the path, and the sets of labels at each.
-PLACES = np.array([-1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0])
+PLACES = np.array([-2.2, -1.6, -1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0, 1.6, 2.2])
 SETS = np.where(np.isin(PLACES, (-1, 0, 1)), 160, 80)
-FINE = np.linspace(-1, 1, 161)
+FINE = np.linspace(PLACES[0], PLACES[-1], 353)
 LARGEST_CORRELATION = 0.98
 # The standardised quantiles are at least this far from 0, in units of the normal ones.
 LEAST_QUANTILE = 0.97
@@ -79,15 +81,15 @@ class GainSimulation:
         self._base = calibrated(before)
         self._errors = label_errors(evaluations, before)
         self._observed = observed_of(self._errors, before)
-        self._drawn = self._draw(self._errors, [j for j, u in enumerate(PLACES) if u <= 0])
+        self._drawn = self._draw(self._errors, [j for j, u in enumerate(PLACES) if -1 <= u <= 0])
 
     def gains(self, after: Predictions, level: float) -> list[GainInterval]:
         """Return the gain of each error for other predictions of the same rows."""
         errors = label_errors(self.evaluations, after)
         Q = whole(after.P)
         own = self._draw(errors, list(range(PLACES.size)), Q)
-        beyond = [j for j in range(PLACES.size) if j not in self._drawn]
-        first = {**self._drawn, **self._draw(self._errors, beyond, Q)}
+        others = [j for j in range(PLACES.size) if j not in self._drawn]
+        first = {**self._drawn, **self._draw(self._errors, others, Q)}
         before, now = self._observed, observed_of(errors, after)
         return [
             gain_interval(
@@ -103,24 +105,34 @@ class GainSimulation:
     def _draw(
         self, errors: list[LabelError], places: list[int], after: FloatArray | None = None
     ) -> dict[int, Drawn]:
-        """Return the errors at some places; above u = 0 the path leads to `after`."""
-        ends = {True: after, False: whole(self.before.P)}
+        """Return the errors at some places; those between -1 and 0 do not need `after`."""
+        P, base = whole(self.before.P), self._base
+        ways = [way(float(PLACES[j]), P, base, after) for j in places]
         found = Parallel(n_jobs=self.n_jobs)(
-            delayed(draw_at)(errors, self._base, ends[bool(PLACES[j] > 0)], j, self._seeds[j])
-            for j in places
+            delayed(draw_at)(errors, *ends, j, self._seeds[j])
+            for ends, j in zip(ways, places, strict=True)
         )
         return dict(zip(places, found, strict=True))
 
 
+def way(
+    u: float, before: FloatArray, base: FloatArray, after: FloatArray | None
+) -> tuple[Any, Any]:
+    """Return from where and whither the path leads at u."""
+    if abs(u) > 1:
+        return (before, after) if u > 0 else (after, before)
+    return base, after if u > 0 else before
+
+
 def draw_at(
     errors: list[LabelError],
-    base: FloatArray,
+    start: FloatArray,
     end: FloatArray,
     j: int,
     seed: np.random.SeedSequence,
 ) -> Drawn:
     """Return the errors at place j; the same seed gives the same labels."""
-    q = on_path(as_source(base), end, float(abs(PLACES[j])))
+    q = on_path(as_source(start), end, float(abs(PLACES[j])))
     made = simulate(errors, q, int(SETS[j]), seed)
     return Drawn(made.limits, limits_without(errors, q), made.values)
 
