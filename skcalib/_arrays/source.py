@@ -90,7 +90,11 @@ class Remote(Source):
     @property
     @abstractmethod
     def was_read(self) -> bool:
-        """Whether a pass has been made, of which a sample is kept."""
+        """Whether a pass has been made, which finds the precision of the numbers."""
+
+    @abstractmethod
+    def shortness(self) -> list[tuple[Any, ...]]:
+        """Return `shortness_of_columns` of each chunk, which the first pass finds."""
 
     @abstractmethod
     def total(self, function: Callable[..., Any], source: Source, per_row: Any) -> Any:

@@ -20,17 +20,15 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.source import Source
-from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._binning.precision import (
+from skcalib._arrays.precision import (
     FLOAT64,
-    Side,
-    all_even_edges,
-    as_written,
     bits_of_probabilities,
     most_bits,
     significant_bits,
 )
+from skcalib._arrays.source import Source
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._binning.edges import Side, all_even_edges, as_written
 
 T = TypeVar("T")
 
@@ -67,8 +65,10 @@ class Bins:
         """Edges of even bins, rounded to `bits` significant bits for an exact comparison."""
         return all_even_edges(self.n_bins, bits, self.complements, self.closed)
 
-    def threshold(self, exact: float) -> float:
+    def threshold(self, exact: float | None) -> float | None:
         """Return a threshold in the precision of the scores; an equal score is not above it."""
+        if exact is None:
+            return None
         bits = FLOAT64 if self.bits is None else self.bits
         above = np.array([exact], dtype=np.float64)
         return float(as_written(above, 1 - above, bits, self.complements, "right"))
@@ -89,11 +89,10 @@ class Bins:
 def in_precision_of(P: Source, bins: Bins, use: Callable[[Bins], T]) -> T:
     """Return ``use(bins)``, with bins of the precision of probabilities ``P (n, K)``.
 
-    `use` reads probabilities that are remote, and takes them to be as precise as their type. The
-    rows that are kept of its first pass mostly show that they are, so that no other pass is needed;
-    else `use` is called again.
+    `use` reads probabilities that are remote, and takes them to be as precise as their type; if its
+    first pass finds that they are not, it is called again.
     """
-    if P.remote is None:
+    if P.remote is not P or P.remote.was_read:
         return use(bins.with_precision_of(P))
     typical = replace(bins, bits=most_bits(P), complements=P.shape[1] == 2)
     used = use(typical)

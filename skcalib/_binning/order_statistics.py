@@ -19,7 +19,7 @@ from skcalib._arrays.blocks import ROW_BLOCK_BYTES
 from skcalib._arrays.passes import PerRow, Work, merge_rows
 from skcalib._arrays.source import Source, as_source
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
-from skcalib._binning.precision import Side
+from skcalib._binning.edges import Side
 
 # Values of a block, all >= 0, and their weights, None if all are 1.
 Values = tuple[FloatArray, Float64Array | None]

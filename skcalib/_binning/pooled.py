@@ -16,8 +16,8 @@ import numpy as np
 from skcalib._arrays.passes import map_rows, merge_rows, sum_rows
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins, BinTable, exceeds
+from skcalib._binning.edges import Side
 from skcalib._binning.order_statistics import Cells, Places, Values, values_at
-from skcalib._binning.precision import Side
 from skcalib._binning.quantiles import edge_sides, quantile_cuts, quantile_edges, rank_cuts
 from skcalib._binning.tables import columns_table, flat_table
 from skcalib._scores.one_vs_rest import is_unit, is_whole

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable
-from skcalib._binning.precision import Side
+from skcalib._binning.edges import Side
 from skcalib._scores.one_vs_rest import SortedProblem, is_whole, sort_problem
 
 

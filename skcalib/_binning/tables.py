@@ -10,10 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.passes import LIGHT, merge_rows, total
+from skcalib._arrays.precision import (
+    FLOAT32,
+    FLOAT64,
+    bits_of_columns,
+    bits_of_probabilities,
+)
 from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, exceeds
-from skcalib._binning.precision import FLOAT32, FLOAT64, bits_of_probabilities
 from skcalib._binning.quantiles import quantile_table, table_by_edges
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_columns, map_sorted
 from skcalib._scores.scores import Scores
@@ -104,11 +109,9 @@ def columns_table(
     NaN; this takes a third of the time.
     """
     if bins.method == "uniform":
-        if scores.source.remote is not None and bins.bits is None:
-            bins = replace(bins, bits=bits_of_scores(scores))
-        kernel = partial(_uniform_of_chunk, scores=scores, bins=bins, threshold=threshold)
+        kernel = partial(_uniform_of_chunk, scores=scores, threshold=threshold)
         kernel = partial(kernel, first=first, confidence=confidence)
-        return total(kernel, scores.source, code, w)
+        return _in_own_precision(kernel, scores, code, w, bins)
     if bins.method == "rank":
 
         def by_rank(k: int, column: FloatArray) -> BinTable:
@@ -117,6 +120,26 @@ def columns_table(
         return _stack(list(map_columns(by_rank, scores, first)))
     by_edges = partial(_table_above, threshold=threshold, bins=bins)
     return _stack(list(map_sorted(by_edges, scores, code, w, first)))
+
+
+def _in_own_precision(
+    kernel: Any, scores: Scores, code: NDArray[np.intp], w: Float64Array, bins: Bins
+) -> BinTable:
+    """Return the sum of tables of chunks in the precision of all scores.
+
+    The chunks of remote probabilities that are read for the first time take that of their own
+    scores. It nearly always is that of all, so that a pass suffices.
+    """
+    source, remote = scores.source, scores.source.remote
+    if remote is None or bins.bits is not None:
+        return total(partial(kernel, bins=bins), source, code, w)
+    if remote is source and scores.kind == "proba" and not remote.was_read:
+        table = total(partial(kernel, bins=bins), source, code, w)
+        bits = bits_of_scores(scores)
+        if all(bits_of_columns(each, source.dtype) == bits for each in remote.shortness()):
+            return table
+    exact = replace(bins, bits=bits_of_scores(scores))
+    return total(partial(kernel, bins=exact), source, code, w)
 
 
 def _table_above(problem: SortedProblem, threshold: float | None, bins: Bins) -> BinTable:

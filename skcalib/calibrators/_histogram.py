@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from skcalib._arrays.precision import FLOAT64
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable
+from skcalib._binning.edges import Side
 from skcalib._binning.pooled import pooled_table
-from skcalib._binning.precision import FLOAT64, Side
 from skcalib._binning.tables import bits_of_scores, columns_table
 from skcalib._scores.one_vs_rest import is_whole
 from skcalib._scores.scores import Scores

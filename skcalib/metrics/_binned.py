@@ -8,6 +8,7 @@ norm of its gaps:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -55,41 +56,33 @@ def bin_predictions(
     check_flags(max_prob=max_prob, class_conditional=class_conditional)
     if threshold is not None:
         check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
-    how = predictions, max_prob, class_conditional, threshold
-    if predictions.P.remote is None:
-        return _reduced(*how, bins.with_precision_of(predictions.P))
-    return in_precision_of(predictions.P, bins, partial(_reduced, *how))
-
-
-def _reduced(
-    predictions: Predictions,
-    max_prob: bool,
-    class_conditional: bool,
-    threshold: float | None,
-    bins: Bins,
-) -> tuple[BinTable, list[Any]]:
-    """Reduce and bin; the bins know the precision of the probabilities."""
     P, code, w, classes, event = predictions
-    n_classes = P.shape[1]
-    threshold = None if threshold is None else bins.threshold(threshold)
+    names = classes.tolist()
+    if event is None and not max_prob:
+        reduce = columns_table if class_conditional else pooled_table
+        scores = Scores(P, "proba")
+        if bins.method == "uniform" and threshold is None:  # the table finds the precision
+            table = reduce(scores, code, w, replace(bins, complements=P.shape[1] == 2))
+        else:
+            table = in_precision_of(
+                P,
+                bins,
+                lambda own: reduce(scores, code, w, own, threshold=own.threshold(threshold)),
+            )
+        return table, names if class_conditional else ["all"]
+    # Scores are gathered first: their pass finds the precision of remote probabilities.
     if event is not None:
-        table = flat_table(*predictions.of_event(), w, bins, threshold=threshold)
-        return table, [classes.tolist()[event]]
-    if max_prob:
+        score, hit = predictions.of_event()
+        names = [names[event]]
+    else:
         score, predicted = top_label(P)
         hit = predicted == code
-        if not class_conditional:
-            return flat_table(score, hit, w, bins, threshold=threshold), ["top label"]
-        table = flat_table(
-            score, hit, w, bins, group=predicted, n_groups=n_classes, threshold=threshold
-        )
-        return table, classes.tolist()
-    if class_conditional:
-        return columns_table(
-            Scores(P, "proba"), code, w, bins, threshold=threshold
-        ), classes.tolist()
-    table = pooled_table(Scores(P, "proba"), code, w, bins, threshold=threshold)
-    return table, ["all"]
+        names = names if class_conditional else ["top label"]
+    bins = bins.with_precision_of(P)
+    flat = partial(flat_table, score, hit, w, bins, threshold=bins.threshold(threshold))
+    if event is None and class_conditional:
+        return flat(group=predicted, n_groups=P.shape[1]), names
+    return flat(), names
 
 
 def close_norm(

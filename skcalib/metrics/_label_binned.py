@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
-from skcalib._binning.bins import Bins, in_precision_of
+from skcalib._binning.bins import Bins
 from skcalib._binning.quantiles import rank_cuts
 from skcalib._binning.tables import flat_table
 from skcalib._scores.one_vs_rest import is_whole, stable_order
@@ -154,8 +154,5 @@ def label_binned_calibration_error(
     check_norm(norm)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
 
-    def measure(exact: Bins) -> float | Float64Array:
-        error = partial(label_binned_error, bins=exact, norm=norm)
-        return error_by_mode(predictions, error, mode, average, norm)
-
-    return follow(in_precision_of(predictions.P, bins, measure), y_proba)
+    error = partial(label_binned_error, norm=norm)
+    return follow(error_by_mode(predictions, error, mode, average, norm, bins), y_proba)

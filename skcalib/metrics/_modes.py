@@ -8,12 +8,13 @@ is the class-wise error with exponent q: the root is taken once, of the mean.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._binning.bins import Bins, in_precision_of
 from skcalib._scores.one_vs_rest import is_whole, map_columns
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
@@ -22,7 +23,7 @@ from skcalib._validation.norm import Norm, exponent
 from skcalib._validation.predictions import Predictions, refuse_each_class
 
 Mode = Literal["top", "classwise"]
-BinaryError = Callable[[Float64Array, NDArray[np.bool_], Float64Array], float]
+BinaryError = Callable[..., float]
 
 
 def check_mode(
@@ -48,23 +49,37 @@ def mean_of_classes(
 
 
 def error_by_mode(
-    predictions: Predictions, error: BinaryError, mode: str, average: str | None, norm: Norm = "l1"
+    predictions: Predictions,
+    error: BinaryError,
+    mode: str,
+    average: str | None,
+    norm: Norm = "l1",
+    bins: Bins | None = None,
 ) -> float | Float64Array:
     """Measure ``error(score, hit, w)`` of one event, of the top label, or of each class.
 
-    ``average=None`` returns the error of each class, even if `pos_label` names an event.
+    ``average=None`` returns the error of each class, even if `pos_label` names an event. `bins`, in
+    the precision of the probabilities, are a keyword of the error.
     """
     check_mode(mode, average)
     refuse_each_class(predictions, average)
     P, code, w, _, event = predictions
     if mode == "top" or (event is not None and average is not None):
         score, hit = event_or_top(predictions)
+        if bins is not None:
+            error = partial(error, bins=bins.with_precision_of(P))
         return float(error(score.astype(np.float64), hit, w))
 
-    def measure(k: int, column: FloatArray) -> float:
-        return float(error(column.astype(np.float64, copy=False), code == k, w))
+    def of_classes(error: BinaryError) -> Float64Array:
+        def measure(k: int, column: FloatArray) -> float:
+            return float(error(column.astype(np.float64, copy=False), code == k, w))
 
-    each = np.array(list(map_columns(measure, Scores(P, "proba"))))
+        return np.array(list(map_columns(measure, Scores(P, "proba"))))
+
+    if bins is None:
+        each = of_classes(error)
+    else:
+        each = in_precision_of(P, bins, lambda own: of_classes(partial(error, bins=own)))
     return mean_of_classes(each, average, norm)
 
 

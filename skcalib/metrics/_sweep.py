@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skcalib._arrays.precision import significant_bits
 from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
-from skcalib._binning.bins import Bins, in_precision_of
-from skcalib._binning.precision import even_edges, significant_bits
+from skcalib._binning.bins import Bins
+from skcalib._binning.edges import even_edges
 from skcalib._binning.quantiles import rank_cuts
 from skcalib._binning.tables import flat_table
 from skcalib._scores.one_vs_rest import is_whole, stable_order
@@ -263,8 +264,5 @@ def sweep_calibration_error(
         y_true, y_proba, sample_weight, labels, pos_label, who="sweep_calibration_error"
     )
 
-    def measure(exact: Bins) -> float | Float64Array:
-        error = partial(sweep_error, bins=exact, norm=norm)
-        return error_by_mode(predictions, error, mode, average, norm)
-
-    return follow(in_precision_of(predictions.P, bins, measure), y_proba)
+    error = partial(sweep_error, norm=norm)
+    return follow(error_by_mode(predictions, error, mode, average, norm, bins), y_proba)

@@ -339,6 +339,42 @@ def test_the_first_pass_of_dropped_rows_tells_the_precision(metric, weighted):
     assert found == pytest.approx(expected, abs=1e-12)
 
 
+EVEN = {
+    "ECE": metrics.expected_calibration_error,
+    "SCE": metrics.static_calibration_error,
+    "all": POOLED,
+    "event": partial(metrics.expected_calibration_error, pos_label=1),
+    "each top label": partial(metrics.general_calibration_error, class_conditional=True),
+    "label-binned": partial(metrics.label_binned_calibration_error, strategy="uniform"),
+    "sweep": partial(metrics.sweep_calibration_error, strategy="uniform"),
+}
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("short", ["float32 in float64", "float16", "float64 at the end"])
+@pytest.mark.parametrize("metric", EVEN.values(), ids=EVEN)
+def test_numbers_shorter_than_their_type_take_one_pass(metric, short, n_classes, passes):
+    """Shares of 1/10, of which 3/10 lies in other bins if it is not read as float32 or float16."""
+    rng = np.random.default_rng(0)
+    shares = rng.multinomial(10, np.full(n_classes, 1 / n_classes), size=N)
+    y = rng.integers(n_classes, size=N)
+    P = (shares.astype(np.float32) / np.float32(10)).astype(np.float64)
+    if short == "float16":
+        P = P.astype(np.float16)
+    if short == "float64 at the end":  # other chunks look as if all were float32
+        P[-1] = [0.1 + 1e-9, *[(0.9 - 1e-9) / (n_classes - 1)] * (n_classes - 1)]
+    keywords = {} if metric is EVEN["sweep"] else {"n_bins": 10}
+    expected = metric(y, P, **keywords)
+    found = metric(y, da.from_array(P, chunks=(34, n_classes)), **keywords)
+    assert found == pytest.approx(expected, abs=1e-12)
+    # Chunks make tables of all classes. Rows of float16 are divided by their sums.
+    again = short == "float16" or (short == "float64 at the end" and metric in TABLES)
+    assert len(passes) == (2 if again else 1)
+
+
+TABLES = EVEN["SCE"], EVEN["all"]
+
+
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("n_classes", [2, K])
 def test_the_clip_of_chunks_is_that_of_all_rows(n_classes, zeros, passes):

@@ -8,16 +8,10 @@ import pytest
 from edges import bin_of, bins_of_fractions, even_bin, ways_to_write
 
 from skcalib import HistogramBinning, metrics
+from skcalib._arrays.precision import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, significant_bits
 from skcalib._arrays.source import as_source
 from skcalib._binning.bins import Bins
-from skcalib._binning.precision import (
-    BFLOAT16,
-    FLOAT16,
-    FLOAT32,
-    FLOAT64,
-    rounded,
-    significant_bits,
-)
+from skcalib._binning.edges import rounded
 
 TYPES = (np.float16, np.float32, np.float64)
 CLOSED = ("right", "left")
