@@ -21,7 +21,7 @@ calibrated = CalibratedClassifier(forest).fit(X_train, y_train)
 
 # %%
 # The curve of the forest lies far above the diagonal: that is under-confidence. The calibrated one
-# is close to the diagonal, within what chance alone would show.
+# is close to the diagonal, most of it within what chance alone would show.
 display = ReliabilityDisplay.from_estimator(calibrated, X_test, y_test, before=True)
 print(f"expected calibration error: {display.before_.error:.1%} before, {display.error:.1%} after")
 

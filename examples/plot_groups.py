@@ -29,8 +29,8 @@ numbers = make_column_transformer(("passthrough", ["age", "pressure", "marker"])
 model = make_pipeline(numbers, LogisticRegression()).fit(X.iloc[train], y[train])
 
 # %%
-# A panel for each site, with the most certain miscalibration first. Where the curve is below the
-# diagonal, the predicted risk is too high.
+# A panel for each site, with the largest lower end of the error's interval first. Where
+# the curve is below the diagonal, the predicted risk is too high.
 p = model.predict_proba(X.iloc[test])[:, 1]
 before = ReliabilityDisplay.from_predictions(y[test], p, groups=X["site"].iloc[test], n_bins=8)
 print(before.by_group_)

@@ -16,9 +16,9 @@ plain NumPy, on the digits of scikit-learn with a fifth of all labels drawn at r
 
 Each is measured on test rows by its accuracy and by its calibration error (l2, 15 bins of equal
 mass), as trained and after temperature scaling, by likelihood (TS) and by the soft-binned error
-(TS-SB-ECE), fitted on calibration rows. The last line is the error that chance alone gives if every
-probability is exactly right: smaller differences cannot be detected. Multiples and thresholds were
-chosen on other seeds than those of the table.
+(TS-SB-ECE), fitted on calibration rows. The line below the table is the error that chance alone
+gives if every probability is exactly right: smaller differences cannot be detected. Multiples and
+thresholds were chosen on other seeds than those of the table.
 """
 
 import numpy as np

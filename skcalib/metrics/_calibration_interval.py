@@ -40,10 +40,9 @@ def calibration_interval(
               q_t \propto Q \exp\big((t - 1) \log (Q / P)\big), \quad t > 1,
 
     Q being the calibrated probabilities, by :class:`skcalib.AutoCalibrator`, or rough ones, whose
-    top odds are too high and too low in turn; for the high end of an error that a calibrated model
-    may show, also ones whose top odds, or those of the event, are lower in all rows. The interval
-    consists of the errors :math:`\theta(q_t)` that agree with the metric of the data, by a test at
-    each t:
+    top odds are too high and too low in turn; for the high end, also ones whose top odds, or those
+    of the event, are lower in all rows. The interval with confidence c consists of the errors
+    :math:`\theta(q_t)` that agree with the metric of the data, by a test at each t:
 
     .. math:: \{\theta(q_t) : F_t^{-1}(\tfrac{1 - c}{2}) \le \theta(y, P)
               \le F_t^{-1}(\tfrac{1 + c}{2})\}

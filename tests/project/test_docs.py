@@ -56,6 +56,17 @@ def test_relative_links_name_files(page):
         assert (DOCS / target).exists(), target
 
 
+@pytest.mark.parametrize(
+    "page",
+    [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("benchmarks/**/*.md")],
+    ids=lambda p: p.name,
+)
+def test_no_line_of_a_page_is_taken_for_a_comment(page):
+    """A line of prose that begins with % does not appear on the site."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert not re.findall(r"^\s*%.*", prose, re.MULTILINE)
+
+
 def test_api_lists_what_exists():
     """Each entry of docs/api.rst can be imported."""
     for name in entries():

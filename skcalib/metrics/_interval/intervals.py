@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
 from skcalib._arrays.source import whole
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
@@ -141,18 +141,6 @@ class Measured(NamedTuple):
     null: Simulated
     observed: Float64Array
 
-    def only(self, wanted: NDArray[np.bool_]) -> tuple[Intp, Measured]:
-        """Return the places of all numbers of errors with a wanted number, and these errors."""
-        which = np.repeat(np.arange(len(self.sizes)), self.sizes)
-        kept = np.unique(which[wanted])
-        places = np.flatnonzero(np.isin(which, kept))
-        null = Simulated(self.null.limits[places], self.null.values[:, places])
-        evaluations, errors, sizes = (
-            [each[j] for j in kept] for each in (self.evaluations, self.errors, self.sizes)
-        )
-        found = Measured(evaluations, errors, sizes, self.predictions, null, self.observed[places])
-        return places, found
-
 
 def choose_truths(
     limit: Callable[[float], Float64Array],
@@ -266,27 +254,19 @@ def intervals_of(
     smooth = calibrated(predictions) if smooth is None else smooth
     sizes = [estimate.size for estimate in estimates]
     measured = Measured(evaluations, errors, sizes, predictions, null, observed)
-    directions = smooth, rough(predictions.P, np.random.default_rng(seeds[1]))
+    along = partial(follow, measured, n_jobs=n_jobs, report=report)
     paths = [
-        follow(measured, Q, seed, n_jobs, report)
-        for Q, seed in zip(directions, seeds[2:4], strict=True)
+        along(smooth, seed=seeds[2]),
+        along(rough(predictions.P, np.random.default_rng(seeds[1])), seed=seeds[3]),
     ]
-    ends = [
-        combine([invert(path[j], observed[j], level) for path in paths])
-        for j in range(observed.size)
-    ]
-    # Rows that look calibrated do not show in which direction they are wrong. An error varies most,
-    # and is small by chance most often, if the top odds of all rows are too high.
-    unsure = observed <= np.quantile(null.values, (1 + level) / 2, axis=0)
-    if unsure.any():
-        places, some = measured.only(unsure)
-        path = follow(some, too_high(predictions.P, predictions.event), seeds[4], n_jobs, report)
-        for j, points in zip(places, path, strict=True):
-            if unsure[j]:
-                high = invert(points, observed[j], level).high
-                ends[j] = ends[j]._replace(high=max(ends[j].high, high))
-    else:
-        report(PATH_SETS)
+    # Errors vary most, and are small by chance most often, if the top odds of all rows are too
+    # high. This direction counts for the high ends alone.
+    raised = along(too_high(predictions.P, predictions.event), seed=seeds[4])
+    ends = []
+    for j in range(observed.size):
+        both = combine([invert(path[j], observed[j], level) for path in paths])
+        high = invert(raised[j], observed[j], level).high
+        ends.append(both._replace(high=max(both.high, high)))
     chance = (1 + (null.values >= observed).sum(axis=0)) / (1 + NULL_SETS)
     expected = np.maximum(null.values, 0.0).mean(axis=0)
     results, start = [], 0
