@@ -1,15 +1,20 @@
-"""Whole columns of Dask arrays on a cluster: its workers exchange them, and work on them."""
+"""Whole columns of Dask arrays: workers of a cluster exchange them, or a file holds them."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from joblib import parallel_config
 from numpy.typing import NDArray
+
+from skcalib._arrays.source import Remote, Source
 
 # Memory that work on a column takes, as a multiple of the column.
 COPIES = 4
@@ -89,3 +94,45 @@ def check_workers(client: Any, column_bytes: int, n: int) -> None:
             f"Whole columns are needed: {n:,} rows take {needed / 1e9:.3g} GB each and the "
             f"smallest worker has {least / 1e9:.3g} GB; use fewer rows (X[::k]) or larger workers."
         )
+
+
+@contextmanager
+def written(
+    read: Callable[..., Any],
+    remote: Remote,
+    source: Source,
+    columns: slice,
+    dtype: np.dtype[Any],
+    folder: str,
+) -> Iterator[Callable[[int, int], NDArray[Any]]]:
+    """Write columns to a file in `folder`, by one pass; ``take(start, stop)`` reads some of them.
+
+    They are not mapped to memory as a whole, so that they do not count as memory in use.
+    """
+    shape = columns.stop - columns.start, remote.shape[0]
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder, prefix="skcalib-", ignore_cleanup_errors=True) as own:
+        path = Path(own) / "columns"
+        np.memmap(path, dtype, "w+", shape=shape)
+        writing = partial(_write_columns, read, columns, path, dtype, shape)
+        remote.each(writing, source, (range(remote.shape[0]),))
+
+        def take(start: int, stop: int) -> NDArray[Any]:
+            first, n = start - columns.start, shape[1]
+            offset = first * n * dtype.itemsize
+            return np.fromfile(path, dtype, (stop - start) * n, offset=offset).reshape(-1, n)
+
+        yield take
+
+
+def _write_columns(
+    read: Callable[..., Any],
+    columns: slice,
+    path: Path,
+    dtype: np.dtype[Any],
+    shape: tuple[int, int],
+    source: Source,
+    rows: range,
+) -> None:
+    every = np.memmap(path, dtype, "r+", shape=shape)
+    every[:, rows.start : rows.stop] = read(source, columns)

@@ -375,6 +375,30 @@ def test_numbers_shorter_than_their_type_take_one_pass(metric, short, n_classes,
 TABLES = EVEN["SCE"], EVEN["all"]
 
 
+@pytest.mark.parametrize("fit", [False, True])
+def test_columns_are_written_once_to_the_folder_of_dask(fit, monkeypatch, passes, tmp_path):
+    """Without a folder, each pass brings as many columns as fit: here one."""
+    monkeypatch.setattr("skcalib._arrays.dask.COLUMNS_BYTES", 8 * N)
+    P, code = sample("proba")
+
+    def measure(P):
+        if fit:
+            return IsotonicCalibrator(input="proba").fit(P, code).X_thresholds_
+        return metrics.adaptive_calibration_error(code, P, average=None)
+
+    expected, count = measure(P), {}
+    for folder in (None, str(tmp_path / "new")):
+        passes.clear()
+        with dask.config.set(temporary_directory=folder):
+            found = measure(lazy(P))
+        for own, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(own, other)
+        count[folder] = len(passes)
+    before = int(fit)  # the checks of a fit
+    assert list(count.values()) == [before + K, before + 1]
+    assert not list((tmp_path / "new").iterdir())
+
+
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("n_classes", [2, K])
 def test_the_clip_of_chunks_is_that_of_all_rows(n_classes, zeros, passes):
