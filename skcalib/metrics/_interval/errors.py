@@ -35,6 +35,7 @@ from skcalib.metrics._interval.any_metric import AnyError
 from skcalib.metrics._interval.cells import CellError, Close
 from skcalib.metrics._interval.class_cells import ClassCells
 from skcalib.metrics._interval.class_curves import ClassCurveError
+from skcalib.metrics._interval.curve import CurveError
 from skcalib.metrics._interval.grid import BINS, bin_index, quotient
 from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of
 from skcalib.metrics._interval.score_cells import ScoreCells, ScoredRows, SharedRows
@@ -191,7 +192,7 @@ def cumulative(predictions: Predictions, keywords: Keywords, shared: SharedRows)
         rank = _ranks(rows.score)
         if rows.are_many:
             rank = _joined(rank, DRAWN_RANKS)
-        return CellError(ScoreCells.of_index(rows, rank, np.arange(rank[-1] + 1)[None]), close)
+        return CurveError(ScoreCells.of_index(rows, rank, np.arange(rank[-1] + 1)[None]), close)
     found = list(map_columns(lambda _, column: _ties(column), Scores(P, "proba")))
     cells = max(number for _, number in found)
     # NumPy sorts numbers of 32 bits three times as fast as those of 16.
