@@ -90,6 +90,8 @@ def bits_of_probabilities(P: Source) -> int:
     """Return the significant bits of ``P (n, K)``."""
     if P.remote is P:
         return bits_of_columns(map(all_of, zip(*P.remote.shortness(), strict=True)), P.dtype)
+    if P.shape[1] > 2:
+        return significant_bits(P)
     return bits_of_columns(shortness_of_columns(P), P.dtype)
 
 

@@ -9,7 +9,6 @@ norm of its gaps:
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -79,10 +78,13 @@ def bin_predictions(
         hit = predicted == code
         names = names if class_conditional else ["top label"]
     bins = bins.with_precision_of(P)
-    flat = partial(flat_table, score, hit, w, bins, threshold=bins.threshold(threshold))
+    threshold = bins.threshold(threshold)
     if event is None and class_conditional:
-        return flat(group=predicted, n_groups=P.shape[1]), names
-    return flat(), names
+        n_groups = P.shape[1]
+        return flat_table(
+            score, hit, w, bins, group=predicted, n_groups=n_groups, threshold=threshold
+        ), names
+    return flat_table(score, hit, w, bins, threshold=threshold), names
 
 
 def close_norm(
