@@ -107,18 +107,17 @@ def written(
 ) -> Iterator[Callable[[int, int], NDArray[Any]]]:
     """Write columns to a file in `folder`, by one pass; ``take(start, stop)`` reads some of them.
 
-    They are not mapped to memory as a whole, so that they do not count as memory in use.
+    Of the columns in the file, only those that are taken are in memory.
     """
-    shape = columns.stop - columns.start, remote.shape[0]
     Path(folder).mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder, prefix="skcalib-", ignore_cleanup_errors=True) as own:
         path = Path(own) / "columns"
-        np.memmap(path, dtype, "w+", shape=shape)
-        writing = partial(_write_columns, read, columns, path, dtype, shape)
+        path.touch()
+        writing = partial(_write_columns, read, columns, path, dtype, remote.shape[0])
         remote.each(writing, source, (range(remote.shape[0]),))
 
         def take(start: int, stop: int) -> NDArray[Any]:
-            first, n = start - columns.start, shape[1]
+            first, n = start - columns.start, remote.shape[0]
             offset = first * n * dtype.itemsize
             return np.fromfile(path, dtype, (stop - start) * n, offset=offset).reshape(-1, n)
 
@@ -130,9 +129,12 @@ def _write_columns(
     columns: slice,
     path: Path,
     dtype: np.dtype[Any],
-    shape: tuple[int, int],
+    n: int,
     source: Source,
     rows: range,
 ) -> None:
-    every = np.memmap(path, dtype, "r+", shape=shape)
-    every[:, rows.start : rows.stop] = read(source, columns)
+    # Not by a memory map: a full disk would end the process without a message.
+    with path.open("r+b") as file:
+        for j, column in enumerate(read(source, columns)):
+            file.seek((j * n + rows.start) * dtype.itemsize)
+            file.write(np.ascontiguousarray(column, dtype=dtype).data)
