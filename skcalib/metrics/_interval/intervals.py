@@ -131,12 +131,11 @@ def jackknife_variance(without: Float64Array) -> Float64Array:
 class Measured(NamedTuple):
     """Errors of predictions: what they are of the data, and if labels follow the predictions.
 
-    ``sizes``, how many numbers each error has; ``observed (m,)`` all of them; `null`, simulated.
+    ``observed (m,)`` are all numbers of the data; `null`, simulated.
     """
 
     evaluations: list[Evaluation]
     errors: list[LabelError]
-    sizes: list[int]
     predictions: Predictions
     null: Simulated
     observed: Float64Array
@@ -177,7 +176,7 @@ def follow(
     report: Report,
 ) -> list[list[Point]]:
     """Return the simulations along the path to Q and beyond, a list for each error."""
-    evaluations, errors, _, predictions, null, observed = measured
+    evaluations, errors, predictions, null, observed = measured
     P = predictions.P
     first, *seeds = seed.spawn(1 + MANY_TRUTHS)
     q = on_path(P, Q, 1.0)
@@ -252,8 +251,7 @@ def intervals_of(
     report(NULL_SETS)
     null.limits[null.limits < ROUNDING] = 0.0
     smooth = calibrated(predictions) if smooth is None else smooth
-    sizes = [estimate.size for estimate in estimates]
-    measured = Measured(evaluations, errors, sizes, predictions, null, observed)
+    measured = Measured(evaluations, errors, predictions, null, observed)
     along = partial(follow, measured, n_jobs=n_jobs, report=report)
     paths = [
         along(smooth, seed=seeds[2]),
