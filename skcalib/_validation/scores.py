@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from skcalib._arrays.passes import LIGHT, merge_rows
+from skcalib._arrays.precision import BFLOAT16, FLOAT16, FLOAT32, have_no_bits
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
 from skcalib._arrays.selection import clip_and_divide, sums_of_rows
 from skcalib._arrays.source import ALL, Source, as_source
@@ -275,18 +276,16 @@ def survey_rows(S: Source, rows: range, name: str, tolerance: float) -> Survey:
     return merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT, nested=True)
 
 
-# Last bits of float32 that are 0 after a conversion from a shorter type.
-FLOAT16, BFLOAT16 = 13, 16
 # Rows that show whether values were converted from a shorter type.
 SAMPLED_ROWS = 1000
 
 
-def _has_short_mantissa(S: Source, empty_bits: int) -> bool:
-    """Whether the last bits of float32 values are 0, as after a conversion from a shorter type."""
+def _has_short_mantissa(S: Source, bits: int) -> bool:
+    """Whether float32 values have no more bits, as after a conversion from a shorter type."""
     if S.dtype != np.float32:
         return False
     values = np.ascontiguousarray(S.read(slice(0, SAMPLED_ROWS)))
-    return not (values.view(np.uint32) & np.uint32((1 << empty_bits) - 1)).any()
+    return have_no_bits(values, (1 << (FLOAT32 - bits)) - 1)
 
 
 def _not_a_number(block: FloatArray, start: int, name: str) -> str:
