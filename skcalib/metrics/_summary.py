@@ -255,7 +255,7 @@ def calibration_summary(
     e90                  0.08588     0.03792 to 0.1422    <0.0034
     emax                 0.08757           0 to 0.2377     0.2259
     brier_score           0.1151      0.1041 to 0.1269
-    miscalibration      0.006112  0.002019 to 0.007313
+    miscalibration      0.006112  0.002019 to 0.007422
     discrimination       0.01853    0.01216 to 0.02279
     uncertainty           0.1275      0.1168 to 0.1387
     scaled_brier_score   0.09736
