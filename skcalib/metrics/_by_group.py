@@ -184,7 +184,7 @@ def calibration_by_group(
     Labels are drawn until 20 sets of them have a larger error than the data, or until there are
     1,000 sets (200 for each group if these are more). So large p-values are rough and small ones
     are precise.
-    For a group of more than 10,000 rows, sums of labels are drawn, as in `calibration_interval`.
+    For a group of 10,000 rows or more, sums of labels are drawn, as in `calibration_interval`.
 
     A small error that all groups share may not be significant in any of them: test all rows
     together by `calibration_test`.

@@ -108,7 +108,7 @@ def calibration_interval(
     metrics are called 1,500 to 2,300 times. Above 100 classes Q is the result of temperature
     scaling.
 
-    Of more than 10,000 rows of equal weight, the hits of bins of one event or of the top label are
+    Of 10,000 rows of equal weight and more, the hits of bins of one event or of the top label are
     drawn, as sums with the mean and the variance of those of the rows, in place of labels.
 
     The true value of the debiased error is the l2 error with the same bins. A low end of 0 means

@@ -31,6 +31,10 @@ WIDE, FEWER = 0.02, 1 << 14
 ROUNDING = 1e-12
 # Widths of many masses are found to this tolerance, so many at a time that they stay in the cache.
 TOLERANCE, AT_ONCE = 1e-6, 32
+# For these, so many cells in all and so many to a width are enough.
+FEWEST_CELLS, CELLS_PER_WIDTH = 256, 8.0
+# The excess of size over width falls at least as fast as the width grows, at first about so fast.
+LEAST_SLOPE, FIRST_SLOPE = -1.0, -1.5
 
 
 def smooth_error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
@@ -51,38 +55,50 @@ def smooth_sizes(nodes: Float64Array) -> Float64Array:
     """Return ``(...)`` widths that equal the sizes of masses ``(..., m)`` smoothed with them."""
     masses = nodes.reshape(-1, nodes.shape[-1])
     widths = np.empty(len(masses))
+    typical = None
     for start in range(0, len(masses), AT_ONCE):
         few = slice(start, start + AT_ONCE)
-        widths[few] = _widths(masses[few])
+        widths[few] = _widths(masses[few], typical)
+        typical = float(np.median(widths[few]))
     return widths.reshape(nodes.shape[:-1])
 
 
-def _widths(masses: Float64Array) -> Float64Array:
-    """Find widths by false position, where an end that stays counts half the next time."""
-    size = np.abs(masses).sum(axis=-1)
-    found = np.abs(masses.sum(axis=-1))
-    (row,) = np.nonzero(size - found > ROUNDING)
+def _widths(masses: Float64Array, typical: float | None) -> Float64Array:
+    """Find widths by secants from a typical one, or by halves where a secant leads too far."""
+    found, most = np.abs(masses.sum(axis=-1)), np.abs(masses).sum(axis=-1)
+    (row,) = np.nonzero(most - found > ROUNDING)
+    low, high = found[row], most[row]
     coefficients = cosine_coefficients(masses[row])
     rate = walk_rate(masses.shape[-1])
 
-    def excess(width: Float64Array) -> Float64Array:
-        density = smoothed_density(coefficients, np.exp(np.square(width)[:, None] * rate))
-        return np.asarray(integral(np.abs(density)) - width)
+    def excess_of(width: Float64Array) -> Float64Array:
+        needed = CELLS_PER_WIDTH / max(float(width.min()), 1.0 / rate.size)
+        kept = slice(min(1 << int(np.log2(max(needed, FEWEST_CELLS))), rate.size - 1) + 1)
+        transform = np.exp(np.square(width)[:, None] * rate[kept])
+        return np.asarray(
+            integral(np.abs(smoothed_density(coefficients[:, kept], transform))) - width
+        )
 
-    one, other = size[row], found[row]
-    below, above = excess(one), excess(other)
-    # The excess falls by more than the width grows: it bounds the distance to the fixed point.
-    while (wrong := np.abs(above) > TOLERANCE).any():
-        found[row[~wrong]] = other[~wrong]
-        row, coefficients = row[wrong], coefficients[wrong]
-        one, below, other, above = one[wrong], below[wrong], other[wrong], above[wrong]
-        width = (one * above - other * below) / (above - below)
-        new = excess(width)
-        crossed = new * above < 0
-        one, below = np.where(crossed, other, one), np.where(crossed, above, below / 2)
-        other, above = width, new
-    found[row] = other
-    return found
+    if not row.size:
+        return found
+    width = np.sqrt(low * high) if typical is None else np.clip(typical, low, high)
+    excess = excess_of(width)
+    slope = np.full(row.size, FIRST_SLOPE)
+    while True:
+        # Size falls as the width grows: the fixed point lies between a width and its size.
+        low = np.maximum(low, np.minimum(width, width + excess))
+        high = np.minimum(high, np.maximum(width, width + excess))
+        found[row] = width
+        wrong = (np.abs(excess) > TOLERANCE) & (high - low > TOLERANCE)
+        if not wrong.any():
+            return found
+        following = np.clip(width - excess / slope, low, high)
+        following = np.where(following == width, (low + high) / 2, following)
+        row, coefficients, low, high = (x[wrong] for x in (row, coefficients, low, high))
+        width, excess, following = width[wrong], excess[wrong], following[wrong]
+        new = excess_of(following)
+        slope = np.minimum((new - excess) / (following - width), LEAST_SLOPE)
+        width, excess = following, new
 
 
 def smoothed_size(nodes: Float64Array, cells: int | None = None) -> Callable[[float], float]:

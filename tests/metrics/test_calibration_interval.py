@@ -590,11 +590,9 @@ def test_cells_of_tiny_probabilities_after_large_ones_have_no_hits(monkeypatch):
     monkeypatch.setattr(score_cells, "MANY_ROWS", 100)
     q = np.concatenate([np.full(20_000, 0.99999), np.full(2_000, 3e-12)])
     rows = score_cells.ScoredRows(np.linspace(0, 1, q.size), np.ones(q.size, int), np.ones(q.size))
-    ends = np.arange(0, q.size + 1, 20)[None]
+    edges = np.arange(0, q.size + 1, 20)[None]
     truth = label_sets.Truth(np.column_stack([1 - q, q]))
-    H = score_cells.ScoreCells(rows, ends[:, :-1], ends[:, 1:]).draw_hits(
-        truth, 50, np.random.default_rng(0)
-    )
+    H = score_cells.ScoreCells(rows, edges).draw_hits(truth, 50, np.random.default_rng(0))
     assert H[..., :1000].mean() == pytest.approx(20 * 0.99999, abs=1e-3)
     assert (H[..., 1000:] == 0).all()
 
@@ -610,7 +608,7 @@ def test_hits_of_cells_have_the_moments_of_the_hits_of_their_rows(weight, monkey
     ends = np.cumsum(sizes)
     score = np.linspace(0, 1, q.size)
     rows = score_cells.ScoredRows(score, np.ones(q.size, int), np.full(q.size, weight))
-    cells = score_cells.ScoreCells(rows, (ends - sizes)[None], ends[None])
+    cells = score_cells.ScoreCells(rows, np.concatenate([[0], ends])[None])
     assert cells.draws
     truth = label_sets.Truth(np.column_stack([1 - q, q]))
     H = cells.draw_hits(truth, 20_000, rng)

@@ -26,7 +26,7 @@ class CurveError(CellError):
     def __init__(self, cells: ScoreCells, close: Close) -> None:
         super().__init__(cells, close)
         self.rows = cells.rows
-        stops = cells.stops[0]
+        stops = cells.edges[0, 1:]
         # A slice, which is not copied, where each row is a cell.
         self.ends = slice(1, None) if stops.size == self.rows.w.size else stops
         self.below = self.rows.scores[self.ends]

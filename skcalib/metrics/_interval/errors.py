@@ -192,7 +192,9 @@ def cumulative(predictions: Predictions, keywords: Keywords, shared: SharedRows)
         rank = _ranks(rows.score)
         if rows.are_many:
             rank = _joined(rank, DRAWN_RANKS)
-        return CurveError(ScoreCells.of_index(rows, rank, np.arange(rank[-1] + 1)[None]), close)
+        return CurveError(
+            ScoreCells.of_index(rows, rank, np.zeros(1, dtype=np.intp), int(rank[-1]) + 1), close
+        )
     found = list(map_columns(lambda _, column: _ties(column), Scores(P, "proba")))
     cells = max(number for _, number in found)
     # NumPy sorts numbers of 32 bits three times as fast as those of 16.
@@ -269,7 +271,6 @@ def _with_bins(
         for _ in map_columns(fill, Scores(P, "proba")):
             pass
         return CellError(ClassCells(place, P, w, (m, B)), close, close_limit)
-    numbers = np.arange(m)[:, None] * (B + 1) + np.arange(1, B + 1)
     if m == 1:
         rows = shared.of(predictions)
         index = find(rows.score, edges[0])
@@ -281,7 +282,9 @@ def _with_bins(
             index[of_class] = j * (B + 1) + find(rows.score[of_class], edges[j])
     # What is left out comes first: its scores are the smallest.
     index = np.where(index % (B + 1) == B, index - B, index + 1)
-    return CellError(ScoreCells.of_index(rows, index, numbers), close, close_limit)
+    return CellError(
+        ScoreCells.of_index(rows, index, np.arange(m) * (B + 1) + 1, B), close, close_limit
+    )
 
 
 def _bin(

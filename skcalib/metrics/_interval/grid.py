@@ -228,7 +228,7 @@ def on_grid(
         cells: ClassCells | ScoreCells = ClassCells(place, P, w, (n_classes, n_cells))
     else:
         rows = shared.of(predictions)
-        cells = ScoreCells.of_index(rows, cell(rows.score, 0), np.arange(n_cells)[None])
+        cells = ScoreCells.of_index(rows, cell(rows.score, 0), np.zeros(1, dtype=np.intp), n_cells)
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array, size: Size) -> Float64Array:
         each = size(H, S, W)

@@ -6,6 +6,8 @@ the same scores share these.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +17,8 @@ from skcalib._scores.top_label import top_label
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._interval.label_sets import LabelSets, Truth, every_of
 
-# Of more rows of equal weight, the hits of cells are drawn, not the labels of rows, if there are at
-# least so many rows for each cell.
+# Of so many rows of equal weight or more, the hits of cells are drawn, not the labels of rows, if
+# there are at least so many rows for each cell.
 MANY_ROWS, ROWS_PER_CELL = 10_000, 4
 # Hits of cells with a larger variance are normal.
 NORMAL = 9.0
@@ -56,7 +58,7 @@ class ScoredRows:
         self.score, self.own, self.w = score[order], own[order], w[order]
         self.weight = running(self.w)
         self.scores = running(self.w * self.score)
-        self.are_many = w.size > MANY_ROWS and bool((w == w[0]).all())
+        self.are_many = w.size >= MANY_ROWS and bool((w == w[0]).all())
         every = every_of(score.size)
         self.part = None
         if every > 1:
@@ -121,25 +123,25 @@ def running(amount: Float64Array) -> Float64Array:
 
 
 class ScoreCells:
-    """Cells ``(problems, cells)`` of scored rows: from place `starts` up to place `stops`."""
+    """Cells ``(problems, cells)`` of scored rows, cut at edges ``(problems, cells + 1)``."""
 
-    def __init__(self, rows: ScoredRows, starts: Intp, stops: Intp) -> None:
+    def __init__(self, rows: ScoredRows, edges: Intp) -> None:
         self.rows = rows
-        self.starts, self.stops = starts, stops
-        self.shape: tuple[int, int] = starts.shape
+        self.edges = edges
+        self.shape: tuple[int, int] = (len(edges), edges.shape[1] - 1)
         self.part = None
         if rows.part is not None:
-            ends = (np.searchsorted(rows.before, places) for places in (starts, stops))
-            self.part = ScoreCells(rows.part, *ends)
+            self.part = ScoreCells(rows.part, np.searchsorted(rows.before, edges))
 
     @classmethod
-    def of_index(cls, rows: ScoredRows, index: NDArray[np.integer], cells: Intp) -> ScoreCells:
-        """Return the cells with the numbers `cells`; that of each row, `index`, rises."""
-        starts, stops = (np.searchsorted(index, cells, side=side) for side in ("left", "right"))
-        return cls(rows, starts, stops)
+    def of_index(
+        cls, rows: ScoredRows, index: NDArray[np.integer], first: Intp, n: int
+    ) -> ScoreCells:
+        """Return n cells of each problem, numbered from `first`; `index` has those of the rows."""
+        return cls(rows, np.searchsorted(index, first[:, None] + np.arange(n + 1)))
 
     def _between(self, below: Float64Array) -> Float64Array:
-        return np.asarray(below[..., self.stops] - below[..., self.starts])
+        return np.asarray(np.diff(below.take(self.edges, axis=-1), axis=-1))
 
     def sums(self) -> tuple[Float64Array, Float64Array]:
         """Return the weight and the weighted sum of the scores of each cell."""
@@ -156,7 +158,7 @@ class ScoreCells:
     @property
     def draws(self) -> bool:
         """Whether `draw_hits` may stand for labels of the rows."""
-        return self.rows.are_many and ROWS_PER_CELL * self.starts.size <= self.rows.w.size
+        return self.rows.are_many and ROWS_PER_CELL * math.prod(self.shape) <= self.rows.w.size
 
     def draw_hits(self, truth: Truth, n_sets: int, random: np.random.Generator) -> Float64Array:
         r"""Return the weight of the hits ``(n_sets, problems, cells)`` of rows of equal weight.
@@ -177,7 +179,7 @@ class ScoreCells:
         narrow = ~wide & (mean > 0)
         share = np.minimum(squares[narrow] / mean[narrow], 1.0)
         # At most as many as rows: sums lose the squares of tiny probabilities after large ones.
-        rows = (self.stops - self.starts)[narrow]
+        rows = np.diff(self.edges, axis=1)[narrow]
         trials = np.minimum(mean[narrow] / np.maximum(share, np.finfo(float).tiny), rows)
         whole = np.floor(trials + random.random((n_sets, trials.size))).astype(np.int64)
         H[:, narrow] = random.binomial(whole, share)
@@ -206,9 +208,9 @@ class ScoreCells:
         joined = -(-cells // step)
         size = problems * joined
         number = np.arange(problems)[:, None] * joined + np.arange(cells) // step
-        length = (self.stops - self.starts).ravel()
+        length = np.diff(self.edges, axis=1).ravel()
         row = np.arange(length.sum()) + np.repeat(
-            self.starts.ravel() - np.cumsum(length) + length, length
+            self.edges[:, :-1].ravel() - np.cumsum(length) + length, length
         )
         place = group[self.rows.order[row]] * size + np.repeat(number.ravel(), length)
         sums = np.bincount(place, amount[row], n_groups * size)
