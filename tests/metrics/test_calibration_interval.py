@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from scipy.stats import gamma, norm
 
 from skcalib import metrics
 from skcalib._arrays.source import as_source
@@ -26,9 +27,9 @@ from skcalib.metrics._interval.any_metric import AnyError
 from skcalib.metrics._interval.cells import CellError
 from skcalib.metrics._interval.errors import label_errors
 from skcalib.metrics._interval.gains import PLACES, Drawn, GainSimulation, gain_interval
-from skcalib.metrics._interval.inversion import Point, invert
+from skcalib.metrics._interval.inversion import Point, cornish_fisher, invert
 from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth
-from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, rough
+from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, too_high
 from skcalib.metrics._resampling import Evaluation
 
 GCE, SCE, KS = general_calibration_error, static_calibration_error, ks_calibration_error
@@ -292,15 +293,17 @@ def test_the_path_passes_through_p_and_q():
     np.testing.assert_allclose(on_path(as_source(P), Q, 3.0), expected, rtol=1e-9)
 
 
-def test_the_rough_truth_has_other_top_odds_in_fifteen_blocks():
+@pytest.mark.parametrize("event", [None, 1])
+def test_top_odds_or_those_of_the_event_are_too_high_in_all_rows(event):
     P = np.random.default_rng(0).dirichlet([1, 1, 1], 150)
-    Q = rough(as_source(P), np.random.default_rng(1))
-    top = P.argmax(axis=1)
-    odds = [A[np.arange(150), top] / (1 - A[np.arange(150), top]) for A in (P, Q)]
-    lift = np.log(odds[1] / odds[0])[np.argsort(odds[0])].reshape(15, 10)
-    np.testing.assert_allclose(np.abs(lift), 0.5, rtol=1e-9)
-    assert (np.ptp(lift, axis=1) < 1e-9).all()
-    assert (lift[:, 0] > 0).sum() == 8
+    Q = too_high(as_source(P), event)
+    column = P.argmax(axis=1) if event is None else np.full(150, event)
+    odds = [A[np.arange(150), column] / (1 - A[np.arange(150), column]) for A in (P, Q)]
+    np.testing.assert_allclose(np.log(odds[0] / odds[1]), 0.5, rtol=1e-9)
+    others = np.arange(3) != column[:, None]
+    shares = [A[others].reshape(150, 2) for A in (P, Q)]
+    ratio = [two[:, 0] / two[:, 1] for two in shares]
+    np.testing.assert_allclose(*ratio, rtol=1e-9)
 
 
 def test_the_calibrated_truth_is_the_map_without_its_mixture():
@@ -326,16 +329,41 @@ def test_jackknife_variance_of_a_mean_is_that_of_the_mean():
 
 
 def test_the_inversion_of_a_normal_metric_is_the_normal_interval():
-    """With T normal about e, standard deviation 1, the interval is T -/+ (1.96 + 0.1)."""
+    """With T normal about e, standard deviation 1: from T - (1.96 + 0.1) to T + 1.96."""
     z = np.random.default_rng(0).normal(size=4000)
     z = (z - z.mean()) / z.std()
     points = [Point(e, 0.0, e + z) for e in (0.0, 5.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0)]
     found = invert(points, 5.5, 0.95)
-    np.testing.assert_allclose(found, [5.5 - 2.06, 5.5, 5.5 + 2.06], rtol=0, atol=0.1)
+    np.testing.assert_allclose(found, [5.5 - 2.06, 5.5, 5.5 + 1.96], rtol=0, atol=0.07)
     assert invert(points, 1.0, 0.95).low == 0.0
     by_rows = [Point(p.error, 3.0, p.values) for p in points]  # standard deviation 2
     found = invert(by_rows, 5.5, 0.95)
-    np.testing.assert_allclose(found[::2], [5.5 - 4.12, 5.5 + 4.12], rtol=0, atol=0.15)
+    np.testing.assert_allclose(found[::2], [5.5 - 4.12, 5.5 + 3.92], rtol=0, atol=0.12)
+
+
+@pytest.mark.parametrize("shape", [4.0, 9.0, 40.0])
+@pytest.mark.parametrize("share", [0.025, 0.5, 0.975])
+def test_cornish_fisher_quantiles_are_those_of_gamma_distributions(shape, share):
+    """With skewness 2 / sqrt(a) and excess kurtosis 6 / a; normal quantiles are .05 to .5 off."""
+    expected = (gamma.ppf(share, shape) - shape) / np.sqrt(shape)
+    z = float(norm.ppf(share))
+    found = cornish_fisher(z, np.array([2 / np.sqrt(shape)]), np.array([6 / shape]))
+    assert found[0] == pytest.approx(expected, abs=0.03)
+
+
+def test_the_inversion_of_a_skewed_metric_has_its_quantiles():
+    """T - e is a gamma variable less its mean; 200 sets at each truth, so the ends vary by .1."""
+    a = 4.0
+    rng = np.random.default_rng(0)
+    points = [
+        Point(e, 0.0, e + (rng.gamma(a, size=200) - a) / np.sqrt(a))
+        for e in (0.0, 5.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0)
+    ]
+    low, middle, high = (gamma.ppf([0.975, 0.5, 0.025], a) - a) / np.sqrt(a)
+    found = invert(points, 5.5, 0.95)
+    expected = [5.5 - low - 0.1, 5.5 - middle, 5.5 - high]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.25)
+    assert found.high - 5.5 < 5.5 - found.low - 0.5
 
 
 def test_the_gain_of_normal_errors_is_the_normal_interval():

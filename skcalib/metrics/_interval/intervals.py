@@ -19,12 +19,12 @@ from skcalib.metrics._interval.cells import AT_ONCE, CellError
 from skcalib.metrics._interval.errors import LabelError, label_errors
 from skcalib.metrics._interval.inversion import Ends, Point, invert, search_range
 from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of
-from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, rough, too_high
+from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, too_high
 from skcalib.metrics._one_line import shown
 from skcalib.metrics._resampling import Evaluation
 
 # Sets of labels: drawn from the predictions, from Q, and from each further truth.
-NULL_SETS, Q_SETS, SETS = 300, 150, 50
+NULL_SETS, Q_SETS, SETS = 300, 150, 75
 # Truths of a path for one number, and for several at once.
 TRUTHS, MANY_TRUTHS = 8, 12
 # Factors beyond Q at which the error is tried.
@@ -39,7 +39,7 @@ SPREAD = 12
 ROUNDING = 1e-6
 # Sets of labels of an interval.
 PATH_SETS = Q_SETS + MANY_TRUTHS * SETS
-ALL_SETS = NULL_SETS + 3 * PATH_SETS
+ALL_SETS = NULL_SETS + 2 * PATH_SETS
 
 # Called with the number of sets of labels drawn since the last call.
 Report = Callable[[int], None]
@@ -244,7 +244,7 @@ def intervals_of(
     """
     estimates = [evaluate(predictions) for evaluate in evaluations]
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
-    seeds = np.random.SeedSequence(entropy.tolist()).spawn(5)
+    seeds = np.random.SeedSequence(entropy.tolist()).spawn(3)
     errors = label_errors(evaluations, predictions)
     observed = observed_of(errors, predictions)
     null = simulate(errors, whole(predictions.P), NULL_SETS, seeds[0])
@@ -253,18 +253,16 @@ def intervals_of(
     smooth = calibrated(predictions) if smooth is None else smooth
     measured = Measured(evaluations, errors, predictions, null, observed)
     along = partial(follow, measured, n_jobs=n_jobs, report=report)
+    # Errors are mostly smooth functions of the scores. They vary most, and are small by chance most
+    # often, if the top odds of all rows are too high.
     paths = [
-        along(smooth, seed=seeds[2]),
-        along(rough(predictions.P, np.random.default_rng(seeds[1])), seed=seeds[3]),
+        along(smooth, seed=seeds[1]),
+        along(too_high(predictions.P, predictions.event), seed=seeds[2]),
     ]
-    # Errors vary most, and are small by chance most often, if the top odds of all rows are too
-    # high. This direction counts for the high ends alone.
-    raised = along(too_high(predictions.P, predictions.event), seed=seeds[4])
-    ends = []
-    for j in range(observed.size):
-        both = combine([invert(path[j], observed[j], level) for path in paths])
-        high = invert(raised[j], observed[j], level).high
-        ends.append(both._replace(high=max(both.high, high)))
+    ends = [
+        combine([invert(path[j], observed[j], level) for path in paths])
+        for j in range(observed.size)
+    ]
     chance = (1 + (null.values >= observed).sum(axis=0)) / (1 + NULL_SETS)
     expected = np.maximum(null.values, 0.0).mean(axis=0)
     results, start = [], 0
@@ -287,9 +285,9 @@ def falls(path: list[Point]) -> bool:
 
 
 def combine(ends: list[Ends]) -> Ends:
-    """Return the hull of the intervals of all paths and the mean of their estimates."""
+    """Return the hull of the intervals of all paths, and the estimate of the first."""
     low, middle, high = zip(*ends, strict=True)
-    return Ends(min(low), float(np.mean(middle)), max(high))
+    return Ends(min(low), middle[0], max(high))
 
 
 def _as_given(numbers: Any, estimate: Any) -> Any:

@@ -5,10 +5,16 @@ mean m(e) and standard deviation S(e), the part of the rows included, and its st
 distribution has quantiles z(e). The interval is the set of e for which the metric T of the data
 lies between the quantiles,
 
-.. math:: m(e) + (z_{\alpha/2}(e) - 0.1)\, S(e) \le T \le m(e) + (z_{1 - \alpha/2}(e) + 0.1)\, S(e),
+.. math:: m(e) + z_{\alpha/2}(e)\, S(e) \le T \le m(e) + (z_{1 - \alpha/2}(e) + 0.1)\, S(e),
 
 and the debiased estimate is the e at which T is the median. The 0.1 is for the chance in the
-simulation.
+simulation, which the other end does not need: it is the higher one of two paths.
+
+Quantiles are those of Cornish and Fisher, with skewness g and excess kurtosis k, which are linear
+in e. They use all sets of labels of a path, where sample quantiles would use those of a few truths.
+With z the normal quantile,
+
+.. math:: z(e) = z + \frac{z^2 - 1}{6} g + \frac{z^3 - 3 z}{24} k - \frac{2 z^3 - 5 z}{36} g^2 .
 """
 
 from __future__ import annotations
@@ -17,11 +23,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from skcalib._arrays.types import Float64Array
 
-# Widens the interval, in standard deviations.
+# Lowers the low end, in standard deviations.
 MARGIN = 0.1
+# Quantiles of Cornish and Fisher are far from those of distributions with larger ones.
+LARGEST_SKEWNESS, KURTOSES = 1.5, (-1.0, 4.0)
 # The range of e goes this many standard deviations beyond the metric; fits use points within this
 # share of the range beyond its ends, and at least so many.
 FAR, BEYOND, FEWEST = 5.0, 0.25, 6
@@ -49,9 +58,10 @@ class Point:
         return float(self.values.std(ddof=1))
 
     @property
-    def residuals(self) -> Float64Array:
-        """Standardised values."""
-        return (self.values - self.mean) / max(self.sd, TINY)
+    def moments(self) -> tuple[float, float]:
+        """Skewness and excess kurtosis over the sets of labels."""
+        z = (self.values - self.mean) / max(self.sd, TINY)
+        return float((z**3).mean()), float((z**4).mean()) - 3.0
 
 
 class Ends(NamedTuple):
@@ -89,14 +99,11 @@ def invert(points: list[Point], observed: float, level: float) -> Ends:
     mean = np.array([point.mean for point in used])
     m = np.polyval(_fit(x, mean, 3, weight), fine)
     S = np.maximum(np.polyval(_fit(x, spread, 2, trust), fine), 0.5 * sd.min())
-    pooled = [
-        np.quantile(
-            np.concatenate([point.residuals for point in used[max(i - 1, 0) : i + 2]]),
-            [alpha, 0.5, 1 - alpha],
-        )
-        for i in range(len(used))
-    ]
-    z_low, z_middle, z_high = (np.interp(fine, x, z) for z in np.transpose(pooled))
+    moments = np.array([point.moments for point in used])
+    skewness, kurtosis = (np.polyval(_fit(x, y, 1, trust), fine) for y in moments.T)
+    z_low, z_middle, z_high = (
+        cornish_fisher(float(ndtri(share)), skewness, kurtosis) for share in (alpha, 0.5, 1 - alpha)
+    )
     at = e[0] + fine * np.ptp(e)
     null_middle, null_high = np.quantile(null.values, [0.5, 1 - alpha])
     reaches_0 = e[0] == 0.0
@@ -106,13 +113,22 @@ def invert(points: list[Point], observed: float, level: float) -> Ends:
 
     start = first(m + (z_high + MARGIN) * S >= observed)
     middle = first(m + z_middle * S >= observed)
-    allowed = np.flatnonzero(m + (z_low - MARGIN) * S <= observed)
+    allowed = np.flatnonzero(m + z_low * S <= observed)
     end = float(at[allowed[-1]] if allowed.size else at[0])
     if reaches_0 and observed <= null_high:
         start = 0.0
     if reaches_0 and observed <= null_middle:
         middle = 0.0
-    return Ends(start, middle, max(start, end))
+    return Ends(start, middle, max(start, middle, end))
+
+
+def cornish_fisher(z: float, skewness: Float64Array, kurtosis: Float64Array) -> Float64Array:
+    """Return the quantiles where the normal distribution has the quantile z."""
+    g = np.clip(skewness, -LARGEST_SKEWNESS, LARGEST_SKEWNESS)
+    k = np.clip(kurtosis, *KURTOSES)
+    return np.asarray(
+        z + (z**2 - 1) * g / 6 + (z**3 - 3 * z) * k / 24 - (2 * z**3 - 5 * z) * g**2 / 36
+    )
 
 
 def _fit(x: Float64Array, y: Float64Array, degree: int, weight: Float64Array) -> Float64Array:

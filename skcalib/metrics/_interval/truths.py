@@ -5,8 +5,7 @@ r"""Truths q from which labels are drawn: paths away from the predictions P, and
           \quad t > 1 .
 
 Q is the calibrated model (the errors of a model are mostly smooth functions of its scores), or a
-rough one, whose top odds are :math:`e^{\pm 1/2}` times those of P by fifteenths of the rows, or one
-whose top odds, or those of the event, are :math:`e^{-1/2}` times those of P.
+model whose top odds, or those of the event, are :math:`e^{-1/2}` times those of P.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ MANY_CLASSES = 100
 FITTED_ROWS, FITTED_ENTRIES = 20_000, 1 << 22
 # Least probability in the ratio of Q and P, and in Q itself; the largest log of the ratio.
 LEAST_RATIO, LEAST, LARGEST_LOG_RATIO = 1e-9, 1e-12, 3.0
-# The rough truth: blocks of rows by top score, of which one more gets higher odds than lower ones.
-BLOCKS, LOG_ODDS = 15, 0.5
+# The logarithm of how many times too high the top odds are.
+LOG_ODDS = 0.5
 # A mixture with more of P than this is not taken apart: rounding would dominate.
 LARGEST_SHARE = 0.9999
 # Truths with more entries are kept in float32: 6e-8 is far below what labels can show.
@@ -64,19 +63,6 @@ def calibrated(predictions: Predictions) -> FloatArray:
         Q = np.maximum(P.read(slice(None)) + (Q - P.read(slice(None))) / (1.0 - share), 0.0)
         Q /= Q.sum(axis=1, keepdims=True)
     return Q
-
-
-def rough(P: Source, random: np.random.Generator) -> FloatArray:
-    """Return probabilities whose top odds are too high and too low in turn, in a random order."""
-    score, top = top_label(P)
-    rank = np.empty(score.size, dtype=np.intp)
-    rank[np.argsort(score, kind="stable")] = np.arange(score.size)
-    sign = np.where(np.arange(BLOCKS) <= BLOCKS // 2, 1.0, -1.0)
-    random.shuffle(sign)
-    lift = LOG_ODDS * sign[rank * BLOCKS // score.size]
-    out = np.empty(P.shape, dtype=truth_type(P))
-    map_rows(lift_top, P, top, lift, out=out)
-    return out
 
 
 def too_high(P: Source, event: int | None) -> FloatArray:
