@@ -39,13 +39,15 @@ def check_mode(
 def mean_of_classes(
     each: Float64Array, average: str | None, norm: Norm = "l1"
 ) -> float | Float64Array:
-    """Average the errors of m problems, ``(m,)``; None returns all of them."""
+    """Average the errors of m problems, ``(..., m)``; None returns all of them."""
     if average is None:
         return each
     if norm == "max":
-        return float(each.max())
-    q = exponent(norm)
-    return float((each**q).mean() ** (1 / q))
+        mean = each.max(axis=-1)
+    else:
+        q = exponent(norm)
+        mean = (each**q).mean(axis=-1) ** (1 / q)
+    return float(mean) if each.ndim == 1 else np.asarray(mean)
 
 
 def error_by_mode(

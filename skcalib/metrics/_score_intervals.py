@@ -264,7 +264,7 @@ def parts_by_cells(
     else:
         rows = shared.of(predictions)
         index = place_rows(rows.score, rows.w, MOST_CELLS).of_row
-        cells = ScoreCells.of_index(rows, index, np.arange(1 + index[-1])[None])
+        cells = ScoreCells.of_index(rows, index, int(index[-1]) + 1)
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         each = part_of_cells(H, S, W, score, part)

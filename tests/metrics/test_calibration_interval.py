@@ -675,6 +675,36 @@ def test_hits_of_cells_give_the_intervals_of_labels_of_rows(metric, weight, monk
     np.testing.assert_allclose(found[1:5], expected[1:5], rtol=0, atol=0.2 * width)
 
 
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("metric", [expected_calibration_error, KS, smooth_calibration_error])
+def test_hits_of_rows_give_the_intervals_of_labels(metric, weights, monkeypatch):
+    """Where all errors are of the same scores, whether a row is a hit is drawn, not its label."""
+    y, P, _ = sample(1500, 3, 1.5, 0)
+    w = 1.0 + np.arange(1500) % 3 if weights else None
+    found = calibration_interval(metric, y, P, sample_weight=w, random_state=0)
+    monkeypatch.setattr(intervals, "rows_of", lambda _: None)
+    expected = calibration_interval(metric, y, P, sample_weight=w, random_state=0)
+    assert found.estimate == expected.estimate
+    assert found != expected
+    width = expected.high - expected.low
+    np.testing.assert_allclose(found[1:5], expected[1:5], rtol=0, atol=0.2 * width)
+
+
+def test_a_gain_is_of_the_same_labels_for_both_models_also_of_many_rows(monkeypatch):
+    """If hits of bins were drawn for each model, the interval would be several times as wide."""
+    y, P, _ = sample(1500, 3, 1.5, 0)
+    Q = P**0.9 / (P**0.9).sum(axis=1, keepdims=True)
+    few, many = [], []
+    for found, at_least in ((few, 10**9), (many, 100)):
+        monkeypatch.setattr(score_cells, "MANY_ROWS", at_least)
+        before, after = check_predictions(y, P), check_predictions(y, Q)
+        evaluations = [Evaluation(each, {}, column=False) for each in (ECE, KS)]
+        simulation = GainSimulation(evaluations, before, random_state=0)
+        found += simulation.gains(after, 0.95)
+    for one, other in zip(few, many, strict=True):  # places of the KS error are joined
+        np.testing.assert_allclose(other, one, rtol=0, atol=0.05 * (one.high - one.low))
+
+
 def test_hits_of_unequal_weights_are_those_of_labels(monkeypatch):
     y, P, _ = sample(1500, 3, 1.5, 0)
     w = np.where(np.arange(1500) == 7, 2.0, 1.0)

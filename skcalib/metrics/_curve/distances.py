@@ -91,7 +91,7 @@ def distances_by_cells(
     """
     w, rows = predictions.w, shared.of(predictions)
     places = place_rows(event_or_top(predictions)[0], w, DRAWN_CELLS)
-    cells = ScoreCells.of_index(rows, places.of_row[rows.order], np.arange(places.W.size)[None])
+    cells = ScoreCells.of_index(rows, places.of_row[rows.order], places.W.size)
     few, many = (
         Curve(places, rows, n_knots=DRAWN_KNOTS, taus=DRAWN_TAUS)
         for rows in (row_count(w), MANY_ROWS)

@@ -14,11 +14,9 @@ import numpy as np
 
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib.metrics._interval.class_cells import ClassCells
-from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth
+from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, sets_at_once
 from skcalib.metrics._interval.score_cells import ScoreCells
 
-# Numbers of the tables of several label sets that are computed at once.
-AT_ONCE = 1 << 18
 # Most numbers of the tables that leave out one group of rows each: cells are joined to stay below.
 GROUPED = 1 << 22
 
@@ -67,7 +65,7 @@ class CellError:
         expected, drawn = self.cells.expected(draw.truth), self.cells
         if part is not None:
             drawn, expected_of_part = part, part.expected(draw.part)
-        step = max(1, AT_ONCE // expected.size)
+        step = sets_at_once(expected.size)
         values = []
         for start in range(0, len(labels.codes), step):
             H = drawn.hits(labels, slice(start, start + step))
@@ -79,7 +77,7 @@ class CellError:
     def drawn(self, truth: Truth, n_sets: int, random: np.random.Generator) -> Float64Array:
         """Return the errors ``(n_sets, m)`` of hits that are drawn by cells."""
         assert isinstance(self.cells, ScoreCells)
-        step = max(1, AT_ONCE // self.W.size)
+        step = sets_at_once(self.W.size)
         values = []
         for start in range(0, n_sets, step):
             H = self.cells.draw_hits(truth, min(step, n_sets - start), random)

@@ -34,6 +34,9 @@ class ClassCurveError(CellError):
         self.below, self.ends = below.ravel(), below[:, -1]
         self.starts = np.arange(problems + 1) * (n_cells + 1)
         self.weight = np.maximum(self.W.sum(axis=1), np.finfo(float).tiny)
+        w = cells.w
+        # The hits up to each, in order, where all rows have the same weight.
+        self.even_hits = w[0] * np.arange(w.size + 1.0) if (w == w[0]).all() else None
 
     def observed(self, labels: LabelSets) -> Float64Array:
         """Return the errors ``(m,)`` of one set of labels of all rows."""
@@ -47,9 +50,12 @@ class ClassCurveError(CellError):
 
     def _largest(self, code: Intp) -> Float64Array:
         hit = self.classes.hit_places(code)
-        order = np.argsort(hit)
-        hit = hit[order]
-        hits = np.concatenate([[0.0], np.cumsum(self.classes.w[order])])
+        if self.even_hits is None:
+            order = np.argsort(hit)
+            hit = hit[order]
+            hits = np.concatenate([[0.0], np.cumsum(self.classes.w[order])])
+        else:  # numbers are sorted in a fifth of the time of their places
+            hit, hits = np.sort(hit), self.even_hits
         first = np.searchsorted(hit, self.starts)
         at_start = hits[first]
         largest = np.abs(np.diff(at_start) - self.ends)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skcalib._arrays.types import Float64Array
-from skcalib.metrics._interval.cells import AT_ONCE, CellError, Close
-from skcalib.metrics._interval.label_sets import Draw, LabelSets
+from skcalib.metrics._interval.cells import CellError, Close
+from skcalib.metrics._interval.label_sets import Draw, LabelSets, sets_at_once
 from skcalib.metrics._interval.score_cells import ScoreCells
 
 
@@ -44,7 +44,7 @@ class CurveError(CellError):
 
     def _largest(self, labels: LabelSets) -> Float64Array:
         hits = self.rows.hits_below(labels)
-        step = max(1, AT_ONCE // hits.shape[1])
+        step = sets_at_once(hits.shape[1])
         found = np.empty((len(hits), 1))
         for start in range(0, len(hits), step):
             sets = slice(start, start + step)

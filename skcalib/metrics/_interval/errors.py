@@ -192,9 +192,7 @@ def cumulative(predictions: Predictions, keywords: Keywords, shared: SharedRows)
         rank = _ranks(rows.score)
         if rows.are_many:
             rank = _joined(rank, DRAWN_RANKS)
-        return CurveError(
-            ScoreCells.of_index(rows, rank, np.zeros(1, dtype=np.intp), int(rank[-1]) + 1), close
-        )
+        return CurveError(ScoreCells.of_index(rows, rank, int(rank[-1]) + 1), close)
     found = list(map_columns(lambda _, column: _ties(column), Scores(P, "proba")))
     cells = max(number for _, number in found)
     # NumPy sorts numbers of 32 bits three times as fast as those of 16.
@@ -283,7 +281,7 @@ def _with_bins(
     # What is left out comes first: its scores are the smallest.
     index = np.where(index % (B + 1) == B, index - B, index + 1)
     return CellError(
-        ScoreCells.of_index(rows, index, np.arange(m) * (B + 1) + 1, B), close, close_limit
+        ScoreCells.of_index(rows, index, B, np.arange(m) * (B + 1) + 1), close, close_limit
     )
 
 

@@ -133,7 +133,7 @@ def draw_at(
 ) -> Drawn:
     """Return the errors at place j; the same seed gives the same labels."""
     q = on_path(as_source(start), end, float(abs(PLACES[j])))
-    made = simulate(errors, q, int(SETS[j]), seed)
+    made = simulate(errors, q, int(SETS[j]), seed, same_labels=True)
     return Drawn(made.limits, limits_without(errors, q), made.values)
 
 

@@ -38,9 +38,9 @@ Keywords = dict[str, Any]
 # ``(problems, cells)``.
 Size = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
 
-# Cells of the grid of the smooth error, which takes a dozen transforms of it: shifts by half a cell
-# change it by less than 5e-4.
-SMOOTH_CELLS = 1 << 10
+# Cells of the grid of the smooth and the mean kernel error, which take sums over all: shifts
+# by half a cell change these by less than 5e-4.
+FEWER_CELLS = 1 << 10
 # With more nodes of all classes, tables that leave out groups of rows would take much memory.
 MOST_NODES = 1 << 17
 BINS = ("n_bins", "strategy", "closed", "quantile_method")
@@ -54,7 +54,7 @@ def smooth(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> 
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         return smooth_sizes((H - S) / W.sum(axis=-1, keepdims=True))
 
-    return on_grid(predictions, keywords, shared, size, grid=SMOOTH_CELLS)
+    return on_grid(predictions, keywords, shared, size, grid=FEWER_CELLS)
 
 
 def kernel(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
@@ -149,7 +149,7 @@ def mean_kernel(
     predictions: Predictions, keywords: Keywords, shared: SharedRows
 ) -> CellError | None:
     """Return the maximum mean calibration error."""
-    decay = np.exp(-1.0 / (COARSE * WIDTH))
+    decay = np.exp(-1.0 / (FEWER_CELLS * WIDTH))
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         residual = (H - S) / W.sum(axis=-1, keepdims=True)
@@ -158,7 +158,8 @@ def mean_kernel(
         square = (residual * (2.0 * before - residual)).sum(axis=-1)
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
-    return on_grid(predictions, keywords, shared, size, norm=keywords.get("norm", "l1"))
+    norm = keywords.get("norm", "l1")
+    return on_grid(predictions, keywords, shared, size, norm=norm, grid=FEWER_CELLS)
 
 
 def sweep(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
@@ -228,13 +229,11 @@ def on_grid(
         cells: ClassCells | ScoreCells = ClassCells(place, P, w, (n_classes, n_cells))
     else:
         rows = shared.of(predictions)
-        cells = ScoreCells.of_index(rows, cell(rows.score, 0), np.zeros(1, dtype=np.intp), n_cells)
+        cells = ScoreCells.of_index(rows, cell(rows.score, 0), n_cells)
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array, size: Size) -> Float64Array:
-        each = size(H, S, W)
-        if average is None:
-            return each
-        return np.stack([np.atleast_1d(mean_of_classes(row, average, norm)) for row in each])
+        found = np.asarray(mean_of_classes(size(H, S, W), average, norm))
+        return found if average is None else found[..., None]
 
     labels, truth = (partial(close, size=each) for each in (size, limit or size))
     return CellError(cells, labels, truth)

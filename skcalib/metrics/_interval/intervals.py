@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,10 +15,11 @@ from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._interval.any_metric import take_every
-from skcalib.metrics._interval.cells import AT_ONCE, CellError
+from skcalib.metrics._interval.cells import CellError
 from skcalib.metrics._interval.errors import LabelError, label_errors
 from skcalib.metrics._interval.inversion import Ends, Point, invert, search_range
-from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of
+from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of, sets_at_once
+from skcalib.metrics._interval.score_cells import ScoreCells, ScoredRows
 from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, too_high
 from skcalib.metrics._one_line import shown
 from skcalib.metrics._resampling import Evaluation
@@ -74,27 +75,48 @@ class Simulated:
 
 
 def simulate(
-    errors: list[LabelError], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
+    errors: list[LabelError],
+    q: FloatArray,
+    n_sets: int,
+    seed: np.random.SeedSequence,
+    same_labels: bool = False,
 ) -> Simulated:
-    """Draw labels from a truth, or the hits of cells of very many rows, and measure them."""
+    """Measure labels drawn from a truth, or hits of cells or rows where these are enough.
+
+    With `same_labels`, labels are drawn, which the seed makes the same for all predictions.
+    """
     draw = Draw(q, every_of(len(q)))
     values: dict[int, list[Float64Array]] = {j: [] for j in range(len(errors))}
     by_rows = []
     for j, error in enumerate(errors):
-        if isinstance(error, CellError) and error.draws:
+        if isinstance(error, CellError) and error.draws and not same_labels:
             random = np.random.default_rng([*seed.generate_state(4).tolist(), j])
             values[j].append(error.drawn(draw.truth, n_sets, random))
         else:
             by_rows.append(j)
     if by_rows:
-        codes = draw_codes(draw.part.q, n_sets, seed)
-        step = max(1, AT_ONCE // codes.shape[1])
-        for start in range(0, n_sets, step):
-            labels = LabelSets(codes[start : start + step])
+        rows = None if same_labels else rows_of([errors[j] for j in by_rows])
+        sets = drawn_labels(draw, n_sets, seed) if rows is None else rows.drawn(draw, n_sets, seed)
+        for labels in sets:
             for j in by_rows:
                 values[j].append(errors[j].values(draw, labels))
     each = [np.concatenate(parts) for parts in values.values()]
     return Simulated(limits_of(errors, draw.truth), np.concatenate(each, axis=1))
+
+
+def drawn_labels(draw: Draw, n_sets: int, seed: np.random.SeedSequence) -> Iterator[LabelSets]:
+    """Yield some sets of labels at a time."""
+    codes = draw_codes(draw.part.q, n_sets, seed)
+    step = sets_at_once(codes.shape[1])
+    for start in range(0, n_sets, step):
+        yield LabelSets(codes[start : start + step])
+
+
+def rows_of(errors: list[LabelError]) -> ScoredRows | None:
+    """Return the rows whose hits are all that the errors need, or None."""
+    cells = [error.cells if isinstance(error, CellError) else None for error in errors]
+    rows = {each.rows if isinstance(each, ScoreCells) else None for each in cells}
+    return rows.pop() if len(rows) == 1 else None
 
 
 def limits_of(errors: list[LabelError], truth: Truth) -> Float64Array:

@@ -100,7 +100,9 @@ def invert(points: list[Point], observed: float, level: float) -> Ends:
     m = np.polyval(_fit(x, mean, 3, weight), fine)
     S = np.maximum(np.polyval(_fit(x, spread, 2, trust), fine), 0.5 * sd.min())
     moments = np.array([point.moments for point in used])
-    skewness, kurtosis = (np.polyval(_fit(x, y, 1, trust), fine) for y in moments.T)
+    skewness, kurtosis = (
+        np.asarray(np.polyval(_fit(x, y, 1, trust), fine), dtype=np.float64) for y in moments.T
+    )
     z_low, z_middle, z_high = (
         cornish_fisher(float(ndtri(share)), skewness, kurtosis) for share in (alpha, 0.5, 1 - alpha)
     )

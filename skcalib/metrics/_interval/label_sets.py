@@ -12,6 +12,8 @@ from skcalib._arrays.types import FloatArray
 
 T = TypeVar("T")
 
+# Numbers of several sets of labels, or of their tables, that are computed at once.
+AT_ONCE = 1 << 18
 # Labels are drawn for no more rows than about this many, evenly spaced; deviations are scaled.
 DRAWN_ROWS = 100_000
 
@@ -19,6 +21,11 @@ DRAWN_ROWS = 100_000
 def every_of(n: int) -> int:
     """Return the step between the rows for which labels are drawn."""
     return max(1, n // DRAWN_ROWS)
+
+
+def sets_at_once(size: int) -> int:
+    """Return how many sets, of which each has so many numbers, are computed at once."""
+    return max(1, AT_ONCE // size)
 
 
 class Found:

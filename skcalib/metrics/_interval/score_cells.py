@@ -7,6 +7,7 @@ the same scores share these.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,11 @@ from skcalib._arrays.blocks import row_blocks
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scores.top_label import top_label
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._interval.label_sets import LabelSets, Truth, every_of
+from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of, sets_at_once
 
 # Of so many rows of equal weight or more, the hits of cells are drawn, not the labels of rows, if
 # there are at least so many rows for each cell.
-MANY_ROWS, ROWS_PER_CELL = 10_000, 4
+MANY_ROWS, ROWS_PER_CELL = 10_000, 16
 # Hits of cells with a larger variance are normal.
 NORMAL = 9.0
 
@@ -85,6 +86,22 @@ class ScoredRows:
         """Return the running sums ``(n + 1,)`` of the squared probabilities of a hit."""
         return truth.once((self, "squares"), lambda: running(self.chances(truth.q) ** 2))
 
+    def drawn(self, draw: Draw, n_sets: int, seed: np.random.SeedSequence) -> Iterator[HitSets]:
+        """Yield some sets of hits at a time, in place of labels of all classes."""
+        if self.part is not None:
+            yield from self.part.drawn(Draw(draw.part.q, 1), n_sets, seed)
+            return
+        random = np.random.default_rng(seed)
+        chance = self.chances(draw.truth.q).astype(np.float32)
+        step = sets_at_once(chance.size)
+        for start in range(0, n_sets, step):
+            below = np.zeros((min(step, n_sets - start), chance.size + 1))
+            for row in below[:, 1:]:
+                hit = random.random(chance.size, dtype=np.float32) < chance
+                np.multiply(self.w, hit, out=row)
+                np.cumsum(row, out=row)
+            yield HitSets(self, below)
+
     def hits_below(self, labels: LabelSets) -> Float64Array:
         """Return the running sums ``(R, n + 1)`` of the hits of each set of labels."""
         return labels.once(self, lambda: self._hits_below(labels.codes))
@@ -98,6 +115,14 @@ class ScoredRows:
             np.multiply(self.w, hit, out=row)
             np.cumsum(row, out=row)
         return below
+
+
+class HitSets(LabelSets):
+    """Sets of hits of scored rows, as running sums ``(R, n + 1)``; nothing else is known."""
+
+    def __init__(self, rows: ScoredRows, below: Float64Array) -> None:
+        super().__init__(np.empty((len(below), 0), dtype=np.uint8))
+        self.once(rows, lambda: below)
 
 
 class SharedRows:
@@ -135,10 +160,11 @@ class ScoreCells:
 
     @classmethod
     def of_index(
-        cls, rows: ScoredRows, index: NDArray[np.integer], first: Intp, n: int
+        cls, rows: ScoredRows, index: NDArray[np.integer], n: int, first: Intp | None = None
     ) -> ScoreCells:
-        """Return n cells of each problem, numbered from `first`; `index` has those of the rows."""
-        return cls(rows, np.searchsorted(index, first[:, None] + np.arange(n + 1)))
+        """Return n cells of each problem, numbered from `first` or 0; `index` has those of rows."""
+        start = np.zeros(1, dtype=np.intp) if first is None else first
+        return cls(rows, np.searchsorted(index, start[:, None] + np.arange(n + 1)))
 
     def _between(self, below: Float64Array) -> Float64Array:
         return np.asarray(np.diff(below.take(self.edges, axis=-1), axis=-1))
