@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from skcalib._arrays.types import Float64Array, Intp
+from skcalib._arrays.types import Float64Array
 from skcalib.metrics._interval.cells import CellError, Close
 from skcalib.metrics._interval.class_cells import ClassCells
 from skcalib.metrics._interval.label_sets import Draw, LabelSets
@@ -32,37 +33,42 @@ class ClassCurveError(CellError):
         below = np.zeros((problems, n_cells + 1))
         np.cumsum(self.S, axis=1, out=below[:, 1:])
         self.below, self.ends = below.ravel(), below[:, -1]
-        self.starts = np.arange(problems + 1) * (n_cells + 1)
+        self.starts = np.arange(problems) * (n_cells + 1)
         self.weight = np.maximum(self.W.sum(axis=1), np.finfo(float).tiny)
         w = cells.w
-        # The hits up to each, in order, where all rows have the same weight.
-        self.even_hits = w[0] * np.arange(w.size + 1.0) if (w == w[0]).all() else None
+        self.has_equal_weights = bool((w == w[0]).all())
 
     def observed(self, labels: LabelSets) -> Float64Array:
         """Return the errors ``(m,)`` of one set of labels of all rows."""
-        return self._largest(labels.codes[0])
+        return self._largest(labels.codes)[0]
 
     def values(self, draw: Draw, labels: LabelSets) -> Float64Array:
         """Return the errors ``(R, m)`` of sets of labels."""
         if self.cells.part is not None:  # hits of a part of the rows are scaled: all cells change
             return super().values(draw, labels)
-        return np.array([self._largest(code) for code in labels.codes])
+        return self._largest(labels.codes)
 
-    def _largest(self, code: Intp) -> Float64Array:
-        hit = self.classes.hit_places(code)
-        if self.even_hits is None:
-            order = np.argsort(hit)
-            hit = hit[order]
-            hits = np.concatenate([[0.0], np.cumsum(self.classes.w[order])])
-        else:  # numbers are sorted in a fifth of the time of their places
-            hit, hits = np.sort(hit), self.even_hits
-        first = np.searchsorted(hit, self.starts)
+    def _largest(self, codes: NDArray[np.integer]) -> Float64Array:
+        """Return the errors of sets of labels ``(R, n)``, which follow each other in one table."""
+        hit = self.classes.hit_places(codes)
+        if self.has_equal_weights:  # numbers are sorted in a fifth of the time of their places
+            hit = np.sort(hit, axis=1)
+            weight = np.full(hit.shape, self.classes.w[0])
+        else:
+            order = np.argsort(hit, axis=1)
+            hit = np.take_along_axis(hit, order, axis=1)
+            weight = self.classes.w[order]
+        hits = np.concatenate([[0.0], np.cumsum(weight)])
+        set_starts = self.below.size * np.arange(len(codes))[:, None]
+        edges = np.append(set_starts + self.starts, self.below.size * len(codes))
+        first = np.searchsorted((hit + set_starts).ravel(), edges)
+        hit = hit.ravel()
         at_start = hits[first]
-        largest = np.abs(np.diff(at_start) - self.ends)
+        largest = np.abs(np.diff(at_start) - np.tile(self.ends, len(codes)))
         with_hits = np.flatnonzero(np.diff(first))
         first, at_start = first[with_hits], at_start[with_hits]
         above = np.maximum.reduceat(hits[1:] - self.below[hit + 1], first) - at_start
         under = at_start - np.minimum.reduceat(hits[:-1] - self.below[hit], first)
         largest[with_hits] = np.maximum(largest[with_hits], np.maximum(above, under))
-        each = largest / self.weight
-        return each.mean(keepdims=True) if self.average == "macro" else each
+        each = largest.reshape(len(codes), -1) / self.weight
+        return each.mean(axis=1, keepdims=True) if self.average == "macro" else each
