@@ -54,15 +54,17 @@ def kde_error(
     if width == 0.0:
         return abs(float((share * (hit - score)).sum()))
     density, hits = (share_to_grid(score, mass, CELLS) for mass in (share, share * hit))
-    return kde_of_masses(density, hits, width, norm)
+    return float(kde_of_masses(density, hits, width, norm))
 
 
-def kde_of_masses(weights: Float64Array, hits: Float64Array, width: float, norm: MeanNorm) -> float:
-    """Return the error of masses at grid nodes: of all rows, of sum 1, and of the hits."""
-    cells = weights.size - 1
+def kde_of_masses(
+    weights: Float64Array, hits: Float64Array, width: float, norm: MeanNorm
+) -> Float64Array:
+    """Return the errors of masses ``(..., m)`` at nodes: of all rows, of sum 1, and of the hits."""
+    cells = weights.shape[-1] - 1
     nodes = np.linspace(0.0, 1.0, cells + 1)
     if width == 0.0:
-        return abs(float((hits - nodes * weights).sum()))
+        return np.abs((hits - nodes * weights).sum(axis=-1))
     # The cosines of the grid do not resolve a kernel of fewer cells.
     transform = triweight_transform(max(width, 16.0 / cells) * np.pi * cells * nodes)
     density, hits = (
@@ -72,10 +74,11 @@ def kde_of_masses(weights: Float64Array, hits: Float64Array, width: float, norm:
     density = np.maximum(density, 0.0)
     surplus = np.clip(hits, 0.0, density) - nodes * density
     if norm == "l1":
-        return float(integral(np.abs(surplus)) / integral(density))
+        return np.asarray(integral(np.abs(surplus)) / integral(density))
     q = exponent(norm)
-    gap = np.divide(surplus, density, out=np.zeros_like(density), where=density > 0.0)
-    return float((integral(np.abs(gap) ** q * density) / integral(density)) ** (1 / q))
+    full = np.broadcast_to(density > 0.0, surplus.shape)
+    gap = np.divide(surplus, density, out=np.zeros_like(surplus), where=full)
+    return np.asarray((integral(np.abs(gap) ** q * density) / integral(density)) ** (1 / q))
 
 
 @listed("Zhang et al. 2020", scorer=True)

@@ -64,10 +64,15 @@ def kernel(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> 
     widths: dict[int, float] = {}
 
     def size(
-        hits: Float64Array, _: Float64Array, weight: Float64Array, j: int, narrower: float
-    ) -> float:
-        total = weight.sum()
-        return kde_of_masses(weight / total, hits / total, narrower * widths[j], norm)
+        H: Float64Array, _: Float64Array, W: Float64Array, narrower: float = 1.0
+    ) -> Float64Array:
+        found = np.empty(H.shape[:-1])
+        for j, width in widths.items():
+            weight = W[..., j, :]
+            total = weight.sum(axis=-1, keepdims=True)
+            hits = H[..., j, :] / total
+            found[..., j] = kde_of_masses(weight / total, hits, narrower * width, norm)
+        return found
 
     def measure(score: FloatArray, j: int) -> int:
         widths[j] = kernel_width(score.astype(np.float64), w)
@@ -75,9 +80,8 @@ def kernel(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> 
 
     # Of many more rows the kernel is narrower; but rows within it must average out what is not a
     # function of the score, or their deviations would count as error.
-    factors = 1.0, COPIES**-0.2
-    sizes, limits = (one_by_one(partial(size, narrower=factor)) for factor in factors)
-    return on_grid(predictions, keywords, shared, sizes, limits, norm=norm, shift=measure)
+    limit = partial(size, narrower=COPIES**-0.2)
+    return on_grid(predictions, keywords, shared, size, limit, norm=norm, shift=measure)
 
 
 def soft_binned(
@@ -237,21 +241,6 @@ def on_grid(
 
     labels, truth = (partial(close, size=each) for each in (size, limit or size))
     return CellError(cells, labels, truth)
-
-
-def one_by_one(
-    size: Callable[[Float64Array, Float64Array, Float64Array, int], float],
-) -> Size:
-    """Return ``size(hits, scores, weights, problem)`` of one problem as one of many sets."""
-
-    def sizes(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
-        found = np.empty(H.shape[:-1])
-        S, W = np.broadcast_to(S, H.shape), np.broadcast_to(W, H.shape)
-        for at in np.ndindex(found.shape):
-            found[at] = size(H[at], S[at], W[at], at[-1])
-        return found
-
-    return sizes
 
 
 def classwise(predictions: Predictions, keywords: Keywords) -> bool:
