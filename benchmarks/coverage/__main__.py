@@ -16,17 +16,19 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from benchmarks._shared.report import fill
 from benchmarks.coverage.cells import cells, run
-from benchmarks.coverage.kept import Result
+from benchmarks.coverage.kept import SUMS, Result
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 
 Array = NDArray[np.float64]
 
 HERE = Path(__file__).parent
-# A cell that holds less is named in the page.
-ENOUGH = 0.93
+# A cell with a lower share is named in the page; the true share of some is larger. Counted are those
+# that would be rarer than this if the true share were just enough.
+ENOUGH, RARE = 0.93, 0.01
 # Widths are divided by that of a normal interval of the error as it is measured, except for an
 # error that is often exactly 0.
 NORMAL_WIDTH = 3.92
@@ -41,6 +43,9 @@ class Column:
         self.name = name
         self.results = results
         self.held = np.array([result.mean("contained")[j] for result in results])
+        hits = [result.sums[j, SUMS.index("contained")] for result in results]
+        number = [result.repetitions for result in results]
+        self.surely_low = binom.cdf(hits, number, ENOUGH) < RARE
         normal = np.array([NORMAL_WIDTH * result.spread()[j] for result in results])
         width = np.array([result.mean("width")[j] for result in results])
         self.width = width / np.maximum(normal, 1e-12)
@@ -54,6 +59,7 @@ class Column:
             f"{self.held.mean():.3f}",
             f"{self.held.min():.2f}",
             f"{low.sum()} of {low.size}",
+            f"{self.surely_low.sum()}",
             "-" if self.name == OFTEN_ZERO else f"{self.width.mean():.2f}",
             f"{plain:.0f} to {debiased:.0f}",
         ]
@@ -69,6 +75,7 @@ SUMMARY = (
     "mean coverage",
     "lowest cell",
     f"cells below {ENOUGH:g}",
+    f"of these not by chance (p < {RARE:g})",
     "width / (3.92 sd as measured)",
     "root mean square error, as measured to without bias, 1e-4",
 )

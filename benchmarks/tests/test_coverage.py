@@ -96,10 +96,16 @@ def test_figures_are_counted_as_by_hand():
         "0.875",
         "0.75",
         "1 of 2",
+        "0",
         f"{width / (3.92 * sd):.2f}",
         f"{1e4 * squares**0.5:.0f} to {1e4 * (0.01**2 / 2) ** 0.5:.0f}",
     ]
     assert column.at(300, 2) == "0.750, 0.75"
+    # Of 40 samples with a share of .93, 33 or fewer in 2 %, 32 or fewer in .6 % of all cells.
+    many = [low._replace(repetitions=40, sums=low.sums / 4 * 40) for _ in range(3)]
+    for result, number in zip(many, (34, 33, 32), strict=True):
+        result.sums[:, 0] = number
+    assert coverage.Column("ECE", many).summary()[2:4] == ["3 of 3", "1"]
     lines = coverage.tables([low, good])
     assert "* ECE: x2/300/2 0.75." in lines
 
