@@ -26,8 +26,8 @@ from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 Array = NDArray[np.float64]
 
 HERE = Path(__file__).parent
-# A cell with a lower share is named in the page; the true share of some is larger. Those are counted
-# that would be rarer than this if the true share were just enough.
+# A cell with a lower share is named in the page; the true share of some is larger. Those that would
+# be rarer than this, if the true share were just enough, are counted.
 ENOUGH, RARE = 0.93, 0.01
 # Widths are divided by that of a normal interval of the error as it is measured, except for an
 # error that is often exactly 0.

@@ -40,9 +40,9 @@ def calibration_interval(
               q_t \propto Q \exp\big((t - 1) \log (Q / P)\big), \quad t > 1,
 
     Q being the calibrated probabilities, by :class:`skcalib.AutoCalibrator`, or, on a second path,
-    ones whose top odds, or those of the event, are lower in all rows. The interval with confidence c
-    reaches from the lowest to the highest error :math:`\theta(q_t)` of both paths that agrees with the
-    metric of the data, by a test at each t:
+    ones whose top odds, or those of the event, are lower in all rows. The interval with confidence
+    c reaches from the lowest to the highest error :math:`\theta(q_t)` of both paths that agrees
+    with the metric of the data, by a test at each t:
 
     .. math:: \{\theta(q_t) : F_t^{-1}(\tfrac{1 - c}{2}) \le \theta(y, P)
               \le F_t^{-1}(\tfrac{1 + c}{2})\}

@@ -233,8 +233,8 @@ def score_decomposition(
     >>> p = rng.random(2000)
     >>> score_decomposition(rng.random(2000) < p, p)  # doctest: +NORMALIZE_WHITESPACE
     ScoreDecomposition(score=0.1633 (0.1549 to 0.172),
-                       miscalibration=0.003208 (0 to 0.002154),
-                       discrimination=0.08994 (0.07904 to 0.09471),
+                       miscalibration=0.003208 (0 to 0.001414),
+                       discrimination=0.08994 (0.07756 to 0.09551),
                        uncertainty=0.25 (0.2493 to 0.25),
                        scaled_score=0.3469)
     """
