@@ -72,7 +72,8 @@ class Binnings(NamedTuple):
 def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> Binnings:
     """Return the binnings of the paper for rows with these weights."""
     total = float(w.sum())
-    root = float(np.cbrt(total))
+    # Processors differ in the last bit, which would decide on a bin where the root is whole.
+    root = round(float(np.cbrt(total)), 9)
     most = int(max(1, min(SPREAD * root, total, max_bins)))
     fewest = min(most, int(np.ceil(root / SPREAD)))
     n_bins = np.arange(fewest, most + 1)
