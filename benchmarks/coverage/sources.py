@@ -104,6 +104,13 @@ def shifted(*sizes: float, factor: float = 1.0) -> Callable[..., Rows]:
     return draw
 
 
+def prior_shift(n: int, K: int, rng: np.random.Generator) -> Rows:
+    """Return a model of rows in which the first class was e times as common."""
+    T = normal(n, K, rng)
+    shift = np.where(np.arange(K) == 0, 1.0, 0.0)
+    return Rows(softmax(T, axis=1), [softmax(T + shift, axis=1)], np.ones(n))
+
+
 def jagged(*factors: float) -> Callable[..., Rows]:
     """Return models of a truth that lies .07 above and below by turns, as the top score grows."""
 
@@ -158,7 +165,7 @@ def mixture(*factors: tuple[float, float]) -> Callable[..., Rows]:
     return draw
 
 
-# One model; the last three were not looked at when the method was made.
+# One model; the last two were added when the method was ready.
 TRUTHS: dict[str, Callable[..., Rows]] = {
     "calibrated": times(1.0),
     "x1.05": times(1.05),
@@ -171,6 +178,8 @@ TRUTHS: dict[str, Callable[..., Rows]] = {
     "heavy tails": times(1.25, logits=heavy_tailed),
     "label noise": noisy_labels(0.0),
     "mixture": mixture((1.5, 0.7)),
+    "x0.7": times(0.7),
+    "prior shift": prior_shift,
 }
 # The model before and the one after.
 PAIRS: dict[str, Callable[..., Rows]] = {
