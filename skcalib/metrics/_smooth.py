@@ -31,7 +31,7 @@ WIDE, FEWER = 0.02, 1 << 14
 ROUNDING = 1e-12
 # Widths of many masses are found to this tolerance, so many at a time that they stay in the cache.
 TOLERANCE, AT_ONCE = 1e-6, 38
-# For these, so many cells in all and so many to a width are enough.
+# The grid of these has at least this many cells in all, and this many per width.
 FEWEST_CELLS, CELLS_PER_WIDTH = 256, 8.0
 # The excess of size over width falls at least as fast as the width grows, at first about so fast.
 LEAST_SLOPE, FIRST_SLOPE = -1.0, -1.5

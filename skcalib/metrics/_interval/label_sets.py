@@ -24,7 +24,7 @@ def every_of(n: int) -> int:
 
 
 def sets_at_once(size: int) -> int:
-    """Return how many sets, of which each has so many numbers, are computed at once."""
+    """Return the number of sets to compute at once, given the size of one."""
     return max(1, AT_ONCE // size)
 
 
