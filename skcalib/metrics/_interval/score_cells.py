@@ -18,8 +18,8 @@ from skcalib._scores.top_label import top_label
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of, sets_at_once
 
-# The hits of cells are drawn, not the labels of rows, if there are at least this many rows, of equal
-# weight, and this many rows per cell.
+# The hits of cells are drawn, not the labels of rows, if there are at least this many rows, of
+# equal weight, and this many rows per cell.
 MANY_ROWS, ROWS_PER_CELL = 10_000, 16
 # Hits of cells with a larger variance are normal.
 NORMAL = 9.0
