@@ -307,8 +307,12 @@ def falls(path: list[Point]) -> bool:
 
 
 def combine(ends: list[Ends]) -> Ends:
-    """Return the hull of the intervals of all paths, and the estimate of the first."""
-    low, middle, high = zip(*ends, strict=True)
+    """Return the hull of the intervals of all paths, and the estimate of the first.
+
+    A path whose truths show smaller errors than the data counts only if all do.
+    """
+    kept = [each for each in ends if not each.empty] or ends
+    low, middle, high, _ = zip(*kept, strict=True)
     return Ends(min(low), middle[0], max(high))
 
 

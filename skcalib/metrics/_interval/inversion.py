@@ -65,11 +65,15 @@ class Point:
 
 
 class Ends(NamedTuple):
-    """The ends of an interval, and the error at which the metric is the median."""
+    """The ends of an interval, and the error at which the metric is the median.
+
+    `empty`: no truth of the path shows as large an error as the data do.
+    """
 
     low: float
     middle: float
     high: float
+    empty: bool = False
 
 
 def search_range(observed: float, null: Point, one: Point) -> tuple[float, float]:
@@ -85,10 +89,14 @@ def invert(points: list[Point], observed: float, level: float) -> Ends:
     low, high = search_range(observed, null, points[1])
     error = np.array([point.error for point in points])
     pad = BEYOND * (high - low)
-    near = np.flatnonzero((error >= low - pad) & (error <= high + pad))
-    if near.size < FEWEST:
-        near = np.argsort(np.abs(error - (low + high) / 2), kind="stable")[: FEWEST + 1]
-    used = [points[i] for i in near[np.argsort(error[near], kind="stable")]]
+    # Truths may be far apart: with the next one above, the interval does not end at the last below.
+    above = error[error >= (observed + high) / 2]
+    last = max(high + pad, above.min()) if above.size else high + pad
+    near = (error >= low - pad) & (error <= last)
+    if near.sum() < FEWEST:
+        away = np.abs(error - (low + high) / 2)
+        near |= away <= np.sort(away)[min(FEWEST, away.size - 1)]
+    used = sorted((points[i] for i in np.flatnonzero(near)), key=lambda point: point.error)
     e = np.array([point.error for point in used])
     span = max(float(np.ptp(e)), TINY)
     x, fine = (e - e[0]) / span, np.linspace(0, 1, FINE)
@@ -113,15 +121,16 @@ def invert(points: list[Point], observed: float, level: float) -> Ends:
     def first(below: Float64Array) -> float:
         return float(at[below.argmax()] if below.any() else at[-1])
 
-    start = first(m + (z_high + MARGIN) * S >= observed)
+    seldom_smaller = m + (z_high + MARGIN) * S >= observed
+    start, empty = first(seldom_smaller), not seldom_smaller.any()
     middle = first(m + z_middle * S >= observed)
     allowed = np.flatnonzero(m + z_low * S <= observed)
     end = float(at[allowed[-1]] if allowed.size else at[0])
     if reaches_0 and observed <= null_high:
-        start = 0.0
+        start, empty = 0.0, False
     if reaches_0 and observed <= null_middle:
         middle = 0.0
-    return Ends(start, middle, max(start, middle, end))
+    return Ends(start, middle, max(start, middle, end), empty)
 
 
 def cornish_fisher(z: float, skewness: Float64Array, kurtosis: Float64Array) -> Float64Array:
