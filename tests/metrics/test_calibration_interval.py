@@ -358,7 +358,8 @@ def test_a_path_of_too_small_errors_does_not_count():
     assert intervals.combine([short, whole]) == whole
     assert intervals.combine([short, short])[:3] == short[:3] == (2, 2, 2)
     by_chance = invert([Point(e, 0.0, e + z) for e in np.linspace(0, 0.1, 9)], 1.0, 0.95)
-    assert by_chance.low == 0 and not by_chance.empty
+    assert by_chance.low == 0
+    assert not by_chance.empty
 
 
 def test_errors_that_no_calibrator_corrects_have_an_interval():

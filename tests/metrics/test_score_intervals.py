@@ -13,9 +13,13 @@ from sklearn.isotonic import IsotonicRegression
 from skcalib import TemperatureScaling
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import calibration_interval, score_decomposition
-from skcalib.metrics._interval.intervals import Simulated
+from skcalib.metrics._interval.cells import CellError
+from skcalib.metrics._interval.errors import label_errors
+from skcalib.metrics._interval.intervals import Simulated, simulate
 from skcalib.metrics._interval.label_sets import LabelSets, Truth
 from skcalib.metrics._interval.score_cells import SharedRows
+from skcalib.metrics._interval.truths import on_path, too_high
+from skcalib.metrics._resampling import Evaluation
 from skcalib.metrics._score_intervals import (
     discrimination_interval,
     miscalibration,
@@ -255,16 +259,32 @@ def test_the_miscalibration_has_the_interval_of_a_calibration_error():
 
 
 @pytest.mark.slow
-def test_the_miscalibration_by_cells_has_the_interval_of_the_one_by_calls():
+@pytest.mark.parametrize("t", [0.5, 1, 2, 4])
+def test_the_miscalibration_by_cells_is_simulated_as_the_one_by_calls(t):
+    """Means and standard deviations of 500 sets of labels are within four standard errors."""
     y, p = sample(100)
 
     def by_calls(y, p, sample_weight=None):
         return score_decomposition(y, p, sample_weight=sample_weight).miscalibration
 
-    slow = calibration_interval(by_calls, y, p, random_state=0)
-    found = score_decomposition(y, p)
-    assert found.miscalibration_low == pytest.approx(slow.low, abs=1e-3)
-    assert found.miscalibration_high == pytest.approx(slow.high, rel=0.15)
+    predictions = check_predictions(y, p)
+    keywords = {"score": "brier", "mode": "top", "average": "macro"}
+    evaluations = [
+        Evaluation(miscalibration, keywords, column=False),
+        Evaluation(by_calls, {}, column=True),
+    ]
+    np.testing.assert_allclose(*(each(predictions) for each in evaluations), rtol=1e-12)
+    q = on_path(predictions.P, too_high(predictions.P, predictions.event), t)
+    found = [
+        simulate(label_errors([evaluate], predictions), q, 500, np.random.SeedSequence(seed))
+        for seed, evaluate in enumerate(evaluations)
+    ]
+    assert isinstance(label_errors(evaluations[:1], predictions)[0], CellError)
+    np.testing.assert_allclose(*(each.limits for each in found), rtol=1e-6)
+    cells, calls = (each.values.ravel() for each in found)
+    sd = calls.std()
+    assert abs(cells.mean() - calls.mean()) < 4 * sd * np.sqrt(2 / 500)
+    assert abs(cells.std() - sd) < 4 * sd * np.sqrt(1 / 500)
 
 
 @pytest.mark.parametrize("observed", [0.012, 0.02, 0.05])
