@@ -37,13 +37,13 @@ def drawing(stream: TextIO) -> Iterator[Callable[[str], None]]:
             stream.write("\r\033[K")
 
 
-def counted_sets(show: Callable[[str], None]) -> Callable[[int], None]:
+def counted_sets(show: Callable[[str], None]) -> Callable[[float], None]:
     """Return a function that shows how many sets of labels are drawn, told of each number."""
-    drawn = 0
+    drawn = 0.0
 
-    def report(sets: int) -> None:
+    def report(sets: float) -> None:
         nonlocal drawn
         drawn += sets
-        show(f"{drawn:,} of about {ALL_SETS:,} sets of labels")
+        show(f"{drawn:,.0f} of about {ALL_SETS:,} sets of labels")
 
     return report

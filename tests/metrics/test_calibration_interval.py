@@ -29,7 +29,13 @@ from skcalib.metrics._interval.errors import label_errors
 from skcalib.metrics._interval.gains import PLACES, Drawn, GainSimulation, gain_interval
 from skcalib.metrics._interval.inversion import Point, cornish_fisher, invert
 from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth
-from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, too_high
+from skcalib.metrics._interval.truths import (
+    calibrated,
+    draw_codes,
+    on_path,
+    shifted_classes,
+    too_high,
+)
 from skcalib.metrics._resampling import Evaluation
 
 GCE, SCE, KS = general_calibration_error, static_calibration_error, ks_calibration_error
@@ -306,6 +312,19 @@ def test_top_odds_or_those_of_the_event_are_too_high_in_all_rows(event):
     np.testing.assert_allclose(*ratio, rtol=1e-9)
 
 
+@pytest.mark.parametrize("n_classes", [11, 12])
+def test_half_of_the_classes_are_rarer_and_the_others_more_common(n_classes):
+    P = np.random.default_rng(0).dirichlet(np.ones(n_classes), 50)
+    Q = shifted_classes(as_source(P), np.random.default_rng(0))
+    ratio = np.log(Q / P)
+    np.testing.assert_allclose(np.ptp(ratio, axis=1), 1.0, rtol=1e-9)
+    rarer = (ratio < ratio.mean(axis=1, keepdims=True)).all(axis=0)
+    assert rarer.sum() == (n_classes + 1) // 2
+    others = [shifted_classes(as_source(P), np.random.default_rng(seed)) for seed in (0, 1)]
+    np.testing.assert_array_equal(others[0], Q)
+    assert not np.allclose(others[1], Q)
+
+
 def test_the_calibrated_truth_is_the_map_without_its_mixture():
     """Where AutoCalibrator mixes in no calibration, the direction is that of its map alone."""
     from skcalib import AutoCalibrator
@@ -418,10 +437,10 @@ def test_the_gain_of_normal_errors_is_the_normal_interval():
     np.testing.assert_allclose(found, [2.0, 2 - half, 2 + half], rtol=0, atol=0.2)
 
 
-def sample(n, n_classes, factor, seed):
+def sample(n, n_classes, factor, seed, scale=1.5):
     """Probabilities whose logits are `factor` times too large, and labels."""
     rng = np.random.default_rng(seed)
-    Z = 1.5 * rng.normal(size=(n, n_classes))
+    Z = scale * rng.normal(size=(n, n_classes))
     q, P = np.exp(Z), np.exp(factor * Z)
     q, P = q / q.sum(axis=1, keepdims=True), P / P.sum(axis=1, keepdims=True)
     y = (q.cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
@@ -439,6 +458,30 @@ def test_intervals_cover(metric):
     for seed in range(40):
         y, P, _ = sample(500, 3, 1.25, seed)
         found = calibration_interval(metric, y, P, random_state=seed)
+        held += found.low <= true <= found.high
+    assert held >= 35  # of 40; with 95 %, 34 or less has a probability of 0.2 %
+
+
+@pytest.mark.slow
+def test_intervals_of_many_classes_cover():
+    """Odds of half of the classes are too high, of the others too low: 600 rows do not tell which.
+
+    With the odds of all top classes too high as second truth, 31 of 40 cover.
+    """
+    metric = partial(KS, mode="classwise")
+    shift = np.exp(np.where(np.arange(30) % 2, 0.3, -0.3))
+
+    def model(n, seed):
+        y, _, q = sample(n, 30, 1.0, seed, scale=3.0)
+        return y, q * shift / (q * shift).sum(axis=1, keepdims=True), q
+
+    _, P, q = model(30_000, 99)
+    i, k = np.nonzero(q > 0)
+    true = metric(k, P[i], sample_weight=q[i, k])
+    held = 0
+    for seed in range(40):
+        y, P, _ = model(600, seed)
+        found = calibration_interval(metric, y, P, random_state=seed, labels=range(30))
         held += found.low <= true <= found.high
     assert held >= 35  # of 40; with 95 %, 34 or less has a probability of 0.2 %
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 
 from skcalib._arrays.source import whole
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
@@ -20,7 +22,13 @@ from skcalib.metrics._interval.errors import LabelError, label_errors
 from skcalib.metrics._interval.inversion import Ends, Point, invert, search_range
 from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of, sets_at_once
 from skcalib.metrics._interval.score_cells import ScoreCells, ScoredRows
-from skcalib.metrics._interval.truths import calibrated, draw_codes, on_path, too_high
+from skcalib.metrics._interval.truths import (
+    calibrated,
+    draw_codes,
+    on_path,
+    shifted_classes,
+    too_high,
+)
 from skcalib.metrics._one_line import shown
 from skcalib.metrics._resampling import Evaluation
 
@@ -36,6 +44,8 @@ GROUPS = 30
 SCOUTED_ENTRIES, FEWEST_ROWS = 1 << 21, 1000
 # Values of e between which the truths of a path are spread.
 SPREAD = 12
+# With more classes, a calibrator leaves most of the errors of single classes as they are.
+FEW_CLASSES = 10
 # An error below this is rounding.
 ROUNDING = 1e-6
 # Sets of labels of an interval.
@@ -43,7 +53,7 @@ PATH_SETS = Q_SETS + MANY_TRUTHS * SETS
 ALL_SETS = NULL_SETS + 2 * PATH_SETS
 
 # Called with the number of sets of labels drawn since the last call.
-Report = Callable[[int], None]
+Report = Callable[[float], None]
 
 
 class CalibrationInterval(NamedTuple):
@@ -162,6 +172,17 @@ class Measured(NamedTuple):
     null: Simulated
     observed: Float64Array
 
+    def only(self, kept: NDArray[np.bool_], columns: NDArray[np.bool_]) -> Measured:
+        """Return some of the errors, and the columns of their numbers."""
+        evaluations, errors, predictions, null, observed = self
+        return Measured(
+            list(compress(evaluations, kept)),
+            list(compress(errors, kept)),
+            predictions,
+            Simulated(null.limits[columns], null.values[:, columns]),
+            observed[columns],
+        )
+
 
 def choose_truths(
     limit: Callable[[float], Float64Array],
@@ -265,6 +286,7 @@ def intervals_of(
     calibration error: its interval and its debiased value are NaN.
     """
     estimates = [evaluate(predictions) for evaluate in evaluations]
+    sizes = [estimate.size for estimate in estimates]
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     seeds = np.random.SeedSequence(entropy.tolist()).spawn(3)
     errors = label_errors(evaluations, predictions)
@@ -274,12 +296,9 @@ def intervals_of(
     null.limits[null.limits < ROUNDING] = 0.0
     smooth = calibrated(predictions) if smooth is None else smooth
     measured = Measured(evaluations, errors, predictions, null, observed)
-    along = partial(follow, measured, n_jobs=n_jobs, report=report)
-    # Errors are mostly smooth functions of the scores. They vary most, and are small by chance most
-    # often, if the top odds of all rows are too high.
     paths = [
-        along(smooth, seed=seeds[1]),
-        along(too_high(predictions.P, predictions.event), seed=seeds[2]),
+        follow(measured, smooth, seeds[1], n_jobs, report),
+        follow_second(measured, sizes, seeds[2], n_jobs, report),
     ]
     ends = [
         combine([invert(path[j], observed[j], level) for path in paths])
@@ -299,6 +318,46 @@ def intervals_of(
         numbers = (estimate, *parts, expected[own], chance[own])
         results.append(CalibrationInterval(*(_as_given(x, estimate) for x in numbers)))
     return results
+
+
+def follow_second(
+    measured: Measured,
+    sizes: list[int],
+    seed: np.random.SeedSequence,
+    n_jobs: int | None,
+    report: Report,
+) -> list[list[Point]]:
+    """Return the simulations towards truths of which errors vary most, a list for each error.
+
+    Errors vary most, and are small by chance most often, if all odds of the class that counts are
+    too high. Where each of many classes counts, the odds of half of them are.
+    """
+    P, event = measured.predictions.P, measured.predictions.event
+    one_class = np.array([counts_one_class(error) for error in measured.errors])
+    if P.shape[1] <= FEW_CLASSES:
+        one_class[:] = True
+    points: list[list[Point]] = [[] for _ in measured.observed]
+    for kept, truth in (
+        (one_class, partial(too_high, P, event)),
+        (~one_class, partial(shifted_classes, P, np.random.default_rng(seed))),
+    ):
+        if kept.any():
+            columns = np.repeat(kept, sizes)
+            part = measured.only(kept, columns)
+            told = partial(_in_part, report, float(kept.mean()))
+            made = follow(part, truth(), seed, n_jobs, told)
+            for j, found in zip(np.flatnonzero(columns), made, strict=True):
+                points[j] = found
+    return points
+
+
+def counts_one_class(error: LabelError) -> bool:
+    """Whether one class of each row counts, as the top one."""
+    return isinstance(error, CellError) and isinstance(error.cells, ScoreCells)
+
+
+def _in_part(report: Report, share: float, sets: float) -> None:
+    report(share * sets)
 
 
 def falls(path: list[Point]) -> bool:

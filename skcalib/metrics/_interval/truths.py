@@ -5,7 +5,8 @@ r"""Truths q from which labels are drawn: paths away from the predictions P, and
           \quad t > 1 .
 
 Q is the calibrated model (the errors of a model are mostly smooth functions of its scores), or a
-model whose top odds, or those of the event, are :math:`e^{-1/2}` times those of P.
+model whose top odds, or those of the event, are :math:`e^{-1/2}` times those of P, or one in which
+half of the classes are as many times rarer and the others more common.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MANY_CLASSES = 100
 FITTED_ROWS, FITTED_ENTRIES = 20_000, 1 << 22
 # Least probability in the ratio of Q and P, and in Q itself; the largest log of the ratio.
 LEAST_RATIO, LEAST, LARGEST_LOG_RATIO = 1e-9, 1e-12, 3.0
-# The logarithm of how many times too high the top odds are.
+# The logarithm of how many times too high the odds are.
 LOG_ODDS = 0.5
 # A mixture with more of P than this is not taken apart: rounding would dominate.
 LARGEST_SHARE = 0.9999
@@ -72,6 +73,19 @@ def too_high(P: Source, event: int | None) -> FloatArray:
     out = np.empty(P.shape, dtype=truth_type(P))
     map_rows(lift_top, P, column, np.full(n, -LOG_ODDS), out=out)
     return out
+
+
+def shifted_classes(P: Source, random: np.random.Generator) -> FloatArray:
+    """Return probabilities with lower odds of half of the classes, at random, and higher others."""
+    shift = np.where(np.arange(P.shape[1]) % 2, LOG_ODDS, -LOG_ODDS)
+    out = np.empty(P.shape, dtype=truth_type(P))
+    map_rows(partial(shift_classes, shift=random.permutation(shift)), P, out=out)
+    return out
+
+
+def shift_classes(block: FloatArray, shift: Float64Array) -> Float64Array:
+    """Return a block with the log-odds of all classes shifted."""
+    return softmax_inplace(np.log(np.maximum(block.astype(np.float64), LEAST)) + shift)
 
 
 def lift_top(block: FloatArray, top: Intp, lift: Float64Array) -> Float64Array:
