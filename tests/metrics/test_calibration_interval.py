@@ -6,6 +6,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize_scalar
 from scipy.special import expit
 from scipy.stats import gamma, norm
 
@@ -34,6 +35,7 @@ from skcalib.metrics._interval.truths import (
     draw_codes,
     on_path,
     shifted_classes,
+    tempered_truths,
     too_high,
 )
 from skcalib.metrics._resampling import Evaluation
@@ -432,9 +434,38 @@ def test_the_gain_of_normal_errors_is_the_normal_interval():
 
     before = [drawn(5 + u) for u in PLACES]
     after = [drawn(3 - u) for u in PLACES]
-    found = gain_interval(before, after, 6.0, 4.0, 0.95)
+    found = gain_interval(before, after, 6.0, 4.0, 0.95, [])
     half = 1.96 * np.sqrt(2)
     np.testing.assert_allclose(found, [2.0, 2 - half, 2 + half], rtol=0, atol=0.2)
+    # A truth beside the path on which the gain is measured 1 too large counts, if it is plausible.
+    biased = drawn(5.0)._replace(limits=np.array(4.0)), drawn(3.0)
+    more = gain_interval(before, after, 6.0, 4.0, 0.95, [biased])
+    np.testing.assert_allclose(more, [2.0, 1 - half, 2 + half], rtol=0, atol=0.2)
+    far = drawn(9.0)._replace(limits=np.array(8.0)), drawn(9.0)
+    assert gain_interval(before, after, 6.0, 4.0, 0.95, [far]) == found
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_truths_beside_the_path_have_the_most_likely_size_of_logits_and_nearby_ones(weighted):
+    """The standard error is that of the curvature of the likelihood, by differences."""
+    y, q, _ = sample(2000, 4, 1.3, 0)
+    w = np.random.default_rng(1).integers(1, 3, 2000) if weighted else np.ones(2000)
+    predictions = check_predictions(y, q, w)
+
+    def power(b):
+        return q**b / (q**b).sum(axis=1, keepdims=True)
+
+    def loss(b):
+        return -(w * np.log(power(b)[np.arange(2000), y])).sum()
+
+    best = minimize_scalar(loss, bounds=(0.2, 3), method="bounded", options={"xatol": 1e-8}).x
+    h = 1e-3
+    curvature = (loss(best - h) - 2 * loss(best) + loss(best + h)) / h**2
+    away = 1.5 / np.sqrt(curvature)
+    for found, b in zip(
+        tempered_truths(q, predictions), (best, best - away, best + away), strict=True
+    ):
+        np.testing.assert_allclose(found, power(b), rtol=0, atol=1e-4)
 
 
 def sample(n, n_classes, factor, seed, scale=1.5):

@@ -11,7 +11,9 @@ estimate, and d, s the difference and the sum of the errors,
           M(u) = \frac{z_d^2 + z_s^2 - 2 \rho z_d z_s}{1 - \rho^2},
 
 and u is plausible if M is at most the quantile of :math:`\chi^2_1` above its least value. The
-interval is the union of :math:`T_d - b - z S_d` over plausible u.
+interval is the union of :math:`T_d - b - z S_d` over plausible u. The logits of a truth on the path
+may nowhere have the right size. So three truths beside it count in the same way: the most likely
+one on the path, with logits of the most likely size, and of 1.5 standard errors less and more.
 """
 
 from __future__ import annotations
@@ -33,12 +35,13 @@ from skcalib.metrics._interval.intervals import (
     observed_of,
     simulate,
 )
-from skcalib.metrics._interval.truths import calibrated, on_path
+from skcalib.metrics._interval.truths import LEAST, calibrated, on_path, tempered_truths
 from skcalib.metrics._resampling import Evaluation
 
 # Truths on the path, and the sets of labels at each.
 PLACES = np.array([-2.2, -1.6, -1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0, 1.6, 2.2])
 SETS = np.where(np.isin(PLACES, (-1, 0, 1)), 160, 80)
+BESIDE, SETS_BESIDE = 3, 80
 FINE = np.linspace(PLACES[0], PLACES[-1], 353)
 LARGEST_CORRELATION = 0.98
 # The standardised quantiles are at least this far from 0, in units of the normal ones.
@@ -77,7 +80,7 @@ class GainSimulation:
         self.evaluations = evaluations
         self.before = before
         self.n_jobs = n_jobs
-        self._seeds = np.random.SeedSequence(entropy.tolist()).spawn(PLACES.size)
+        self._seeds = np.random.SeedSequence(entropy.tolist()).spawn(PLACES.size + BESIDE)
         self._base = calibrated(before)
         self._errors = label_errors(evaluations, before)
         self._observed = observed_of(self._errors, before)
@@ -90,6 +93,7 @@ class GainSimulation:
         own = self._draw(errors, list(range(PLACES.size)), Q)
         others = [j for j in range(PLACES.size) if j not in self._drawn]
         first = {**self._drawn, **self._draw(self._errors, others, Q)}
+        beside = self._beside(errors, Q)
         before, now = self._observed, observed_of(errors, after)
         return [
             gain_interval(
@@ -98,42 +102,64 @@ class GainSimulation:
                 float(before[k]),
                 float(now[k]),
                 level,
+                [(_one(p, k), _one(q, k)) for p, q in beside],
             )
             for k in range(before.size)
         ]
+
+    def _beside(self, errors: list[LabelError], after: FloatArray) -> list[tuple[Drawn, Drawn]]:
+        """Return the errors before and after at the truths beside the path."""
+        P, code, w = whole(self.before.P), self.before.code, self.before.w
+        best, most = P, -np.inf
+        for u in PLACES:
+            q = truth_at(float(u), P, self._base, after)
+            likelihood = w @ np.log(np.maximum(q[np.arange(code.size), code], LEAST))
+            if likelihood > most:
+                best, most = q, likelihood
+        tasks = [
+            delayed(draw)(each, q, SETS_BESIDE, seed)
+            for q, seed in zip(
+                tempered_truths(best, self.before), self._seeds[PLACES.size :], strict=True
+            )
+            for each in (self._errors, errors)
+        ]
+        found = Parallel(n_jobs=self.n_jobs)(tasks)
+        return list(zip(found[::2], found[1::2], strict=True))
 
     def _draw(
         self, errors: list[LabelError], places: list[int], after: FloatArray | None = None
     ) -> dict[int, Drawn]:
         """Return the errors at some places; those between -1 and 0 do not need `after`."""
         P, base = whole(self.before.P), self._base
-        ways = [way(float(PLACES[j]), P, base, after) for j in places]
         found = Parallel(n_jobs=self.n_jobs)(
-            delayed(draw_at)(errors, *ends, j, self._seeds[j])
-            for ends, j in zip(ways, places, strict=True)
+            delayed(draw_at)(errors, (P, base, after), j, self._seeds[j]) for j in places
         )
         return dict(zip(places, found, strict=True))
 
 
-def way(
+def truth_at(
     u: float, before: FloatArray, base: FloatArray, after: FloatArray | None
-) -> tuple[Any, Any]:
-    """Return from where and whither the path leads at u."""
+) -> FloatArray:
+    """Return the truth on the path at u."""
+    start: Any = base
+    end: Any = after if u > 0 else before
     if abs(u) > 1:
-        return (before, after) if u > 0 else (after, before)
-    return base, after if u > 0 else before
+        start = before if u > 0 else after
+    return on_path(as_source(start), end, abs(u))
 
 
 def draw_at(
-    errors: list[LabelError],
-    start: FloatArray,
-    end: FloatArray,
-    j: int,
-    seed: np.random.SeedSequence,
+    errors: list[LabelError], ends: tuple[Any, ...], j: int, seed: np.random.SeedSequence
 ) -> Drawn:
-    """Return the errors at place j; the same seed gives the same labels."""
-    q = on_path(as_source(start), end, float(abs(PLACES[j])))
-    made = simulate(errors, q, int(SETS[j]), seed, same_labels=True)
+    """Return the errors at place j."""
+    return draw(errors, truth_at(float(PLACES[j]), *ends), int(SETS[j]), seed)
+
+
+def draw(
+    errors: list[LabelError], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
+) -> Drawn:
+    """Return the errors at a truth; the same seed gives the same labels."""
+    made = simulate(errors, q, n_sets, seed, same_labels=True)
     return Drawn(made.limits, limits_without(errors, q), made.values)
 
 
@@ -142,39 +168,55 @@ def _one(drawn: Drawn, k: int) -> Drawn:
 
 
 def gain_interval(
-    before: list[Drawn], after: list[Drawn], observed: float, now: float, level: float
+    before: list[Drawn],
+    after: list[Drawn],
+    observed: float,
+    now: float,
+    level: float,
+    beside: list[tuple[Drawn, Drawn]],
 ) -> GainInterval:
-    """Return the interval of the gain of one error, from its simulations at all places."""
-    rows, residuals = [], []
-    for p, q in zip(before, after, strict=True):
-        gain, total = p.values - q.values, p.values + q.values
-        true = float(p.limits - q.limits)
-        by_rows = np.stack([p.without - q.without, p.without + q.without], axis=1)
-        difference, summed = jackknife_variance(by_rows)
-        jackknifed = jackknife_variance(p.without) - jackknife_variance(q.without)
-        sd = np.sqrt(gain.var(ddof=1) + difference)
-        sd_sum = np.sqrt(total.var(ddof=1) + summed)
-        covariance = np.cov(gain, total)[0, 1] + jackknifed
-        rho = covariance / max(sd * sd_sum, TINY**2)
-        rows.append((true, gain.mean() - true, total.mean(), sd, sd_sum, rho))
-        residuals.append((gain - gain.mean()) / max(gain.std(), TINY))
-    D, bias, mean_sum, sd, sd_sum, rho = (
-        np.interp(FINE, PLACES, column) for column in np.transpose(rows)
-    )
+    """Return the interval of the gain of one error, from its simulations at all truths."""
+    alpha = (1 - level) / 2
+    found = [moments_of(p, q) for p, q in zip(before, after, strict=True)]
+    residuals = [each for _, each in found]
+    ends = [
+        np.quantile(np.concatenate(residuals[max(j - 1, 0) : j + 2]), [alpha, 1 - alpha])
+        for j in range(PLACES.size)
+    ]
+    path = [np.interp(FINE, PLACES, column) for column in np.transpose([m for m, _ in found])]
+    z_path = [np.interp(FINE, PLACES, column) for column in np.transpose(ends)]
+    others = [moments_of(p, q) for p, q in beside]
+    if others:
+        z = np.quantile(np.concatenate([each for _, each in others]), [alpha, 1 - alpha])
+        columns = np.transpose([m for m, _ in others])
+        path = [np.append(x, more) for x, more in zip(path, columns, strict=True)]
+        z_path = [np.append(x, np.full(len(others), end)) for x, end in zip(z_path, z, strict=True)]
+    D, bias, mean_sum, sd, sd_sum, rho = path
+    z_low, z_high = z_path
     rho = np.clip(rho, -LARGEST_CORRELATION, LARGEST_CORRELATION)
     observed_gain = observed - now
     z = (observed_gain - D - bias) / np.maximum(sd, TINY)
     z_sum = (observed + now - mean_sum) / np.maximum(sd_sum, TINY)
     distance = (z * z + z_sum * z_sum - 2 * rho * z * z_sum) / (1 - rho * rho)
-    plausible = distance - distance.min() <= chi2.ppf(level, 1)
-    alpha = (1 - level) / 2
-    pooled = [
-        np.quantile(np.concatenate(residuals[max(j - 1, 0) : j + 2]), [alpha, 1 - alpha])
-        for j in range(PLACES.size)
-    ]
+    nearest = distance[: FINE.size].argmin()
+    plausible = distance - distance[nearest] <= chi2.ppf(level, 1)
     least = LEAST_QUANTILE * np.sqrt(chi2.ppf(level, 1))
-    z_low, z_high = (np.interp(FINE, PLACES, column) for column in np.transpose(pooled))
     low = observed_gain - bias - np.maximum(z_high, least) * sd
     high = observed_gain - bias - np.minimum(z_low, -least) * sd
-    estimate = (observed_gain - bias)[distance.argmin()]
+    estimate = observed_gain - bias[nearest]
     return GainInterval(float(estimate), float(low[plausible].min()), float(high[plausible].max()))
+
+
+def moments_of(before: Drawn, after: Drawn) -> tuple[list[Any], Float64Array]:
+    """Return D, b, the mean of s, both standard deviations and rho, and standardised gains."""
+    gain, total = before.values - after.values, before.values + after.values
+    true = float(before.limits - after.limits)
+    by_rows = np.stack([before.without - after.without, before.without + after.without], axis=1)
+    difference, summed = jackknife_variance(by_rows)
+    jackknifed = jackknife_variance(before.without) - jackknife_variance(after.without)
+    sd = np.sqrt(gain.var(ddof=1) + difference)
+    sd_sum = np.sqrt(total.var(ddof=1) + summed)
+    covariance = np.cov(gain, total)[0, 1] + jackknifed
+    rho = covariance / max(sd * sd_sum, TINY**2)
+    moments = [true, gain.mean() - true, total.mean(), sd, sd_sum, rho]
+    return moments, (gain - gain.mean()) / max(gain.std(), TINY)

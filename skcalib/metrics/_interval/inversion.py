@@ -143,6 +143,9 @@ def cornish_fisher(z: float, skewness: Float64Array, kurtosis: Float64Array) -> 
 
 
 def _fit(x: Float64Array, y: Float64Array, degree: int, weight: Float64Array) -> Float64Array:
-    """Return the coefficients of a least-squares polynomial, of as many degrees as points allow."""
-    distinct = np.unique(x).size
+    """Return the coefficients of a least-squares polynomial, of as many degrees as points allow.
+
+    Values of x lie between 0 and 1; the closest ones are one to a polynomial.
+    """
+    distinct = np.unique(x.round(6)).size
     return np.asarray(np.polyfit(x, y, max(0, min(degree, distinct - 2)), w=weight))

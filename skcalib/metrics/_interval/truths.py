@@ -35,6 +35,8 @@ FITTED_ROWS, FITTED_ENTRIES = 20_000, 1 << 22
 LEAST_RATIO, LEAST, LARGEST_LOG_RATIO = 1e-9, 1e-12, 3.0
 # The logarithm of how many times too high the odds are.
 LOG_ODDS = 0.5
+# Standard errors between the most likely power of a truth and those near it.
+NEAR = 1.5
 # A mixture with more of P than this is not taken apart: rounding would dominate.
 LARGEST_SHARE = 0.9999
 # Truths with more entries are kept in float32: 6e-8 is far below what labels can show.
@@ -45,13 +47,10 @@ COMPARED = 100
 
 def calibrated(predictions: Predictions) -> FloatArray:
     """Return the calibrated probabilities ``(n, K)`` by a calibrator fitted on the same rows."""
-    P, code, w, *_ = predictions
-    n, n_classes = P.shape
-    every = -(-n // min(FITTED_ROWS, max(1, FITTED_ENTRIES // n_classes)))
-    rows = np.arange(0, n, every)
+    P, code, *_ = predictions
+    n_classes = P.shape[1]
+    rows, weights = fitted_rows(predictions)
     calibrator = AutoCalibrator if n_classes <= MANY_CLASSES else TemperatureScaling
-    # Weights that are fractions count as the number of rows that they are worth.
-    weights = w[rows] * (row_count(w[rows]) / w[rows].sum())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes without rows and the like
         fitted = calibrator(input="proba", classes=np.arange(n_classes)).fit(
@@ -64,6 +63,54 @@ def calibrated(predictions: Predictions) -> FloatArray:
         Q = np.maximum(P.read(slice(None)) + (Q - P.read(slice(None))) / (1.0 - share), 0.0)
         Q /= Q.sum(axis=1, keepdims=True)
     return Q
+
+
+def fitted_rows(predictions: Predictions) -> tuple[Intp, Float64Array]:
+    """Return the rows on which truths are fitted, and their weights.
+
+    Weights that are fractions count as the number of rows that they are worth.
+    """
+    n, n_classes = predictions.P.shape
+    every = -(-n // min(FITTED_ROWS, max(1, FITTED_ENTRIES // n_classes)))
+    rows = np.arange(0, n, every)
+    w = predictions.w[rows]
+    return rows, w * (row_count(w) / w.sum())
+
+
+def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]:
+    r"""Return the truths proportional to :math:`q^b`: the most likely b, and those near it.
+
+    The others are :math:`b \pm 1.5 / \sqrt{I}` with the information
+    :math:`I = \sum_i w_i \operatorname{var}_{q_i} \log q_i`.
+    """
+    rows, weights = fitted_rows(predictions)
+    part = q[rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes without rows and the like
+        fitted = TemperatureScaling(input="proba", classes=np.arange(q.shape[1])).fit(
+            part, predictions.code[rows], weights
+        )
+    most_likely = 1.0 / fitted.temperature_
+    r = raised(part, most_likely)
+    log = np.log(np.maximum(part, LEAST))
+    variance = (r * log**2).sum(axis=1) - (r * log).sum(axis=1) ** 2
+    information = (weights @ variance) * len(q) / len(part)
+    away = NEAR / np.sqrt(max(information, 1.0))
+    return [raised(q, max(most_likely + d, 0.0)) for d in (0.0, -away, away)]
+
+
+def raised(q: FloatArray, power: float) -> FloatArray:
+    """Return probabilities proportional to a power of q."""
+    out = np.empty_like(q)
+    map_rows(partial(raise_block, power=power), as_source(q), out=out)
+    return out
+
+
+def raise_block(block: FloatArray, power: float) -> FloatArray:
+    """Return a block of probabilities proportional to a power."""
+    Z = np.log(np.maximum(block, LEAST))
+    Z *= power
+    return softmax_inplace(Z)
 
 
 def too_high(P: Source, event: int | None) -> FloatArray:
