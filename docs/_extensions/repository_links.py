@@ -18,6 +18,8 @@ COPIES = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "benchmarks/README.md",
+    "benchmarks/coverage/curve.md",
+    "benchmarks/coverage/table.md",
     "benchmarks/regret/table.md",
     "benchmarks/scale/README.md",
     "benchmarks/studies/README.md",
