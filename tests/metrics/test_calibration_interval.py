@@ -349,6 +349,33 @@ def test_jackknife_variance_of_a_mean_is_that_of_the_mean():
     assert intervals.jackknife_variance(without)[0] == pytest.approx(x.var(ddof=1) / 30)
 
 
+def test_the_excess_of_few_rows_is_found_if_it_falls_as_one_over_their_number():
+    def error(n):
+        return np.array([0.03 + 2 / n, 0.02, 0.01 - 1 / n])
+
+    without = np.tile(error(290), (30, 1))
+    found = intervals.excess_of_few_rows(without, error(300))
+    np.testing.assert_allclose(found, [2 / 300 / error(300)[0], 0, 0], rtol=1e-9, atol=1e-12)
+
+
+def test_without_the_excess_of_few_rows_an_error_is_closer_to_that_of_many():
+    """ACE of 300 rows in 15 bins of each of 100 classes is a third larger than that of 20,000."""
+
+    def measured(n, seed):
+        y, P, q = sample(n, 100, 2.0, seed, scale=3.5)
+        evaluate = Evaluation(metrics.adaptive_calibration_error, {}, False)
+        found = label_errors([evaluate], check_predictions(y, P, labels=range(100)))
+        limit = intervals.limits_of(found, Truth(q))
+        excess = intervals.excess_of_few_rows(intervals.limits_without(found, q), limit)
+        return limit[0], limit[0] * (1 - excess[0])
+
+    few, corrected = np.mean([measured(300, seed) for seed in range(3)], axis=0)
+    many, same = measured(20_000, 9)
+    assert same == pytest.approx(many, rel=1e-3)
+    assert few > 1.25 * many
+    assert corrected == pytest.approx(many, rel=0.15)
+
+
 def test_the_inversion_of_a_normal_metric_is_the_normal_interval():
     """With T normal about e, standard deviation 1: from T - (1.96 + 0.1) to T + 1.96."""
     z = np.random.default_rng(0).normal(size=4000)

@@ -72,7 +72,9 @@ class AnyError:
         else:
             at = np.repeat(rows, COPIES)
             edges = np.cumsum(q[at], axis=1, dtype=np.float64)
-            drawn = np.random.default_rng(0).random((at.size, 1)) * edges[:, -1:]
+            # A row has the same numbers whichever rows are left out.
+            random = np.random.default_rng(0).random((len(q), COPIES))
+            drawn = random[rows].reshape(-1, 1) * edges[:, -1:]
             code = (edges[:, :-1] <= drawn).sum(axis=1)
             weight = w[at]
         many = Predictions(take_rows(P, at), code, weight, classes, event)

@@ -46,6 +46,8 @@ SCOUTED_ENTRIES, FEWEST_ROWS = 1 << 21, 1000
 SPREAD = 12
 # With more classes, a calibrator leaves most of the errors of single classes as they are.
 FEW_CLASSES = 10
+# The largest share of an error that counts as due to few rows.
+LARGEST_EXCESS = 0.9
 # An error below this is rounding.
 ROUNDING = 1e-6
 # Sets of labels of an interval.
@@ -79,9 +81,9 @@ class Simulated:
     limits: Float64Array
     values: Float64Array
 
-    def point(self, j: int, row_variance: float) -> Point:
-        """Return the simulations of one error."""
-        return Point(float(self.limits[j]), row_variance, self.values[:, j])
+    def point(self, j: int, row_variance: float, excess: float = 0.0) -> Point:
+        """Return the simulations of one error, of which a share is due to few rows."""
+        return Point(float(self.limits[j]) * (1.0 - excess), row_variance, self.values[:, j])
 
 
 def simulate(
@@ -160,6 +162,17 @@ def jackknife_variance(without: Float64Array) -> Float64Array:
     return np.asarray((n_groups - 1) / n_groups * (away**2).sum(axis=0))
 
 
+def excess_of_few_rows(without: Float64Array, limits: Float64Array) -> Float64Array:
+    r"""Return the share ``(m,)`` of errors of a truth that more rows would not have.
+
+    In a bin of few rows, even their true probabilities have a mean of their own, so that the sum of
+    all gaps is larger. The jackknife with G groups estimates the excess
+    :math:`(G - 1) (\bar e_{-g} - e)` from errors without each group.
+    """
+    bias = (len(without) - 1) * (without.mean(axis=0) - limits)
+    return np.clip(bias / np.maximum(limits, ROUNDING), 0.0, LARGEST_EXCESS)
+
+
 class Measured(NamedTuple):
     """Errors of predictions: what they are of the data, and if labels follow the predictions.
 
@@ -224,7 +237,8 @@ def follow(
     first, *seeds = seed.spawn(1 + MANY_TRUTHS)
     q = on_path(P, Q, 1.0)
     one = simulate(errors, q, Q_SETS, first)
-    variance = jackknife_variance(limits_without(errors, q))
+    without = limits_without(errors, q)
+    variance, excess = jackknife_variance(without), excess_of_few_rows(without, one.limits)
     numbers = range(observed.size)
     ranges = [
         search_range(observed[j], null.point(j, 0.0), one.point(j, variance[j])) for j in numbers
@@ -251,8 +265,8 @@ def follow(
         report(SETS)
     relative = variance / np.maximum(one.limits, ROUNDING) ** 2
     return [
-        [null.point(j, 0.0), one.point(j, variance[j])]
-        + [made.point(j, relative[j] * made.limits[j] ** 2) for made in rest]
+        [null.point(j, 0.0), one.point(j, variance[j], excess[j])]
+        + [made.point(j, relative[j] * made.limits[j] ** 2, excess[j]) for made in rest]
         for j in numbers
     ]
 
