@@ -358,6 +358,19 @@ def test_the_excess_of_few_rows_is_found_if_it_falls_as_one_over_their_number():
     np.testing.assert_allclose(found, [2 / 300 / error(300)[0], 0, 0], rtol=1e-9, atol=1e-12)
 
 
+def test_the_excess_of_few_rows_is_not_asked_of_quantiles_and_metrics_of_others():
+    y, P, _ = sample(100, 2, 1.3, 0)
+    predictions = check_predictions(y, P[:, 1], pos_label=1)
+    listed = [
+        Evaluation(metrics.integrated_calibration_index, {}, False),
+        Evaluation(lambda y_true, p: np.median(np.abs(y_true - p)), {}, True),
+        Evaluation(SCE, {}, False),
+        Evaluation(KS, {}, False),
+    ]
+    found = [error.has_excess for error in label_errors(listed, predictions)]
+    assert found == [False, False, True, True]
+
+
 def test_without_the_excess_of_few_rows_an_error_is_closer_to_that_of_many():
     """ACE of 300 rows in 15 bins of each of 100 classes is a third larger than that of 20,000."""
 

@@ -107,4 +107,4 @@ def distances_by_cells(
         )
         return distances(truth, model, total)[:, which]
 
-    return CellError(cells, close, close_limit)
+    return CellError(cells, close, close_limit, has_excess=False)

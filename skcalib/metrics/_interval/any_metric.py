@@ -26,6 +26,9 @@ class AnyError:
     more bins the more rows there are.
     """
 
+    # A metric of others may be a quantile, of which the jackknife does not find the bias.
+    has_excess = False
+
     def __init__(
         self, evaluate: Evaluation, predictions: Predictions, every: int = 1, copies: bool = False
     ) -> None:
@@ -72,9 +75,7 @@ class AnyError:
         else:
             at = np.repeat(rows, COPIES)
             edges = np.cumsum(q[at], axis=1, dtype=np.float64)
-            # A row has the same numbers whichever rows are left out.
-            random = np.random.default_rng(0).random((len(q), COPIES))
-            drawn = random[rows].reshape(-1, 1) * edges[:, -1:]
+            drawn = np.random.default_rng(0).random((at.size, 1)) * edges[:, -1:]
             code = (edges[:, :-1] <= drawn).sum(axis=1)
             weight = w[at]
         many = Predictions(take_rows(P, at), code, weight, classes, event)

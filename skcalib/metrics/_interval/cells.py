@@ -34,13 +34,20 @@ class CellError:
         The error of labels.
     close_limit : callable, default=None
         The error of a truth; None if it is the same function.
+    has_excess : bool, default=True
+        Whether the jackknife finds what few rows add to the error of a truth: not of quantiles.
     """
 
     def __init__(
-        self, cells: ScoreCells | ClassCells, close: Close, close_limit: Close | None = None
+        self,
+        cells: ScoreCells | ClassCells,
+        close: Close,
+        close_limit: Close | None = None,
+        has_excess: bool = True,
     ) -> None:
         self.cells = cells
         self.close = close
+        self.has_excess = has_excess
         self.close_limit = close if close_limit is None else close_limit
         self.W, self.S = cells.sums()
         self.draws = isinstance(cells, ScoreCells) and cells.draws

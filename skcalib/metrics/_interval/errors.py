@@ -63,7 +63,12 @@ DRAWN_RANKS = 1 << 9
 
 
 class LabelError(Protocol):
-    """An error of m numbers, as a function of labels or of a truth; all else stays the same."""
+    """An error of m numbers, as a function of labels or of a truth; all else stays the same.
+
+    `has_excess`: whether the jackknife finds what few rows add to the error of a truth.
+    """
+
+    has_excess: bool
 
     def observed(self, labels: LabelSets) -> Float64Array:
         """Return the error ``(m,)`` of one set of labels of all rows."""

@@ -176,7 +176,7 @@ def excess_of_few_rows(without: Float64Array, limits: Float64Array) -> Float64Ar
 class Measured(NamedTuple):
     """Errors of predictions: what they are of the data, and if labels follow the predictions.
 
-    ``observed (m,)`` are all numbers of the data; `null`, simulated.
+    ``observed (m,)`` are all numbers of the data, ``of_number`` the error that each belongs to.
     """
 
     evaluations: list[Evaluation]
@@ -184,16 +184,19 @@ class Measured(NamedTuple):
     predictions: Predictions
     null: Simulated
     observed: Float64Array
+    of_number: Intp
 
-    def only(self, kept: NDArray[np.bool_], columns: NDArray[np.bool_]) -> Measured:
-        """Return some of the errors, and the columns of their numbers."""
-        evaluations, errors, predictions, null, observed = self
+    def only(self, kept: NDArray[np.bool_]) -> Measured:
+        """Return some of the errors."""
+        evaluations, errors, predictions, null, observed, of_number = self
+        columns = kept[of_number]
         return Measured(
             list(compress(evaluations, kept)),
             list(compress(errors, kept)),
             predictions,
             Simulated(null.limits[columns], null.values[:, columns]),
             observed[columns],
+            np.unique(of_number[columns], return_inverse=True)[1],
         )
 
 
@@ -232,13 +235,15 @@ def follow(
     report: Report,
 ) -> list[list[Point]]:
     """Return the simulations along the path to Q and beyond, a list for each error."""
-    evaluations, errors, predictions, null, observed = measured
+    evaluations, errors, predictions, null, observed, of_number = measured
     P = predictions.P
     first, *seeds = seed.spawn(1 + MANY_TRUTHS)
     q = on_path(P, Q, 1.0)
     one = simulate(errors, q, Q_SETS, first)
     without = limits_without(errors, q)
-    variance, excess = jackknife_variance(without), excess_of_few_rows(without, one.limits)
+    variance = jackknife_variance(without)
+    known = np.array([error.has_excess for error in errors])[of_number]
+    excess = np.where(known, excess_of_few_rows(without, one.limits), 0.0)
     numbers = range(observed.size)
     ranges = [
         search_range(observed[j], null.point(j, 0.0), one.point(j, variance[j])) for j in numbers
@@ -300,7 +305,7 @@ def intervals_of(
     calibration error: its interval and its debiased value are NaN.
     """
     estimates = [evaluate(predictions) for evaluate in evaluations]
-    sizes = [estimate.size for estimate in estimates]
+    of_number = np.repeat(np.arange(len(estimates)), [estimate.size for estimate in estimates])
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     seeds = np.random.SeedSequence(entropy.tolist()).spawn(3)
     errors = label_errors(evaluations, predictions)
@@ -309,10 +314,10 @@ def intervals_of(
     report(NULL_SETS)
     null.limits[null.limits < ROUNDING] = 0.0
     smooth = calibrated(predictions) if smooth is None else smooth
-    measured = Measured(evaluations, errors, predictions, null, observed)
+    measured = Measured(evaluations, errors, predictions, null, observed, of_number)
     paths = [
         follow(measured, smooth, seeds[1], n_jobs, report),
-        follow_second(measured, sizes, seeds[2], n_jobs, report),
+        follow_second(measured, seeds[2], n_jobs, report),
     ]
     ends = [
         combine([invert(path[j], observed[j], level) for path in paths])
@@ -336,7 +341,6 @@ def intervals_of(
 
 def follow_second(
     measured: Measured,
-    sizes: list[int],
     seed: np.random.SeedSequence,
     n_jobs: int | None,
     report: Report,
@@ -356,11 +360,9 @@ def follow_second(
         (~one_class, partial(shifted_classes, P, np.random.default_rng(seed))),
     ):
         if kept.any():
-            columns = np.repeat(kept, sizes)
-            part = measured.only(kept, columns)
             told = partial(_in_part, report, float(kept.mean()))
-            made = follow(part, truth(), seed, n_jobs, told)
-            for j, found in zip(np.flatnonzero(columns), made, strict=True):
+            made = follow(measured.only(kept), truth(), seed, n_jobs, told)
+            for j, found in zip(np.flatnonzero(kept[measured.of_number]), made, strict=True):
                 points[j] = found
     return points
 
