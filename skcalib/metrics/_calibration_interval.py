@@ -40,7 +40,8 @@ def calibration_interval(
               q_t \propto Q \exp\big((t - 1) \log (Q / P)\big), \quad t > 1,
 
     Q being the calibrated probabilities, by :class:`skcalib.AutoCalibrator`, or, on a second path,
-    ones whose top odds, or those of the event, are lower in all rows. The interval with confidence
+    ones whose top odds, or those of the event, are lower in all rows; for class-wise errors of more
+    than ten classes, ones with lower odds of half of the classes. The interval with confidence
     c reaches from the lowest to the highest error :math:`\theta(q_t)` of both paths that agrees
     with the metric of the data, by a test at each t:
 
@@ -48,7 +49,8 @@ def calibration_interval(
               \le F_t^{-1}(\tfrac{1 + c}{2})\}
 
     with :math:`F_t` the distribution of the metric over labels drawn from :math:`q_t`, widened by
-    what the choice of the rows adds.
+    what the choice of the rows adds. Bins of few rows make :math:`\theta(q_t)` too large: the
+    jackknife estimates by how much.
 
     Parameters
     ----------
