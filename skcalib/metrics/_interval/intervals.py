@@ -165,9 +165,9 @@ def jackknife_variance(without: Float64Array) -> Float64Array:
 def excess_of_few_rows(without: Float64Array, limits: Float64Array) -> Float64Array:
     r"""Return the share ``(m,)`` of errors of a truth that more rows would not have.
 
-    In a bin of few rows, even their true probabilities have a mean of their own, so that the sum of
-    all gaps is larger. The jackknife with G groups estimates the excess
-    :math:`(G - 1) (\bar e_{-g} - e)` from errors without each group.
+    Gaps of bins of few rows vary even without chance in the labels, so that their mean absolute
+    value is larger than with many rows. From errors without each of G groups, the jackknife
+    estimates the excess :math:`(G - 1) (\bar e_{-g} - e)`.
     """
     bias = (len(without) - 1) * (without.mean(axis=0) - limits)
     return np.clip(bias / np.maximum(limits, ROUNDING), 0.0, LARGEST_EXCESS)
