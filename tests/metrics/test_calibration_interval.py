@@ -41,7 +41,7 @@ from skcalib.metrics._interval.truths import (
 from skcalib.metrics._resampling import Evaluation
 
 GCE, SCE, KS = general_calibration_error, static_calibration_error, ks_calibration_error
-ECE = expected_calibration_error
+ECE, RMSCE = expected_calibration_error, metrics.root_mean_squared_calibration_error
 FAST = {
     "ECE": expected_calibration_error,
     "ECE, left": partial(expected_calibration_error, closed="left", n_bins=7),
@@ -600,6 +600,33 @@ def test_intervals_of_gains_cover_where_the_truth_lies_beyond_the_better_model()
             found = simulation.gains(after, 0.95)[0]
             held[way] += found.low <= gain <= found.high
     assert min(held.values()) >= 35, held
+
+
+def jagged(n, seed):
+    """Labels, and two models of which the second is right but for a tenth, by turns up and down."""
+    rng = np.random.default_rng(seed)
+    z = 1.5 * rng.normal(size=n)
+    p = expit(z)
+    q = np.clip(p + np.where(np.floor(p / 0.05) % 2, 0.1, -0.1), 0, 1)
+    return rng.random(n) < q, expit(1.25 * z), p, q
+
+
+@pytest.mark.slow
+def test_intervals_of_gains_cover_where_no_smooth_truth_has_such_errors():
+    """With the bias of a smooth truth alone, 14 of 24 intervals contain the gain."""
+    *_, before, after, q = jagged(400_000, 99)
+    labels, weight = np.repeat([1, 0], q.size), np.r_[q, 1 - q]
+    error_before, error_after = (
+        RMSCE(labels, np.tile(p, 2), sample_weight=weight) for p in (before, after)
+    )
+    held = 0
+    for seed in range(24):
+        y, before, after, _ = jagged(5000, seed)
+        first, second = check_predictions(y, before), check_predictions(y, after)
+        simulation = GainSimulation([Evaluation(RMSCE, {}, False)], first, random_state=seed)
+        found = simulation.gains(second, 0.95)[0]
+        held += found.low <= error_before - error_after <= found.high
+    assert held >= 20  # of 24; with 95 %, 19 or less has a probability of 0.6 %
 
 
 def test_a_gain_has_a_sign_and_none_over_itself():

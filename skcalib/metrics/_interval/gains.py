@@ -14,6 +14,10 @@ and u is plausible if M is at most the quantile of :math:`\chi^2_1` above its le
 interval is the union of :math:`T_d - b - z S_d` over plausible u. The logits of a truth on the path
 may nowhere have the right size. So three truths beside it count in the same way: the most likely
 one on the path, with logits of the most likely size, and of 1.5 standard errors less and more.
+
+If even the least M is above the quantile of :math:`\chi^2_2`, no truth shows such errors: they are
+not smooth, and chance adds less to them. Then b is any number between 0 and the bias of the truth,
+and the estimate of the gain takes half of it.
 """
 
 from __future__ import annotations
@@ -201,9 +205,12 @@ def gain_interval(
     nearest = distance[: FINE.size].argmin()
     plausible = distance - distance[nearest] <= chi2.ppf(level, 1)
     least = LEAST_QUANTILE * np.sqrt(chi2.ppf(level, 1))
-    low = observed_gain - bias - np.maximum(z_high, least) * sd
-    high = observed_gain - bias - np.minimum(z_low, -least) * sd
-    estimate = observed_gain - bias[nearest]
+    smallest, largest, likely = bias, bias, bias[nearest]
+    if distance.min() > chi2.ppf(level, 2):
+        smallest, largest, likely = np.minimum(bias, 0.0), np.maximum(bias, 0.0), likely / 2
+    low = observed_gain - largest - np.maximum(z_high, least) * sd
+    high = observed_gain - smallest - np.minimum(z_low, -least) * sd
+    estimate = observed_gain - likely
     return GainInterval(float(estimate), float(low[plausible].min()), float(high[plausible].max()))
 
 
