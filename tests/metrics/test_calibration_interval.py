@@ -485,6 +485,22 @@ def test_the_gain_of_normal_errors_is_the_normal_interval():
     assert gain_interval(before, after, 6.0, 4.0, 0.95, [far]) == found
 
 
+def test_the_bias_of_a_gain_is_in_doubt_where_no_truth_shows_such_errors():
+    """The difference is 1 too large at each truth. Errors of 14 and 12 are far from 7 and 4."""
+    rng = np.random.default_rng(0)
+
+    def drawn(limit, bias):
+        z = rng.normal(size=4000)
+        return Drawn(np.array(limit), np.full(30, limit), limit + bias + (z - z.mean()) / z.std())
+
+    before, after = [drawn(5.0, 2.0) for _ in PLACES], [drawn(3.0, 1.0) for _ in PLACES]
+    half = 1.96 * np.sqrt(2)
+    known = gain_interval(before, after, 7.0, 4.0, 0.95, [])
+    np.testing.assert_allclose(known, [2.0, 2 - half, 2 + half], rtol=0, atol=0.2)
+    in_doubt = gain_interval(before, after, 14.0, 12.0, 0.95, [])
+    np.testing.assert_allclose(in_doubt, [1.5, 1 - half, 2 + half], rtol=0, atol=0.2)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_truths_beside_the_path_have_the_most_likely_size_of_logits_and_nearby_ones(weighted):
     """The standard error is that of the curvature of the likelihood, by differences."""
