@@ -12,6 +12,7 @@ from scipy.stats import gamma, norm
 
 from skcalib import metrics
 from skcalib._arrays.source import as_source
+from skcalib._binning.bins import Bins
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import (
     calibration_interval,
@@ -30,6 +31,7 @@ from skcalib.metrics._interval.errors import label_errors
 from skcalib.metrics._interval.gains import PLACES, Drawn, GainSimulation, gain_interval
 from skcalib.metrics._interval.inversion import Point, cornish_fisher, invert
 from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth
+from skcalib.metrics._interval.rough import moved_scores, rough_truths
 from skcalib.metrics._interval.truths import (
     calibrated,
     draw_codes,
@@ -485,20 +487,70 @@ def test_the_gain_of_normal_errors_is_the_normal_interval():
     assert gain_interval(before, after, 6.0, 4.0, 0.95, [far]) == found
 
 
-def test_the_bias_of_a_gain_is_in_doubt_where_no_truth_shows_such_errors():
-    """The difference is 1 too large at each truth. Errors of 14 and 12 are far from 7 and 4."""
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rough_truths_have_the_errors_of_their_bins_and_chance(weighted):
+    """Means and variances of the shifts, by the formula, bin by bin; a bin is a score."""
     rng = np.random.default_rng(0)
+    bins, each, draws = 15, 400, 1000
+    s = np.repeat(np.linspace(0.55, 0.85, bins), each)
+    hit = rng.random(s.size) < s + 0.03 * (-1.0) ** np.arange(bins).repeat(each)
+    w = np.tile([1.0, 2.5], s.size // 2) if weighted else np.ones(s.size)
+    predictions = check_predictions(hit, np.column_stack([1 - s, s]), w)
+    rows = w * w.sum() / (w**2).sum() if weighted else w
+    kept = Bins(bins, "edges", "left")
+    for more in (0.0, 2.5):
+        found = np.array(
+            [moved_scores(s, np.ones(s.size), predictions, kept, more, rng) for _ in range(draws)]
+        )
+        error, chance = np.empty((2, bins))
+        for b in range(bins):
+            own = slice(b * each, (b + 1) * each)
+            n = rows[own].sum()
+            error[b] = (w[own] * (hit[own] - s[own])).sum() / w[own].sum()
+            mean = (n * s[own][0] + 0.5) / (n + 1)
+            chance[b] = mean * (1 - mean) / n
+        size = (1 + more * np.sqrt(2 / bins)) * (error**2 / chance).mean()
+        share = 1 - 1 / size
+        assert 0.1 < share < 0.95
+        shift = (found - s)[:, ::each]
+        sd = np.sqrt(share * chance)
+        away = (shift.mean(axis=0) - share * error) / (sd / np.sqrt(draws))
+        assert np.abs(away).max() < 4.5
+        np.testing.assert_allclose(shift.std(axis=0), sd, rtol=0.1)
 
-    def drawn(limit, bias):
-        z = rng.normal(size=4000)
-        return Drawn(np.array(limit), np.full(30, limit), limit + bias + (z - z.mean()) / z.std())
 
-    before, after = [drawn(5.0, 2.0) for _ in PLACES], [drawn(3.0, 1.0) for _ in PLACES]
-    half = 1.96 * np.sqrt(2)
-    known = gain_interval(before, after, 7.0, 4.0, 0.95, [])
-    np.testing.assert_allclose(known, [2.0, 2 - half, 2 + half], rtol=0, atol=0.2)
-    in_doubt = gain_interval(before, after, 14.0, 12.0, 0.95, [])
-    np.testing.assert_allclose(in_doubt, [1.5, 1 - half, 2 + half], rtol=0, atol=0.2)
+def test_rough_truths_move_the_top_class_and_leave_the_proportions_of_others():
+    y, q, _ = sample(3000, 4, 1.5, 0)
+    predictions = check_predictions(y, q)
+    for out in rough_truths(q, predictions, np.random.default_rng(0)):
+        np.testing.assert_allclose(out.sum(axis=1), 1, rtol=0, atol=1e-12)
+        others = q.argsort(axis=1)[:, :-1]
+        before, after = (np.take_along_axis(x, others, axis=1) for x in (q, out))
+        before, after = (x / x.sum(axis=1, keepdims=True) for x in (before, after))
+        np.testing.assert_allclose(after, before, rtol=1e-9, atol=0)
+        # The model is over-confident: fewer hits than its top probabilities.
+        assert out.max(axis=1).mean() < q.max(axis=1).mean() - 0.02
+
+
+def test_truths_have_no_rough_errors_where_labels_show_none():
+    """Shares of hits are exactly the scores. Then one row of hundreds that are sure is missed."""
+    score = np.repeat([0.6, 0.7, 0.8, 1 - 1e-9], 400)
+    y = np.concatenate([np.arange(400) < 400 * s for s in (0.6, 0.7, 0.8, 1)])
+    P = np.column_stack([1 - score, score])
+    for out in rough_truths(P, check_predictions(y, P), np.random.default_rng(0)):
+        np.testing.assert_allclose(out, P, rtol=0, atol=1e-8)
+    y[-1] = False
+    likely, *_ = rough_truths(P, check_predictions(y, P), np.random.default_rng(0))
+    np.testing.assert_allclose(likely, P, rtol=0, atol=1e-8)
+
+
+def test_a_gain_may_have_rough_errors():
+    """Smooth truths alone give an interval that lies above the gain of 0.014."""
+    y, before, after, _ = jagged(5000, 6)
+    first, second = check_predictions(y, before), check_predictions(y, after)
+    simulation = GainSimulation([Evaluation(RMSCE, {}, False)], first, random_state=6)
+    (found,) = simulation.gains(second, 0.95)
+    assert found.low < 0.014 < found.high
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -629,7 +681,7 @@ def jagged(n, seed):
 
 @pytest.mark.slow
 def test_intervals_of_gains_cover_where_no_smooth_truth_has_such_errors():
-    """With the bias of a smooth truth alone, 14 of 24 intervals contain the gain."""
+    """With smooth truths alone, 14 of 24 intervals contain the gain."""
     *_, before, after, q = jagged(400_000, 99)
     labels, weight = np.repeat([1, 0], q.size), np.r_[q, 1 - q]
     error_before, error_after = (

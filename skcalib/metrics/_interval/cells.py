@@ -51,7 +51,7 @@ class CellError:
         self.close_limit = close if close_limit is None else close_limit
         self.W, self.S = cells.sums()
         self.draws = isinstance(cells, ScoreCells) and cells.draws
-        self._groups: tuple[Float64Array, Float64Array] | None = None
+        self._without: tuple[Float64Array, Float64Array] | None = None
 
     def observed(self, labels: LabelSets) -> Float64Array:
         """Return the errors ``(m,)`` of one set of labels of all rows."""
@@ -96,9 +96,14 @@ class CellError:
         problems, cells = self.cells.shape
         most = max(64, GROUPED // (n_groups * problems))
         step = -(-cells // most)
-        if self._groups is None:
-            self._groups = self.cells.sums_by_group(group, n_groups, step)
-        W, S = self._groups
-        H = self.cells.expected_by_group(truth, group, n_groups, step)
-        H, S, W = (table.sum(axis=0) - table for table in (H, S, W))
+        if self._without is None:
+            W, S = self.cells.sums_by_group(group, n_groups, step)
+            self._without = without_each(W), without_each(S)
+        W, S = self._without
+        H = without_each(self.cells.expected_by_group(truth, group, n_groups, step))
         return self.close_limit(H, S, W)
+
+
+def without_each(table: Float64Array) -> Float64Array:
+    """Return the sums ``(n_groups, problems, cells)`` of all groups but one."""
+    return np.subtract(table.sum(axis=0), table, out=table)

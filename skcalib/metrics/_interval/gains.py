@@ -12,16 +12,14 @@ estimate, and d, s the difference and the sum of the errors,
 
 and u is plausible if M is at most the quantile of :math:`\chi^2_1` above its least value. The
 interval is the union of :math:`T_d - b - z S_d` over plausible u. The logits of a truth on the path
-may nowhere have the right size. So three truths beside it count in the same way: the most likely
-one on the path, with logits of the most likely size, and of 1.5 standard errors less and more.
-
-If even the least M is above the quantile of :math:`\chi^2_2`, no truth shows such errors: they are
-not smooth, and chance adds less to them. Then b is any number between 0 and the bias of the truth,
-and the estimate of the gain takes half of it.
+may nowhere have the right size, and its errors are smooth. So truths beside it count in the same
+way: the most likely one on the path, with logits of the most likely size, and of 1.5 standard
+errors less and more; and the first of these with rough errors (`rough`).
 """
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,13 +37,14 @@ from skcalib.metrics._interval.intervals import (
     observed_of,
     simulate,
 )
+from skcalib.metrics._interval.rough import ROUGH, rough_truths
 from skcalib.metrics._interval.truths import LEAST, calibrated, on_path, tempered_truths
 from skcalib.metrics._resampling import Evaluation
 
 # Truths on the path, and the sets of labels at each.
 PLACES = np.array([-2.2, -1.6, -1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0, 1.6, 2.2])
 SETS = np.where(np.isin(PLACES, (-1, 0, 1)), 160, 80)
-BESIDE, SETS_BESIDE = 3, 80
+BESIDE, SETS_BESIDE = 3 + len(ROUGH), 80
 FINE = np.linspace(PLACES[0], PLACES[-1], 353)
 LARGEST_CORRELATION = 0.98
 # The standardised quantiles are at least this far from 0, in units of the normal ones.
@@ -84,7 +83,7 @@ class GainSimulation:
         self.evaluations = evaluations
         self.before = before
         self.n_jobs = n_jobs
-        self._seeds = np.random.SeedSequence(entropy.tolist()).spawn(PLACES.size + BESIDE)
+        self._seeds = np.random.SeedSequence(entropy.tolist()).spawn(PLACES.size + BESIDE + 1)
         self._base = calibrated(before)
         self._errors = label_errors(evaluations, before)
         self._observed = observed_of(self._errors, before)
@@ -120,13 +119,14 @@ class GainSimulation:
             likelihood = w @ np.log(np.maximum(q[np.arange(code.size), code], LEAST))
             if likelihood > most:
                 best, most = q, likelihood
-        tasks = [
+        *seeds, random = self._seeds[PLACES.size :]
+        smooth = tempered_truths(best, self.before)
+        rough = rough_truths(smooth[0], self.before, np.random.default_rng(random))
+        tasks = (
             delayed(draw)(each, q, SETS_BESIDE, seed)
-            for q, seed in zip(
-                tempered_truths(best, self.before), self._seeds[PLACES.size :], strict=True
-            )
+            for q, seed in zip(chain(smooth, rough), seeds, strict=True)
             for each in (self._errors, errors)
-        ]
+        )
         found = Parallel(n_jobs=self.n_jobs)(tasks)
         return list(zip(found[::2], found[1::2], strict=True))
 
@@ -202,15 +202,12 @@ def gain_interval(
     z = (observed_gain - D - bias) / np.maximum(sd, TINY)
     z_sum = (observed + now - mean_sum) / np.maximum(sd_sum, TINY)
     distance = (z * z + z_sum * z_sum - 2 * rho * z * z_sum) / (1 - rho * rho)
-    nearest = distance[: FINE.size].argmin()
+    nearest = distance.argmin()
     plausible = distance - distance[nearest] <= chi2.ppf(level, 1)
     least = LEAST_QUANTILE * np.sqrt(chi2.ppf(level, 1))
-    smallest, largest, likely = bias, bias, bias[nearest]
-    if distance.min() > chi2.ppf(level, 2):
-        smallest, largest, likely = np.minimum(bias, 0.0), np.maximum(bias, 0.0), likely / 2
-    low = observed_gain - largest - np.maximum(z_high, least) * sd
-    high = observed_gain - smallest - np.minimum(z_low, -least) * sd
-    estimate = observed_gain - likely
+    low = observed_gain - bias - np.maximum(z_high, least) * sd
+    high = observed_gain - bias - np.minimum(z_low, -least) * sd
+    estimate = observed_gain - bias[nearest]
     return GainInterval(float(estimate), float(low[plausible].min()), float(high[plausible].max()))
 
 
