@@ -1,15 +1,16 @@
 r"""Truths with rough errors: other errors in each range of scores, which no smooth map corrects.
 
-Rows are put in B bins of equal weight by the top probability s of a smooth truth. With
-:math:`e_b` the share of hits less the mean score of bin b, and :math:`v_b` its variance by chance,
-errors of variance :math:`\tau^2 v_b` that differ from bin to bin are, given the labels,
+Rows are put in B bins of equal weight by the top probability s of a smooth truth. Let :math:`e_b`
+be the share of hits less the mean score of bin b, and :math:`v_b` its variance by chance. If the
+errors of bins are normal with variance :math:`\tau^2 v_b`, then given the labels
 
-.. math:: \delta_b \sim N(a e_b, a v_b), \quad a = \max(0, 1 - 1 / z^2), \quad
-          1 + \tau^2 \approx z^2 = \frac{1 + c \sqrt{2 / B}}{B} \sum_b \frac{e_b^2}{v_b} .
+.. math:: \delta_b \sim N(a e_b, a v_b), \quad a = \frac{\tau^2}{1 + \tau^2}, \qquad
+          1 + \tau^2 = \max\Bigl(1, \bigl(1 + c \sqrt{2 / B}\bigr)
+          \frac{1}{B} \sum_b \frac{e_b^2}{v_b}\Bigr) .
 
-With c = 0 they are as large as the labels show (James & Stein 1961). Larger ones with a c of a few
-standard errors are such as chance may hide. The top probability is moved by :math:`\delta_b`; the
-other classes share the rest as before.
+With c = 0 errors are as large as the labels show (James & Stein 1961); with c > 0 they are larger
+by c standard errors, as chance may hide them. The top probability is moved by :math:`\delta_b`;
+the other classes share the rest as before.
 """
 
 from __future__ import annotations
