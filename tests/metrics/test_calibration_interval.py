@@ -30,7 +30,7 @@ from skcalib.metrics._interval.cells import CellError
 from skcalib.metrics._interval.errors import label_errors
 from skcalib.metrics._interval.gains import PLACES, Drawn, GainSimulation, gain_interval
 from skcalib.metrics._interval.inversion import Point, cornish_fisher, invert
-from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth
+from skcalib.metrics._interval.label_sets import Draw, LabelSets, RowGroups, Truth
 from skcalib.metrics._interval.rough import moved_scores, rough_truths
 from skcalib.metrics._interval.truths import (
     calibrated,
@@ -154,9 +154,26 @@ def test_curves_of_classes_without_a_label_or_with_all_of_them(name):
 def test_limits_without_a_group_are_those_of_the_other_rows(name):
     P, Q, y = ties(120, 3)
     fast, slow = opened(FAST[name], P, y)
-    group = np.arange(120) % 5
-    expected = slow.limits_without(Truth(Q), group, 5)
-    np.testing.assert_allclose(fast.limits_without(Truth(Q), group, 5), expected, rtol=0, atol=1e-7)
+    groups = RowGroups(np.arange(120) % 5, 5)
+    expected = slow.limits_without(Truth(Q), groups)
+    np.testing.assert_allclose(fast.limits_without(Truth(Q), groups), expected, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["KS", "KS by class"])
+def test_joined_cells_have_the_variance_of_the_rows(name):
+    """3,000 scores are joined, 6 at a time for the top label and 17 for each class."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(3000, 3))
+    P, Q = (np.exp(z) / np.exp(z).sum(axis=1, keepdims=True) for z in (1.4 * Z, 2 * Z))
+    Q = 0.83 * Q + 0.17 / 3  # larger than small scores and less than large ones
+    variances = []
+    for most in (1 << 22, 1 << 14):
+        groups = RowGroups(np.arange(3000) % 30, 30, most)
+        fast, _ = opened(FAST[name], P, Q.argmax(axis=1))
+        variances.append(intervals.jackknife_variance(fast.limits_without(Truth(Q), groups)))
+    each, joined = variances
+    np.testing.assert_allclose(joined, each, rtol=0.05)
+    assert (joined != each).all()
 
 
 # How far the limit on the grid may be from that by calls: edges of quantile bins move by a row of

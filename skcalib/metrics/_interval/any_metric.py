@@ -7,7 +7,7 @@ import numpy as np
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth
+from skcalib.metrics._interval.label_sets import Draw, LabelSets, RowGroups, Truth
 from skcalib.metrics._resampling import Evaluation
 
 # A truth of 1 is this weight, so that rounded weights are whole and count copies of rows.
@@ -61,10 +61,10 @@ class AnyError:
             values = limits + (values - limits) / draw.factor
         return values
 
-    def limits_without(self, truth: Truth, group: Intp, n_groups: int) -> Float64Array:
-        """Return the limits ``(n_groups, m)``, each without one group of rows."""
-        q, group = truth.q[:: self.every], group[:: self.every]
-        return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(n_groups)])
+    def limits_without(self, truth: Truth, groups: RowGroups) -> Float64Array:
+        """Return the limits ``(groups, m)``, each without one group of rows."""
+        q, group = truth.q[:: self.every], groups.of_row[:: self.every]
+        return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(groups.number)])
 
     def _limit(self, q: FloatArray, rows: Intp) -> Float64Array:
         P, _, w, classes, event = self.some

@@ -12,13 +12,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from skcalib._arrays.types import Float64Array, Intp
+from skcalib._arrays.types import Float64Array
 from skcalib.metrics._interval.class_cells import ClassCells
-from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, sets_at_once
+from skcalib.metrics._interval.label_sets import (
+    Draw,
+    LabelSets,
+    RowGroups,
+    Truth,
+    sets_at_once,
+)
 from skcalib.metrics._interval.score_cells import ScoreCells
-
-# Most numbers of the tables that leave out one group of rows each: cells are joined to stay below.
-GROUPED = 1 << 22
 
 # The error ``(..., m)`` of tables H ``(..., problems, cells)``, S and W ``(problems, cells)``.
 Close = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
@@ -91,11 +94,11 @@ class CellError:
             values.append(self.close(H, self.S, self.W))
         return np.concatenate(values)
 
-    def limits_without(self, truth: Truth, group: Intp, n_groups: int) -> Float64Array:
-        """Return the errors ``(n_groups, m)`` of a truth, each without one group of rows."""
+    def limits_without(self, truth: Truth, groups: RowGroups) -> Float64Array:
+        """Return the errors ``(groups, m)`` of a truth, each without one group of rows."""
+        group, n_groups, most = groups
         problems, cells = self.cells.shape
-        most = max(64, GROUPED // (n_groups * problems))
-        step = -(-cells // most)
+        step = -(-cells // max(64, most // (n_groups * problems)))
         if self._without is None:
             W, S = self.cells.sums_by_group(group, n_groups, step)
             self._without = without_each(W), without_each(S)

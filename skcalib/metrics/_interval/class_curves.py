@@ -9,6 +9,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib.metrics._interval.cells import CellError, Close
 from skcalib.metrics._interval.class_cells import ClassCells
 from skcalib.metrics._interval.label_sets import Draw, LabelSets
+from skcalib.metrics._interval.score_cells import running
 
 
 class ClassCurveError(CellError):
@@ -52,23 +53,24 @@ class ClassCurveError(CellError):
         """Return the errors of sets of labels ``(R, n)``, which follow each other in one table."""
         hit = self.classes.hit_places(codes)
         if self.has_equal_weights:  # numbers are sorted in a fifth of the time of their places
-            hit = np.sort(hit, axis=1)
-            weight = np.full(hit.shape, self.classes.w[0])
+            hit.sort(axis=1)
+            hits = self.classes.w[0] * np.arange(hit.size + 1)
         else:
             order = np.argsort(hit, axis=1)
             hit = np.take_along_axis(hit, order, axis=1)
-            weight = self.classes.w[order]
-        hits = np.concatenate([[0.0], np.cumsum(weight)])
+            hits = running(self.classes.w[order].ravel())
         set_starts = self.below.size * np.arange(len(codes))[:, None]
         edges = np.append(set_starts + self.starts, self.below.size * len(codes))
         first = np.searchsorted((hit + set_starts).ravel(), edges)
-        hit = hit.ravel()
+        hit = hit.ravel().astype(np.intp)
         at_start = hits[first]
         largest = np.abs(np.diff(at_start) - np.tile(self.ends, len(codes)))
         with_hits = np.flatnonzero(np.diff(first))
         first, at_start = first[with_hits], at_start[with_hits]
-        above = np.maximum.reduceat(hits[1:] - self.below[hit + 1], first) - at_start
-        under = at_start - np.minimum.reduceat(hits[:-1] - self.below[hit], first)
+        before = hits[:-1] - self.below.take(hit)
+        after = hits[1:] - self.below[1:].take(hit)
+        above = np.maximum.reduceat(after, first) - at_start
+        under = at_start - np.minimum.reduceat(before, first)
         largest[with_hits] = np.maximum(largest[with_hits], np.maximum(above, under))
         each = largest.reshape(len(codes), -1) / self.weight
         return each.mean(axis=1, keepdims=True) if self.average == "macro" else each

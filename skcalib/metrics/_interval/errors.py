@@ -37,7 +37,7 @@ from skcalib.metrics._interval.class_cells import ClassCells
 from skcalib.metrics._interval.class_curves import ClassCurveError
 from skcalib.metrics._interval.curve import CurveError
 from skcalib.metrics._interval.grid import BINS, bin_index, quotient
-from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of
+from skcalib.metrics._interval.label_sets import Draw, LabelSets, RowGroups, Truth, every_of
 from skcalib.metrics._interval.score_cells import ScoreCells, ScoredRows, SharedRows
 from skcalib.metrics._kde import kde_calibration_error
 from skcalib.metrics._ks import ks_calibration_error, reduce_top
@@ -79,8 +79,8 @@ class LabelError(Protocol):
     def values(self, draw: Draw, labels: LabelSets) -> Float64Array:
         """Return the errors ``(R, m)`` of sets of labels of the rows that are drawn."""
 
-    def limits_without(self, truth: Truth, group: Intp, n_groups: int) -> Float64Array:
-        """Return the limits ``(n_groups, m)``, each without one group of rows."""
+    def limits_without(self, truth: Truth, groups: RowGroups) -> Float64Array:
+        """Return the limits ``(groups, m)``, each without one group of rows."""
 
 
 def label_errors(evaluations: list[Evaluation], predictions: Predictions) -> list[LabelError]:

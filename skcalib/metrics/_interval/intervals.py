@@ -20,7 +20,15 @@ from skcalib.metrics._interval.any_metric import take_every
 from skcalib.metrics._interval.cells import CellError
 from skcalib.metrics._interval.errors import LabelError, label_errors
 from skcalib.metrics._interval.inversion import Ends, Point, invert, search_range
-from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of, sets_at_once
+from skcalib.metrics._interval.label_sets import (
+    GROUPED,
+    Draw,
+    LabelSets,
+    RowGroups,
+    Truth,
+    every_of,
+    sets_at_once,
+)
 from skcalib.metrics._interval.score_cells import ScoreCells, ScoredRows
 from skcalib.metrics._interval.truths import (
     calibrated,
@@ -142,17 +150,15 @@ def observed_of(errors: list[LabelError], predictions: Predictions) -> Float64Ar
     return np.concatenate([error.observed(labels) for error in errors])
 
 
-def row_groups(n: int) -> tuple[Intp, int]:
-    """Return a group for each row, at random, and their number."""
-    n_groups = min(n, GROUPS)
-    return np.random.default_rng(0).permutation(n) % n_groups, n_groups
+def limits_without(errors: list[LabelError], q: FloatArray, most: int = GROUPED) -> Float64Array:
+    """Return the errors ``(groups, m)`` of a truth without each group of rows, chosen at random.
 
-
-def limits_without(errors: list[LabelError], q: FloatArray) -> Float64Array:
-    """Return the errors ``(groups, m)`` of a truth without each group of rows."""
-    group, n_groups = row_groups(len(q))
+    Tables of cells have at most about so many numbers.
+    """
+    n, n_groups = len(q), min(len(q), GROUPS)
+    groups = RowGroups(np.random.default_rng(0).permutation(n) % n_groups, n_groups, most)
     truth = Truth(q)
-    return np.concatenate([e.limits_without(truth, group, n_groups) for e in errors], axis=1)
+    return np.concatenate([error.limits_without(truth, groups) for error in errors], axis=1)
 
 
 def jackknife_variance(without: Float64Array) -> Float64Array:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.types import FloatArray
+from skcalib._arrays.types import FloatArray, Intp
 
 T = TypeVar("T")
 
@@ -16,6 +16,8 @@ T = TypeVar("T")
 AT_ONCE = 1 << 18
 # Labels are drawn for no more rows than about this many, evenly spaced; deviations are scaled.
 DRAWN_ROWS = 100_000
+# Most numbers of the tables that leave out one group of rows each: cells are joined to stay below.
+GROUPED = 1 << 22
 
 
 def every_of(n: int) -> int:
@@ -26,6 +28,14 @@ def every_of(n: int) -> int:
 def sets_at_once(size: int) -> int:
     """Return the number of sets to compute at once, given the size of one."""
     return max(1, AT_ONCE // size)
+
+
+class RowGroups(NamedTuple):
+    """The group of each row ``(n,)``, how many there are, and the most numbers of their tables."""
+
+    of_row: Intp
+    number: int
+    most: int = GROUPED
 
 
 class Found:
