@@ -43,11 +43,10 @@ from skcalib.metrics._interval.errors import LabelError
 from skcalib.metrics._interval.intervals import (
     Q_SETS,
     intervals_of,
-    jackknife_variance,
-    limits_without,
     observed_of,
     simulate,
 )
+from skcalib.metrics._interval.jackknife import jackknife_variance, limits_without
 from skcalib.metrics._interval.score_cells import ScoreCells, SharedRows
 from skcalib.metrics._interval.truths import calibrated
 from skcalib.metrics._modes import row_count

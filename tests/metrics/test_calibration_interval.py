@@ -24,7 +24,7 @@ from skcalib.metrics import (
     smooth_calibration_error,
     static_calibration_error,
 )
-from skcalib.metrics._interval import errors, intervals, label_sets, score_cells
+from skcalib.metrics._interval import errors, intervals, jackknife, label_sets, score_cells
 from skcalib.metrics._interval.any_metric import AnyError
 from skcalib.metrics._interval.cells import CellError
 from skcalib.metrics._interval.errors import label_errors
@@ -170,7 +170,7 @@ def test_joined_cells_have_the_variance_of_the_rows(name):
     for most in (1 << 22, 1 << 14):
         groups = RowGroups(np.arange(3000) % 30, 30, most)
         fast, _ = opened(FAST[name], P, Q.argmax(axis=1))
-        variances.append(intervals.jackknife_variance(fast.limits_without(Truth(Q), groups)))
+        variances.append(jackknife.jackknife_variance(fast.limits_without(Truth(Q), groups)))
     each, joined = variances
     np.testing.assert_allclose(joined, each, rtol=0.05)
     assert (joined != each).all()
@@ -365,7 +365,7 @@ def test_the_calibrated_truth_is_the_map_without_its_mixture():
 def test_jackknife_variance_of_a_mean_is_that_of_the_mean():
     x = np.random.default_rng(0).normal(size=30)
     without = (x.sum() - x)[:, None] / 29
-    assert intervals.jackknife_variance(without)[0] == pytest.approx(x.var(ddof=1) / 30)
+    assert jackknife.jackknife_variance(without)[0] == pytest.approx(x.var(ddof=1) / 30)
 
 
 def test_the_excess_of_few_rows_is_found_if_it_falls_as_one_over_their_number():
@@ -373,7 +373,7 @@ def test_the_excess_of_few_rows_is_found_if_it_falls_as_one_over_their_number():
         return np.array([0.03 + 2 / n, 0.02, 0.01 - 1 / n])
 
     without = np.tile(error(290), (30, 1))
-    found = intervals.excess_of_few_rows(without, error(300))
+    found = jackknife.excess_of_few_rows(without, error(300))
     np.testing.assert_allclose(found, [2 / 300 / error(300)[0], 0, 0], rtol=1e-9, atol=1e-12)
 
 
@@ -398,7 +398,7 @@ def test_without_the_excess_of_few_rows_an_error_is_closer_to_that_of_many():
         evaluate = Evaluation(metrics.adaptive_calibration_error, {}, False)
         found = label_errors([evaluate], check_predictions(y, P, labels=range(100)))
         limit = intervals.limits_of(found, Truth(q))
-        excess = intervals.excess_of_few_rows(intervals.limits_without(found, q), limit)
+        excess = jackknife.excess_of_few_rows(jackknife.limits_without(found, q), limit)
         return limit[0], limit[0] * (1 - excess[0])
 
     few, corrected = np.mean([measured(300, seed) for seed in range(3)], axis=0)

@@ -14,13 +14,7 @@ import numpy as np
 
 from skcalib._arrays.types import Float64Array
 from skcalib.metrics._interval.class_cells import ClassCells
-from skcalib.metrics._interval.label_sets import (
-    Draw,
-    LabelSets,
-    RowGroups,
-    Truth,
-    sets_at_once,
-)
+from skcalib.metrics._interval.label_sets import Draw, LabelSets, RowGroups, Truth, sets_at_once
 from skcalib.metrics._interval.score_cells import ScoreCells
 
 # The error ``(..., m)`` of tables H ``(..., problems, cells)``, S and W ``(problems, cells)``.
@@ -95,7 +89,10 @@ class CellError:
         return np.concatenate(values)
 
     def limits_without(self, truth: Truth, groups: RowGroups) -> Float64Array:
-        """Return the errors ``(groups, m)`` of a truth, each without one group of rows."""
+        """Return the errors ``(groups, m)`` of a truth, each without one group of rows.
+
+        The sums of scores and weights are kept, so that all calls must have the same groups.
+        """
         group, n_groups, most = groups
         problems, cells = self.cells.shape
         step = -(-cells // max(64, most // (n_groups * problems)))

@@ -34,11 +34,10 @@ from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._interval.errors import LabelError, label_errors
 from skcalib.metrics._interval.intervals import (
-    jackknife_variance,
-    limits_without,
     observed_of,
     simulate,
 )
+from skcalib.metrics._interval.jackknife import jackknife_variance, limits_without
 from skcalib.metrics._interval.rough import ROUGH, rough_truths
 from skcalib.metrics._interval.truths import LEAST, calibrated, on_path, tempered_truths
 from skcalib.metrics._resampling import Evaluation
@@ -50,9 +49,9 @@ BESIDE, SETS_BESIDE = 3 + len(ROUGH), 80
 FINE = np.linspace(PLACES[0], PLACES[-1], 353)
 SIMULATED = np.abs(FINE[:, None] - PLACES).argmin(axis=0)
 LARGEST_CORRELATION = 0.98
-# Numbers of the tables that leave out groups of rows: only their variance is needed, so that more
-# cells may be joined than for one error: the same to 1 % in a third of the time.
-NUMBERS = 1 << 20
+# The most entries of the tables that leave out groups of rows. A gain needs only the variance of
+# their errors, which fewer cells give to 1 % in a third of the time.
+FEWER_ENTRIES = 1 << 20
 # The standardised quantiles are at least this far from 0, in units of the normal ones.
 LEAST_QUANTILE = 0.97
 TINY = 1e-12
@@ -170,7 +169,7 @@ def draw(
 ) -> Drawn:
     """Return the errors at a truth; the same seed gives the same labels."""
     made = simulate(errors, q, n_sets, seed, same_labels=True)
-    return Drawn(made.limits, limits_without(errors, q, NUMBERS), made.values)
+    return Drawn(made.limits, limits_without(errors, q, FEWER_ENTRIES), made.values)
 
 
 def _one(drawn: Drawn, k: int) -> Drawn:

@@ -20,15 +20,12 @@ from skcalib.metrics._interval.any_metric import take_every
 from skcalib.metrics._interval.cells import CellError
 from skcalib.metrics._interval.errors import LabelError, label_errors
 from skcalib.metrics._interval.inversion import Ends, Point, invert, search_range
-from skcalib.metrics._interval.label_sets import (
-    GROUPED,
-    Draw,
-    LabelSets,
-    RowGroups,
-    Truth,
-    every_of,
-    sets_at_once,
+from skcalib.metrics._interval.jackknife import (
+    excess_of_few_rows,
+    jackknife_variance,
+    limits_without,
 )
+from skcalib.metrics._interval.label_sets import Draw, LabelSets, Truth, every_of, sets_at_once
 from skcalib.metrics._interval.score_cells import ScoreCells, ScoredRows
 from skcalib.metrics._interval.truths import (
     calibrated,
@@ -46,16 +43,12 @@ NULL_SETS, Q_SETS, SETS = 300, 150, 75
 TRUTHS, MANY_TRUTHS = 8, 12
 # Factors beyond Q at which the error is tried.
 TRIED = (1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512)
-# Groups of rows that are left out in turn, for the part of the variance that is due to the rows.
-GROUPS = 30
 # With more entries, the truths are chosen on a subset of the rows of this many.
 SCOUTED_ENTRIES, FEWEST_ROWS = 1 << 21, 1000
 # Values of e between which the truths of a path are spread.
 SPREAD = 12
 # With more classes, a calibrator leaves most of the errors of single classes as they are.
 FEW_CLASSES = 10
-# The largest share of an error that counts as due to few rows.
-LARGEST_EXCESS = 0.9
 # An error below this is rounding.
 ROUNDING = 1e-6
 # Sets of labels of an interval.
@@ -148,35 +141,6 @@ def observed_of(errors: list[LabelError], predictions: Predictions) -> Float64Ar
     """Return the errors ``(m,)`` of the labels of the data."""
     labels = LabelSets(predictions.code[None])
     return np.concatenate([error.observed(labels) for error in errors])
-
-
-def limits_without(errors: list[LabelError], q: FloatArray, most: int = GROUPED) -> Float64Array:
-    """Return the errors ``(groups, m)`` of a truth without each group of rows, chosen at random.
-
-    Tables of cells have at most about so many numbers.
-    """
-    n, n_groups = len(q), min(len(q), GROUPS)
-    groups = RowGroups(np.random.default_rng(0).permutation(n) % n_groups, n_groups, most)
-    truth = Truth(q)
-    return np.concatenate([error.limits_without(truth, groups) for error in errors], axis=1)
-
-
-def jackknife_variance(without: Float64Array) -> Float64Array:
-    """Return the variance ``(m,)`` that the choice of rows adds, from values without each group."""
-    n_groups = len(without)
-    away = without - without.mean(axis=0)
-    return np.asarray((n_groups - 1) / n_groups * (away**2).sum(axis=0))
-
-
-def excess_of_few_rows(without: Float64Array, limits: Float64Array) -> Float64Array:
-    r"""Return the share ``(m,)`` of errors of a truth that more rows would not have.
-
-    Gaps of bins of few rows vary even without chance in the labels, so that their mean absolute
-    value is larger than with many rows. From errors without each of G groups, the jackknife
-    estimates the excess :math:`(G - 1) (\bar e_{-g} - e)`.
-    """
-    bias = (len(without) - 1) * (without.mean(axis=0) - limits)
-    return np.clip(bias / np.maximum(limits, ROUNDING), 0.0, LARGEST_EXCESS)
 
 
 class Measured(NamedTuple):

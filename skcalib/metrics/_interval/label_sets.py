@@ -16,8 +16,8 @@ T = TypeVar("T")
 AT_ONCE = 1 << 18
 # Labels are drawn for no more rows than about this many, evenly spaced; deviations are scaled.
 DRAWN_ROWS = 100_000
-# Most numbers of the tables that leave out one group of rows each: cells are joined to stay below.
-GROUPED = 1 << 22
+# The most entries of the tables that leave out one group of rows each: more cells are joined.
+ENTRIES = 1 << 22
 
 
 def every_of(n: int) -> int:
@@ -31,11 +31,11 @@ def sets_at_once(size: int) -> int:
 
 
 class RowGroups(NamedTuple):
-    """The group of each row ``(n,)``, how many there are, and the most numbers of their tables."""
+    """The group of each row ``(n,)``, the number of groups, and the most entries of tables."""
 
     of_row: Intp
     number: int
-    most: int = GROUPED
+    most: int = ENTRIES
 
 
 class Found:
