@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
+from skcalib._comparison.choice import AS_GOOD
 from skcalib._comparison.chunks import HeldOutData, fit_rows, predict_rows
 from skcalib._comparison.tables import summary_table
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
@@ -161,7 +162,10 @@ class CalibratorComparison:
         if "*" in "".join(summary_table(self.frame)[0]):
             lines.append("* debiased: less what chance adds to the error.")
         if others:
-            lines.append(f"As good as {self.choice} by log loss: {', '.join(others)}.")
+            lines.append(
+                f"As good as {self.choice} by log loss, within {AS_GOOD:.0f} standard errors: "
+                f"{', '.join(others)}."
+            )
         failed = [str(name) for name in self.frame.index[self.frame["error"] != ""]]
         if failed:
             lines.append(f'Without numbers (see frame["error"]): {", ".join(failed)}.')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from skcalib._comparison.choice import AS_GOOD, CLEAR_LEAD, Choice
+from skcalib._comparison.choice import AS_GOOD, CLEAR_LEAD, SMALL_SHARE, Choice
 
 # Maps that are easy to understand, the simplest first. One that is as good as a chosen one that is
 # less simple is named.
@@ -160,7 +160,8 @@ def simpler_sentence(
 ) -> str:
     """Name the simplest map that is as good as the chosen one, if that is less simple.
 
-    ``kinds`` has the class of each calibrator by its name.
+    ``kinds`` has the class of each calibrator by its name. Few rows count a map as good whose loss
+    is much higher: the sentence then says only that it is not clearly worse.
     """
     own = kinds[name]
     simpler = SIMPLE[: SIMPLE.index(own)] if own in SIMPLE else SIMPLE
@@ -169,7 +170,9 @@ def simpler_sentence(
     for kind in simpler:
         for other in as_good:
             if kinds[other] == kind:
-                more = outcomes[other].after - outcomes[name].after
+                after = outcomes[name].after
+                more = outcomes[other].after - after
+                judged = "as good" if more <= SMALL_SHARE * after else "not clearly worse"
                 way = "higher" if more > 0 else "lower"
                 changed = outcomes[other].changed
                 share = (
@@ -178,7 +181,7 @@ def simpler_sentence(
                     else f"{100 * changed:.1f} % of the classes"
                 )
                 return (
-                    f" {other}, which is simpler, is as good: its log loss is "
+                    f" {other}, which is simpler, is {judged}: its log loss is "
                     f"{number(abs(more))} {way}, and it changes {share}."
                 )
     return ""

@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 from skcalib._comparison.choice import HeldOut, as_good_as, choose, held_out
 from skcalib._comparison.held_out import fit_calibrator, open_rows, predict_held_out
 from skcalib._comparison.row_losses import hall_interval
-from skcalib._comparison.verdict import advice, sentence
+from skcalib._comparison.verdict import Outcome, advice, sentence, simpler_sentence
 from skcalib._validation.predictions import check_predictions
 from skcalib.calibrators._names import calibrators_by_name
 
@@ -182,6 +182,28 @@ def test_as_good_as_another_means_within_two_standard_errors():
         "better": rows(0.4),
     }
     assert as_good_as(found, W, "best") == ["best", "close", "better"]
+
+
+@pytest.mark.parametrize(
+    ("after", "judged", "difference"),
+    [
+        (0.49, "as good", "0.01 lower"),
+        (0.509, "as good", "0.009 higher"),
+        (0.511, "not clearly worse", "0.011 higher"),
+    ],
+)
+def test_a_simpler_map_with_a_loss_over_2_percent_higher_is_not_called_as_good(
+    after, judged, difference
+):
+    outcomes = {
+        "auto": Outcome(1.0, 0.5, 0.5, 0.4, 0.6, 0.01),
+        "platt": Outcome(1.0, after, 1 - after, 0.3, 0.6, 0.02),
+    }
+    kinds = {"auto": "AutoCalibrator", "platt": "PlattScaling"}
+    assert simpler_sentence("auto", ["auto", "platt"], kinds, outcomes) == (
+        f" platt, which is simpler, is {judged}: its log loss is {difference}, and it changes "
+        "2.0 % of the classes."
+    )
 
 
 @pytest.mark.filterwarnings("ignore")  # some calibrators reach their bounds on 171 rows
