@@ -148,7 +148,7 @@ def _metrics(comparison: CalibratorComparison, others: list[str]) -> str:
             text
             for text, holds in (
                 ("recommended", name == comparison.choice),
-                ("as good", name in comparison.as_good and name != comparison.choice),
+                ("not clearly worse", name in comparison.as_good and name != comparison.choice),
             )
             if holds
         ]

@@ -25,7 +25,8 @@ from skcalib._validation.predictions import Predictions
 CLEAR_LEAD = 3.0
 # Calibrators that are worse than the chosen one by fewer standard errors count as equally good.
 AS_GOOD = 2.0
-# If a gain is at most this share of the log loss, the probabilities may stay as they are.
+# If a gain is at most this share of the log loss, the probabilities may stay as they are. A simpler
+# calibrator whose log loss is higher by at most this share is called as good.
 SMALL_SHARE = 0.02
 
 

@@ -40,7 +40,7 @@ class CalibratorComparison:
     """Result of `compare_calibrators`: the recommended calibrator, the reason, all numbers.
 
     `compare_calibrators` creates it. Printed, it is the verdict, a table with the lowest log loss
-    first, and the calibrators that are as good as the chosen one.
+    first, and the calibrators that are not clearly worse than the chosen one.
 
     Attributes
     ----------
@@ -163,8 +163,8 @@ class CalibratorComparison:
             lines.append("* debiased: less what chance adds to the error.")
         if others:
             lines.append(
-                f"As good as {self.choice} by log loss, within {AS_GOOD:.0f} standard errors: "
-                f"{', '.join(others)}."
+                f"Not clearly worse than {self.choice} by log loss (within {AS_GOOD:.0f} standard "
+                f"errors): {', '.join(others)}."
             )
         failed = [str(name) for name in self.frame.index[self.frame["error"] != ""]]
         if failed:

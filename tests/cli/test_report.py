@@ -148,6 +148,14 @@ def test_its_table_has_plain_names_the_best_set_and_signs_of_harm(page):
     assert order == ["temperature", "no calibration", "histogram"]
 
 
+def test_a_calibrator_within_two_standard_errors_is_marked(capsys):
+    pytest.importorskip("matplotlib")
+    _, text = report(capsys, "--calibrators", "temperature", "vector")
+    names = ("temperature", "vector")
+    marks = [re.findall(f">{name}<small>(.*?)</small></td>", text) for name in names]
+    assert sorted(marks) == [["not clearly worse"], ["recommended"]]
+
+
 def test_one_thing_has_one_number(page):
     """The table has the error of the pooled rows; so have the classes and the library."""
     _, text = page

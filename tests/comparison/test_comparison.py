@@ -61,7 +61,8 @@ def test_printed_it_is_verdict_table_and_equals(found):
     names = [line.split()[0] for line in lines[4:8]]
     expected = found.frame["log_loss"]["value"].sort_values()
     assert names == list(expected.index)
-    assert "As good as auto by log loss, within 2 standard errors: temperature." in lines
+    others = "Not clearly worse than auto by log loss (within 2 standard errors): temperature."
+    assert others in lines
     assert found.as_good == [
         n for n in found.frame.index if found.frame.loc[n, ("choice", "as good")]
     ]
