@@ -1,7 +1,7 @@
 """Do bands of calibration curves, and intervals of their distances, hold the truth? By simulation.
 
 ``python -m benchmarks.coverage.curve`` draws scores of one event, whose logits are normal, and
-labels from known rates, and counts how often 95 % bands hold them. ``--index 100`` counts, in so
+labels from known rates, and counts how often 95 % bands hold them. ``--index 200`` counts, in so
 many samples, how often the intervals of the integrated calibration index hold its true value; it
 takes a hundred times as long, and ``--repetitions 0`` leaves the bands out.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
@@ -110,6 +111,20 @@ def true_distances(cell: Cell, m: float) -> Array:
     return distances(expit(TRUTHS[cell.truth](z, m, s)), expit(m + s * z), np.ones(z.size))
 
 
+def shares(cell: Cell, repetitions: int, index: int) -> tuple[Array, Array]:
+    """Return the shares of bands and of intervals of one cell; empty without samples."""
+    m = centre(cell)
+    true = true_distances(cell, m)
+    bands = [bands_hold(cell, i, m) for i in range(repetitions)]
+    intervals = [intervals_hold(cell, i, m, true) for i in range(index)]
+    return mean_of(bands), mean_of(intervals)
+
+
+def mean_of(held: list[list[float]]) -> Array:
+    """Return the mean over samples, empty without any."""
+    return np.mean(held, axis=0) if held else np.empty(0)
+
+
 def table(head: Sequence[str], rows: dict[Cell, Array]) -> list[str]:
     """Return the lines of a table, and the cells that hold too little."""
     lines = [f"| truth, rate, rows | {' | '.join(head)} |", "|---|" + "--:|" * len(head)]
@@ -131,28 +146,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--index", type=int, default=0, help="so many of them with the index")
     parser.add_argument("--n", type=int, nargs="+", default=SIZES, help="rows")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--page", type=Path, default=HERE / "curve.md", help="the page to write")
     options = parser.parse_args(arguments)
     cells = [Cell(truth, rate, n) for rate, truth, n in product(RATES, TRUTHS, options.n)]
+    each = Parallel(n_jobs=options.jobs, return_as="generator")(
+        delayed(shares)(cell, options.repetitions, options.index) for cell in cells
+    )
     curves, indices = {}, {}
-    for cell in cells:
-        m = centre(cell)
-        found = [bands_hold(cell, i, m) for i in range(options.repetitions)]
-        if found:
-            curves[cell] = np.mean(found, axis=0)
-        true = true_distances(cell, m)
-        found = [intervals_hold(cell, i, m, true) for i in range(options.index)]
-        if found:
-            indices[cell] = np.mean(found, axis=0)
-        print(cell, curves.get(cell), indices.get(cell), flush=True)
-    if curves:
+    for cell, (bands, intervals) in zip(cells, each, strict=True):
+        curves[cell], indices[cell] = bands, intervals
+        print(cell, bands, intervals, flush=True)
+    if options.repetitions:
         head = [f"{method}, {part}" for method in METHODS for part in ("rows", "whole curve")]
         text = (
             f"Share of rows whose rate the pointwise 95 % band holds, and of {options.repetitions}"
         )
         text += " samples whose whole curve the simultaneous band holds."
         fill(options.page, "bands", [text, "", *table(head, curves)])
-    if indices:
+    if options.index:
         text = f"Share of 95 % intervals that hold the distance; {options.index} samples."
         fill(options.page, "distances", [text, "", *table(DISTANCES, indices)])
 

@@ -3,19 +3,20 @@
 ``python -m benchmarks.coverage.parts`` draws scores of one event as in `curve.py`, and probability
 vectors, and labels from known rates, and counts how many 95 % intervals of `score_decomposition`
 hold score, miscalibration, discrimination and uncertainty of very many rows. It takes half an hour
-of one core and writes its tables into `table.md`; ``--repetitions`` makes it shorter.
+of one core and writes its tables into `table.md`; ``--repetitions`` and ``--jobs`` make it shorter.
 """
 
 from __future__ import annotations
 
 import argparse
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import expit, softmax, xlog1py, xlogy
 
@@ -132,6 +133,21 @@ def several_coverage(case: Several, repetitions: int) -> Array:
     return np.mean(found, axis=0)
 
 
+def rows_of_events(
+    parallel: Parallel, cases: Iterable[tuple[str, float, int]], repetitions: int
+) -> dict[str, Array]:
+    """Return the shares of both scores by the name of each case of one event."""
+    cells = [Cell(*case) for case in cases]
+    each = parallel(
+        delayed(event_coverage)(cell, score, repetitions) for cell in cells for score in SCORES
+    )
+    names = [f"{cell.truth}, {100 * cell.rate:g} %, {cell.n:,}" for cell in cells]
+    found = np.reshape(each, (len(cells), -1))
+    for name, shares in zip(names, found, strict=True):
+        print(name, shares, flush=True)
+    return dict(zip(names, found, strict=True))
+
+
 def table(head: Sequence[str], rows: dict[str, Array]) -> list[str]:
     """Return the lines of a table, the mean of its rows, and what is held too seldom."""
     lines = [f"| | {' | '.join(head)} |", "|---|" + "--:|" * len(head)]
@@ -152,24 +168,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.coverage.parts", description=__doc__)
     parser.add_argument("--repetitions", type=int, default=400)
     parser.add_argument("--n", type=int, nargs="+", default=SIZES, help="rows")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--page", type=Path, default=HERE / "table.md", help="the page to write")
     options = parser.parse_args(arguments)
-    new: dict[str, Array] = {}
-    classes: dict[str, Array] = {}
-    known: dict[str, Array] = {}
+    parallel = Parallel(n_jobs=options.jobs)
     others = [truth for truth in TRUTHS if truth not in CHOSEN_ON]
-    for rows, truths in ((new, others), (known, CHOSEN_ON)):
-        for n, truth, rate in product(options.n, truths, RATES):
-            cell = Cell(truth, rate, n)
-            name = f"{truth}, {100 * rate:g} %, {n:,}"
-            each = [event_coverage(cell, score, options.repetitions) for score in SCORES]
-            rows[name] = np.concatenate(each)
-            print(name, rows[name], flush=True)
-    for (K, factor), joint in product(SEVERAL, (False, True)):
-        case = Several(K, factor, joint)
-        name = f"{K} classes, logits x {factor:g}, {'vectors' if joint else 'class-wise'}"
-        classes[name] = several_coverage(case, -(-options.repetitions // 4))
-        print(name, classes[name], flush=True)
+    new, known = (
+        rows_of_events(parallel, product(truths, RATES, options.n), options.repetitions)
+        for truths in (others, CHOSEN_ON)
+    )
+    several = [Several(*case, joint) for case, joint in product(SEVERAL, (False, True))]
+    few = -(-options.repetitions // 4)
+    found = parallel(delayed(several_coverage)(case, few) for case in several)
+    names = [
+        f"{K} classes, logits x {factor:g}, {'vectors' if joint else 'class-wise'}"
+        for K, factor, joint in several
+    ]
+    classes = dict(zip(names, found, strict=True))
     head = [f"{score}, {part}" for score, part in product(("Brier", "log"), SHORT)]
     lines = [
         "Share of 95 % intervals of `score_decomposition` that hold the part of the population;",
