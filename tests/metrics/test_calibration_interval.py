@@ -503,6 +503,11 @@ def test_the_gain_of_normal_errors_is_the_normal_interval():
     share = 1 / (1 + np.exp(-(PLACES**2)).sum())
     np.testing.assert_allclose(more.estimate, 2 - share, rtol=0, atol=0.01)
     np.testing.assert_allclose(more[1:], [1 - half, 2 + half], rtol=0, atol=0.2)
+    # If both errors are larger by x, M is 2 x^2; the quantile of two degrees of freedom is 5.99.
+    for x, end in ((1.6, 1 - half), (1.85, 2 - half)):
+        both = drawn(5 + x)._replace(limits=np.array(4 + x)), drawn(3 + x)
+        beside = gain_interval(before, after, 6.0, 4.0, 0.95, [both])
+        assert beside.low == pytest.approx(end, abs=0.2)
     far = drawn(9.0)._replace(limits=np.array(8.0)), drawn(9.0)
     without = gain_interval(before, after, 6.0, 4.0, 0.95, [far])
     np.testing.assert_allclose(without, found, rtol=0, atol=1e-6)

@@ -14,7 +14,9 @@ and u is plausible if M is at most the quantile of :math:`\chi^2_1` above its le
 interval is the union of :math:`T_d - b - z S_d` over plausible u. The logits of a truth on the path
 may nowhere have the right size, and its errors are smooth. So truths beside it count in the same
 way: the most likely one on the path, with logits of the most likely size, and of 1.5 standard
-errors less and more; and the first of these with rough errors (`rough`).
+errors less and more; and the first of these with rough errors (`rough`). A path fits one number,
+but truths beside it may fit d and s alike, and they are plausible up to the quantile of
+:math:`\chi^2_2`.
 
 The estimate of the gain is :math:`T_d` less the mean b of all truths, weighted by :math:`e^{-M/2}`.
 """
@@ -195,11 +197,13 @@ def gain_interval(
     path = [np.interp(FINE, PLACES, column) for column in np.transpose([m for m, _ in found])]
     z_path = [np.interp(FINE, PLACES, column) for column in np.transpose(ends)]
     others = [moments_of(p, q) for p, q in beside]
+    largest = np.full(FINE.size, chi2.ppf(level, 1))
     if others:
         z = np.quantile(np.concatenate([each for _, each in others]), [alpha, 1 - alpha])
         columns = np.transpose([m for m, _ in others])
         path = [np.append(x, more) for x, more in zip(path, columns, strict=True)]
         z_path = [np.append(x, np.full(len(others), end)) for x, end in zip(z_path, z, strict=True)]
+        largest = np.append(largest, np.full(len(others), chi2.ppf(level, 2)))
     D, bias, mean_sum, sd, sd_sum, rho = path
     z_low, z_high = z_path
     rho = np.clip(rho, -LARGEST_CORRELATION, LARGEST_CORRELATION)
@@ -208,7 +212,7 @@ def gain_interval(
     z_sum = (observed + now - mean_sum) / np.maximum(sd_sum, TINY)
     distance = (z * z + z_sum * z_sum - 2 * rho * z * z_sum) / (1 - rho * rho)
     distance -= distance.min()
-    plausible = distance <= chi2.ppf(level, 1)
+    plausible = distance <= largest
     least = LEAST_QUANTILE * np.sqrt(chi2.ppf(level, 1))
     low = observed_gain - bias - np.maximum(z_high, least) * sd
     high = observed_gain - bias - np.minimum(z_low, -least) * sd

@@ -29,7 +29,7 @@ from skcalib._validation.predictions import Predictions
 from skcalib.metrics._modes import row_count
 
 # B and c of each truth: errors of .07 that change sign every .07 are seen by these.
-ROUGH = ((30, 0.0), (15, 2.5), (15, 4.0))
+ROUGH = ((30, 0.0), (15, 2.5), (15, 4.0), (15, 6.0))
 TINY = 1e-12
 
 
