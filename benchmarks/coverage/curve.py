@@ -55,6 +55,11 @@ class Cell(NamedTuple):
     rate: float
     n: int
 
+    @property
+    def name(self) -> str:
+        """Name, as tables have it."""
+        return f"{self.truth}, {100 * self.rate:g} %, {self.n:,}"
+
 
 def centre(cell: Cell) -> float:
     """Return the mean logit of the scores that gives the event its rate."""
@@ -129,10 +134,9 @@ def table(head: Sequence[str], rows: dict[Cell, Array]) -> list[str]:
     """Return the lines of a table, and the cells that hold too little."""
     lines = [f"| truth, rate, rows | {' | '.join(head)} |", "|---|" + "--:|" * len(head)]
     for cell, shares in rows.items():
-        name = f"{cell.truth}, {100 * cell.rate:g} %, {cell.n:,}"
-        lines.append(f"| {name} | {' | '.join(f'{share:.3f}' for share in shares)} |")
+        lines.append(f"| {cell.name} | {' | '.join(f'{share:.3f}' for share in shares)} |")
     low = [
-        f"{cell.truth}, {100 * cell.rate:g} %, {cell.n:,}: {name} {share:.3f}"
+        f"{cell.name}: {name} {share:.3f}"
         for cell, shares in rows.items()
         for name, share in zip(head, shares, strict=True)
         if share < ENOUGH
@@ -156,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     curves, indices = {}, {}
     for cell, (bands, intervals) in zip(cells, each, strict=True):
         curves[cell], indices[cell] = bands, intervals
-        print(cell, bands, intervals, flush=True)
+        print(cell.name, bands, intervals, flush=True)
     if options.repetitions:
         head = [f"{method}, {part}" for method in METHODS for part in ("rows", "whole curve")]
         text = (

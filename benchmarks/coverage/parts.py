@@ -49,6 +49,12 @@ class Several(NamedTuple):
     factor: float
     joint: bool
 
+    @property
+    def name(self) -> str:
+        """Name, as the table has it."""
+        kind = "vectors" if self.joint else "class-wise"
+        return f"{self.K} classes, logits x {self.factor:g}, {kind}"
+
 
 def losses(p: Array, score: str) -> tuple[Array, Array]:
     """Return the scores of a probability if the event happens, and if it does not."""
@@ -88,17 +94,18 @@ def held(found: Any, true: Array) -> list[bool]:
     return [low - 1e-9 <= x <= high + 1e-9 for (low, high), x in zip(ends, true, strict=True)]
 
 
-def event_coverage(cell: Cell, score: str, repetitions: int) -> Array:
-    """Return the share of each part of one event; samples without events are left out."""
+def event_coverage(cell: Cell, repetitions: int) -> Array:
+    """Return the share of each part of each score of one event; without events none is counted."""
     m, s = centre(cell), SPREAD[cell.rate]
-    true, found = true_parts(cell, m, score), []
+    true, found = {score: true_parts(cell, m, score) for score in SCORES}, []
     for i in range(repetitions):
         rng = np.random.default_rng([zlib.crc32(repr(cell).encode()), i, 2])
         z = rng.normal(size=cell.n)
         q, p = expit(TRUTHS[cell.truth](z, m, s)), expit(m + s * z)
         y = rng.random(cell.n) < q
         if y.any():
-            found.append(held(score_decomposition(y, p, score=score), true))  # type: ignore[arg-type]
+            each = [held(score_decomposition(y, p, score=score), true[score]) for score in SCORES]  # type: ignore[arg-type]
+            found.append(np.concatenate(each))
     return np.mean(found, axis=0)
 
 
@@ -133,19 +140,13 @@ def several_coverage(case: Several, repetitions: int) -> Array:
     return np.mean(found, axis=0)
 
 
-def rows_of_events(
-    parallel: Parallel, cases: Iterable[tuple[str, float, int]], repetitions: int
-) -> dict[str, Array]:
-    """Return the shares of both scores by the name of each case of one event."""
-    cells = [Cell(*case) for case in cases]
-    each = parallel(
-        delayed(event_coverage)(cell, score, repetitions) for cell in cells for score in SCORES
-    )
-    names = [f"{cell.truth}, {100 * cell.rate:g} %, {cell.n:,}" for cell in cells]
-    found = np.reshape(each, (len(cells), -1))
-    for name, shares in zip(names, found, strict=True):
-        print(name, shares, flush=True)
-    return dict(zip(names, found, strict=True))
+def shares_of(parallel: Parallel, cases: Sequence[Any], tasks: Iterable[Any]) -> dict[str, Array]:
+    """Return the shares by the name of each case, and print them as they come."""
+    found = {}
+    for case, shares in zip(cases, parallel(tasks), strict=True):
+        print(case.name, shares, flush=True)
+        found[case.name] = shares
+    return found
 
 
 def table(head: Sequence[str], rows: dict[str, Array]) -> list[str]:
@@ -171,20 +172,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--page", type=Path, default=HERE / "table.md", help="the page to write")
     options = parser.parse_args(arguments)
-    parallel = Parallel(n_jobs=options.jobs)
+    parallel = Parallel(n_jobs=options.jobs, return_as="generator")
     others = [truth for truth in TRUTHS if truth not in CHOSEN_ON]
-    new, known = (
-        rows_of_events(parallel, product(truths, RATES, options.n), options.repetitions)
-        for truths in (others, CHOSEN_ON)
-    )
+    tables = []
+    for truths in (others, CHOSEN_ON):
+        cells = [Cell(*case) for case in product(truths, RATES, options.n)]
+        tasks = (delayed(event_coverage)(cell, options.repetitions) for cell in cells)
+        tables.append(shares_of(parallel, cells, tasks))
+    new, known = tables
     several = [Several(*case, joint) for case, joint in product(SEVERAL, (False, True))]
     few = -(-options.repetitions // 4)
-    found = parallel(delayed(several_coverage)(case, few) for case in several)
-    names = [
-        f"{K} classes, logits x {factor:g}, {'vectors' if joint else 'class-wise'}"
-        for K, factor, joint in several
-    ]
-    classes = dict(zip(names, found, strict=True))
+    tasks = (delayed(several_coverage)(case, few) for case in several)
+    classes = shares_of(parallel, several, tasks)
     head = [f"{score}, {part}" for score, part in product(("Brier", "log"), SHORT)]
     lines = [
         "Share of 95 % intervals of `score_decomposition` that hold the part of the population;",
