@@ -208,7 +208,7 @@ def test_curves_have_the_rate_that_they_say_and_tables_name_what_is_low(tmp_path
     text = page.read_text()
     assert text.count("| curved, 2 %, 100 |") == 2
     assert "Below 0.93: " in text
-    assert "Cell(truth='wave'" in capsys.readouterr().out
+    assert "\nwave, 20 %, 100 [" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("score", parts.SCORES)
