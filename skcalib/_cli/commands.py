@@ -27,7 +27,7 @@ ARGUMENTS = {
     r"\bpos_label=": "--pos-label=",
     r"\b(input|cv)=": r"--\1=",
     r"\bDivide each row by its sum\b": "Pass --renormalize to divide each row by its sum",
-    r"(not 1, but --input='proba' was given)": r"\1 (--renormalize divides each row by its sum)",
+    r"(not 1.*, but --input='proba' was given)": r"\1 (--renormalize divides each row by its sum)",
 }
 
 

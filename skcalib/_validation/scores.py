@@ -304,12 +304,15 @@ def first_flaw(S: Source, survey: Survey) -> str:
     if outside.any():
         why = f"contains {row[outside][0]:.6g}, outside [0, 1]"
     else:
-        why = f"sums to {row.sum(dtype=np.float64):.6g}, not 1"
+        total = row.sum(dtype=np.float64)
+        why = f"sums to {total:.6g}, not 1"
         if _has_short_mantissa(S, BFLOAT16):
             why += (
                 ": bfloat16 rounds probabilities to 3 digits, so pass logits, or "
                 "softmax(..., dtype=torch.float32)"
             )
+        elif total < 1 - SUM_TOLERANCE_DECLARED:
+            why += " (is a column missing?)"
     return f"row {survey.other} {why}"
 
 

@@ -287,7 +287,8 @@ GOOD = {"logits": Z, "labels": Y}
         ),
         (
             {"probs": P * 0.9, "labels": Y},
-            "sums to 0.9, not 1, but --input='proba' was given (--renormalize",
+            "sums to 0.9, not 1 (is a column missing?), but --input='proba' was given "
+            "(--renormalize",
         ),
         (GOOD | {"split": np.where(Y, 1.0, np.nan)}, "split is empty at row"),
         (GOOD | {"split": np.where(Y, "test", "")}, "split is empty at row"),

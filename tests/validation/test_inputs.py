@@ -1,5 +1,7 @@
 """One door: what is let in, what is refused, and what the refusal says."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -182,6 +184,22 @@ def test_kind_is_decided_where_it_is_certain(X, kind):
     np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=0, atol=2e-3)
     assert proba.min() >= 0
     assert proba.max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (0.6, "row 0 sums to 0.6, not 1 (is a column missing?): logits"),
+        (0.995, "row 0 sums to 0.995, not 1: logits"),
+        (1.1, "row 0 sums to 1.1, not 1: logits"),
+    ],
+)
+def test_a_row_that_sums_to_much_less_than_1_may_lack_a_column(factor, words):
+    """The message asks so neither of rounding nor of a row that sums to more."""
+    X = P.copy()
+    X[0] *= factor
+    with pytest.raises(ValueError, match=re.escape(words)):
+        IdentityCalibrator().fit(X, Y)
 
 
 def test_what_could_be_either_is_refused_with_both_ways_out():
