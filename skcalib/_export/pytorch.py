@@ -33,7 +33,7 @@ def to_torch(calibrator: Any) -> nn.Module:
         If the calibrator is not fitted.
     ValueError
         If it is not a calibrator of this package; in a call of the module, if the scores have
-        another number of columns.
+        another number of columns; in ``load_state_dict``, if the state is of the other kind.
 
     See Also
     --------
@@ -43,7 +43,8 @@ def to_torch(calibrator: Any) -> nn.Module:
     -----
     The module does not check what the scores are: it expects the kind seen in ``fit``
     (``calibrator.input_``), without NaN, and probabilities whose rows sum to 1. Logits may be
-    -inf. ``torch.export``, ``torch.onnx.export`` and ``torch.jit.trace`` take it.
+    -inf. That kind is part of the ``state_dict``: a state of the other kind is not loaded.
+    ``torch.export``, ``torch.onnx.export`` and ``torch.jit.trace`` take it.
 
     Examples
     --------

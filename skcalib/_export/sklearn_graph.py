@@ -26,8 +26,10 @@ from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._scores.responses import NEVER, response_kind
 from skcalib._validation.keywords import check_count
 
-# What a graph of skl2onnx asks of each classifier: labels and probabilities as plain tensors.
-PLAIN = {"zipmap": [False, True, "columns"], "output_class_labels": [False, True]}
+# Options of skl2onnx for classifiers; the default, a dictionary of probabilities of each row, reads
+# "nocl" (no class labels).
+ZIPMAP = {"zipmap": [False, True, "columns"], "nocl": [False]}
+OPTIONS = {**ZIPMAP, "output_class_labels": [False, True]}
 
 
 def register() -> None:
@@ -35,7 +37,7 @@ def register() -> None:
     for kind in (*PLANS, CalibratedClassifier):
         convert = convert_classifier if kind is CalibratedClassifier else convert_calibrator
         update_registered_converter(
-            kind, f"Skcalib{kind.__name__}", label_and_probabilities, convert, options=PLAIN
+            kind, f"Skcalib{kind.__name__}", label_and_probabilities, convert, options=OPTIONS
         )
     update_registered_converter(
         ClassifierScores, "SkcalibClassifierScores", columns_of_classes, convert_scores

@@ -152,6 +152,19 @@ class CalibratorModule(torch.nn.Module):
         self.names = tuple(plan.constants)
         for name, array in plan.constants.items():
             self.register_buffer(name, torch.from_numpy(array.copy()))
+        # A number, so that files of tensors alone contain it too.
+        self.register_buffer("is_proba", torch.tensor(int(kind == "proba")))
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *arguments: Any) -> None:
+        """Load the numbers of a calibrator of the same kind of scores."""
+        is_proba = state_dict.get(f"{prefix}is_proba")
+        kind = self.input if is_proba is None else "proba" if is_proba else "logits"
+        if kind != self.input:
+            raise ValueError(
+                f"this state is of a calibrator of {kind}, the module is of {self.input}: load it "
+                f"into a module of a calibrator fitted with input={kind!r}."
+            )
+        super()._load_from_state_dict(state_dict, prefix, *arguments)
 
     def forward(self, scores: Tensor) -> Tensor:
         """Return the probabilities of scores, in their type and on their device."""

@@ -113,10 +113,10 @@ def calibration_curve(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    method: CurveMethod = "smooth",
+    method: CurveMethod | None = None,
     confidence_level: float = 0.95,
-    n_bins: int = 15,
-    strategy: Strategy = "quantile",
+    n_bins: int | None = None,
+    strategy: Strategy | None = None,
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
@@ -139,7 +139,9 @@ def calibration_curve(
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
         probability of one event, `pos_label`, and is measured as that.
-    method : {"smooth", "isotonic", "bins", "lowess"}, default="smooth"
+    method : {"smooth", "isotonic", "bins", "lowess"}, default=None
+        None means "bins" if `n_bins` or `strategy` is given, else "smooth".
+
         * "smooth": as above.
         * "isotonic": the rising step function of the least squared error (pool adjacent
           violators), as in CORP reliability diagrams. Points are both ends of each step.
@@ -148,10 +150,10 @@ def calibration_curve(
           (they are NaN) and takes no weights.
     confidence_level : float in (0, 1), default=0.95
         Level of both bands.
-    n_bins : int, default=15
-        Number of bins, for "bins".
-    strategy : {"uniform", "quantile"}, default="quantile"
-        Bins of equal width, or of equal weight, for "bins".
+    n_bins : int, default=None
+        Number of bins, for "bins". None means 15.
+    strategy : {"uniform", "quantile"}, default=None
+        Bins of equal width, or of equal weight, for "bins". None means "quantile".
     pos_label : label, default=None
         The event whose probability is the score. With one column, None means 1 or True for labels
         {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
@@ -171,7 +173,8 @@ def calibration_curve(
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid, or "lowess" gets weights.
+        If probabilities, labels, weights or keywords are invalid, if "lowess" gets weights, or if
+        another method than "bins" gets `n_bins` or `strategy`.
     ImportError
         If statsmodels is missing, for "lowess".
 
@@ -234,8 +237,20 @@ def calibration_curve(
     >>> [np.interp(at, curve.prob_pred, end).round(3).tolist() for end in (curve.low, curve.high)]
     [[0.002, 0.037], [0.009, 0.065]]
     """
+    has_bins = n_bins is not None or strategy is not None
+    if method is None:
+        method = "bins" if has_bins else "smooth"
     check_option("method", method, METHODS)
+    if has_bins and method != "bins":
+        raise ValueError(
+            f"method={method!r} has no bins: pass method='bins', or neither n_bins nor strategy."
+        )
     check_between("confidence_level", confidence_level, 0, 1, "in (0, 1), such as 0.95")
-    bins = check_bins(n_bins, strategy, "right", "edges")
+    bins = check_bins(
+        15 if n_bins is None else n_bins,
+        "quantile" if strategy is None else strategy,
+        "right",
+        "edges",
+    )
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     return curve_of(predictions, method, confidence_level, bins)

@@ -34,12 +34,12 @@ class SpiegelhalterTest(NamedTuple):
 def brier_z(rows: EventRows) -> float:
     """Return how far the Brier score is from what calibrated probabilities expect of it."""
     p, hit, w = rows
-    if (np.where(hit, p, 1 - p) == 0).any():
-        return np.inf
     away = 1 - 2 * p
-    variance = float(w @ (away**2 * p * (1 - p)))
-    # Rows of probability 0, 1/2 and 1 add the same to the Brier score whatever happens.
-    return float(w @ ((hit - p) * away)) / float(np.sqrt(variance)) if variance > 0 else 0.0
+    excess, variance = float(w @ ((hit - p) * away)), float(w @ (away**2 * p * (1 - p)))
+    if variance > 0:
+        return excess / float(np.sqrt(variance))
+    # All probabilities are 0, 1/2 or 1: only a certain row that is wrong adds to the excess.
+    return np.inf if excess > 0 else 0.0
 
 
 @listed("Spiegelhalter 1986")
@@ -85,10 +85,11 @@ def spiegelhalter_test(
     Returns
     -------
     test : SpiegelhalterTest
-        Named tuple ``(statistic, pvalue)``: z and its two-sided p-value. z is infinite if a row of
-        probability 0 has the event, or one of probability 1 lacks it; otherwise such rows add
-        nothing. It is 0 if all probabilities are 0, 1/2 or 1: then the test has no information. A
-        p-value too small for a float is printed as ``pvalue<1e-300``.
+        Named tuple ``(statistic, pvalue)``: z and its two-sided p-value. A row of probability 0
+        that has the event, or of probability 1 that lacks it, adds 1 to the numerator and nothing
+        to the variance, as in R's ``val.prob``. If all probabilities are 0, 1/2 or 1, the variance
+        is 0: z is infinite with such a row, and 0 without, because the test has no information
+        then. A p-value too small for a float is printed as ``pvalue<1e-300``.
 
     Raises
     ------

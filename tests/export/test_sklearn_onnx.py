@@ -1,6 +1,7 @@
 """Calibrated classifiers inside pipelines, converted by skl2onnx and run by ONNX Runtime."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,6 +58,25 @@ def check(model, X, atol, classes=None):
     assert label.tolist() == model.predict(X).tolist()
     assert proba.dtype == X.dtype
     assert proba.shape == (len(X), len(model.classes_ if classes is None else classes))
+
+
+def test_the_line_of_the_page_runs_word_for_word():
+    """By default skl2onnx returns a dictionary of probabilities for each row."""
+    page = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
+    line = "skl2onnx.to_onnx(model, X)"
+    assert f"After `skcalib.register_onnx_converters()`, `{line}`" in page
+    register_onnx_converters()
+    X, y = FLOWERS[0].astype("float32"), FLOWERS[1]
+    inner = CalibratedClassifier(logistic(), TemperatureScaling(), cv=2)
+    for labels in (y, np.array(["kind", "of", "plant"])[y], y == 2):
+        for model in (clone(inner), make_pipeline(StandardScaler(), inner)):
+            model.fit(X, labels)
+            made = eval(line, {"skl2onnx": skl2onnx, "model": model, "X": X})
+            label, rows = runtime.InferenceSession(made.SerializeToString()).run(None, {"X": X})
+            assert label.tolist() == model.predict(X).tolist()
+            assert list(rows[0]) == model.classes_.tolist()
+            found = [list(row.values()) for row in rows]
+            np.testing.assert_allclose(found, model.predict_proba(X), rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize("data", [FLOWERS, TUMOURS], ids=["3 classes", "2 classes"])

@@ -139,6 +139,22 @@ def test_the_state_and_the_module_can_be_stored(calibrator):
         assert torch.equal(again(scores), expected)
 
 
+@pytest.mark.parametrize("kind", ["logits", "proba"])
+def test_a_state_of_the_other_kind_of_scores_is_refused_before_it_is_loaded(kind):
+    """The numbers have the same names and shapes, and mean something else."""
+    other = "proba" if kind == "logits" else "logits"
+    first, X = fitted(MatrixScaling(), 3, kind)
+    state = to_torch(fitted(MatrixScaling(), 3, other)[0]).state_dict()
+    module, scores = to_torch(first), torch.from_numpy(X)
+    assert module.state_dict().keys() == state.keys()
+    expected = module(scores)
+    network = torch.nn.Sequential(module)
+    message = rf"calibrator of {other}, the module is of {kind}: .* input='{other}'\."
+    with pytest.raises(ValueError, match=message):
+        network.load_state_dict({f"0.{name}": part for name, part in state.items()})
+    assert torch.equal(module(scores), expected)
+
+
 # PyTorch warns of its own code.
 quiet_torch = pytest.mark.filterwarnings(
     "ignore:.*treespec:FutureWarning",

@@ -308,6 +308,23 @@ def test_bins_are_those_of_the_table_with_wilsons_intervals(strategy):
         np.testing.assert_allclose([getattr(curve, end) for end in ends], expected)
 
 
+@pytest.mark.parametrize(
+    "keywords", [{"n_bins": 10}, {"strategy": "uniform"}, {"n_bins": 4, "strategy": "quantile"}]
+)
+def test_number_or_kind_of_bins_means_bins(keywords):
+    y, p = sample(400)
+    curve = calibration_curve(y, p, **keywords)
+    table = reliability_table(y, p, pos_label=1, **{"strategy": "quantile", **keywords})
+    table = table[table["weight"] > 0]
+    assert curve.method == "bins"
+    np.testing.assert_allclose(curve.prob_pred, table["confidence"])
+    np.testing.assert_allclose(curve.prob_true, table["accuracy"])
+    for method in ("smooth", "isotonic", "lowess"):
+        with pytest.raises(ValueError, match=rf"method='{method}' has no bins: .*method='bins'"):
+            calibration_curve(y, p, method=method, **keywords)
+    assert calibration_curve(y, p).method == "smooth"
+
+
 def test_lowess_needs_statsmodels_and_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "statsmodels.nonparametric.smoothers_lowess", None)
     with pytest.raises(ImportError, match=r"`pip install statsmodels`, or use method='smooth'\.$"):

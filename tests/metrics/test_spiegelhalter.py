@@ -45,12 +45,23 @@ def test_is_the_brier_score_in_units_of_its_deviation_over_all_outcomes():
         assert spiegelhalter_test(y, p).statistic == pytest.approx(z, rel=1e-9)
 
 
+def test_a_miss_at_probability_1_counts_1_as_in_val_prob_of_r():
+    """By hand: excess 1 - .1 x .8 - .2 x .6 - .3 x .4, variance .0576 + .0576 + .0336 + 0."""
+    found = spiegelhalter_test([0, 0, 1, 0], [0.1, 0.2, 0.7, 1.0])
+    assert found.statistic == pytest.approx(0.68 / math.sqrt(0.1488), rel=1e-12)
+    wrong = spiegelhalter_test([0, 1, 0], [0.5, 1.0, 1.0])  # no variance at all
+    assert wrong == (np.inf, 0.0)
+
+
 def test_certain_rows_add_nothing_unless_they_are_wrong():
     y, p, _, _ = sample()
     certain = spiegelhalter_test(np.r_[y, 0, 1], np.r_[p, 0.0, 1.0])
     assert certain == pytest.approx(spiegelhalter_test(y, p))
     for outcome, score in ((1, 0.0), (0, 1.0)):
-        assert spiegelhalter_test(np.r_[y, outcome], np.r_[p, score]) == (np.inf, 0.0)
+        Y, P = np.r_[y, outcome], np.r_[p, score]
+        expected = closed_form(Y, P, np.ones(101))
+        assert expected[0] > closed_form(y, p, np.ones(100))[0] + 0.2
+        assert spiegelhalter_test(Y, P) == pytest.approx(expected, rel=1e-12)
         w = np.r_[np.ones(100), 0]  # a row of weight 0 is absent
         found = spiegelhalter_test(np.r_[y, outcome], np.r_[p, score], sample_weight=w)
         assert found == pytest.approx(spiegelhalter_test(y, p))
@@ -101,6 +112,6 @@ def test_printed_in_one_line_and_as_a_table():
     found = spiegelhalter_test([0, 0, 0, 1], [0.1, 0.2, 0.3, 0.6])
     assert repr(found) == "SpiegelhalterTest(statistic=-1.005, pvalue=0.3149)"
     assert "<td>pvalue</td><td>0.3149</td>" in found._repr_html_()
-    assert repr(spiegelhalter_test([1, 0], [0.0, 0.4])) == (
+    assert repr(spiegelhalter_test([1, 0], [0.0, 0.5])) == (
         "SpiegelhalterTest(statistic=inf, pvalue<1e-300)"
     )
