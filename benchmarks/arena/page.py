@@ -11,6 +11,7 @@ import pandas as pd
 from benchmarks._shared.report import fill, machine, number
 from benchmarks.arena.report import (
     AUTO,
+    ENOUGH_ROWS,
     ETS,
     FEWEST_SETS,
     IDENTITY,
@@ -22,6 +23,7 @@ from benchmarks.arena.report import (
     code,
     default_table,
     everyone_table,
+    few_rows_table,
     harm_share_table,
     harm_table,
     percent,
@@ -50,6 +52,7 @@ KEEP_THE_CLASS = (
     "SplineCalibrator(mode='top')",
 )
 HARMING = (AUTO, RISING, TEMPERATURE, ETS, "VectorScaling", "MatrixScaling", "BetaCalibrator")
+HALVES = ("report", "design")
 DRAWN = (
     AUTO,
     RISING,
@@ -162,13 +165,36 @@ def first_lines(rows: pd.DataFrame) -> list[str]:
     return lines
 
 
+def few_rows_lines(rows: pd.DataFrame) -> list[str]:
+    """Return the tables of few rows, for each half; none where no experiment has fewer rows."""
+    few = rows[rows["n_cal"] <= ENOUGH_ROWS]
+    if few.empty or few["n_cal"].min() == ENOUGH_ROWS:
+        return []
+    report_half, design_half = (few_rows_table(few[few["half"] == half]) for half in HALVES)
+    return [
+        "## Few rows",
+        "",
+        "Change of the log loss compared with no calibration, and the share of experiments in",
+        f"which it is higher by more than 1 % and more than {NEGLIGIBLE:g}, for models that have",
+        "every number of rows (a model of another seed counts as another):",
+        "",
+        *report_half,
+        "",
+        "The same for the data sets that design decisions were based on:",
+        "",
+        *design_half,
+        "",
+    ]
+
+
 def listed(names: Iterable[str]) -> str:
     """Write names in alphabetical order."""
     return ", ".join(sorted(names))
 
 
-def page_lines(rows: pd.DataFrame, figure: str) -> list[str]:
+def page_lines(every: pd.DataFrame, figure: str) -> list[str]:
     """Return the page: the best calibrators, the choice of the default, all of them, and how."""
+    rows = every[every["n_cal"] >= ENOUGH_ROWS]
     part = rows[rows["half"] == "report"]
     halves = rows.groupby("half")["family"].unique()
     done = rows[EXPERIMENT].drop_duplicates()
@@ -204,6 +230,7 @@ def page_lines(rows: pd.DataFrame, figure: str) -> list[str]:
         "",
         *harm_share_table(part, [name for name in HARMING if name in set(part["calibrator"])]),
         "",
+        *few_rows_lines(every),
         "## All calibrators",
         "",
         "Compared with temperature scaling; columns that say so, with no calibration:",
@@ -250,9 +277,10 @@ def page_lines(rows: pd.DataFrame, figure: str) -> list[str]:
 
 def write(results: Path, out: Path, page: Path | None) -> list[str]:
     """Write the report and the figure, and fill the page; return the lines of the first table."""
-    rows = read(results)
+    every = read(results)
+    rows = every[every["n_cal"] >= ENOUGH_ROWS]
     if rows.empty:
-        return ["no rows"]
+        return [f"no experiment with {ENOUGH_ROWS} rows or more"]
     if not (rows["half"] == "report").any():
         return ["no set of the report half"]
     lines = report(rows)
@@ -263,5 +291,5 @@ def write(results: Path, out: Path, page: Path | None) -> list[str]:
         if not page.exists():
             page.write_text("# Which calibrator?\n")
         target = Path("..") / "benchmarks" / "arena" / figure.name
-        fill(page, "arena", page_lines(rows, target.as_posix()))
+        fill(page, "arena", page_lines(every, target.as_posix()))
     return default_table(rows)

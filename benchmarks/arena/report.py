@@ -29,6 +29,8 @@ RIVALS = (TEMPERATURE, IDENTITY)
 ETS = "EnsembleTemperatureScaling"
 # Who failed in more of the experiments is not named as the best.
 MAY_FAIL = 0.02
+# Experiments with fewer rows are in a table of their own, and in no mean over numbers of rows.
+ENOUGH_ROWS = 100
 # An interval over fewer sets says nothing.
 FEWEST_SETS = 4
 MEASURES = {"log_loss": "log loss", "brier": "Brier score"}
@@ -121,6 +123,33 @@ def harm_share_table(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
         shares = [f"{share:.1f} %" for share, _ in found]
         body.append([code(name), *shares, percent(found[0][1])])
     header = ["calibrator", "all", *(f"n = {n:,}" for n in np.unique(n_cal)), "worst"]
+    return markdown(header, body)
+
+
+def few_rows_table(rows: pd.DataFrame) -> list[str]:
+    """Compare calibrators with no calibration on few rows, in models that have all their numbers.
+
+    Two columns for each number of rows: mean change of the log loss, and share of harm.
+    """
+    sizes = np.unique(rows["n_cal"])
+    per_model = rows.groupby(["data", "model", "seed"])["n_cal"]
+    table = losses(rows[per_model.transform("nunique") == len(sizes)])
+    n_cal = table.where["n_cal"].to_numpy()
+    on_fewest = np.isfinite(table.values[n_cal == sizes[0]]).sum(axis=0)
+    body = []
+    for name in names_by_loss(table):
+        models = on_fewest[table.column[name]]
+        if name == IDENTITY or not models:
+            continue
+        line = [code(name), str(models)]
+        for n in sizes:
+            part = table.part(n_cal == n)
+            change = versus(part, name, IDENTITY)
+            share = harm(part, name, IDENTITY)[0]
+            line += ["" if change is None else percent(change.mean), f"{share:.1f} %"]
+        body.append(line)
+    header = ["calibrator", "models"]
+    header += [word for n in sizes for word in (f"n = {n:,}", "worse in")]
     return markdown(header, body)
 
 

@@ -136,6 +136,41 @@ def test_harm_is_the_mean_of_each_cell_where_both_have_an_answer():
     ]
 
 
+def few_rows(cells):
+    """Return rows of {(family, n_cal): (loss of none, loss of "Other")}."""
+    return pd.DataFrame(
+        [
+            {"data": family, "family": family, "n_cal": n, "calibrator": name, "log_loss": loss}
+            for (family, n), pair in cells.items()
+            for name, loss in zip(("IdentityCalibrator", "Other"), pair, strict=True)
+        ]
+    ).assign(model="m", seed=0, classes=2)
+
+
+def test_few_rows_are_the_same_models_in_every_row_of_the_table():
+    """Change against no calibration and share of harm; a model without all sizes is left out."""
+    rows = few_rows(
+        {
+            ("a", 10): (0.50, 0.60),
+            ("a", 100): (0.50, 0.40),
+            ("b", 10): (0.20, 0.201),
+            ("b", 100): (0.20, 0.10),
+            ("c", 100): (0.30, 0.90),
+        }
+    )
+    ten = 100 * (np.sqrt(0.60 / 0.50 * 0.201 / 0.20) - 1)
+    hundred = 100 * (np.sqrt(0.40 / 0.50 * 0.10 / 0.20) - 1)
+    temperature = rows[rows["calibrator"] == "Other"].assign(calibrator="TemperatureScaling")
+    only_with_many = rows[rows["n_cal"] == 100].replace({"calibrator": {"Other": "Late"}})
+    late = only_with_many[only_with_many["calibrator"] == "Late"]
+    assert arena_report.few_rows_table(pd.concat([rows, temperature, late])) == [
+        "| calibrator | models | n = 10 | worse in | n = 100 | worse in |",
+        "| --- | --- | --: | --: | --: | --: |",
+        f"| `Other` | 2 | {ten:+.1f} % | 50.0 % | {hundred:+.1f} % | 0.0 % |",
+        f"| `TemperatureScaling` | 2 | {ten:+.1f} % | 50.0 % | {hundred:+.1f} % | 0.0 % |",
+    ]
+
+
 def test_a_failure_is_in_no_comparison():
     """Where one of the two has no loss, the experiment does not count."""
     broken = dict(ONE) | {("b", 1000): np.nan}
@@ -354,3 +389,15 @@ def test_one_command_runs_resumes_and_reports(tmp_path, capsys):
     assert "| experiments | lowest log loss |" in written
     assert "| all | `" in written
     assert "| `AutoCalibrator` |" in capsys.readouterr().out
+    assert "## Few rows" not in written
+    only = ["AutoCalibrator", "AutoCalibrator(order_preserving=True)"]
+    only += ["TemperatureScaling", "IdentityCalibrator"]
+    few = [*command[:-4], "--n-cal", "10,50", "--page", str(page), "--only", ",".join(only)]
+    arena.main(few)
+    rows = pd.read_csv(packed)
+    assert set(rows[rows["n_cal"] == 10]["calibrator"]) == set(only)
+    with_few = page.read_text()
+    assert "## Few rows" in with_few
+    # Few rows change no other table.
+    opening, _, rest = with_few.partition("## Few rows")
+    assert opening + "## All" + rest.partition("## All")[2] == written
