@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,8 @@ OPENING = """\
 # Trust, in figures
 
 This page reports how the correctness of skcalib is tested: with invalid input, generated input,
-deliberate faults in the code, several versions of its dependencies, and recorded numbers. The
-command below each figure repeats it, in a clone with `pip install -e ".[test]"`;
-`python -m benchmarks.trust` then writes this page.
+several versions of its dependencies, and recorded numbers. The command below each figure repeats
+it, in a clone with `pip install -e ".[test]"`; `python -m benchmarks.trust` then writes this page.
 """
 CLOSING = """\
 ## What is tested on every change
@@ -105,50 +103,6 @@ def generated_inputs(properties: dict[str, Any]) -> list[str]:
     ]
 
 
-def mutation(mutants: dict[str, Any]) -> list[str]:
-    """Report which deliberate faults were detected, file by file."""
-    examined = mutants["examined"]
-    rows, total, unexplained = [], Counter[str](), []
-    for file, kept in mutants["files"].items():
-        found = Counter(kept["mutants"].values())
-        survivors = [name for name, how in kept["mutants"].items() if how == "survived"]
-        read = [name for name in survivors if name in examined]
-        unexplained += [name for name in survivors if name not in examined]
-        count = Counter(
-            possible=kept["possible"],
-            tried=len(kept["mutants"]),
-            killed=found["killed"] + found["timeout"],
-            equal=len(read),
-            left=len(survivors) - len(read),
-        )
-        total += count
-        rows.append([f"`{file}`", *(count[key] for key in count)])
-    columns = ("possible", "tried", "killed", "equal", "left")
-    lines = [
-        "## Deliberate faults in the numerical core",
-        "",
-        "An operator, comparison, constant, boolean or call is changed in one place, and the tests",
-        "of that file should fail (killed). The changes that no test detected were examined: equal",
-        "ones change no number that a user can get; the reason for each is under `examined` in",
-        "`benchmarks/trust/figures/mutants.json`.",
-        "Files have the names that they had at the time.",
-        "",
-        *table(
-            ["file", "possible", "tried", "killed", "equal", "not explained"],
-            [*rows, ["**all**", *(f"**{number(total[key])}**" for key in columns)]],
-        ),
-        "",
-    ]
-    if unexplained:
-        lines += ["Not explained:", "", *(f"* `{name}`" for name in unexplained), ""]
-    seed = mutants["seed"]
-    return [
-        *lines,
-        f"Repeat: `python -m benchmarks.trust.mutants --seed {seed}`; `--limit` tries more.",
-        "",
-    ]
-
-
 def versions(runs: dict[str, Any]) -> list[str]:
     """Report on which versions the suite passed, and what it covers."""
     names = list(next(iter(runs.values()))["versions"])
@@ -199,7 +153,6 @@ def record(kept: dict[str, Any]) -> list[str]:
 SECTIONS = {
     "fuzz.json": hostile_input,
     "properties.json": generated_inputs,
-    "mutants.json": mutation,
     "versions.json": versions,
 }
 
