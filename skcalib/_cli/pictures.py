@@ -7,8 +7,8 @@ from typing import Any
 
 from skcalib._cli.page import image
 from skcalib._comparison.comparison import CalibratorComparison
-from skcalib._comparison.tables import ordered
 from skcalib._validation.predictions import Predictions
+from skcalib.plotting._comparison import ordered
 
 MISSING = '<p>There are no pictures: matplotlib is not installed (pip install "skcalib[plot]").</p>'
 

@@ -16,9 +16,10 @@ from skcalib._cli.page import definitions, page, pairs, table
 from skcalib._cli.sentences import confidence_of, confidence_sentence, percent
 from skcalib._comparison.agreement import metric_rank_correlation
 from skcalib._comparison.comparison import CalibratorComparison
-from skcalib._comparison.tables import ordered, short, sign
+from skcalib._comparison.tables import short, sign
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics import SCORERS, reliability_table
+from skcalib.plotting._comparison import ordered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,8 +91,8 @@ def report_html(
         f'<p class="verdict">{sentence(comparison.verdict)}</p>',
         "<h2>All calibrators, on rows that they were not fitted on</h2>",
         *(_metrics(comparison, names) for names in _columns(comparison.metrics)),
-        '<p class="note">The lowest log loss first; lower is better in every column but the gain. '
-        "Below an error: debiased · if calibrated.</p>",
+        '<p class="note">The recommended one first, then by log loss; lower is better in every '
+        "column but the gain. Below an error: debiased · if calibrated.</p>",
         f'<h2>Before and after</h2><p class="lead note">Below the diagonal {below}.</p>',
         pictures.before_and_after(shown, before, after),
     ]
@@ -148,7 +149,7 @@ def _metrics(comparison: CalibratorComparison, others: list[str]) -> str:
             text
             for text, holds in (
                 ("recommended", name == comparison.choice),
-                ("not clearly worse", name in comparison.as_good and name != comparison.choice),
+                ("as good", name in comparison.as_good and name != comparison.choice),
             )
             if holds
         ]

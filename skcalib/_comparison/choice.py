@@ -23,10 +23,10 @@ from skcalib._validation.predictions import Predictions
 # Standard errors by which another calibrator must be better than the recommended one to be taken:
 # by chance the best of a dozen is often better by two.
 CLEAR_LEAD = 3.0
-# Calibrators that are worse than the chosen one by fewer standard errors count as equally good.
+# A calibrator is as good as another if it is worse by at most this many standard errors, and its
+# log loss is higher by at most SMALL_SHARE.
 AS_GOOD = 2.0
-# If a gain is at most this share of the log loss, the probabilities may stay as they are. A simpler
-# calibrator whose log loss is higher by at most this share is called as good.
+# If a gain is at most this share of the log loss, the probabilities may stay as they are.
 SMALL_SHARE = 0.02
 
 
@@ -119,13 +119,13 @@ def level_of(name: str, n_others: int, anchor: str | None, level: float) -> floa
 
 
 def as_good_as(found: Mapping[str, HeldOut], w: Float64Array, name: str) -> list[str]:
-    """Return those that are not worse than one of them by more than two standard errors."""
-    kept = []
+    """Return those that are worse than one of them neither clearly nor by much, and itself."""
+    best, names = found[name], []
     for other, held in found.items():
-        lead, error = lead_and_error(held, found[name], w)
-        if lead <= AS_GOOD * error:
-            kept.append(other)
-    return kept
+        lead, error = lead_and_error(held, best, w)
+        if lead <= AS_GOOD * error and held.mean(w) <= (1 + SMALL_SHARE) * best.mean(w):
+            names.append(other)
+    return names
 
 
 def choose(

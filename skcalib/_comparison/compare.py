@@ -22,7 +22,7 @@ from skcalib._comparison.chunks import (
     refuse_metrics,
 )
 from skcalib._comparison.comparison import CalibratorComparison, Given
-from skcalib._comparison.decision import Row, Setting, decide, held_log_loss
+from skcalib._comparison.decision import Decision, Row, Setting, decide, held_log_loss
 from skcalib._comparison.gains import Gain, Gains, Size, sizes_of
 from skcalib._comparison.measures import Measure, as_measures
 from skcalib._comparison.progress import shown
@@ -321,7 +321,7 @@ def compare_calibrators(
         first, anchor, n_others, confidence_level, by, kinds, w, w_reported, test is not None
     )
     decision = decide(rows, setting)
-    frame = _frame(rows, measures, w, decision.as_good)
+    frame = _frame(rows, measures, w, decision)
     given = Given(data, named, X, y, sample_weight, _in_order(X, classes, data.event))
     return CalibratorComparison(frame, *decision, given)
 
@@ -414,7 +414,7 @@ def _resolve(given: Any, known: dict[str, Any]) -> Any:
 
 
 def _frame(
-    rows: dict[str, Row], measures: list[Measure], w: NDArray[np.float64], as_good: list[str]
+    rows: dict[str, Row], measures: list[Measure], w: NDArray[np.float64], decision: Decision
 ) -> pd.DataFrame:
     import pandas as pd  # imported late, because pandas takes long to import
 
@@ -429,7 +429,8 @@ def _frame(
         for k, part in enumerate(Gain._fields):
             columns[measure.name, part] = [row.gains[j][k] for row in found]
     columns["choice", "log loss"] = [held_log_loss(row, w) for row in found]
-    columns["choice", "as good"] = [name in as_good for name in rows]
+    columns["choice", "chosen"] = [name == decision.name for name in rows]
+    columns["choice", "as good"] = [name in decision.as_good for name in rows]
     columns["fit seconds", ""] = [row.fit_seconds for row in found]
     columns["argmax changed", ""] = [row.changed for row in found]
     columns["warning", ""] = [row.warning for row in found]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from skcalib._comparison.choice import AS_GOOD
+from skcalib._comparison.choice import AS_GOOD, SMALL_SHARE
 from skcalib._comparison.chunks import HeldOutData, fit_rows, predict_rows
 from skcalib._comparison.tables import summary_table
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
@@ -39,8 +39,8 @@ class Given(NamedTuple):
 class CalibratorComparison:
     """Result of `compare_calibrators`: the recommended calibrator, the reason, all numbers.
 
-    `compare_calibrators` creates it. Printed, it is the verdict, a table with the lowest log loss
-    first, and the calibrators that are not clearly worse than the chosen one.
+    `compare_calibrators` creates it. Printed, it is the verdict, a table with the recommended
+    calibrator first and the others by their log loss, and the calibrators that are as good.
 
     Attributes
     ----------
@@ -49,8 +49,8 @@ class CalibratorComparison:
     verdict : str
         The choice and its reason.
     as_good : list of str
-        Calibrators whose log loss is not worse than that of the choice by more than two standard
-        errors, including the choice.
+        Calibrators whose log loss is higher than that of the choice by at most two standard errors
+        and at most 2 %, including the choice.
     frame : pandas.DataFrame
         A row for each calibrator, the identity first. For each metric the columns
         ``(metric, "value")``, of all held-out rows together; ``"debiased"``, the error without
@@ -58,10 +58,10 @@ class CalibratorComparison:
         rows (both NaN for a metric that is not an error of this package); ``"rank"`` by value (1
         is best, ties share the lower); ``"gain"`` over the identity and its interval, ``"low"``
         and ``"high"``, positive if the calibrator is better. Then ``("choice", "log loss")``, of
-        the rows on which the choice was made, ``("choice", "as good")``, "fit seconds" (mean over
-        fits), "argmax changed" (share of rows whose predicted class differs from the
-        identity's), "warning" (the first one raised) and "error" (why a calibrator has no
-        numbers), which are empty strings if there is none.
+        the rows on which the choice was made, ``("choice", "chosen")``, ``("choice", "as good")``,
+        "fit seconds" (mean over fits), "argmax changed" (share of rows whose predicted class
+        differs from the identity's), "warning" (the first one raised) and "error" (why a
+        calibrator has no numbers), which are empty strings if there is none.
 
     See Also
     --------
@@ -163,8 +163,8 @@ class CalibratorComparison:
             lines.append("* debiased: less what chance adds to the error.")
         if others:
             lines.append(
-                f"Not clearly worse than {self.choice} by log loss (within {AS_GOOD:.0f} standard "
-                f"errors): {', '.join(others)}."
+                f"As good as {self.choice} (log loss higher by at most {AS_GOOD:.0f} standard "
+                f"errors and {100 * SMALL_SHARE:.0f} %): {', '.join(others)}."
             )
         failed = [str(name) for name in self.frame.index[self.frame["error"] != ""]]
         if failed:

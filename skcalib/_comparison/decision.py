@@ -10,6 +10,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib._comparison.choice import HeldOut, as_good_as, choose, gain_interval, level_of
 from skcalib._comparison.gains import Gain, Size
 from skcalib._comparison.verdict import (
+    WHY_AUTO,
     ByError,
     Outcome,
     advice,
@@ -86,6 +87,9 @@ def decide(rows: dict[str, Row], setting: Setting) -> Decision:
         text = sentence(choice, n, level)
     if name != identity:
         text += changes_sentence(rows[name].changed)
+        lowest = min(outcome.after for outcome in outcomes.values())
+        if name == anchor and chosen_by is None and lowest < outcomes[name].after:
+            text += WHY_AUTO
         text += simpler_sentence(name, as_good, kinds, outcomes)
     return Decision(name, text + advice(choice), as_good)
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from skcalib.plotting._comparison import metric_names
+from skcalib.plotting._comparison import metric_names, ordered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,14 +24,6 @@ SHORT = {
 def short(metric: str) -> str:
     """Return the name of a metric as the head of a column."""
     return SHORT.get(metric, metric.replace("_", " "))
-
-
-def ordered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with numbers, the one with the lowest log loss first."""
-    kept = frame[(frame["error"] == "").to_numpy()]
-    names = metric_names(frame)
-    losses = kept["log_loss", "value"] if "log_loss" in names else kept["choice", "log loss"]
-    return kept.iloc[np.argsort(losses.to_numpy(), kind="stable")]
 
 
 def sign(low: float, high: float) -> str:
@@ -74,38 +64,5 @@ def summary_table(frame: pd.DataFrame) -> list[list[str]]:
         for metric in others:
             part = "value" if biased[metric] else "debiased"
             cells += [f"{table[metric, part].iloc[i]:.4f}"]
-        rows.append(cells)
-    return rows
-
-
-def values_table(frame: pd.DataFrame) -> list[list[str]]:
-    """Return every metric's value, for errors also debiased and as chance alone would give it."""
-    names, table = metric_names(frame), ordered(frame)
-    rows = [["calibrator", *(short(name) for name in names), "fit seconds"]]
-    for i, calibrator in enumerate(table.index):
-        cells = [str(calibrator)]
-        for name in names:
-            value, debiased, expected = (
-                float(table[name, part].iloc[i]) for part in ("value", "debiased", "if calibrated")
-            )
-            more = "" if np.isnan(debiased) else f" ({debiased:.4f}; {expected:.4f})"
-            cells.append(f"{value:.4f}{more}")
-        rows.append([*cells, f"{table['fit seconds'].iloc[i]:.3f}"])
-    return rows
-
-
-def gains_table(frame: pd.DataFrame) -> list[list[str]]:
-    """Return the gains over the identity by every metric, with intervals and signs."""
-    names, table = metric_names(frame), ordered(frame)
-    rows = [["calibrator", *(short(name) for name in names)]]
-    for i, calibrator in enumerate(table.index):
-        if calibrator == frame.index[0]:
-            continue
-        cells = [str(calibrator)]
-        for name in names:
-            gain, low, high = (
-                float(table[name, part].iloc[i]) + 0.0 for part in ("gain", "low", "high")
-            )
-            cells.append(f"{gain:.4f} [{low:.4f}, {high:.4f}] {sign(low, high)}".rstrip())
         rows.append(cells)
     return rows

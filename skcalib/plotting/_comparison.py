@@ -32,13 +32,21 @@ def metric_names(frame: pd.DataFrame) -> list[str]:
     return [str(column[0]) for column in columns if column[1] == "value"]
 
 
+def ordered(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with numbers: the choice, then the others by their log loss."""
+    rows = frame[(frame["error"] == "").to_numpy()]
+    names = metric_names(frame)
+    losses = rows["log_loss", "value"] if "log_loss" in names else rows["choice", "log loss"]
+    return rows.iloc[np.lexsort((losses.to_numpy(), ~rows["choice", "chosen"].to_numpy()))]
+
+
 class ComparisonDisplay(InWords):
     """Plot of the result of `skcalib.compare_calibrators`, with a panel for each metric.
 
-    Calibrators are ordered by the first metric, the best at the top. A mark is the gain over no
-    calibration (the identity), and its line is the interval; the dotted line is a gain of 0. Gains
-    are positive, to the right, where a calibrator is better. Shape and colour of a mark show
-    whether the interval lies above 0, contains 0, or lies below 0.
+    The recommended calibrator is at the top, the others follow by their log loss. A mark is the
+    gain over no calibration (the identity), and its line is the interval; the dotted line is a gain
+    of 0. Gains are positive, to the right, where a calibrator is better. Shape and colour of a mark
+    show whether the interval lies above 0, contains 0, or lies below 0.
 
     Create it with `from_frame`.
 
@@ -50,7 +58,7 @@ class ComparisonDisplay(InWords):
     Attributes
     ----------
     frame : pandas.DataFrame
-        The frame, the best calibrator by the first metric first.
+        The frame, the recommended calibrator first, the others by their log loss.
     axes_ : list of Axes
         A panel for each metric drawn.
     marks_ : dict
@@ -81,9 +89,7 @@ class ComparisonDisplay(InWords):
         if not names:
             raise ValueError("frame must be the frame of what compare_calibrators returns.")
         # The identity gains nothing over itself.
-        kept = frame.iloc[1:][(frame["error"] == "").to_numpy()[1:]]
-        order = np.argsort(kept[names[0], "rank"].to_numpy(), kind="stable")
-        self.frame = kept.iloc[order]
+        self.frame = ordered(frame.iloc[1:])
 
     @classmethod
     def from_frame(
@@ -168,8 +174,8 @@ class ComparisonDisplay(InWords):
 
     def _in_words(self) -> str:
         names, shown = metric_names(self.frame), counted(len(self.frame), "calibrator")
-        best = f"; best by {names[0]}: {self.frame.index[0]}" if len(self.frame) else ""
-        return f"{shown} beside the identity, {counted(len(names), 'metric')}{best}"
+        chosen = [*self.frame.index[self.frame["choice", "chosen"]], "the identity"][0]
+        return f"{shown} beside the identity, {counted(len(names), 'metric')}; chosen: {chosen}"
 
     def _draw(self, ax: Any, name: str) -> dict[str, str]:
         """Draw the panel of a metric and return the verdicts of its marks."""

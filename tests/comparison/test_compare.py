@@ -91,6 +91,7 @@ def test_columns_and_rows():
     assert list(frame.columns) == [
         *((m, p) for m in METRICS for p in parts),
         ("choice", "log loss"),
+        ("choice", "chosen"),
         ("choice", "as good"),
         *((s, "") for s in single),
     ]

@@ -12,6 +12,7 @@ from skcalib import (
     compare_calibrators,
 )
 from skcalib._comparison.row_losses import row_log_loss
+from skcalib.plotting import ComparisonDisplay
 
 
 def scores(n=400, n_classes=3, factor=3.0, seed=0):
@@ -50,8 +51,31 @@ def test_the_verdict_has_the_numbers_of_the_frame(found):
         f"not fitted on (gain {gain:.2g}, 95 % interval {low:.2g} to {high:.2g}). The predicted "
         f"class changes in {100 * row['argmax changed', '']:.1f} % of the rows."
     )
-    assert "temperature, which is simpler, is as good" in found.verdict
+    other = found.frame.loc["temperature", ("log_loss", "value")]
+    assert found.verdict.endswith(
+        f"temperature, which is simpler, is as good here (log loss {other:.3g}) and changes no "
+        "predicted class."
+    )
+    assert ("AutoCalibrator is the default because" in found.verdict) == (other < value)
     assert gain == pytest.approx(before - value)
+
+
+def test_sentence_table_and_picture_begin_with_the_choice():
+    """One wrong factor, where temperature is lower by chance: auto is first, and it says why."""
+    y, Z = scores(900, factor=4.0)
+    tried = ["temperature", "auto", "histogram"]
+    found = compare_calibrators(Z, y, tried, metrics=["ks_calibration_error", "log_loss"])
+    loss = found.frame["log_loss"]["value"]
+    assert loss.idxmin() == "temperature"
+    order = ["auto", "temperature", "histogram", "identity"]
+    assert sorted(order[1:], key=loss.get) == order[1:]
+    assert found.verdict.startswith("Calibrate by auto: ")
+    assert " AutoCalibrator is the default because " in found.verdict
+    assert [line.split()[0] for line in repr(found).splitlines()[4:8]] == order
+    display = ComparisonDisplay.from_frame(found.frame)
+    assert [text.get_text() for text in display.axes_[0].get_yticklabels()] == order[:-1]
+    assert repr(display).endswith("chosen: auto>")
+    assert found.frame.index[found.frame["choice", "chosen"]].tolist() == ["auto"]
 
 
 def test_printed_it_is_verdict_table_and_equals(found):
@@ -59,10 +83,10 @@ def test_printed_it_is_verdict_table_and_equals(found):
     assert text.startswith(found.verdict)
     lines = text.splitlines()
     names = [line.split()[0] for line in lines[4:8]]
-    expected = found.frame["log_loss"]["value"].sort_values()
-    assert names == list(expected.index)
-    others = "Not clearly worse than auto by log loss (within 2 standard errors): temperature."
-    assert others in lines
+    others = found.frame["log_loss"]["value"].drop("auto").sort_values()
+    assert names == ["auto", *others.index]
+    equals = "As good as auto (log loss higher by at most 2 standard errors and 2 %): temperature."
+    assert equals in lines
     assert found.as_good == [
         n for n in found.frame.index if found.frame.loc[n, ("choice", "as good")]
     ]

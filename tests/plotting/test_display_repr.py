@@ -58,8 +58,7 @@ def test_comparison():
     found = compare_calibrators(Z, Y, ["temperature"], metrics=["log_loss", "error_rate"])
     said = repr(ComparisonDisplay.from_frame(found.frame))
     assert said == (
-        "<ComparisonDisplay 1 calibrator beside the identity, 2 metrics; best by log_loss: "
-        "temperature>"
+        "<ComparisonDisplay 1 calibrator beside the identity, 2 metrics; chosen: temperature>"
     )
 
 
