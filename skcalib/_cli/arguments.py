@@ -25,9 +25,6 @@ FILE is one of
   .npz       arrays 'logits' or 'probs', (n, K) or (n,); 'labels', (n,) or one-hot (n, K); perhaps
              'split', (n,), and 'classes', (K,), the labels of the columns
   .npy       the scores alone; --labels FILE.npy has the labels
-  .zarr      a group with arrays as in an .npz, which is never loaded whole, and neither is a
-             FOLDER of .parquet files, or of logits-000.npy (or probs-, scores-),
-             labels-000.npy and so on
   -          standard input: any of these; text is separated by commas, or by --sep
 'split' is 0 or 'cal' for calibration rows, and 1 or 'test' for rows to measure on. Columns whose
 names end with the labels (cat, dog or p_cat, p_dog) are matched by name, others by the order of the
@@ -141,8 +138,7 @@ def make_parser() -> Parser:
         "--output",
         metavar="OUT",
         default=STREAM,
-        help=f"file to write: {', '.join(SUFFIXES)}; default: -, standard output, as .csv; "
-        "of a .zarr or a folder of shards: a new .zarr or folder",
+        help=f"file to write: {', '.join(SUFFIXES)}; default: -, standard output, as .csv",
     )
     add_export(command("export", "write a saved calibrator as an ONNX model", EXPORT_EXAMPLE))
     measure.add_argument(

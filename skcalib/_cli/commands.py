@@ -15,9 +15,6 @@ from skcalib._cli.arguments import make_parser
 from skcalib._cli.compare import run_compare
 from skcalib._cli.export import run_export
 from skcalib._cli.measure import run_measure
-from skcalib._cli.shard_commands import apply_shards, measure_shards
-from skcalib._cli.shard_compare import compare_shards
-from skcalib._cli.shards import is_sharded
 
 # Arguments that the library's messages name, and what stands for them on the command line.
 ARGUMENTS = {
@@ -39,8 +36,6 @@ COMMANDS = {
     "apply": run_apply,
     "export": run_export,
 }
-# The commands for predictions that are not loaded whole.
-SHARDED = {"compare": compare_shards, "measure": measure_shards, "apply": apply_shards}
 
 
 def in_options(message: str) -> str:
@@ -61,8 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser()
     args = parser.parse_args(arguments)
     try:
-        commands = SHARDED if args.command in SHARDED and is_sharded(args.file) else COMMANDS
-        printed = commands[args.command](args)
+        printed = COMMANDS[args.command](args)
     except FAILURES as error:
         where = getattr(error, "filename", None) or args.file
         reason = getattr(error, "strerror", None) or in_options(str(error))

@@ -46,27 +46,22 @@ def run_compare(args: argparse.Namespace) -> Printed:
     found = read(args)
     X, y, rows = rows_to_compare(found, args)
     verbose = 1 if sys.stderr.isatty() else 0
-    comparison = compare(args, X, y, {"metrics": args.metrics, "verbose": verbose, **rows})
-    return printed(args, comparison, found, LEGEND)
-
-
-def compare(
-    args: argparse.Namespace, X: Any, y: NDArray[Any], keywords: dict[str, Any]
-) -> CalibratorComparison:
-    """Compare what the options name."""
-    return compare_calibrators(
+    comparison = compare_calibrators(
         X,
         y,
         args.calibrators,
+        metrics=args.metrics,
         choose_by=args.choose_by,
         n_jobs=args.jobs,
         random_state=args.seed,
-        **keywords,
+        verbose=verbose,
+        **rows,
     )
+    return printed(args, comparison, found)
 
 
 def printed(
-    args: argparse.Namespace, comparison: CalibratorComparison, found: SavedPredictions, legend: str
+    args: argparse.Namespace, comparison: CalibratorComparison, found: SavedPredictions
 ) -> Printed:
     """Write the report and the calibrator that are wanted, and return what to print."""
     data, before = rows_of(comparison), predictions_of(comparison, comparison.frame.index[0])
@@ -109,7 +104,7 @@ def printed(
         "",
         in_columns(summary_table(comparison.frame), WIDTH),
         "",
-        legend,
+        LEGEND,
         *map(wrapped, troubles(comparison.frame)),
         "",
         confidence_sentence(sure),

@@ -35,6 +35,14 @@ KINDS = {"logits": "logits", "proba": "probabilities"}
 SHOWN_COLUMNS = 12
 # The first bytes of what may come from standard input.
 BEGINNINGS = {b"PK": ".npz", b"\x93NUMPY": ".npy", b"PAR1": ".parquet"}
+# What to do about a folder.
+IN_PYTHON = (
+    "is a directory, not a file: predictions larger than memory are read in Python: "
+    "import dask.array as da, skcalib; "
+    "X, y = (da.from_zarr({path!r}, component=name) for name in ('logits', 'labels')); "
+    "skcalib.compare_calibrators(X, y, ['auto']) "
+    "(dask.dataframe.read_parquet reads .parquet, da.from_npy_stack .npy)"
+)
 GZIP = b"\x1f\x8b"
 
 
@@ -89,11 +97,11 @@ def read_predictions(path: str, wanted: Wanted | None = None) -> SavedPrediction
         return _read(io.BytesIO(data), next(kinds, ".csv"), wanted)
     Path(path).stat()  # raises FileNotFoundError before the ending is looked at
     suffix = ending(path)
+    if suffix == ".zarr" or Path(path).is_dir():
+        raise ValueError(IN_PYTHON.format(path=path))
     if suffix not in SUFFIXES:
         said = f"its ending is {suffix!r}" if suffix else "it has no ending"
         raise ValueError(f"the file must be one of {', '.join(SUFFIXES)}; {said}")
-    if Path(path).is_dir():
-        raise IsADirectoryError("is a directory, not a file")
     with open(path, "rb") as file:
         if suffix.endswith(".gz"):
             return _read(io.BytesIO(gzip.decompress(file.read())), suffix, wanted)

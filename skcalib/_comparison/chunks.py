@@ -209,18 +209,15 @@ def predict_by_fold(
 
 def refuse_metrics(measures: list[Measure], chosen_by: Measure | None) -> None:
     """Refuse what would need all rows of a Dask array at once, before any fit."""
-    for name in needing_all(measures):
+    for measure in measures:
+        if measure.evaluate is None or measure.evaluate.own:
+            continue
         raise ValueError(
-            f"metrics: {name!r} would load X, a dask array, whole: pass log_loss, brier_score, "
-            "error_rate or metrics of skcalib, or X.compute() if it fits into memory."
+            f"metrics: {measure.name!r} would load X, a dask array, whole: pass log_loss, "
+            "brier_score, error_rate or metrics of skcalib, or X.compute() if it fits into memory."
         )
     if chosen_by is not None:
         raise ValueError(
             f"choose_by={chosen_by.name!r}: what chance adds to an error is simulated on all "
             "rows at once, but X is a dask array: choose by 'log_loss', or pass X.compute()."
         )
-
-
-def needing_all(measures: list[Measure]) -> list[str]:
-    """Return the names of metrics that get all rows at once."""
-    return [m.name for m in measures if m.evaluate is not None and not m.evaluate.own]

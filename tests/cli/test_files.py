@@ -115,6 +115,29 @@ def test_an_npy_takes_its_labels_from_another(capsys, expected):
     )
 
 
+@pytest.mark.parametrize("command", ["measure", "compare", "apply"])
+@pytest.mark.parametrize("name", ["p.zarr", "shards"])
+def test_a_folder_is_refused_by_a_line_that_shows_the_way_in_python(
+    capsys, saved, monkeypatch, name, command
+):
+    """The statements of the line run, on arrays that a program of that kind has written."""
+    da = pytest.importorskip("dask.array", reason="Dask reads predictions larger than memory")
+    Path(name).mkdir()
+    first = ["t.json"] if command == "apply" else []
+    line = fails(capsys, command, *first, name)
+    _, statements = line.split("are read in Python: ")
+    statements, others = statements.rsplit(" (", 1)
+    assert "dask.dataframe.read_parquet" in others
+    arrays = {"logits": da.from_array(Z, chunks=(100, 3)), "labels": da.from_array(Y, chunks=100)}
+    monkeypatch.setattr(da, "from_zarr", lambda path, component: arrays[component], raising=False)
+    compared = []
+    monkeypatch.setattr(skcalib, "compare_calibrators", lambda *a: compared.append(a))
+    exec(statements, {})
+    (X, y, calibrators) = compared[0]
+    assert (X is arrays["logits"], y is arrays["labels"]) == (True, True)
+    assert calibrators == ["auto"]
+
+
 # ------------------------------------------------------------------ one-hot labels
 
 
