@@ -22,7 +22,7 @@ FILE is one of
   .csv .tsv  a header; a column 'labels', a column of scores for each class, perhaps 'split';
              also .csv.gz and .tsv.gz; --sep ';' if another mark separates the columns
   .parquet   the same (needs pyarrow)
-  .npz       arrays 'logits' or 'probs', (n, K) or (n,); 'labels', (n,) or one-hot (n, K); perhaps
+  .npz       arrays 'logits' or 'probs', (n, K) or (n,); 'labels', (n,); perhaps
              'split', (n,), and 'classes', (K,), the labels of the columns
   .npy       the scores alone; --labels FILE.npy has the labels
   -          standard input: any of these; text is separated by commas, or by --sep
@@ -204,9 +204,6 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help=f"{', '.join(SUFFIXES)} or -; see below")
     parser.add_argument(
         "--labels", metavar="COLUMN", help="array or column of labels; default: labels"
-    )
-    parser.add_argument(
-        "--one-hot", nargs="+", metavar="COLUMN", help="columns of 0 and 1, in place of --labels"
     )
     parser.add_argument(
         "--split",

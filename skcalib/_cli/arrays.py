@@ -15,7 +15,6 @@ from skcalib._cli.saved_predictions import (
     Wanted,
     as_text,
     names_found,
-    read_one_hot,
     read_test_rows,
 )
 
@@ -30,8 +29,6 @@ def read_npz(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
     scores = wanted.scores
     if not zipfile.is_zipfile(file):
         raise ValueError("not an .npz file: save one by np.savez(path, logits=Z, labels=y)")
-    if wanted.one_hot:
-        raise ValueError("--one-hot names columns; of an .npz the array of labels may be one-hot")
     file.seek(0)
     # Pickled objects would run code on loading.
     with np.load(file, allow_pickle=False) as data:
@@ -57,8 +54,8 @@ def read_npz(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
 
 def read_npy(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
     """Read an array of scores; labels, split, groups and ids are files of their own."""
-    if wanted.scores is not None or wanted.one_hot:
-        raise ValueError("an .npy file is one array, of the scores: leave out --scores, --one-hot")
+    if wanted.scores is not None:
+        raise ValueError("an .npy file is one array, of the scores: leave out --scores")
     if wanted.labels is None and wanted.classes is None:
         raise ValueError("an .npy file has the scores alone: pass --labels FILE.npy, of the labels")
 
@@ -101,9 +98,10 @@ def _together(
     y = None if labels is None else as_text(array(labels))
     if y is not None and y.shape == (*Z.shape[:1], 1):
         y = y[:, 0]
-    if y is not None and y.ndim == 2:
-        n_classes = Z.shape[1] if Z.ndim == 2 and Z.shape[1] > 1 else 2
-        y = read_one_hot(y, np.arange(n_classes) if classes is None else classes)
+    if y is not None and y.ndim == 2 and y.shape[1] > 1:
+        raise ValueError(
+            f"labels have shape {y.shape}: write one label for each row, such as Y.argmax(axis=1)"
+        )
     test = None if split is None else read_test_rows(as_text(array(split)))
     groups = {key: as_text(array(key)) for key in wanted.groups}
     ids = {key: as_text(array(key)) for key in wanted.ids}

@@ -65,7 +65,6 @@ def wanted_of(args: argparse.Namespace, classes: NDArray[Any] | None) -> Wanted:
         classes,
         getattr(args, "groups", None) or (),
         args.id or (),
-        args.one_hot or (),
         args.sep,
     )
 

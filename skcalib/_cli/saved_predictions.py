@@ -46,8 +46,8 @@ class Wanted(NamedTuple):
     """Names of arrays or columns, where they are called otherwise.
 
     A split that is not named may be missing. With `classes`, the labels that names of columns may
-    end with, the file needs no labels. Groups and ids are read if they are named, and so are the
-    columns of `one_hot` labels. `separator` is that of a text.
+    end with, the file needs no labels. Groups and ids are read if they are named.
+    `separator` is that of a text.
     """
 
     scores: Sequence[str] | None = None
@@ -56,7 +56,6 @@ class Wanted(NamedTuple):
     classes: NDArray[Any] | None = None
     groups: Sequence[str] = ()
     ids: Sequence[str] = ()
-    one_hot: Sequence[str] = ()
     separator: str | None = None
 
 
@@ -72,15 +71,14 @@ def names_found(
     """Return the names of labels and split, None where there is none and need not be."""
     labels, split = wanted.labels, wanted.split
     named = [name for name in (labels, split) if name is not None]
-    for name in (*scores, *wanted.groups, *wanted.ids, *wanted.one_hot, *named):
+    for name in (*scores, *wanted.groups, *wanted.ids, *named):
         if name not in there:
             raise ValueError(f"has no {name!r}; it contains {some_of(there)}")
-    if wanted.one_hot and labels is not None:
-        raise ValueError("--labels and --one-hot both name the labels: pass one of them")
-    if not wanted.one_hot and labels is None and "labels" not in there and wanted.classes is None:
+    if labels is None and "labels" not in there and wanted.classes is None:
         raise ValueError(f"has no 'labels'; it contains {some_of(there)}: pass --labels NAME")
-    own = "labels" if "labels" in there and not wanted.one_hot else None
-    return labels or own, split or ("split" if "split" in there else None)
+    return labels or ("labels" if "labels" in there else None), split or (
+        "split" if "split" in there else None
+    )
 
 
 def some_of(names: Sequence[str]) -> str:
@@ -91,20 +89,6 @@ def some_of(names: Sequence[str]) -> str:
 def as_text(values: NDArray[Any]) -> NDArray[Any]:
     """Return bytes as text."""
     return values.astype(str) if values.dtype.kind == "S" else values
-
-
-def read_one_hot(given: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the label of each row of a table ``(n, K)`` that has a single 1."""
-    refused = "one-hot labels must be 0 or 1, with a single 1 in each row"
-    if given.dtype.kind not in "fiub":
-        raise ValueError(f"{refused}; they are {given.dtype}")
-    if given.shape[1] != classes.size:
-        raise ValueError(f"one-hot labels have {given.shape[1]} columns for {classes.size} classes")
-    ones = given == 1
-    wrong = np.flatnonzero(~(ones | (given == 0)).all(axis=1) | (ones.sum(axis=1) != 1))
-    if wrong.size:
-        raise ValueError(f"{refused}; row {wrong[0]} has {given[wrong[0]].tolist()}")
-    return classes[ones.argmax(axis=1)]
 
 
 def read_test_rows(split: NDArray[Any]) -> NDArray[np.bool_]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from os.path import commonprefix
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -14,7 +13,6 @@ from skcalib._cli.saved_predictions import (
     SavedPredictions,
     Wanted,
     names_found,
-    read_one_hot,
     read_test_rows,
     some_of,
 )
@@ -82,7 +80,7 @@ def name_table(there: Sequence[str], wanted: Wanted) -> Named:
             "the first line has numbers only, and no names: write a header, such as labels,0,1,2"
         )
     labels, split = names_found(there, wanted, wanted.scores or ())
-    others = (labels, split, *wanted.groups, *wanted.ids, *wanted.one_hot)
+    others = (labels, split, *wanted.groups, *wanted.ids)
     left = [name for name in there if name not in others]
     scores = left if wanted.scores is None else list(wanted.scores)
     if not scores:
@@ -102,7 +100,7 @@ def from_frame(frame: pd.DataFrame, wanted: Wanted) -> SavedPredictions:
             refuse_text(name, str(frame[name].iloc[0]))
     groups = frame[list(wanted.groups)] if wanted.groups else None
     ids = frame[list(wanted.ids)] if wanted.ids else None
-    y = labels_of(frame, named, wanted)
+    y = None if named.labels is None else frame[named.labels].to_numpy()
     columns, own = in_order_of_labels(named, y, wanted)
     if own is None:
         refuse_running_number(frame, columns)
@@ -116,53 +114,12 @@ def refuse_text(name: str, text: str) -> NoReturn:
     raise ValueError(f"column {name!r} is not of numbers (row 0 has {text!r}): {way}")
 
 
-def labels_of(frame: pd.DataFrame, named: Named, wanted: Wanted) -> NDArray[Any] | None:
-    """Return the labels of the rows, None if there are none."""
-    if wanted.one_hot:
-        hot = labels_of_columns(wanted.one_hot)
-        return read_one_hot(frame[list(wanted.one_hot)].to_numpy(), hot)
-    return None if named.labels is None else frame[named.labels].to_numpy()
-
-
 def in_order_of_labels(
     named: Named, y: NDArray[Any] | None, wanted: Wanted
 ) -> tuple[list[str], NDArray[Any] | None]:
     """Return the columns of scores in their order, and their labels if the names say them."""
-    if wanted.one_hot:
-        found = _by_one_hot(named.scores, labels_of_columns(wanted.one_hot), wanted.classes)
-    else:
-        found = _columns_by_label(named.scores, y, wanted.classes, wanted.scores is not None)
+    found = _columns_by_label(named.scores, y, wanted.classes, wanted.scores is not None)
     return (named.scores, None) if found is None else found
-
-
-def labels_of_columns(names: Sequence[str]) -> NDArray[Any]:
-    """Return the labels that names of columns say: cat and dog for y_cat and y_dog."""
-    if len(names) < 2:
-        raise ValueError("--one-hot needs a column for each class; one column is for --labels")
-    first, last = _shared(names), _shared([name[::-1] for name in names])
-    found = [name[first : len(name) - last] for name in names]
-    return np.array([int(name) for name in found] if all(map(str.isdecimal, found)) else found)
-
-
-def _shared(names: Sequence[str]) -> int:
-    """Return how many characters begin all names, up to the last mark among them."""
-    start = commonprefix(list(names))  # noqa: RUF071  # of characters, as is meant
-    return max((k + 1 for k, mark in enumerate(start) if not mark.isalnum()), default=0)
-
-
-def _by_one_hot(
-    chosen: list[str], hot: NDArray[Any], classes: NDArray[Any] | None
-) -> tuple[list[str], NDArray[Any]] | None:
-    """Order columns by the labels of one-hot columns; they follow those if no name says more."""
-    found = _columns_by_label(chosen, None, hot if classes is None else classes, False)
-    if found is not None or len(chosen) == 1 or classes is not None:
-        return found
-    if len(chosen) != hot.size:
-        raise ValueError(
-            f"has {len(chosen)} columns of scores for {hot.size} one-hot columns: name the columns "
-            "of scores by --scores"
-        )
-    return chosen, hot
 
 
 def _matrix(frame: pd.DataFrame, columns: Sequence[str]) -> NDArray[Any]:

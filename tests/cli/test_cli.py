@@ -264,9 +264,10 @@ GOOD = {"logits": Z, "labels": Y}
         (GOOD | {"probs": P}, "one of them"),
         ({"Z": Z, "y": Y}, "contains Z, y"),
         (GOOD | {"labels": Y[1:]}, "labels has shape (299,)"),
-        (GOOD | {"labels": np.eye(3)[Y] / 2}, "with a single 1 in each row; row 0 has [0.0, 0"),
-        (GOOD | {"labels": np.eye(4)[Y]}, "one-hot labels have 4 columns for 3 classes"),
-        (GOOD | {"labels": np.ones((300, 3))}, "row 0 has [1.0, 1.0, 1.0]"),
+        (
+            GOOD | {"labels": np.eye(3)[Y]},
+            "labels have shape (300, 3): write one label for each row",
+        ),
         (
             GOOD | {"logits": np.where(Z > 5, np.nan, Z)},
             "the table of scores contains NaN (first at row",

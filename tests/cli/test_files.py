@@ -17,7 +17,6 @@ from skcalib import TemperatureScaling
 from skcalib.__main__ import main
 from skcalib._cli.files import read_predictions
 from skcalib._cli.saved_predictions import Wanted
-from skcalib._cli.tables import labels_of_columns
 from skcalib.metrics import expected_calibration_error
 
 Y, Z = scores()
@@ -25,7 +24,6 @@ P = softmax(Z)
 NAMES = np.array(["owl", "cat", "dog"])[Y]
 ROWS = np.array([f"r{i}" for i in range(300)])
 FRAME = pd.DataFrame(P, columns=["p_owl", "p_cat", "p_dog"]).assign(labels=NAMES)
-ONE_HOT = pd.DataFrame({f"is_{k}": (k == NAMES).astype(int) for k in ("dog", "owl", "cat")})
 
 
 def as_read():
@@ -138,66 +136,6 @@ def test_a_folder_is_refused_by_a_line_that_shows_the_way_in_python(
     assert calibrators == ["auto"]
 
 
-# ------------------------------------------------------------------ one-hot labels
-
-
-def test_one_hot_columns_are_labels(capsys, expected):
-    """In any order of the columns, taken by the names that both have."""
-    FRAME.drop(columns="labels").join(ONE_HOT).to_csv("q.csv", index=False)
-    assert numbers(capsys, "q.csv", "--one-hot", *ONE_HOT) == expected
-
-
-def test_one_hot_columns_say_the_order_of_scores_without_names(capsys):
-    frame = ONE_HOT.join(pd.DataFrame(P[:, [2, 0, 1]], columns=["x", "y", "z"]))
-    frame.to_csv("q.csv", index=False)
-    found = read_predictions("q.csv", Wanted(one_hot=list(ONE_HOT)))
-    assert found.classes.tolist() == ["dog", "owl", "cat"]
-    assert found.labels.tolist() == NAMES.tolist()
-    np.testing.assert_allclose(found.scores, P[:, [2, 0, 1]])
-    line = fails(capsys, "measure", "q.csv", "--one-hot", "is_dog", "is_owl")
-    assert "one-hot labels must be 0 or 1, with a single 1 in each row" in line
-    frame.drop(columns="x").to_csv("q.csv", index=False)
-    line = fails(capsys, "measure", "q.csv", "--one-hot", *ONE_HOT)
-    assert "has 2 columns of scores for 3 one-hot columns" in line
-
-
-def test_one_hot_arrays_are_labels(capsys, expected):
-    order = ["dog", "owl", "cat"]
-    np.savez("q.npz", probs=P[:, [2, 0, 1]], labels=ONE_HOT.to_numpy(), classes=order)
-    assert numbers(capsys, "q.npz") == expected
-    np.savez("q.npz", probs=P, labels=np.eye(3, dtype=bool)[Y])
-    assert read_predictions("q.npz").labels.tolist() == Y.tolist()
-    np.savez("q.npz", probs=P, labels=Y[:, None])
-    assert read_predictions("q.npz").labels.tolist() == Y.tolist()
-    assert "--one-hot names columns" in fails(capsys, "measure", "q.npz", "--one-hot", "a", "b")
-
-
-@pytest.mark.parametrize(
-    ("names", "labels"),
-    [
-        (["y_cat", "y_cow"], ["cat", "cow"]),
-        (["cat true", "cow true"], ["cat", "cow"]),
-        (["cat", "cow"], ["cat", "cow"]),
-        (["y_2", "y_10"], [2, 10]),
-        (["is.big_cat", "is.big_cow"], ["cat", "cow"]),
-    ],
-)
-def test_names_of_one_hot_columns_say_the_labels(names, labels):
-    assert labels_of_columns(names).tolist() == labels
-
-
-def test_wrong_one_hot_labels_are_one_line(capsys):
-    frame = FRAME.join(ONE_HOT)
-    frame.loc[4, "is_cat"] = 2
-    frame.to_csv("q.csv", index=False)
-    options = ["--scores", "p_cat", "p_dog", "p_owl", "--one-hot"]
-    assert "row 4 has" in fails(capsys, "measure", "q.csv", *options, *ONE_HOT)
-    assert "one column is for --labels" in fails(capsys, "measure", "q.csv", *options, "is_cat")
-    line = fails(capsys, "measure", "q.csv", *options, *ONE_HOT, "--labels", "labels")
-    assert "--labels and --one-hot both name the labels" in line
-    assert "must be 0 or 1" in fails(capsys, "measure", "q.csv", *options, "labels", "is_owl")
-
-
 # ------------------------------------------------------------------ renormalize
 
 
@@ -281,12 +219,6 @@ def test_compressed_output_depends_on_its_content_alone(capsys, saved):
     assert Path("a.csv.gz").read_bytes() == Path("b.csv.gz").read_bytes()
     run(capsys, "apply", "t.json", "p.csv", "-o", "c.csv")
     assert gzip.decompress(Path("a.csv.gz").read_bytes()) == Path("c.csv").read_bytes()
-
-
-def test_apply_of_one_hot_rows_keeps_their_labels(capsys, saved):
-    FRAME.drop(columns="labels").join(ONE_HOT).to_csv("p.csv", index=False)
-    run(capsys, "apply", "t.json", "p.csv", "-o", "q.csv", "--one-hot", *ONE_HOT)
-    assert pd.read_csv("q.csv")["labels"].tolist() == NAMES.tolist()
 
 
 def test_a_reader_that_leaves_is_no_error(capsys, saved, monkeypatch, tmp_path):
