@@ -30,6 +30,7 @@ FILE is one of
 names end with the labels (cat, dog or p_cat, p_dog) are matched by name, others by the order of the
 sorted labels; the label of each column is printed. A single column is the score of the label given
 by --pos-label (default: 1 or True). The model must not have been fitted on any of these rows.
+In messages X are the scores and y the labels; input= and pos_label= are --input and --pos-label.
 """
 COMPARE_EXAMPLE = (
     "\nexample:\n"
@@ -227,9 +228,6 @@ def add_file(parser: argparse.ArgumentParser) -> None:
         "--input",
         choices=["auto", "logits", "proba"],
         help="what the scores are, if that is not clear",
-    )
-    parser.add_argument(
-        "--renormalize", action="store_true", help="divide the scores of each row by their sum"
     )
     parser.add_argument(
         "--sep",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import zipfile
 import zlib
@@ -16,18 +15,6 @@ from skcalib._cli.compare import run_compare
 from skcalib._cli.export import run_export
 from skcalib._cli.measure import run_measure
 
-# Arguments that the library's messages name, and what stands for them on the command line.
-ARGUMENTS = {
-    r"\b(test )?(?:X|y_proba)(?=:| is| has| contains)": r"the \1table of scores",
-    r"\b(test )?(?:y|y_true)(?=:| has| contains| mixes| should)": r"the \1column of labels",
-    r"\bclasses= with": "an array 'classes' (.npz) or names of columns (.csv, .parquet) with",
-    r"\bpos_label=": "--pos-label=",
-    r"\b(input|cv)=": r"--\1=",
-    r"\bDivide each row by its sum\b": "Pass --renormalize to divide each row by its sum",
-    r"(not 1.*, but --input='proba' was given)": r"\1 (--renormalize divides each row by its sum)",
-}
-
-
 # What a broken file or a wrong option raises.
 FAILURES = (OSError, ValueError, TypeError, ImportError, EOFError, zipfile.BadZipFile, zlib.error)
 COMMANDS = {
@@ -36,13 +23,6 @@ COMMANDS = {
     "apply": run_apply,
     "export": run_export,
 }
-
-
-def in_options(message: str) -> str:
-    """Write a message of the library with options in the place of arguments."""
-    for argument, meant in ARGUMENTS.items():
-        message = re.sub(argument, meant, message)
-    return message
 
 
 def written(args: argparse.Namespace) -> list[str]:
@@ -59,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         printed = COMMANDS[args.command](args)
     except FAILURES as error:
         where = getattr(error, "filename", None) or args.file
-        reason = getattr(error, "strerror", None) or in_options(str(error))
+        reason = getattr(error, "strerror", None) or str(error)
         named = [p for p in (args.file, *written(args)) if reason.startswith(p)]
         text = " ".join((reason if named else f"{where}: {reason}").split())
         sys.stderr.write(f"{parser.prog} {args.command}: error: {text}\n")

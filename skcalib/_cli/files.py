@@ -24,7 +24,6 @@ from skcalib._cli.saved_predictions import (
     SavedPredictions,
     Wanted,
     ending,
-    renormalize,
 )
 from skcalib._cli.tables import read_parquet, read_text, write_table
 from skcalib._validation.keywords import shown
@@ -49,10 +48,6 @@ GZIP = b"\x1f\x8b"
 def read(args: argparse.Namespace, classes: NDArray[Any] | None = None) -> SavedPredictions:
     """Read the file of a command."""
     found = read_predictions(args.file, wanted_of(args, classes))
-    if args.renormalize:
-        if args.input == "logits":
-            raise ValueError("--renormalize makes probabilities, but --input=logits was given")
-        found = renormalize(found)
     return found if args.input is None else found._replace(input=args.input)
 
 

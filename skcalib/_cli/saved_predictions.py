@@ -110,22 +110,3 @@ def read_test_rows(split: NDArray[Any]) -> NDArray[np.bool_]:
         which = "test" if distinct & TEST else "calibration"
         raise ValueError(f"split has {which} rows only: both 0 and 1 are needed")
     return np.isin(words, list(TEST))
-
-
-def renormalize(found: SavedPredictions) -> SavedPredictions:
-    """Divide the scores of each row by their sum, which makes probabilities of them."""
-    scores = found.scores
-    if scores.ndim == 1 or scores.shape[1] == 1:
-        raise ValueError("--renormalize needs a column for each class; there is one column")
-    with np.errstate(invalid="ignore"):
-        wrong = np.flatnonzero(~((scores >= 0).all(axis=1) & np.isfinite(scores).all(axis=1)))
-    if wrong.size:
-        raise ValueError(
-            f"--renormalize takes finite scores of at least 0; row {wrong[0]} has "
-            f"{scores[wrong[0]].min():g}: logits need no --renormalize"
-        )
-    sums = scores.sum(axis=1, dtype=np.float64)
-    if not sums.all():
-        raise ValueError(f"--renormalize: row {int(sums.argmin())} has zeros only: leave it out")
-    kind = scores.dtype if scores.dtype.kind == "f" else np.float64
-    return found._replace(scores=(scores / sums[:, None]).astype(kind), input="proba")

@@ -270,26 +270,25 @@ GOOD = {"logits": Z, "labels": Y}
         ),
         (
             GOOD | {"logits": np.where(Z > 5, np.nan, Z)},
-            "the table of scores contains NaN (first at row",
+            "X contains NaN (first at row",
         ),
-        (GOOD | {"labels": Y + 0.5}, "continuous. the column of labels has"),
+        (GOOD | {"labels": Y + 0.5}, "continuous. y has"),
         (GOOD | {"labels": Y + 7 * (Y == 2)}, "9"),
-        (GOOD | {"logits": Z[:, 0]}, "column of labels has 3 distinct labels but the table"),
+        (GOOD | {"logits": Z[:, 0]}, "y has 3 distinct labels but X"),
         (
             GOOD | {"labels": np.array(["x", "y"])[Y % 2]},
-            "pass an array 'classes' (.npz) or names of columns",
+            "pass classes= with",
         ),
         (GOOD | {"labels": Y * 0}, "all rows have the label 0"),
-        (GOOD | {"labels": np.where(Y, Y, np.nan)}, "the column of labels contains NaN"),
+        (GOOD | {"labels": np.where(Y, Y, np.nan)}, "y contains NaN"),
         (GOOD | {"classes": [5, 6, 7]}, "label 2 at row 0 is not in classes=[5, 6, 7]"),
         (
             GOOD | {"logits": np.where(Y[:, None], Z, -np.inf)},
-            "the table of scores: every logit of row",
+            "X: every logit of row",
         ),
         (
             {"probs": P * 0.9, "labels": Y},
-            "sums to 0.9, not 1 (is a column missing?), but --input='proba' was given "
-            "(--renormalize",
+            "sums to 0.9, not 1 (is a column missing?), but input='proba' was given",
         ),
         (GOOD | {"split": np.where(Y, 1.0, np.nan)}, "split is empty at row"),
         (GOOD | {"split": np.where(Y, "test", "")}, "split is empty at row"),
@@ -298,7 +297,7 @@ GOOD = {"logits": Z, "labels": Y}
         (GOOD | {"logits": Z.astype(str)}, "must be numbers"),
         ({"probs": Z, "labels": Y}, "outside [0, 1]"),
         ({"logits": Z[:0], "labels": Y[:0]}, "0 sample"),
-        ({"logits": Z[:3], "labels": [0, 1, 2]}, "--cv=5"),
+        ({"logits": Z[:3], "labels": [0, 1, 2]}, "cv=5"),
         (GOOD | {"split": np.zeros(300)}, "calibration rows only"),
         (GOOD | {"split": np.arange(300) % 3}, "'2'"),
         (GOOD | {"split": np.where(Y, "train", "test")}, "'train'"),
@@ -326,18 +325,18 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
         ("a\tb\n0.1\t0.9\n", "its columns are separated by tab: pass --sep tab"),
         ("labels;a;b\n1;0,1;0,9\n", "separated by ';'"),
         ("cat,dog,labels\n0.1,0.9,dog\n0.2,0.8,cow\n", "'cow' is the name of no column"),
-        ("a,b,labels\n0.1,0.2,0\n0.8,0.2,1\n", "Pass --input='logits' if these are logits"),
+        ("a,b,labels\n0.1,0.2,0\n0.8,0.2,1\n", "ass input='logits' if these are logits"),
         (
             "a,b,labels\n0.1,0.9,0\n0.8,0.2,1\n0.8,0.2,2\n",
-            "names of columns (.csv, .parquet) with the 2 labels",
+            "pass classes= with the 2 labels",
         ),
         ("0.1,0.9,1\n0.2,0.8,0\n", "write a header"),
         ("a,b,y\n0.1,0.9,1\n", "pass --labels NAME"),
         ("labels\n1\n0\n", "no column of scores"),
         ("a,b,labels\nx,0.9,1\n", "'a' is not of numbers"),
         ("id,p,labels\n0,0.9,1\n1,0.2,0\n2,0.3,0\n", "'id' numbers the rows"),
-        ("a,b,labels\n,0.9,1\n0.2,0.8,0\n", "the table of scores contains NaN (first at row 0"),
-        ("a,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "the column of labels contains a missing label"),
+        ("a,b,labels\n,0.9,1\n0.2,0.8,0\n", "X contains NaN (first at row 0"),
+        ("a,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "y contains a missing label"),
     ],
     ids=lambda value: value if isinstance(value, str) and " " in value else "",
 )
@@ -387,12 +386,12 @@ def test_wrong_options_are_one_line(capsys):
         (["--report", "folder.html"], "folder.html: cannot be written"),
         (["--cv", "1"], "argument --cv: must be a whole number, at least 2; got 1"),
         (["--cv", "x"], "argument --cv: must be a whole number"),
-        (["--cv", "999"], "--cv=999 but no class has more than"),
+        (["--cv", "999"], "cv=999 but no class has more than"),
         (["--seed", "-1"], "argument --seed: must be a whole number"),
         (["--seed", "-1"], "argument --seed: must be a whole number, from 0"),
         (["--jobs", "0"], "argument --jobs: must be 1 or more"),
         (["--metrics", "log_loss", "log_loss"], "'log_loss' twice"),
-        (["--input", "proba"], "--input='proba' was given"),
+        (["--input", "proba"], "input='proba' was given"),
         (["--what"], "unrecognized"),
     ):
         assert complaint in fails(capsys, "compare", "p.npz", *options)
@@ -419,7 +418,7 @@ def test_scores_of_another_kind_or_width_are_one_line(capsys):
     np.savez("binary.npz", logits=Z[:, 0])
     skcalib.save_json(TemperatureScaling().fit(Z, Y), "t.json")
     said = fails(capsys, "apply", "t.json", "p.npz", "-o", "q.npz")
-    assert "the table of scores: all rows are probability vectors" in said
+    assert "X: all rows are probability vectors" in said
     said = fails(capsys, "apply", "t.json", "binary.npz", "-o", "q.npz")
     assert "has 1 features, but TemperatureScaling is expecting 3 features" in said
 
@@ -507,8 +506,8 @@ def test_one_column_is_the_score_of_an_event(capsys):
         "p.csv", index=False
     )
     line = fails(capsys, "measure", "p.csv")
-    assert "the table of scores is one column and the column of labels has the labels" in line
-    assert "such as --pos-label='control'" in line
+    assert "X is one column and y has the labels" in line
+    assert "such as pos_label='control'" in line
     printed = run(capsys, "measure", "p.csv", "--pos-label", "case")
     assert "column: risk is the score of case" in printed
     value = expected_calibration_error(hit, p)
@@ -516,7 +515,7 @@ def test_one_column_is_the_score_of_an_event(capsys):
     compared = run(capsys, "compare", "p.csv", "--pos-label", "case", "--calibrators", "platt",
                    "--metrics", "expected_calibration_error", "--save", "best.json")  # fmt: skip
     assert "column: risk is the score of case" in compared
-    assert "such as --pos-label='control'" in fails(
+    assert "such as pos_label='control'" in fails(
         capsys, "apply", "best.json", "p.csv", "-o", "q.csv"
     )
     run(capsys, "apply", "best.json", "p.csv", "-o", "q.csv", "--pos-label", "case")
@@ -536,9 +535,9 @@ def test_percentages_are_refused(capsys):
     frame.assign(labels=NAMES).to_csv("p.csv", index=False)
     line = fails(capsys, "measure", "p.csv")
     assert (
-        "every row sums to 100: percentages, counts or logits? Pass --renormalize to divide" in line
+        "every row sums to 100: percentages, counts or logits? Divide each row by its sum" in line
     )
-    assert "--input='logits' if these are logits" in line
+    assert "input='logits' if these are logits" in line
 
 
 # ------------------------------------------------------------------ groups

@@ -136,37 +136,6 @@ def test_a_folder_is_refused_by_a_line_that_shows_the_way_in_python(
     assert calibrators == ["auto"]
 
 
-# ------------------------------------------------------------------ renormalize
-
-
-def test_renormalized_scores_are_probabilities(capsys, expected):
-    times = np.linspace(0.5, 3, 300)[:, None]
-    frame = pd.DataFrame(P * times, columns=["p_owl", "p_cat", "p_dog"]).assign(labels=NAMES)
-    frame.to_csv("q.csv", index=False)
-    assert numbers(capsys, "q.csv", "--renormalize") == expected
-
-
-@pytest.mark.parametrize(
-    ("scores", "complaint"),
-    [
-        (Z, "--renormalize takes finite scores of at least 0; row 0 has -"),
-        (P[:, 0], "--renormalize needs a column for each class"),
-        (np.where(np.arange(300)[:, None] == 7, 0, P), "--renormalize: row 7 has zeros only"),
-        (np.where(np.arange(300)[:, None] == 7, np.nan, P), "row 7 has nan"),
-    ],
-)
-def test_what_cannot_be_renormalized_is_one_line(capsys, scores, complaint):
-    np.savez("q.npz", probs=scores, labels=Y if scores.ndim == 2 else Y % 2)
-    assert complaint in fails(capsys, "measure", "q.npz", "--renormalize")
-
-
-def test_float32_scores_stay_float32_if_renormalized():
-    from skcalib._cli.saved_predictions import renormalize
-
-    np.savez("q.npz", probs=(3 * P).astype(np.float32), labels=Y)
-    assert renormalize(read_predictions("q.npz")).scores.dtype == np.float32
-
-
 # ------------------------------------------------------------------ apply
 
 
