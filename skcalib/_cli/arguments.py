@@ -151,9 +151,9 @@ def make_parser() -> Parser:
     for each in (compare, measure):
         each.add_argument(
             "--format",
-            choices=["table", "json", "csv"],
+            choices=["table", "json"],
             default="table",
-            help="output: a table (default), or all digits as JSON or CSV",
+            help="output: a table (default), or all digits as JSON",
         )
         each.add_argument(
             "--seed",

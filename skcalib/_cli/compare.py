@@ -23,7 +23,7 @@ from skcalib._cli.files import (
     read,
     save,
 )
-from skcalib._cli.printed import WIDTH, Printed, as_csv, as_json, flat_records, wrapped
+from skcalib._cli.printed import WIDTH, Printed, as_json, flat_records, wrapped
 from skcalib._cli.report import report_html, troubles
 from skcalib._cli.saved_predictions import SavedPredictions
 from skcalib._cli.sentences import confidence_of, confidence_sentence
@@ -78,9 +78,6 @@ def printed(
     columns = columns_of(found, data.classes, data.event)
     heading = describe(args.file, data, before)
     sure = confidence_of(before)
-    if args.format == "csv":
-        lines = [heading, columns, comparison.verdict, *notes]
-        return Printed(as_csv(records_of(comparison)), "\n".join(lines))
     if args.format == "json":
         record = {
             "file": args.file,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.source import whole
 from skcalib._cli.files import KINDS, columns_of, event_of, mapping_of, read
-from skcalib._cli.printed import Printed, as_csv, as_json, flat_records, wrapped
+from skcalib._cli.printed import Printed, as_json, flat_records, wrapped
 from skcalib._cli.progress import counted_sets, drawing
 from skcalib._cli.sentences import confidence_of, confidence_sentence, p_text
 from skcalib._comparison.gains import affordable_resamples
@@ -65,8 +65,6 @@ class Measured(NamedTuple):
 
 def run_measure(args: argparse.Namespace) -> Printed:
     """Measure every error."""
-    if args.groups and args.format == "csv":
-        raise ValueError("--format csv is one table: with --groups take json")
     found = read(args)
     X, y = found.scores, found.labels
     assert y is not None
@@ -85,9 +83,6 @@ def run_measure(args: argparse.Namespace) -> Printed:
     which = "" if found.test is None else " of the test split"
     heading = f"{args.file}: {n:,} rows{which}, {n_classes} classes, {KINDS[data.kind]}"
     columns = columns_of(found, classes, event)
-    if args.format == "csv":
-        out = as_csv([each._asdict() for each in measured])
-        return Printed(out, "\n".join([heading, columns, summary, *failed]), code)
     groups = by_group(found.groups, rows, predictions, args.seed)
     if args.format == "json":
         sure = confidence_of(predictions)

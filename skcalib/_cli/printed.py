@@ -1,9 +1,7 @@
-"""What a command prints: a table to read, JSON or CSV."""
+"""What a command prints: a table to read, or JSON."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import textwrap
@@ -34,15 +32,6 @@ def wrapped(text: str) -> str:
 def as_json(found: dict[str, Any]) -> str:
     """Write JSON; numbers that are not finite are null."""
     return json.dumps(_plain(found), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def as_csv(records: list[dict[str, Any]]) -> str:
-    """Write records of the same keys as CSV; numbers that are not finite are empty."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows([_plain(record) for record in records])
-    return file.getvalue().rstrip("\n")
 
 
 def flat_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
