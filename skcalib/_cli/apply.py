@@ -34,7 +34,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
     X = found.scores.reshape(len(found.scores), -1)
     X, event = in_columns_of(calibrator, X, found.classes, args.pos_label)
     P = calibrator.predict_proba(X)
-    out = write_predictions(args.output, P, classes, found, args.sep)
+    out = write_predictions(args.output, P, classes, found)
     text = (
         f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities\n"
         + columns_of(found, classes, event)

@@ -20,12 +20,13 @@ from skcalib.calibrators._names import calibrators_by_name
 FILES = """\
 FILE is one of
   .csv .tsv  a header; a column 'labels', a column of scores for each class, perhaps 'split';
-             also .csv.gz and .tsv.gz; --sep ';' if another mark separates the columns
+             also .csv.gz and .tsv.gz
+  .jsonl     the same, an object for each line; also .jsonl.gz
   .parquet   the same (needs pyarrow)
   .npz       arrays 'logits' or 'probs', (n, K) or (n,); 'labels', (n,); perhaps
              'split', (n,), and 'classes', (K,), the labels of the columns
   .npy       the scores alone; --labels FILE.npy has the labels
-  -          standard input: any of these; text is separated by commas, or by --sep
+  -          standard input, as .csv
 'split' is 0 or 'cal' for calibration rows, and 1 or 'test' for rows to measure on. Columns whose
 names end with the labels (cat, dog or p_cat, p_dog) are matched by name, others by the order of the
 sorted labels; the label of each column is printed. A single column is the score of the label given
@@ -229,17 +230,3 @@ def add_file(parser: argparse.ArgumentParser) -> None:
         choices=["auto", "logits", "proba"],
         help="what the scores are, if that is not clear",
     )
-    parser.add_argument(
-        "--sep",
-        type=separator,
-        metavar="CHAR",
-        help="character that separates the columns of a text file",
-    )
-
-
-def separator(text: str) -> str:
-    """Read the character between columns; a tab may be typed by its name."""
-    mark = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(mark) != 1 or mark in "\"'\n\r.-+" or mark.isalnum():
-        raise argparse.ArgumentTypeError(f"must be one character, such as ';' or tab; got {text!r}")
-    return mark

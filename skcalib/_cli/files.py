@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,22 +18,19 @@ import skcalib
 from skcalib._cli.arrays import read_npy, read_npz, write_arrays
 from skcalib._cli.saved_predictions import (
     ARRAYS,
-    SEPARATORS,
     STREAM,
     SUFFIXES,
     SavedPredictions,
     Wanted,
     ending,
 )
-from skcalib._cli.tables import read_parquet, read_text, write_table
+from skcalib._cli.tables import read_table, write_table
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
 
 KINDS = {"logits": "logits", "proba": "probabilities"}
 # Columns whose labels are printed.
 SHOWN_COLUMNS = 12
-# The first bytes of what may come from standard input.
-BEGINNINGS = {b"PK": ".npz", b"\x93NUMPY": ".npy", b"PAR1": ".parquet"}
 # What to do about a folder.
 IN_PYTHON = (
     "is a directory, not a file: predictions larger than memory are read in Python: "
@@ -42,7 +39,6 @@ IN_PYTHON = (
     "skcalib.compare_calibrators(X, y, ['auto']) "
     "(dask.dataframe.read_parquet reads .parquet, da.from_npy_stack .npy)"
 )
-GZIP = b"\x1f\x8b"
 
 
 def read(args: argparse.Namespace, classes: NDArray[Any] | None = None) -> SavedPredictions:
@@ -60,7 +56,6 @@ def wanted_of(args: argparse.Namespace, classes: NDArray[Any] | None) -> Wanted:
         classes,
         getattr(args, "groups", None) or (),
         args.id or (),
-        args.sep,
     )
 
 
@@ -71,8 +66,8 @@ def read_predictions(path: str, wanted: Wanted | None = None) -> SavedPrediction
     ----------
     path : str
         An .npz with arrays ``logits`` or ``probs``, ``labels`` and perhaps ``split``; an .npy of
-        scores; a .csv, .tsv or .parquet with a column of labels and a column for each class, text
-        also with .gz; or "-", standard input, whose first bytes say what it is.
+        scores; a .csv, .tsv, .jsonl or .parquet with a column of labels and a column for each
+        class, text also with .gz; or "-", standard input, as a .csv.
     wanted : Wanted, default=None
         Names that the file uses.
 
@@ -85,10 +80,7 @@ def read_predictions(path: str, wanted: Wanted | None = None) -> SavedPrediction
     """
     wanted = Wanted() if wanted is None else wanted
     if path == STREAM:
-        data = sys.stdin.buffer.read()
-        data = gzip.decompress(data) if data.startswith(GZIP) else data
-        kinds = (kind for first, kind in BEGINNINGS.items() if data.startswith(first))
-        return _read(io.BytesIO(data), next(kinds, ".csv"), wanted)
+        return read_table(io.BytesIO(sys.stdin.buffer.read()), ".csv", wanted)
     Path(path).stat()  # raises FileNotFoundError before the ending is looked at
     suffix = ending(path)
     if suffix == ".zarr" or Path(path).is_dir():
@@ -96,20 +88,14 @@ def read_predictions(path: str, wanted: Wanted | None = None) -> SavedPrediction
     if suffix not in SUFFIXES:
         said = f"its ending is {suffix!r}" if suffix else "it has no ending"
         raise ValueError(f"the file must be one of {', '.join(SUFFIXES)}; {said}")
+    if suffix not in ARRAYS:
+        return read_table(path, suffix, wanted)
     with open(path, "rb") as file:
-        if suffix.endswith(".gz"):
-            return _read(io.BytesIO(gzip.decompress(file.read())), suffix, wanted)
-        return _read(file, suffix, wanted)
-
-
-def _read(file: IO[bytes], suffix: str, wanted: Wanted) -> SavedPredictions:
-    if suffix in SEPARATORS:
-        return read_text(file, wanted, SEPARATORS[suffix])
-    return {".npz": read_npz, ".npy": read_npy, ".parquet": read_parquet}[suffix](file, wanted)
+        return read_npz(file, wanted) if suffix == ".npz" else read_npy(file, wanted)
 
 
 def write_predictions(
-    path: str, P: NDArray[Any], classes: NDArray[Any], read: SavedPredictions, separator: str | None
+    path: str, P: NDArray[Any], classes: NDArray[Any], read: SavedPredictions
 ) -> str:
     """Write calibrated probabilities, after the ids and with the labels and the split read.
 
@@ -132,7 +118,7 @@ def write_predictions(
 
         columns = {f"prob_{label}": P[:, k] for k, label in enumerate(classes.tolist())}
         frame = pd.DataFrame({**ids, **columns, **others})
-        write_table(file, suffix, frame, separator or SEPARATORS.get(suffix, ","))
+        write_table(file, suffix, frame)
     if path == STREAM:
         return file.getvalue().decode("utf-8")
     data = file.getbuffer()

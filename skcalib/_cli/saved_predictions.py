@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-# Endings of text, and the separators of its columns.
+# Endings of text, and the separators of its columns; JSON lines have none.
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
+JSON_LINES = (".jsonl", ".jsonl.gz")
 ARRAYS = (".npz", ".npy")
-SUFFIXES = (*SEPARATORS, *ARRAYS, ".parquet")
+SUFFIXES = (*SEPARATORS, *JSON_LINES, *ARRAYS, ".parquet")
 # A file of this name is standard input, or standard output.
 STREAM = "-"
 # What a word of a split means.
@@ -47,7 +48,6 @@ class Wanted(NamedTuple):
 
     A split that is not named may be missing. With `classes`, the labels that names of columns may
     end with, the file needs no labels. Groups and ids are read if they are named.
-    `separator` is that of a text.
     """
 
     scores: Sequence[str] | None = None
@@ -56,7 +56,6 @@ class Wanted(NamedTuple):
     classes: NDArray[Any] | None = None
     groups: Sequence[str] = ()
     ids: Sequence[str] = ()
-    separator: str | None = None
 
 
 def ending(path: str) -> str:

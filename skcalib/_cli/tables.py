@@ -1,4 +1,4 @@
-"""Predictions in tables: ``.csv``, ``.tsv``, both with ``.gz``, and ``.parquet``."""
+"""Predictions in tables: ``.csv``, ``.tsv`` and ``.jsonl``, also with ``.gz``, and ``.parquet``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._cli.saved_predictions import (
+    JSON_LINES,
+    SEPARATORS,
     SavedPredictions,
     Wanted,
     names_found,
@@ -26,43 +28,33 @@ if TYPE_CHECKING:
 BY_OPTION = "name them by --scores in the order of the sorted labels"
 # What to do about a column that is none of the scores.
 NOT_SCORES = "name the columns of scores by --scores, or this one by --id"
-# Separators that are seen where another is expected, as they are typed.
-OTHER_SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
 
 
-def read_text(file: IO[bytes], wanted: Wanted, separator: str) -> SavedPredictions:
-    """Read a text with a header."""
+def read_table(source: str | IO[bytes], suffix: str, wanted: Wanted) -> SavedPredictions:
+    """Read the table of a path, or of a text, whose ending says what it is."""
     import pandas as pd  # late: only tables need it
 
-    separator = wanted.separator or separator
+    gz: Any = "gzip" if suffix.endswith(".gz") else None
     try:
-        frame = pd.read_csv(file, sep=separator)
+        if suffix == ".parquet":
+            frame = pd.read_parquet(source)
+        elif suffix in JSON_LINES:
+            frame = pd.read_json(source, lines=True, compression=gz, dtype=False)
+        else:
+            frame = pd.read_csv(source, sep=SEPARATORS[suffix], compression=gz)
+    except ImportError as error:
+        raise ValueError(
+            "reading .parquet needs pyarrow: pip install pyarrow, or save as .npz or .csv"
+        ) from error
     except UnicodeDecodeError as error:
         raise ValueError("not text in UTF-8: save the table as UTF-8") from error
     except pd.errors.EmptyDataError as error:
         raise ValueError(
             "is empty: save a header, such as labels,0,1,2, and a line for each row"
         ) from error
-    if len(frame.columns) == 1:
-        head = str(frame.columns[0])
-        for mark, typed in OTHER_SEPARATORS.items():
-            if mark in head and mark != separator:
-                raise ValueError(f"its columns are separated by {typed}: pass --sep {typed}")
     # The index that DataFrame.to_csv writes has no name.
     unnamed = [name for name in frame.columns[:1] if str(name).startswith("Unnamed: 0")]
     return from_frame(frame.drop(columns=unnamed), wanted)
-
-
-def read_parquet(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
-    """Read a table of columns."""
-    import pandas as pd  # late: only tables need it
-
-    try:
-        return from_frame(pd.read_parquet(file), wanted)
-    except ImportError as error:
-        raise ValueError(
-            "reading .parquet needs pyarrow: pip install pyarrow, or save as .npz or .csv"
-        ) from error
 
 
 class Named(NamedTuple):
@@ -78,6 +70,10 @@ def name_table(there: Sequence[str], wanted: Wanted) -> Named:
     if all(map(_is_number, there)) and not all(map(str.isdecimal, there)):
         raise ValueError(
             "the first line has numbers only, and no names: write a header, such as labels,0,1,2"
+        )
+    if len(there) == 1 and any(mark in there[0] for mark in ";|\t,"):
+        raise ValueError(
+            f"has one column, {there[0]!r}: .csv has commas between columns, .tsv tabs"
         )
     labels, split = names_found(there, wanted, wanted.scores or ())
     others = (labels, split, *wanted.groups, *wanted.ids)
@@ -169,10 +165,13 @@ def _columns_by_label(
     return None if found is None else ([columns[i] for i in found.order], found.classes)
 
 
-def write_table(file: IO[bytes], suffix: str, frame: pd.DataFrame, separator: str) -> None:
+def write_table(file: IO[bytes], suffix: str, frame: pd.DataFrame) -> None:
     """Write a frame as text or as ``.parquet``."""
+    if suffix in JSON_LINES:
+        frame.to_json(file, orient="records", lines=True, double_precision=15)
+        return
     if suffix != ".parquet":
-        frame.to_csv(file, index=False, sep=separator)
+        frame.to_csv(file, index=False, sep=SEPARATORS.get(suffix, ","))
         return
     try:
         frame.to_parquet(file, index=False)

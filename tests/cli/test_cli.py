@@ -321,9 +321,10 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
         ("\n\n", "p.csv: is empty: save a header, such as labels,0,1,2"),
         ("a,b,labels\n", "a header and no rows"),
         ("a,b,labels\n0.1,0.9,1\n0.1,0.9,1,4\n", "Expected 3 fields in line 3"),
-        ("a;b\n0.1;0.9\n", "its columns are separated by ';': pass --sep ';'"),
-        ("a\tb\n0.1\t0.9\n", "its columns are separated by tab: pass --sep tab"),
-        ("labels;a;b\n1;0,1;0,9\n", "separated by ';'"),
+        (
+            "labels;a;b\n1;0,1;0,9\n",
+            "has one column, 'labels;a;b': .csv has commas between columns",
+        ),
         ("cat,dog,labels\n0.1,0.9,dog\n0.2,0.8,cow\n", "'cow' is the name of no column"),
         ("a,b,labels\n0.1,0.2,0\n0.8,0.2,1\n", "ass input='logits' if these are logits"),
         (

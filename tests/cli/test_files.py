@@ -43,7 +43,9 @@ def expected(capsys, few_errors):
 
 
 def write(name):
-    if name.endswith(".gz"):
+    if "jsonl" in name:
+        FRAME.to_json(name, orient="records", lines=True, double_precision=15)
+    elif name.endswith(".gz"):
         FRAME.to_csv(name, index=False, sep="\t" if "tsv" in name else ",", compression="gzip")
     elif name.endswith(".npz"):
         np.savez(name, probs=P, labels=NAMES, classes=["owl", "cat", "dog"])
@@ -51,34 +53,27 @@ def write(name):
         FRAME.to_csv(name, index=False, sep="\t" if "tsv" in name.lower() else ",")
 
 
-@pytest.mark.parametrize("name", ["q.tsv", "q.v2.csv.gz", "q.tsv.gz", "q.TSV", "q.npz"])
+@pytest.mark.parametrize(
+    "name", ["q.tsv", "q.v2.csv.gz", "q.tsv.gz", "q.TSV", "q.npz", "q.jsonl", "q.jsonl.gz"]
+)
 def test_files_of_every_kind_give_the_same_numbers(capsys, expected, name):
     write(name)
     assert numbers(capsys, name) == expected
 
 
-def test_a_separator_may_be_named(capsys, expected):
-    for mark, typed in ((";", ";"), ("\t", "tab"), ("\t", "\\t"), ("|", "|")):
-        FRAME.to_csv("q.csv", index=False, sep=mark)
-        assert numbers(capsys, "q.csv", "--sep", typed) == expected
-    assert "argument --sep: must be one character" in fails(
-        capsys, "measure", "q.csv", "--sep", "ab"
-    )
-
-
 def test_decimal_commas_are_said(capsys):
-    Path("q.csv").write_text("labels;a;b\n0;0,5;0,5\n1;0,1;0,9\n")
-    line = fails(capsys, "measure", "q.csv", "--sep", ";")
+    Path("q.tsv").write_text("labels\ta\tb\n0\t0,5\t0,5\n1\t0,1\t0,9\n")
+    line = fails(capsys, "measure", "q.tsv")
     assert "column 'a' is not of numbers (row 0 has '0,5'): write decimal points" in line
 
 
-@pytest.mark.parametrize("name", ["q.csv", "q.tsv", "q.csv.gz", "q.npz"])
-def test_standard_input_is_read_as_what_it_is(capsys, expected, monkeypatch, name):
-    write(name)
-    stdin = SimpleNamespace(buffer=io.BytesIO(Path(name).read_bytes()))
+def test_standard_input_is_a_csv(capsys, expected, monkeypatch):
+    stdin = SimpleNamespace(buffer=io.BytesIO(Path("p.csv").read_bytes()))
     monkeypatch.setattr(sys, "stdin", stdin)
-    options = ["--sep", "tab"] if name == "q.tsv" else []
-    assert numbers(capsys, "-", *options) == expected
+    assert numbers(capsys, "-") == expected
+    write("q.npz")
+    stdin.buffer = io.BytesIO(Path("q.npz").read_bytes())
+    assert "-: not text in UTF-8" in fails(capsys, "measure", "-")
 
 
 def test_nothing_on_standard_input_is_one_line(capsys, monkeypatch):
@@ -146,7 +141,9 @@ def saved():
     return model.predict_proba(P[:, [1, 2, 0]])
 
 
-@pytest.mark.parametrize("out", ["q.csv", "q.tsv", "q.csv.gz", "q.tsv.gz", "q.npz"])
+@pytest.mark.parametrize(
+    "out", ["q.csv", "q.tsv", "q.csv.gz", "q.tsv.gz", "q.jsonl", "q.jsonl.gz", "q.npz"]
+)
 def test_ids_go_along(capsys, saved, out):
     """Text and numbers of the rows, beside the probabilities, in the order of the file."""
     FRAME.assign(row=ROWS, n=np.arange(300)).to_csv("p.csv", index=False)
@@ -160,16 +157,16 @@ def test_ids_go_along(capsys, saved, out):
 
 def test_the_first_columns_are_the_ids(capsys, saved):
     FRAME.assign(row=ROWS).to_csv("p.csv", index=False)
-    run(capsys, "apply", "t.json", "p.csv", "-o", "q.csv", "--id", "row", "--sep", ",")
+    run(capsys, "apply", "t.json", "p.csv", "-o", "q.csv", "--id", "row")
     assert list(pd.read_csv("q.csv")) == ["row", "prob_cat", "prob_dog", "prob_owl", "labels"]
 
 
 def test_apply_writes_to_standard_output(capsys, saved):
     """The table alone; what was done is on stderr."""
-    FRAME.assign(row=ROWS).to_csv("p.csv", index=False, sep=";")
-    assert main(["apply", "t.json", "p.csv", "--id", "row", "--sep", ";"]) == 0
+    FRAME.assign(row=ROWS).to_csv("p.csv", index=False)
+    assert main(["apply", "t.json", "p.csv", "--id", "row"]) == 0
     out, err = capsys.readouterr()
-    frame = pd.read_csv(io.StringIO(out), sep=";")
+    frame = pd.read_csv(io.StringIO(out))
     assert list(frame["row"]) == list(ROWS)
     np.testing.assert_allclose(frame["prob_owl"], saved[:, 2], rtol=1e-9)
     assert err.startswith("-: 300 rows, 3 classes, calibrated probabilities\ncolumns, by name: ")
