@@ -17,7 +17,6 @@ from skcalib._cli.sentences import confidence_of, confidence_sentence, p_text
 from skcalib._comparison.gains import affordable_resamples
 from skcalib._comparison.held_out import fit_calibrator, read_rows
 from skcalib._comparison.measures import ROW_LOSSES
-from skcalib._comparison.row_losses import hall_interval
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
@@ -25,6 +24,7 @@ from skcalib.metrics._by_group import group_rows, measure_groups
 from skcalib.metrics._interval.intervals import NULL_SETS, intervals_of
 from skcalib.metrics._printed_table import in_columns
 from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._row_means import mean_interval
 
 # General calibration error is, at its defaults, ECE.
 MEASURED = [name for name in SCORERS if name != "neg_general_calibration_error"]
@@ -122,7 +122,9 @@ def measure_all(predictions: Predictions, seed: int) -> list[Measured]:
     found = []
     for name, loss in ROW_LOSSES.items():
         losses = loss.losses(predictions)
-        low, high = hall_interval(losses.losses, w, losses.pseudo_error, 0.95)
+        low, high = mean_interval(
+            losses.losses, w, 0.95, low=0.0, high=loss.most, pseudo=losses.pseudo_error
+        )
         found.append(Measured(name, losses.mean(w), np.nan, low, high, np.nan, np.nan))
     metrics = [SCORERS[name]._score_func for name in MEASURED]
     evaluations = [Evaluation(metric, {}, event is not None) for metric in metrics]

@@ -27,13 +27,14 @@ from skcalib.metrics._scorers import CalibrationScorer
 
 
 class RowLoss(NamedTuple):
-    """A loss that is a mean over rows: ``of(P, code)`` of each row.
+    """A loss that is a mean over rows: ``of(P, code)`` of each row, from 0 to ``most``.
 
     ``if_wrong(P)`` is the loss of each row if its top class were wrong, for the pseudo row of an
     interval; None where no such row is needed.
     """
 
     of: Callable[..., NDArray[Any]]
+    most: float
     if_wrong: Callable[..., NDArray[Any]] | None = None
 
     def losses(self, predictions: Predictions) -> HeldOut:
@@ -42,9 +43,9 @@ class RowLoss(NamedTuple):
 
 
 ROW_LOSSES = {
-    "log_loss": RowLoss(row_log_loss, wrong_log_loss),
-    "brier_score": RowLoss(row_brier_score, wrong_brier_score),
-    "error_rate": RowLoss(row_error_rate),
+    "log_loss": RowLoss(row_log_loss, np.inf, wrong_log_loss),
+    "brier_score": RowLoss(row_brier_score, 2.0, wrong_brier_score),
+    "error_rate": RowLoss(row_error_rate, 1.0),
 }
 
 

@@ -5,7 +5,9 @@ With g the mean, s its standard error and a its skewness, Hall's interval is
 .. math:: \left[g - s\, h(t_{(1 + c)/2}),\; g - s\, h(t_{(1 - c)/2})\right], \qquad
           h(t) = \frac{3}{a} \left(\sqrt[3]{1 + a \left(t - \frac{a}{6}\right)} - 1\right)
 
-with quantiles of Student's t (Hall, 1992, On the removal of skewness by transformation).
+with quantiles of Student's t (Hall, 1992, On the removal of skewness by transformation). The mean
+of values that are all at one of two ends is a share of rows, and has Wilson's interval. No end lies
+outside the range of the values.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from skcalib._arrays.types import Float64Array
+from skcalib.metrics._curve.bands import wilson_interval
 from skcalib.metrics._modes import row_count
 
 # Below this skewness Hall's correction is lost in rounding.
@@ -30,8 +33,26 @@ def hall_quantiles(skewness: float, freedom: float, level: float) -> Float64Arra
     return np.asarray(3 / skewness * (np.cbrt(1 + skewness * (t - skewness / 6)) - 1))
 
 
-def mean_interval(values: Float64Array, w: Float64Array, level: float) -> tuple[float, float]:
-    """Return the interval of a mean whose weights count copies; NaN if all values are equal."""
+def mean_interval(
+    values: Float64Array,
+    w: Float64Array,
+    level: float,
+    *,
+    low: float,
+    high: float,
+    pseudo: float | None = None,
+) -> tuple[float, float]:
+    """Return the interval of a mean of values in ``[low, high]``, whose weights count copies.
+
+    `pseudo` is the value of one row more, of the mean weight; a share of rows needs none. The
+    interval is NaN if all values are equal and are at neither end.
+    """
+    if np.isfinite([low, high]).all() and ((values == low) | (values == high)).all():
+        share = np.array(float(w @ (values == high)) / w.sum())
+        ends = wilson_interval(share, np.array(row_count(w)), level)
+        return low + (high - low) * float(ends[0]), low + (high - low) * float(ends[1])
+    if pseudo is not None:
+        values, w = np.append(values, pseudo), np.append(w, w.mean())
     n = row_count(w)
     if n <= 1 or np.ptp(values) <= ROUNDING * np.abs(values).max():
         return np.nan, np.nan
@@ -40,5 +61,5 @@ def mean_interval(values: Float64Array, w: Float64Array, level: float) -> tuple[
     away = values - mean
     square = float(share @ away**2)
     skewness = float(share @ away**3) / square**1.5 / np.sqrt(n)
-    low, high = mean - np.sqrt(square / (n - 1)) * hall_quantiles(skewness, n - 1, level)
-    return float(low), float(high)
+    ends = mean - np.sqrt(square / (n - 1)) * hall_quantiles(skewness, n - 1, level)
+    return max(float(ends[0]), low), min(float(ends[1]), high)

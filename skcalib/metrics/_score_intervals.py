@@ -172,12 +172,14 @@ def row_ends(values: Float64Array, w: Float64Array, level: float, most: float) -
         given, recalibrated, base = values
         with np.errstate(invalid="ignore"):
             parts += [given - recalibrated, base - recalibrated]
-    ends = [
-        mean_interval(each, w, level) if np.isfinite(each).all() else (np.nan, np.nan)
-        for each in parts
-    ]
-    ends[0] = tuple(np.clip(ends[0], 0.0, most))
-    return np.array(ends)
+    return np.array(
+        [
+            mean_interval(each, w, level, low=-most if j else 0.0, high=most)
+            if np.isfinite(each).all()
+            else (np.nan, np.nan)
+            for j, each in enumerate(parts)
+        ]
+    )
 
 
 # ------------------------------------------------------------------ the uncertainty

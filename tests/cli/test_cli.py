@@ -638,3 +638,17 @@ def test_a_groupwise_calibrator_is_applied_in_python(capsys):
     skcalib.save_json(by_group, "g.json")
     said = fails(capsys, "apply", "g.json", "p.npz", "-o", "q.npz")
     assert "g.json: a GroupwiseCalibrator needs the group of each row" in said
+
+
+def test_measure_gives_intervals_of_scores_within_their_range(capsys):
+    """Of 80 right rows Wilson's interval of the error rate; of 5 rows a log loss from 0 on."""
+    y = np.arange(80) % 2
+    P = np.where(y == 1, 0.9, 0.2)
+    np.savez("right.npz", labels=y, probs=np.column_stack([1 - P, P]))
+    (line,) = [x for x in run(capsys, "measure", "right.npz").splitlines() if "error_rate" in x]
+    high = 1.959963984540054**2 / (80 + 1.959963984540054**2)  # of no hit in 80 rows
+    assert f"[0.0000, {high:.4f}]" in line
+    P = np.array([0.99, 0.9, 0.95, 0.97, 0.02])
+    np.savez("five.npz", labels=[0, 1, 0, 1, 0], probs=np.c_[P, 1 - P][[0, 4, 1, 4, 4]])
+    (line,) = [x for x in run(capsys, "measure", "five.npz").splitlines() if "log_loss" in x]
+    assert "[0.0000," in line
