@@ -29,6 +29,7 @@ from skcalib._validation.scores import (
     check_values,
     naming_errors_of,
     read_scores,
+    refuse_labels,
     resolve_kind,
 )
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
@@ -164,6 +165,7 @@ def read_rows(
     check_option("input", input, ("auto", "logits", "proba"))
     S, survey, labels, w, known = _open(X, y, sample_weight, classes, input, "X", "y")
     kind = resolve_kind(S, survey, input)
+    refuse_labels(X, S, kind)
     columns = as_columns(S, survey, kind, input)
     n_fit = int((w > 0).sum())
     weighted = sample_weight is not None

@@ -134,12 +134,14 @@ def encode_labels(
     *,
     name: str = "y",
     argument: str = "classes",
+    ignore: str = "",
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Map checked labels to columns: ``code (n,)`` and the ``classes (n_classes,)``.
 
     `classes` if given, in their order; else the distinct labels, sorted, when there are
     `n_classes` of them; else ``0..n_classes-1`` when all labels are integers in that range and 0
-    occurs; two booleans need not both occur.
+    occurs; two booleans need not both occur. An integer that is unlike the others is refused (see
+    `_find_stray`); the message names the keyword `ignore`, if there is one, that drops its rows.
     """
     distinct, inverse = find_distinct(y)
     if classes is not None:
@@ -154,13 +156,20 @@ def encode_labels(
                 f"correct the label or add it to {argument}."
             )
         return column[inverse], known
-    if distinct.size == n_classes:
-        return inverse.astype(np.intp, copy=False), distinct
     if distinct.dtype.kind == "b" and n_classes == 2:
         return y.astype(np.intp), np.array([False, True])
-    whole = distinct.dtype.kind in "iu" or (
-        distinct.dtype.kind == "f" and (distinct == np.floor(distinct)).all()
-    )
+    whole = distinct.dtype.kind in "iuf"  # checked labels have no fractions
+    stray = _find_stray(distinct, n_classes) if whole else None
+    if stray is not None:
+        rows = int((y == stray).sum())
+        keyword = f", pass {ignore}={stray:.0f}" if ignore else ""
+        raise ValueError(
+            f"{name}: label {stray:.0f} of {rows:,} row{'s' * (rows > 1)} is outside "
+            f"0..{n_classes - 1}: drop these rows (ignored?){keyword}, or pass {argument}= with "
+            f"the {n_classes} labels of the columns."
+        )
+    if distinct.size == n_classes:
+        return inverse.astype(np.intp, copy=False), distinct
     if whole and distinct[0] == 0 and distinct[-1] < n_classes:
         return y.astype(np.intp), np.arange(n_classes).astype(distinct.dtype)
     shown = distinct[:10].tolist()
@@ -170,6 +179,21 @@ def encode_labels(
         f"there are {n_classes} columns of scores: pass {argument}= with the {n_classes} labels "
         "of the columns."
     )
+
+
+def _find_stray(distinct: NDArray[Any], n_classes: int) -> float | None:
+    """Return the only label outside 0..K-1, such as an ignore label 255 or -1, or None.
+
+    It would take the place of a class without rows. Two labels are the two classes, however they
+    are written, 1..K and (-1, 0, 1) are usual, and 0..K lack a column.
+    """
+    outside = (distinct < 0) | (distinct >= n_classes)
+    if n_classes < 3 or distinct.size < 2 or outside.sum() != 1:
+        return None
+    usual = (range(1, n_classes + 1), (-1, 0, 1), range(n_classes + 1))
+    if any(np.array_equal(distinct, labels) for labels in usual):
+        return None
+    return float(distinct[outside][0])
 
 
 def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

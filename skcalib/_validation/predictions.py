@@ -21,6 +21,8 @@ from skcalib._validation.scores import (
     first_flaw,
     merge_surveys,
     read_scores,
+    refuse_exchanged,
+    refuse_labels,
     sum_tolerance,
     survey_rows,
 )
@@ -141,6 +143,9 @@ def check_predictions(
     if not is_soft:
         y_proba, labels = name_columns(y_proba, y, labels, name="y_proba", argument="labels")
     P = read_scores(y_proba, "y_proba")
+    if is_soft:
+        refuse_exchanged(P, "y_true", "y_proba")
+    refuse_labels(y_proba, P, name="y_proba")
     survey = None
     if P.remote is None:
         survey = check_values(P, "y_proba", "proba")

@@ -29,7 +29,7 @@ from skcalib._arrays.tensors import (
     refuse_without_numbers,
     to_array,
 )
-from skcalib._arrays.types import FloatArray, Kind
+from skcalib._arrays.types import FloatArray, Intp, Kind
 from skcalib._validation.lazy import refuse_lazy
 
 # Largest distance of a probability from [0, 1].
@@ -48,8 +48,6 @@ ROUNDING = 1e-5
 ROUNDING_FLOAT16 = 1e-3
 # Non-negative rows whose sums have a smaller relative range may be percentages or counts.
 SAME_SUM = 1e-2
-# A single column of at least 30 values in [0, 100], the largest above 20, may be percentages.
-PERCENT_ROWS, PERCENT_LEAST, PERCENT_MOST = 30, 20.0, 100.0
 # A single column of at least 20 values, 95 % of them in [0, 1], may be probabilities with errors.
 ODD_ROWS, ODD_SHARE = 20, 0.05
 # Largest absolute logit: squares of sums of differences stay within float64.
@@ -359,18 +357,50 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
                 "counts or logits? Divide each row by its sum if these are percentages or counts; "
                 "pass input='logits' if these are logits."
             )
-    if (
-        single
-        and survey.rows >= PERCENT_ROWS
-        and survey.low >= 0
-        and PERCENT_LEAST < survey.high <= PERCENT_MOST
-    ):
+    if single and survey.low >= 0:
+        most, what = (10, "ratings") if survey.high <= 10 else (100, "percentages")
         raise ValueError(
-            f"{name}: all values of the column lie from {survey.low:.6g} to {survey.high:.6g}: "
-            "percentages or logits? Divide by 100 if these are percentages; pass input='logits' "
-            "if these are logits or other scores."
+            f"{name}: all values of the column are between {survey.low:.6g} and "
+            f"{survey.high:.6g}: {what} or logits? Divide by the largest possible value, such as "
+            f"{most}, if these are {what}; pass input='logits' if these are logits."
         )
     return "logits"
+
+
+def refuse_labels(given: Any, S: Source, kind: Kind = "proba", name: str = "X") -> None:
+    """Refuse integers and booleans as probabilities in one column: ``predict`` returns such."""
+    if S.shape[1] > 1 or kind == "logits":
+        return
+    dtype = given.dtype if hasattr(given, "dtype") else np.asarray(given).dtype
+    type_name = str(dtype).lower()
+    if "int" in type_name or "bool" in type_name:
+        raise ValueError(
+            f"{name} is one column of {type_name} values: these are labels; pass probabilities, "
+            "predict_proba(X)[:, 1]."
+        )
+
+
+def refuse_exchanged(S: Source, y_name: str, X_name: str) -> None:
+    """Refuse scores of 0 and 1 alone in one column, beside labels with fractions."""
+    if S.shape[1] == 1 and np.isin(S.read(ALL), (0, 1)).all():
+        raise ValueError(
+            f"{y_name} has fractions and {X_name} is 0 or 1 in every row: were {y_name} and "
+            f"{X_name} exchanged?"
+        )
+
+
+def refuse_features(code: Intp, shape: tuple[int, int], kind: Kind) -> None:
+    """Refuse many rows of logits of which at most half of the columns have a label."""
+    n, K = shape
+    if kind != "logits" or K < 3 or n < 5 * K:
+        return
+    n_labels = int((np.bincount(code) > 0).sum())
+    if 2 * n_labels <= K:
+        raise ValueError(
+            f"X has {K:,} columns for {n_labels:,} label{'s' * (n_labels > 1)} of y: are these "
+            "features? Pass scores, a column for each class, or classes= if "
+            f"{K - n_labels:,} classes have no row."
+        )
 
 
 def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str = "X") -> None:

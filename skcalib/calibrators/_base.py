@@ -41,6 +41,9 @@ from skcalib._validation.scores import (
     check_values,
     merge_surveys,
     read_scores,
+    refuse_exchanged,
+    refuse_features,
+    refuse_labels,
     resolve_kind,
     sum_tolerance,
     survey_block,
@@ -225,16 +228,20 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         kind = resolve_kind(S, survey, input)
         check_lengths(labels, S.shape[0], "y", "X")
         if soft:
+            refuse_exchanged(S, "y", "X")
             check_one_column(labels, S.shape[1], "y", "X")
             if not self._takes_soft_hits:
                 refuse_soft(labels, "y", type(self).__name__, TAKERS)
             check_zero_and_one(classes, "classes")
+        refuse_labels(X, S, kind)
         w = check_weight(sample_weight, S.shape[0])
         columns = as_columns(S, survey, kind, input)
         hits = np.ceil(labels) if soft else labels
         if S.shape[1] == 1 and classes is None:
             classes = binary_classes(hits)
-        code, known = encode_labels(hits, columns.shape[1], classes)
+        code, known = encode_labels(hits, columns.shape[1], classes, ignore="ignore_index")
+        if classes is None:
+            refuse_features(code, S.shape, kind)
         check_sorted(known)
         if soft:
             columns, code, w = split_soft(columns, labels.astype(np.float64), w)

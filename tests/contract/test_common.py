@@ -320,6 +320,7 @@ EITHER = "the features lie in [0, 1] without summing to 1: logits or probabiliti
 
 # Checks whose data are not scores of classes. A bare calibrator passes all others.
 EXPECTED_FAILED_CHECKS = {
+    "check_fit2d_1feature": EITHER,
     "check_estimators_overwrite_params": LABELS_AND_COLUMNS,
     "check_estimators_fit_returns_self": LABELS_AND_COLUMNS,
     "check_readonly_memmap_input": LABELS_AND_COLUMNS,
@@ -330,7 +331,7 @@ EXPECTED_FAILED_CHECKS = {
     "check_fit_score_takes_y": EITHER,
     "check_sample_weights_list": EITHER,
     "check_sample_weight_equivalence_on_dense_data": EITHER,
-    "check_dtype_object": EITHER,
+    "check_dtype_object": FEATURES,
     "check_estimators_nan_inf": EITHER,
     "check_classifiers_one_label": EITHER,
     "check_classifiers_one_label_sample_weights": EITHER,

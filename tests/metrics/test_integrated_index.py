@@ -85,7 +85,7 @@ def test_shares_count_weights():
 
 def test_certain_scores_are_measured_by_their_shares_of_hits():
     y = [0, 0, 0, 1, 1, 1, 1, 0]
-    p = [0, 0, 0, 0, 1, 1, 1, 1]
+    p = [0.0, 0, 0, 0, 1, 1, 1, 1]
     index = integrated_calibration_index(y, p)
     assert (index.ici, index.e50, index.e90, index.emax) == (0.25,) * 4
     assert integrated_calibration_index(p, p) == 0

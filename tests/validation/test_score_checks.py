@@ -1,5 +1,7 @@
 """Logits or probabilities: rounded, odd and scaled rows are read as meant, or refused."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -159,9 +161,23 @@ def test_one_column_is_read_by_the_same_tolerances():
         ValueError, match=r"999 of 1,000 values lie in \[0, 1\], but row 0 contains -1"
     ):
         IdentityCalibrator().fit(np.concatenate([[-1.0], rng.random(999)]), y)
-    with pytest.raises(ValueError, match="percentages or logits. Divide by 100"):
-        IdentityCalibrator().fit(100 * rng.random(1000), y)
     assert IdentityCalibrator().fit(rng.normal(size=1000), y).input_ == "logits"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([0.0, 10.0, 7.5], "between 0 and 10: ratings or logits? Divide by the largest possible"),
+        ([1.0, 2.0, 5.0], "between 1 and 5: ratings or logits"),
+        (np.append(np.linspace(0, 100, 999), 101.0), "percentages or logits? Divide by the"),
+    ],
+)
+def test_one_column_without_a_negative_value_may_be_ratings_or_percentages(values, words):
+    y = np.arange(len(values)) % 2
+    for calibrator in (IdentityCalibrator(), TemperatureScaling()):
+        with pytest.raises(ValueError, match=re.escape(words)):
+            calibrator.fit(np.asarray(values), y)
+    assert IdentityCalibrator(input="logits").fit(values, y).input_ == "logits"
 
 
 def test_declared_probabilities_may_be_rounded_to_two_decimals():

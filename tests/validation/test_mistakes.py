@@ -1,0 +1,142 @@
+"""Mistakes that would give a wrong number without a word."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+
+from skcalib import (
+    AutoCalibrator,
+    HistogramBinning,
+    IdentityCalibrator,
+    IsotonicCalibrator,
+    PlattScaling,
+    ReliabilityDisplay,
+    TemperatureScaling,
+    compare_calibrators,
+)
+from skcalib.metrics import (
+    bootstrap_interval,
+    calibration_curve,
+    calibration_interval,
+    expected_calibration_error,
+    make_calibration_scorer,
+    static_calibration_error,
+)
+
+rng = np.random.default_rng(0)
+p = rng.random(400)
+y = (rng.random(400) < p).astype(int)
+
+
+def refused(match, function, *args, **keywords):
+    with pytest.raises(ValueError, match=match) as caught:
+        function(*args, **keywords)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("outcome", [y, y.astype(float), y.astype(bool), pd.Series(y), y.tolist()])
+def test_labels_and_probabilities_in_each_others_place(outcome):
+    asks = "y_true has fractions and y_proba is 0 or 1 in every row: were .* exchanged"
+    refused(asks, expected_calibration_error, p, outcome)
+    refused(asks, bootstrap_interval, expected_calibration_error, p, outcome, n_resamples=5)
+    refused(asks, calibration_interval, expected_calibration_error, p, outcome)
+    refused(asks, calibration_curve, p, outcome)
+    refused(asks, ReliabilityDisplay.from_predictions, p, outcome)
+    asks = "y has fractions and X is 0 or 1 in every row: were y and X exchanged"
+    for calibrator in (PlattScaling(), IsotonicCalibrator(), HistogramBinning()):
+        refused(asks, calibrator.fit, outcome, p)
+    refused(asks, TemperatureScaling().fit, outcome, p)
+
+
+def test_soft_hits_beside_probabilities_are_soft_hits():
+    share = np.where(y == 1, 0.75, 0.25)
+    sure = np.where(p < 0.5, 0.0, 1.0)
+    sure[0] = 0.5
+    assert 0 <= expected_calibration_error(share, sure) <= 1
+
+
+@pytest.mark.parametrize(
+    "labels", [y, y.astype(bool), y.astype(np.uint8), y[:, None], pd.Series(y), y.tolist()]
+)
+def test_labels_are_no_probabilities(labels):
+    these = r"one column of .* values: these are labels; pass probabilities, predict_proba\(X\)"
+    refused("y_proba is " + these, expected_calibration_error, y, labels)
+    refused("X is " + these, PlattScaling().fit, labels, y)
+    refused("X is " + these, compare_calibrators, labels, y)
+    assert IdentityCalibrator(input="logits").fit(labels, y).input_ == "logits"
+    assert expected_calibration_error(y, np.asarray(labels, dtype=float)[:, ...]) + 1 > 0
+
+
+def test_a_scorer_of_scikit_learn_that_passes_labels_fails():
+    from sklearn.metrics import make_scorer
+
+    model = LogisticRegression().fit(p[:, None], y)
+    refused("these are labels", make_scorer(expected_calibration_error), model, p[:, None], y)
+    assert make_calibration_scorer(expected_calibration_error)(model, p[:, None], y) <= 0
+
+
+K = 19
+Z = rng.normal(size=(1900, K))
+CODE = np.arange(1900) % K
+PROBA = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", [int, float, np.int8])
+@pytest.mark.parametrize("ignored", [100, -1, -100])
+@pytest.mark.parametrize("absent", [[7], [7, 11], []])
+def test_an_ignore_label_takes_the_place_of_no_class(ignored, absent, dtype):
+    label = CODE.astype(dtype)
+    label[:40] = ignored
+    keep = ~np.isin(label, absent)
+    label, scores, proba = label[keep], Z[keep], PROBA[keep]
+    rows = int((label == ignored).sum())
+    says = f"label {ignored} of {rows} rows is outside 0..18: drop these rows"
+    refused(
+        f"y: {says}.*pass ignore_index={ignored}, or pass classes=",
+        IdentityCalibrator().fit,
+        scores,
+        label,
+    )
+    refused(f"y_true: {says}.*pass labels=", static_calibration_error, label, proba)
+    refused(f"y: {says}.*pass classes=", compare_calibrators, scores, label)
+    if len(absent) == 1:
+        names = np.unique(label)
+        assert IdentityCalibrator(classes=names).fit(scores, label).classes_[-1] == names[-1]
+
+
+@pytest.mark.parametrize(
+    "names", [[1, 2, 3], [-1, 0, 1], [0, 1, 2], [10, 20, 30], [-3, 5, 7], [0, 3, 4]]
+)
+def test_labels_that_are_usual_or_clearly_names_are_classes(names):
+    label = np.array(names)[CODE % 3]
+    assert IdentityCalibrator().fit(Z[:, :3], label).classes_.tolist() == names
+
+
+@pytest.mark.parametrize("names", [[-1, 1], [0, 255], [1, 7], [1, 2], [0, -100]])
+def test_two_labels_are_the_two_classes(names):
+    label = np.array(names)[CODE % 2]
+    assert IdentityCalibrator().fit(Z[:, :2], label).classes_.tolist() == sorted(names)
+
+
+def test_more_labels_than_columns_are_no_ignore_label():
+    refused("4 distinct labels", IdentityCalibrator().fit, Z[:, :3], CODE % 4)
+
+
+@pytest.mark.parametrize("calibrator", [AutoCalibrator, TemperatureScaling, PlattScaling])
+def test_features_are_no_scores(calibrator):
+    X, digit = load_digits(return_X_y=True)
+    asks = "X has 64 columns for 10 labels of y: are these features.*classes= if 54 classes"
+    refused(asks, calibrator().fit, X, digit)
+    refused(asks, calibrator().fit, X - 8, digit)
+
+
+def test_scores_with_few_labels_are_scores_where_they_can_be():
+    label = CODE % 9
+    assert IdentityCalibrator().fit(PROBA, label).input_ == "proba"  # features do not sum to 1
+    assert IdentityCalibrator(classes=range(K)).fit(Z, label).classes_.size == K
+    few = slice(0, 5 * K - 1)
+    assert IdentityCalibrator().fit(Z[few], label[few]).classes_.size == K
+    assert IdentityCalibrator().fit(Z, CODE % 10).classes_.size == K
+    assert IdentityCalibrator().fit(Z[:, :2], np.zeros(len(Z), dtype=int)).classes_.size == 2
