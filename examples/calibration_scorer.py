@@ -3,15 +3,15 @@ Calibration errors as scorers
 =============================
 
 Calibration errors can be scorers: in :func:`~sklearn.model_selection.cross_validate`, together with
-accuracy and log loss, and in :class:`~sklearn.model_selection.GridSearchCV`, where ``refit`` names
-the one that decides. Scorers return the negative error, so that greater is better.
+accuracy and log loss, and in :class:`~sklearn.model_selection.GridSearchCV`, where log loss
+decides. Scorers return the negative error, so that greater is better.
 """
 
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GridSearchCV, cross_validate
 
-from skcalib import CalibratedClassifier, TemperatureScaling, VectorScaling
+from skcalib import AutoCalibrator, CalibratedClassifier, TemperatureScaling
 from skcalib.metrics import get_scorer, ks_calibration_error, make_calibration_scorer
 
 X, y = load_digits(return_X_y=True)
@@ -47,17 +47,17 @@ print(f"Conclusion: calibration lowers the ECE from {before:.1%} to {after:.1%}.
 # decides. Here the calibrator and a parameter of the forest are searched together.
 
 search = GridSearchCV(
-    CalibratedClassifier(forest, TemperatureScaling(), cv=3),
+    CalibratedClassifier(forest, cv=3),
     {
-        "calibrator": [TemperatureScaling(), VectorScaling()],
+        "calibrator": [AutoCalibrator(), TemperatureScaling()],
         "estimator__min_samples_leaf": [1, 10],
     },
     scoring=scoring,
-    refit="SCE",
+    refit="log loss",
     cv=3,
 )
 search.fit(X, y)
-print("\ngrid search, refit on SCE")
+print("\ngrid search, refit on log loss")
 for i, parameters in enumerate(search.cv_results_["params"]):
     mark = "*" if i == search.best_index_ else " "
     calibrator = type(parameters["calibrator"]).__name__
@@ -67,5 +67,5 @@ for i, parameters in enumerate(search.cv_results_["params"]):
 best = search.best_params_
 print(
     f"Conclusion: {type(best['calibrator']).__name__} with min_samples_leaf="
-    f"{best['estimator__min_samples_leaf']} has the lowest SCE; it is marked by a star."
+    f"{best['estimator__min_samples_leaf']} has the lowest log loss; it is marked by a star."
 )

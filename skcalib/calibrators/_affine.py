@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,7 +45,7 @@ class AffineCalibrator(ScoreCalibrator):
     def __init__(
         self,
         *,
-        penalty: Literal["structured", "odir"] | None = "structured",
+        penalty: str | None = "structured",
         reg_lambda: float | None = None,
         reg_mu: float | None = None,
         tol: float = 1e-6,

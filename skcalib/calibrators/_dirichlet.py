@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -115,7 +115,7 @@ class DirichletCalibrator(MatrixScaling):
     def __init__(
         self,
         *,
-        penalty: Literal["structured", "odir"] | None = "odir",
+        penalty: str | None = "odir",
         reg_lambda: float | None = None,
         reg_mu: float | None = None,
         tol: float = 1e-6,

@@ -137,6 +137,9 @@ SCORERS = _Scorers({name: CalibrationScorer(metric, {}) for name, metric in _MET
 def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
     """Get a scorer by name, from `SCORERS` or from scikit-learn.
 
+    ``scoring=get_scorer("neg_static_calibration_error")`` works where the plain string fails:
+    scikit-learn looks for a string among its own names alone.
+
     Parameters
     ----------
     scoring : str or callable

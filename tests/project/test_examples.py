@@ -107,29 +107,6 @@ def test_short_example_runs(name, capsys):
     assert capsys.readouterr().out.count("\n") >= 3
 
 
-def test_choice_among_six_calibrators(capsys):
-    """Errors of all six and of none; a star and a conclusion for the choice by each error."""
-    runpy.run_path(str(EXAMPLES / "choose_calibrator.py"), run_name="__main__")
-    printed = capsys.readouterr().out
-    six = ["temperature", "vector", "matrix", "spline", "histogram", "isotonic"]
-    blocks = re.findall(
-        r"^ +SCE +ACE +KS\n(.*?)^Conclusion: choose ([^\n]*)\.$", printed, re.M | re.S
-    )
-    assert len(blocks) == 2
-    for rows, conclusion in blocks:
-        table = {row.split()[0]: re.findall(r"(\d+\.\d)( \*)?", row) for row in rows.splitlines()}
-        assert list(table) == ["none", *six]
-        assert all(len(row) == 3 for row in table.values())
-        concluded = []
-        for j, error in enumerate(["SCE", "ACE", "KS"]):
-            (chosen,) = [name for name, row in table.items() if row[j][1]]
-            before, after = table["none"][j][0], table[chosen][j][0]
-            assert float(after) < float(before)  # naive Bayes is badly calibrated
-            concluded.append(f"{chosen} by {error} ({before} to {after})")
-        assert conclusion == ", ".join(concluded)
-    assert "the same choice by KS: True" in printed
-
-
 def test_published_table_runs(saved, capsys):
     """The script behind benchmarks/README.md prints a row for each published one."""
     labels, logits = predictions()

@@ -249,7 +249,7 @@ class AutoCalibrator(ScoreCalibrator):
 
     See Also
     --------
-    skcalib.TemperatureScaling : A single parameter; for few rows.
+    skcalib.TemperatureScaling : A single parameter.
     skcalib.MatrixScaling : A matrix of the logits, with fixed ridge strengths.
 
     Notes
