@@ -19,7 +19,14 @@ from skcalib._arrays.types import FloatArray, Kind
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._validation.event import class_column, read_event
 from skcalib._validation.keywords import check_option
-from skcalib._validation.labels import check_classes, check_labels, encode_labels, name_columns
+from skcalib._validation.labels import (
+    check_category_order,
+    check_classes,
+    check_labels,
+    encode_labels,
+    name_columns,
+)
+from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.scores import (
     WAYS_TO_FOLD,
@@ -190,6 +197,7 @@ def read_rows(
     if S.shape[1] == 1:
         read = read_event(labels, known, pos_label, name="y", argument="classes", X="X")
         known, event = read.classes, read.column
+        check_event_name(X, known, event, "X", "pass pos_label= with its label, or 1 - X or -X")
         code = np.where(read.hit, event, 1 - event)
         columns = columns if event == 1 else as_source(whole(columns)[:, ::-1])
     else:
@@ -229,6 +237,8 @@ def _open(
         known = given[order]
     survey = check_values(S, X_name, input)
     check_lengths(labels, S.shape[0], y_name, X_name)
+    if known is None and S.shape[1] > 1:
+        check_category_order(y, S.shape[1], name=y_name)
     return S, survey, labels, check_weight(sample_weight, S.shape[0]), known
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._validation.frames import read_frame
 from skcalib._validation.keywords import shown
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.scores import from_tensor
@@ -31,6 +32,7 @@ def take_groups(X: Any, groups: Any, column: Any) -> Split:
     if column is None:
         raise ValueError(f"groups is None: {WAYS}.")
     refuse_lazy("X", X)
+    X = read_frame(X)
     columns = list(column) if isinstance(column, list | tuple) else [column]
     if hasattr(X, "columns"):
         names = list(X.columns)
@@ -53,6 +55,7 @@ def take_groups(X: Any, groups: Any, column: Any) -> Split:
 
 def labels_of_rows(groups: Any) -> NDArray[Any]:
     """Return groups as an array of objects whose rows can be taken."""
+    groups = read_frame(groups, "groups")
     if hasattr(groups, "columns"):
         return np.column_stack([labels_of_rows(groups[name]) for name in groups.columns])
     if hasattr(groups, "to_list"):

@@ -25,6 +25,7 @@ from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.labels import check_labels, encode_labels
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.weights import check_weight
+from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.calibrators._shown_fit import ShownFit, counted, span
 
@@ -215,7 +216,8 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
                 UserWarning,
                 stacklevel=2,
             )
-        common.fit(X, labels, **({} if sample_weight is None or keyword is None else {keyword: w}))
+        given = y if isinstance(common, ScoreCalibrator) else labels  # y may have categories
+        common.fit(X, given, **({} if sample_weight is None or keyword is None else {keyword: w}))
         with config_context(array_api_dispatch=False):
             Q = np.asarray(common.predict_proba(X))
         code, classes = encode_labels(labels, Q.shape[1], common.classes_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
 from skcalib._arrays.tensors import is_bfloat16
+from skcalib._validation.frames import read_frame
 from skcalib._validation.keywords import shown
-from skcalib._validation.named_columns import column_names, match_names, take_columns
+from skcalib._validation.lazy import refuse_lazy
+from skcalib._validation.named_columns import (
+    column_names,
+    match_names,
+    read_column,
+    refuse_rest,
+    take_columns,
+)
 from skcalib._validation.scores import from_tensor, naming_errors_of
 
 # What may be a label among objects; a Decimal or a Fraction is refused by its name.
@@ -59,8 +68,8 @@ def check_labels(
             "or strings."
         )
     array = array if array.ndim == 1 else column_or_1d(array, warn=warn)
-    if array.dtype.kind == "O":
-        array = _from_objects(array, name)
+    if array.dtype.kind in "OT":
+        array = _from_objects(array.astype(object, copy=False), name)
         if array.dtype.kind == "O":  # strings, kept as they are
             return array
     if array.dtype.kind == "f":
@@ -247,17 +256,67 @@ def name_columns(
     Also return those labels: `classes`, in their order unless they are to be sorted, or those
     that the names say, sorted. Anything else is returned as it came.
     """
-    names = column_names(X, name)
-    if names is None or not y.size:
+    if isinstance(X, np.ndarray):
+        return X, classes
+    refuse_lazy(name, X)
+    X = read_frame(X, name)
+    names = column_names(X)
+    if names is None or len(names) < 2 or not y.size:
         return X, classes
     if classes is None:
-        found = match_names(names, find_distinct(y)[0], False, name)
+        known = find_distinct(y)[0]
     else:
-        known = check_classes(classes, len(names), argument)
-        found = match_names(names, np.sort(known) if sort else known, True, name)
+        known = check_labels(classes, argument)
+        known = check_classes(known, known.size, argument)
+        known = np.sort(known) if sort else known
+    read = partial(read_column, X)
+    found = match_names(names, known, classes is not None, name, values=read)
     if found is None:
         return X, classes
+    refuse_rest(names, found, name, None if classes is not None else argument)
     return take_columns(X, found.order), found.classes
+
+
+def check_category_order(
+    y: Any, n_columns: int, *, name: str = "y", argument: str = "classes", sort: bool = False
+) -> None:
+    """Refuse ordered categories that are not sorted, where columns have no names.
+
+    The columns follow the sorted labels, and may have been written in the order of the categories.
+    With `sort`, the labels of the columns have to be sorted.
+    """
+    if hasattr(y, "columns"):
+        y = y[y.columns[0]]
+    dtype: Any = getattr(y, "dtype", None)
+    if not hasattr(dtype, "categories") or not getattr(
+        dtype, "ordered", type(dtype).__name__ == "Enum"
+    ):
+        return
+    given = list(dtype.categories)
+    if len(given) != max(n_columns, 2):
+        present = set(np.asarray(y).tolist())
+        given = [label for label in given if label in present]
+    order = sorted(range(len(given)), key=given.__getitem__)
+    if order == list(range(len(given))):
+        return
+    in_order = [given[k] for k in order]
+    if not sort:
+        way = f"pass {argument}={given} if they are in the order of the categories"
+    elif n_columns > 1:
+        way = (
+            f"pass X[:, {order}] if they are in the order of the categories, and {argument}="
+            f"{in_order}"
+        )
+    else:
+        way = (
+            f"pass 1 - X (probabilities) or -X (logits) if it is that of {given[-1]!r}, and "
+            f"{argument}={in_order}"
+        )
+    columns = "columns without names follow" if n_columns > 1 else "one column is the last of"
+    raise ValueError(
+        f"{name} has the ordered categories {shown(given)}, but {columns} the sorted labels: "
+        f"{way}; {argument}={in_order} alone if they are sorted."
+    )
 
 
 def with_another(label: Any) -> NDArray[Any]:

@@ -1,36 +1,116 @@
 """Frames with columns named after the labels, which are read by name.
 
-A column's name is its label, or its label as a string after a prefix that all columns share:
-``cat, dog`` or ``prob_cat, prob_dog``.
+A column's name is its label, or contains it in a form that all columns of scores share: ``cat,
+dog``, ``prob_cat, prob_dog``, ``P(cat), P(dog)``. Numbers compare as numbers, and letter case
+counts only where labels differ by nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from os.path import commonprefix
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._validation.lazy import refuse_lazy
+from skcalib._validation.keywords import shown
+
+# What stands before and after the label in a name. A part of the columns may have these forms;
+# another form has to name every label.
+PLAIN = ("", "")
+FORMS = [
+    *((before, "") for before in ("prob_", "p_", "proba_", "logit_")),
+    *(("", after) for after in ("_prob", "_p", "_proba", "_logit")),
+    *((before, ")") for before in ("P(", "p(")),
+]
+NUMBER = re.compile(r"([+-]?\d+)(?:\.0*)?")
+NUMBERS_WITHIN = re.compile(r"\d+(?:\.0+)?|true|false", re.IGNORECASE)
+# Columns of probabilities sum to 1 up to this, in files with two decimals.
+SUM_TOLERANCE = 1e-2 + 1e-6
+
+Form = tuple[str, str]
 
 
 class NamedColumns(NamedTuple):
-    """``order (K,)``, the position of each class among the columns, and ``classes (K,)``."""
+    """Columns that are named by labels.
+
+    ``order (K,)`` is the place of each class among the columns, ``classes (K,)`` the labels, and
+    ``rest`` are the places of columns that are named by no label.
+    """
 
     order: NDArray[np.intp]
     classes: NDArray[Any]
+    rest: list[int]
 
 
-def column_names(X: Any, name: str = "X") -> list[Any] | None:
-    """Return the column names of a frame with at least two columns, else None."""
-    if isinstance(X, np.ndarray):
-        return None
-    refuse_lazy(name, X)
-    if not hasattr(X, "columns"):
+def column_names(X: Any) -> list[Any] | None:
+    """Return the column names of a frame of pandas or polars, None if they were not chosen."""
+    if isinstance(X, np.ndarray) or not hasattr(X, "columns"):
         return None
     names = list(X.columns)
-    return names if len(names) > 1 else None
+    if names == [f"column_{j}" for j in range(len(names))]:  # by polars
+        return None
+    counted = type(X.columns).__name__ == "RangeIndex" and names == list(range(len(names)))
+    return None if counted else names
+
+
+class _Reader:
+    """Read labels from texts, as strings or as numbers."""
+
+    def __init__(self, labels: Sequence[Any], fold: bool) -> None:
+        self.fold = fold
+        self.words = isinstance(labels[0], str | bytes)
+        self.truth = isinstance(labels[0], bool)
+        self.keys = [self._key(label) for label in labels]
+
+    def _key(self, label: Any) -> Any:
+        return self.folded(_text(label)) if self.words else int(label)
+
+    def folded(self, text: str) -> str:
+        return text.casefold() if self.fold else text
+
+    def read(self, text: str) -> Any:
+        """Return the label that a text is, None if it is none."""
+        if self.words:
+            return text or None
+        if self.truth and text.casefold() in ("true", "false"):
+            return int(text.casefold() == "true")
+        number = NUMBER.fullmatch(text)
+        if number is None or (self.truth and int(number[1]) not in (0, 1)):
+            return None
+        return int(number[1])
+
+    def columns(self, texts: Sequence[str], form: Form) -> dict[int, Any]:
+        """Return the labels of the columns whose names have a form, by their places."""
+        before, after = form
+        labels = {
+            j: self.read(text[len(before) : len(text) - len(after)])
+            for j, text in enumerate(texts)
+            if text.startswith(before) and text.endswith(after)
+        }
+        return {j: label for j, label in labels.items() if label is not None}
+
+    def forms_within(self, texts: Iterable[str]) -> set[Form]:
+        """Return all forms in which a name contains the longest label."""
+        longest = max(self.keys, key=lambda key: len(str(key)))
+        pattern = re.compile(re.escape(longest)) if self.words else NUMBERS_WITHIN
+        forms = set()
+        for text in texts:
+            for found in pattern.finditer(text):
+                for start in (found.start(), found.start() - 1):  # perhaps a sign
+                    sign = start == found.start() or text[max(start, 0)] in "+-"
+                    if start >= 0 and sign and self.read(text[start : found.end()]) == longest:
+                        forms.add((text[:start], text[found.end() :]))
+        return forms
+
+
+def _text(name: Any) -> str:
+    """Return a name or a label as text; a whole number has no decimals."""
+    if isinstance(name, bytes):
+        return name.decode()
+    return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
 
 
 def match_names(
@@ -39,82 +119,166 @@ def match_names(
     complete: bool,
     what: str,
     way: str = "pass an array with the columns in the order of the sorted labels",
+    values: Callable[[int], NDArray[Any]] | None = None,
 ) -> NamedColumns | None:
     """Match the names of columns with labels.
 
     Parameters
     ----------
-    names : sequence of length K
+    names : sequence
         Names of the columns.
     labels : ndarray of shape (m,)
-        Distinct labels. With `complete`, the label of every column, in the wanted order; without,
-        the labels that occur in the data, sorted, possibly fewer than columns.
+        Distinct labels. With `complete`, those of all classes, in the wanted order; without,
+        those that occur in the data, sorted. Another column of the same form is then a class that
+        does not occur.
     complete : bool
-        Whether `labels` has a label for every column.
+        Whether `labels` has every class.
     what, way : str
         For the message: name of the argument, and what to do instead of naming the columns.
+    values : callable, default=None
+        ``values(j)`` returns the numbers of column j. They tell a class that does not occur from a
+        column of other numbers where every name could be a label: labels are strings, and names
+        contain nothing else. Without it, such a column is no class.
 
     Returns
     -------
     columns : NamedColumns or None
-        None if the names are not labels.
+        None if the names contain no labels.
 
     Raises
     ------
     ValueError
-        If the names contain some, but not all, of the labels, and labels are strings.
+        If the names contain some, but not all, of the labels, or one of them several times.
     """
+    texts = [_text(name) for name in names]
     known = labels.tolist()
-    own = {name: j for j, name in enumerate(names)}
-    if set(own) == set(known) and len(own) == len(names):
-        return NamedColumns(np.array([own[label] for label in known], dtype=np.intp), labels)
-    texts = [str(name) for name in names]
-    words = isinstance(known[0], str)
-    lost: set[Any] = set()
-    for length in range(min(map(len, texts)) + 1):
-        if len({text[:length] for text in texts}) > 1:
-            break
-        ends = [text[length:] for text in texts]
-        found = _match_ends(ends, known, complete, words)
+    for fold in (False, True):
+        reader = _Reader(known, fold)
+        if len(set(reader.keys)) < len(known):
+            break  # labels that differ in letter case alone
+        found = _find_form(reader, [reader.folded(text) for text in texts], what)
         if found is not None:
-            classes = labels if complete else _as_labels(sorted(found), labels.dtype)
-            place = {label: j for j, label in enumerate(found)}
-            order = np.array([place[label] for label in classes.tolist()], dtype=np.intp)
-            return NamedColumns(order, classes)
-        if words and 0 < len(set(known) - set(ends)) < len(known):
-            lost = lost or set(known) - set(ends)
-    if lost:
-        shown = ", ".join(texts[:12]) + (", ..." if len(texts) > 12 else "")
+            return _classes(*found, reader, labels, complete, texts, what, values)
+    _refuse_some(texts, known, what, way)
+    return None
+
+
+def _find_form(reader: _Reader, texts: list[str], what: str) -> tuple[dict[int, Any], Form] | None:
+    """Return the labels of the columns by their places in the form that names all, and the form."""
+    listed = list(dict.fromkeys((reader.folded(a), reader.folded(b)) for a, b in FORMS))
+    for forms in ([PLAIN], listed, None):
+        tried = reader.forms_within(texts) - {PLAIN, *listed} if forms is None else forms
+        full = []
+        for form in tried:
+            own = reader.columns(texts, form)
+            # A single label may end another word by chance.
+            chance = forms is None and len(reader.keys) == 1 and len(own) < len(texts)
+            if set(reader.keys) <= set(own.values()) and not chance:
+                full.append((own, form))
+        if len(full) > 1:
+            twice = [[texts[j] for j in own] for own, _ in full[:2]]
+            raise ValueError(
+                f"{what}: the labels are named by {shown(twice[0])} and by {shown(twice[1])}; pass "
+                "the columns of one of them."
+            )
+        if full:
+            return full[0]
+    return None
+
+
+def _classes(
+    own: dict[int, Any],
+    form: Form,
+    reader: _Reader,
+    labels: NDArray[Any],
+    complete: bool,
+    texts: list[str],
+    what: str,
+    values: Callable[[int], NDArray[Any]] | None,
+) -> NamedColumns:
+    """Return the order of the columns, with classes that do not occur where names say them."""
+    known = [j for j, label in own.items() if label in set(reader.keys)]
+    others = [] if complete else [j for j in own if j not in set(known)]
+    if form == PLAIN and reader.words and others:
+        others = [] if values is None else _are_classes(known, others, values)
+    place: dict[Any, int] = {}
+    for j in [*known, *others]:
+        first = place.setdefault(own[j], j)
+        if first != j:
+            raise ValueError(
+                f"{what}: columns {first} and {j} name the same label ({texts[first]!r}, "
+                f"{texts[j]!r}); pass one of them."
+            )
+    order = [place[key] for key in reader.keys]
+    if others:
+        before, after = map(len, form)
+        ends = [texts[j][before : len(texts[j]) - after] for j in others]
+        absent = ends if reader.words else [own[j] for j in others]
+        known_labels = map(_text, labels.tolist()) if reader.words else labels.tolist()
+        both = sorted(zip([*known_labels, *absent], [*order, *others], strict=True))
+        order = [j for _, j in both]
+        # The string type of the labels that occur may be too short for the others.
+        dtype = labels.dtype.kind if labels.dtype.kind in "US" else labels.dtype
+        labels = np.array([label for label, _ in both], dtype=dtype)
+    rest = sorted(set(range(len(texts))) - set(order))
+    return NamedColumns(np.array(order, dtype=np.intp), labels, rest)
+
+
+def _are_classes(
+    order: list[int], others: list[int], values: Callable[[int], NDArray[Any]]
+) -> list[int]:
+    """Return which other columns are scores of further classes, judged by their numbers."""
+    named = [values(j) for j in order]
+    total = np.sum(named, axis=0, dtype=np.float64)
+    if (np.abs(total - 1.0) <= SUM_TOLERANCE).all():  # probabilities, with no class left out
+        return [j for j in others if not values(j).any()]
+    whole = all(column.dtype.kind in "iub" for column in named)
+    return [j for j in others if whole or values(j).dtype.kind == "f"]
+
+
+def _refuse_some(texts: list[str], known: list[Any], what: str, way: str) -> None:
+    """Refuse names that contain some of the labels."""
+    reader = _Reader(known, True)
+    texts_folded = [text.casefold() for text in texts]
+    shared = commonprefix(texts_folded)  # noqa: RUF071  # of characters, as is meant
+    ends = commonprefix([text[::-1] for text in texts_folded])[::-1]  # noqa: RUF071
+    forms = {PLAIN, *((a.casefold(), b.casefold()) for a, b in FORMS)}
+    if reader.words:
+        forms |= {(shared[:i], "") for i in range(len(shared))} | {(shared, "")}
+        forms |= {("", ends[i:]) for i in range(len(ends))}
+    most: set[Any] = set()
+    for form in sorted(forms):
+        named = set(reader.columns(texts_folded, form).values()) & set(reader.keys)
+        most = max(most, named, key=len)
+    if most:
+        lost = next(label for label, key in zip(known, reader.keys, strict=True) if key not in most)
+        listed = ", ".join(texts[:12]) + (", ..." if len(texts) > 12 else "")
         raise ValueError(
-            f"{what}: label {min(lost)!r} is the name of no column, as others are ({shown}); name "
+            f"{what}: label {lost!r} is the name of no column, as others are ({listed}); name "
             f"every column by its label, or {way}."
         )
-    return None
 
 
-def _match_ends(ends: list[str], known: list[Any], complete: bool, words: bool) -> list[Any] | None:
-    """Return the label of each column, None if the ends of the names are not labels."""
-    if len(set(ends)) < len(ends):
-        return None
-    by_text = {str(label): label for label in known}
-    if set(ends) == set(by_text):
-        return [by_text[end] for end in ends]
-    if complete or not set(by_text) < set(ends):
-        return None
-    # Names of labels that do not occur in the data: strings, or whole numbers to convert.
-    if words:
-        return list(ends)
-    if isinstance(known[0], int) and not isinstance(known[0], bool):
-        try:
-            return [int(end) for end in ends]
-        except ValueError:
-            return None
-    return None
+def refuse_rest(
+    names: Sequence[Any], columns: NamedColumns, what: str, argument: str | None
+) -> None:
+    """Refuse columns that are named by no label, beside those that are."""
+    if not columns.rest:
+        return
+    rest = [names[j] for j in columns.rest]
+    scores = [names[j] for j in sorted(columns.order)]
+    if_classes = f", or {argument}= with the labels of all columns" if argument else ""
+    raise ValueError(
+        f"{what}: {'columns' if len(rest) > 1 else 'column'} {', '.join(map(repr, rest[:12]))}"
+        f"{', ...' if len(rest) > 12 else ''} {'are' if len(rest) > 1 else 'is'} named by no "
+        f"label, beside the scores of {columns.classes.size} classes; pass {what}[{scores!r}]"
+        f"{if_classes}."
+    )
 
 
-def _as_labels(classes: list[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    # The string type of the labels that occur may be too short for the others.
-    return np.array(classes) if dtype.kind == "U" else np.array(classes, dtype=dtype)
+def read_column(X: Any, j: int) -> NDArray[Any]:
+    """Return the numbers of a column of a frame."""
+    return np.asarray((X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]).to_numpy())
 
 
 def take_columns(X: Any, order: NDArray[np.intp]) -> Any:
@@ -122,3 +286,21 @@ def take_columns(X: Any, order: NDArray[np.intp]) -> Any:
     if (order == np.arange(order.size)).all():
         return X
     return X.iloc[:, order] if hasattr(X, "iloc") else X[:, order.tolist()]
+
+
+def check_event_name(X: Any, classes: NDArray[Any], column: int, what: str, way: str) -> None:
+    """Refuse one column that is named by another label than the event, ``classes[column]``."""
+    if isinstance(X, np.ndarray):
+        return
+    names = list(X.columns) if hasattr(X, "columns") else [getattr(X, "name", None)]
+    if len(names) != 1 or not isinstance(names[0], str):  # numbers count columns
+        return
+    reader = _Reader(classes.tolist(), True)
+    for form in [PLAIN, *FORMS]:
+        before, after = form
+        named = reader.columns([names[0].casefold()], (before.casefold(), after.casefold()))
+        if named.get(0) == reader.keys[1 - column]:
+            raise ValueError(
+                f"{what} is one column with the name {names[0]!r}, but it has to be that of "
+                f"{classes.tolist()[column]!r}: {way}."
+            )

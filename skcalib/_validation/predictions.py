@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._arrays.source import ALL, Source, as_source, whole
 from skcalib._arrays.types import FloatArray
 from skcalib._validation.event import class_column, read_event
-from skcalib._validation.labels import check_labels, encode_labels, name_columns
+from skcalib._validation.labels import (
+    check_category_order,
+    check_labels,
+    encode_labels,
+    name_columns,
+)
+from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.remote import read_remote
 from skcalib._validation.scores import (
     Survey,
@@ -170,9 +176,13 @@ def check_predictions(
         P = P if event == 1 else as_source(whole(P)[:, ::-1])
     elif single:
         happened, classes, column = read_event(y, labels, pos_label)
+        way = "pass pos_label= with its label, or 1 - y_proba"
+        check_event_name(y_proba, classes, column, "y_proba", way)
         P = P if column == 1 else as_source(whole(P)[:, ::-1])
         code, event = np.where(happened, column, 1 - column), column
     else:
+        if labels is None:
+            check_category_order(y_true, P.shape[1], name="y_true", argument="labels")
         code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")
         event = None if pos_label is None else class_column(pos_label, classes, "pos_label")
     P, code, w = drop_zero_weight(P, code, w)

@@ -30,6 +30,7 @@ from skcalib._arrays.tensors import (
     to_array,
 )
 from skcalib._arrays.types import FloatArray, Intp, Kind
+from skcalib._validation.frames import read_frame
 from skcalib._validation.lazy import refuse_lazy
 
 # Largest distance of a probability from [0, 1].
@@ -64,7 +65,7 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
     # Return arrays at once: the checks for frames take as long as an ECE of a few thousand rows.
     if type(X) is np.ndarray and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.size:
         return X
-    X = from_tensor(name, X)
+    X = read_frame(from_tensor(name, X), name)
     with naming_errors_of(name, X, "pass (n, K) or (n,) numbers"):
         # Frames of pandas and sparse matrices have no cheap array; scikit-learn knows them.
         if not (hasattr(X, "iloc") or hasattr(X, "tocsr") or isinstance(X, np.matrix)):

@@ -27,12 +27,13 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP, normalise_rows
 from skcalib._validation.labels import (
     binary_classes,
+    check_category_order,
     check_labels,
     check_sorted,
     encode_labels,
     name_columns,
 )
-from skcalib._validation.named_columns import column_names, match_names, take_columns
+from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.remote import read_remote
 from skcalib._validation.scores import (
     Survey,
@@ -61,6 +62,8 @@ from skcalib.calibrators._shown_fit import ShownFit
 
 # Calibrators that an error names as taking soft hits.
 TAKERS = "PlattScaling, BetaCalibrator, IsotonicCalibrator or HistogramBinning with even bins"
+# What to do about one column that is named by the first of two classes.
+OTHER_EVENT = "pass 1 - X (probabilities) or -X (logits), with another name or none"
 # What the columns of `X` were in ``fit``, in words.
 KINDS = {"logits": "logits", "proba": "probabilities"}
 # Columns of this many bytes are mapped at once: a map compares each number with several others.
@@ -169,8 +172,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         X : array-like of shape (n, K), (n, 1) or (n,)
             Logits or class probabilities, a column for each class in sorted order; one column
             is a binary logit or the probability of the second of the sorted classes. A frame
-            whose columns are named by the labels ("cat", "dog" or "prob_cat", "prob_dog") is
-            read by name. Logits may be -inf.
+            whose columns are named by the labels ("cat", "dog" or "prob_cat", "prob_dog" or
+            "P(cat)", "P(dog)") is read by name. Logits may be -inf.
         y : array-like of shape (n,)
             Labels. Only `PlattScaling`, `BetaCalibrator`, `IsotonicCalibrator` and
             `HistogramBinning` with even bins, with one column, also take soft hits: shares of an
@@ -237,12 +240,16 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         w = check_weight(sample_weight, S.shape[0])
         columns = as_columns(S, survey, kind, input)
         hits = np.ceil(labels) if soft else labels
+        if classes is None and not soft:
+            check_category_order(y, S.shape[1], sort=True)
         if S.shape[1] == 1 and classes is None:
             classes = binary_classes(hits)
         code, known = encode_labels(hits, columns.shape[1], classes, ignore="ignore_index")
         if classes is None:
             refuse_features(code, S.shape, kind)
         check_sorted(known)
+        if S.shape[1] == 1:
+            check_event_name(X, known, 1, "X", OTHER_EVENT)
         if soft:
             columns, code, w = split_soft(columns, labels.astype(np.float64), w)
         columns, code, w = drop_zero_weight(columns, code, w)
@@ -317,11 +324,10 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     def _as_seen(self, X: ArrayLike) -> Source:
         """Return `X` as a source, after checking columns and names against those of ``fit``."""
         check_is_fitted(self)
-        names = column_names(X)
-        if names is not None and len(names) == self.classes_.size:
-            named = match_names(names, self.classes_, True, "X")
-            X = X if named is None else take_columns(X, named.order)
+        X, _ = name_columns(X, self.classes_, self.classes_)
         S = read_scores(X)
+        if S.shape[1] == 1:
+            check_event_name(X, self.classes_, 1, "X", OTHER_EVENT)
         if S.shape[1] == 1 < self.n_features_in_ and np.ndim(X) == 1:
             raise ValueError(
                 f"Expected 2D array, got 1D array instead: {type(self).__name__} was fitted on "

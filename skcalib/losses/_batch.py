@@ -13,6 +13,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.keywords import check_between, shown
 from skcalib._validation.labels import check_labels
+from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.named_columns import column_names, match_names
 from skcalib._validation.scores import as_matrix, check_values, two_columns
 from skcalib._validation.weights import check_lengths, check_weight
@@ -107,8 +108,11 @@ class Batch:
 
 def _refuse_other_order(logits: Any) -> None:
     """Refuse a frame whose columns are named by the classes in another order than 0..K-1."""
-    names = column_names(logits, "logits")
-    named = None if names is None else match_names(names, np.arange(len(names)), True, "logits")
+    refuse_lazy("logits", logits)
+    names = column_names(logits)
+    if names is None or len(names) < 2:
+        return
+    named = match_names(names, np.arange(len(names)), True, "logits")
     if named is not None and (np.diff(named.order) < 0).any():
         raise ValueError(
             f"logits: the columns are named {shown(names)}, but column k has to be class k: "

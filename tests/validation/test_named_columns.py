@@ -1,5 +1,7 @@
 """The order of labels: as given, or as the columns of a frame say."""
 
+import time
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -8,12 +10,14 @@ from discovery import DEFAULTS, ERRORS
 from sklearn.base import clone
 
 from skcalib import (
+    GroupwiseCalibrator,
     IdentityCalibrator,
     VectorScaling,
     compare_calibrators,
     from_dict,
     to_dict,
 )
+from skcalib._validation.named_columns import match_names
 from skcalib.metrics import (
     binary_view,
     bootstrap_interval,
@@ -178,3 +182,321 @@ def test_a_map_of_one_frame_column_is_left_alone():
     p = pd.DataFrame({"case": np.linspace(0, 1, 8)})
     y = np.arange(8) > 3
     assert IdentityCalibrator().fit(p, y).predict_proba(p).shape == (8, 2)
+
+
+FORMS = ["{}", "prob_{}", "p_{}", "proba_{}", "logit_{}", "{}_prob", "{}_proba", "{}_logit"]
+FORMS += ["P({})", "p({})", "softmax of {}", "class={}|model"]
+
+
+def slow_classwise_error(y, P, labels, n_bins=15):
+    """SCE by loops: the mean over the classes of the gaps of 15 bins."""
+    total = 0.0
+    for k, label in enumerate(labels):
+        for b in range(n_bins):
+            rows = [i for i in range(len(y)) if b < P[i, k] * n_bins <= b + 1]
+            if rows:
+                gap = sum(P[i, k] for i in rows) - sum(y[i] == label for i in rows)
+                total += abs(gap) / len(y)
+    return total / len(labels)
+
+
+KINDS = {
+    "strings": ["owl", "cat", "dog"],
+    "integers": [2, 0, 1],
+    "negative": [-1, 3, 10],
+    "floats": [2.0, 0.0, 1.0],
+    "with a prefix": ["prob_a", "a", "prob_b"],
+    "digits as strings": ["10", "2", "01"],
+}
+
+
+@pytest.mark.parametrize("make", FRAMES)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_in_every_form_are_read_by_name(kind, form, make):
+    given = KINDS[kind]
+    y = np.array(given)[CODE]
+    expected = slow_classwise_error(y, P, given)
+    frame = FRAMES[make](P, [form.format(label) for label in given])
+    assert static_calibration_error(y, frame) == pytest.approx(expected, rel=1e-9)
+    assert static_calibration_error(y, frame, labels=given) == pytest.approx(expected, rel=1e-9)
+    upper = FRAMES[make](P, [form.format(label).upper() for label in given])
+    assert static_calibration_error(y, upper) == pytest.approx(expected, rel=1e-9)
+    fitted = VectorScaling().fit(frame, y)
+    assert fitted.classes_.tolist() == sorted(given)
+    order = [given.index(label) for label in sorted(given)]
+    same = VectorScaling().fit(P[:, order], y).predict_proba(P[:, order])
+    np.testing.assert_allclose(fitted.predict_proba(frame), same, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ([2.0, 0.0, 1.0], ["2", "0", "1"]),
+        ([2.0, 0.0, 1.0], [2, 0, 1]),
+        ([2, 0, 1], ["2.0", "0.0", "1.0"]),
+        ([2, 0, 1], [2.0, 0.0, 1.0]),
+        ([2, 0, 1], ["class_02", "class_00", "class_01"]),
+        (["2", "0", "1"], [2, 0, 1]),
+        (["2", "0", "1"], [2.0, 0.0, 1.0]),
+        ([-1, 0, 1], ["x-1", "x0", "x1"]),
+        (["b", "B", "a"], ["b", "B", "a"]),
+        (["b", "B", "a"], ["p_b", "p_B", "p_a"]),
+        (["low", "high", "mid"], pd.MultiIndex.from_product([["p"], ["low", "high", "mid"]])),
+    ],
+)
+def test_numbers_compare_as_numbers_and_case_only_where_labels_differ_by_more(labels, names):
+    y = np.array(labels)[CODE]
+    expected = slow_classwise_error(y, P, labels)
+    frame = pd.DataFrame(P, columns=names)
+    assert static_calibration_error(y, frame) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("names", [["True", "False"], ["p_true", "p_false"], ["1", "0"], [1, 0]])
+def test_booleans_are_names_too(names):
+    y = CODE == 0
+    both = np.column_stack([P[:, 0], 1 - P[:, 0]])
+    frame = pd.DataFrame(both, columns=names)
+    expected = slow_classwise_error(y, both, [True, False])
+    assert static_calibration_error(y, frame) == pytest.approx(expected, rel=1e-9)
+    every = frame[y]  # True alone occurs
+    value = static_calibration_error(y[y], every)
+    assert value == pytest.approx(slow_classwise_error(y[y], both[y], [True, False]), rel=1e-9)
+
+
+def test_classes_that_do_not_occur_are_named_by_numbers_too():
+    seen = CODE != 1
+    y = np.array([2.0, 5.0, 0.0])[CODE]
+    for names in (["2", "5", "0"], ["p_2", "p_5", "p_0"], ["2_prob", "5_prob", "0_prob"]):
+        frame = pd.DataFrame(P, columns=names)[seen]
+        expected = slow_classwise_error(y[seen], P[seen], [2, 5, 0])
+        assert static_calibration_error(y[seen], frame) == pytest.approx(expected, rel=1e-9)
+        assert VectorScaling().fit(frame, y[seen]).classes_.tolist() == [0, 2, 5]
+
+
+PARTLY = [
+    ([1, 2, 3], ["0", "1", "2"]),
+    ([1, 2, 3], ["p_0", "p_1", "p_2"]),
+    ([1, 2, 3], [0, 1, 3]),
+    (["cat", "dog", "owl"], ["Cat", "Dog", "bird"]),
+    (["cat", "dog", "owl"], ["cat_prob", "dog_prob", "bird_prob"]),
+    (["cat", "dog", "owl"], ["cat", "p_dog", "owl_prob"]),
+    (["cat", "dog", "owl"], ["score of cat", "score of dog", "score of bird"]),
+]
+
+
+@pytest.mark.parametrize(("labels", "names"), PARTLY)
+def test_names_of_some_labels_alone_are_refused(labels, names):
+    y = np.array(labels)[CODE]
+    frame = pd.DataFrame(P, columns=names)
+    for call in (
+        lambda: expected_calibration_error(y, frame),
+        lambda: expected_calibration_error(y, frame, labels=labels),
+        lambda: VectorScaling().fit(frame, y),
+        lambda: IdentityCalibrator().fit(P, y).predict_proba(frame),
+        lambda: compare_calibrators(frame, y, ["temperature"]),
+    ):
+        with pytest.raises(
+            ValueError, match=r"is the name of no column, as others are \("
+        ) as error:
+            call()
+        assert "\n" not in str(error.value)
+        assert str(names[0]) in str(error.value)
+
+
+@pytest.mark.parametrize("make", FRAMES)
+def test_columns_that_were_not_named_are_read_in_order(make):
+    """The default names 0, 1, 2 and column_0, ... of the classes 1, 2, 3."""
+    y = CODE + 1
+    frame = FRAMES[make](P, ["a", "b", "c"])
+    frame = pd.DataFrame(P) if make == "pandas" else pl.DataFrame(P)
+    assert expected_calibration_error(y, frame) == expected_calibration_error(CODE, P)
+    given = expected_calibration_error(CODE, P, labels=[2, 0, 1])
+    assert expected_calibration_error(CODE, frame, labels=[2, 0, 1]) == given
+    with pytest.raises(ValueError, match="pass labels= with the 3 labels"):
+        expected_calibration_error(y[y < 3], frame[y < 3] if make == "pandas" else P[y < 3])
+
+
+@pytest.mark.parametrize("make", FRAMES)
+@pytest.mark.parametrize("form", ["{}", "prob_{}", "{}_prob", "P({})", "softmax_{}"])
+@pytest.mark.parametrize("kind", ["strings", "integers", "floats"])
+def test_further_numeric_columns_are_refused_by_name(kind, form, make):
+    """The reproducer: site and fold became classes 3 and 4, log loss .82 to 1.37."""
+    given = KINDS[kind]
+    y = np.array(given)[CODE]
+    names = [form.format(label) for label in given]
+    site = rng.integers(4, size=N)
+    wide = np.column_stack([site, P[:, :2], site % 2, P[:, 2]])
+    frame = FRAMES[make](wide, ["site", *names[:2], "fold", names[2]])
+    message = r"columns 'site', 'fold' are named by no label, beside the scores of 3 classes; pass "
+    line = f"[{names!r}]"
+    fitted = VectorScaling().fit(FRAMES[make](P, names), y)
+    for call in (
+        lambda: static_calibration_error(y, frame),
+        lambda: static_calibration_error(y, frame, labels=given),
+        lambda: VectorScaling().fit(frame, y),
+        lambda: fitted.predict_proba(frame),
+        lambda: compare_calibrators(frame, y, ["temperature"]),
+    ):
+        with pytest.raises(ValueError, match=message) as error:
+            call()
+        assert line in str(error.value)
+    clean = static_calibration_error(y, frame[names])
+    assert clean == pytest.approx(slow_classwise_error(y, P, given), rel=1e-9)
+
+
+def test_whole_numbers_beside_logits_are_no_class():
+    frame = pd.DataFrame(Z, columns=GIVEN)
+    frame["fold"] = CODE
+    with pytest.raises(ValueError, match="column 'fold' is named by no label"):
+        VectorScaling().fit(frame, Y)
+    logits = pd.DataFrame(Z, columns=GIVEN)
+    seen = Y != "low"  # a class that does not occur has a column of logits
+    assert VectorScaling().fit(logits[seen], Y[seen]).classes_.tolist() == sorted(GIVEN)
+
+
+def test_names_that_stand_for_a_label_twice_are_refused():
+    twice = pd.DataFrame(P[:, [0, 1, 2, 0]], columns=["low", "medium", "high", "low"])
+    with pytest.raises(ValueError, match=r"columns 0 and 3 name the same label \('low', 'low'\)"):
+        expected_calibration_error(Y, twice)
+    folded = pd.DataFrame(P[:, [0, 1, 2, 0]], columns=["LOW", "Medium", "high", "Low"])
+    with pytest.raises(ValueError, match=r"name the same label \('LOW', 'Low'\)"):
+        expected_calibration_error(Y, folded)
+    both = pd.concat([pd.DataFrame(A, columns=[f"{p}_{g}" for g in GIVEN]) for p, A in
+                      (("prob", P), ("logit", Z))], axis=1)  # fmt: skip
+    with pytest.raises(ValueError, match=r"named by \['prob_low'.*and by \['logit_low'"):
+        VectorScaling().fit(both, Y)
+
+
+ONE = [
+    ("case", "control", "p_control"),
+    ("case", "control", "Control"),
+    ("case", "control", "control_prob"),
+    ("case", "control", "P(control)"),
+    (1, 0, "0"),
+    (1, 0, "prob_0"),
+    (1.0, 0.0, "p_0.0"),
+    (1, -1, "p_-1"),
+    (True, False, "p_false"),
+]
+
+
+@pytest.mark.parametrize("make", ["frame", "series", "polars"])
+@pytest.mark.parametrize(("event", "other", "name"), ONE)
+def test_one_column_named_by_the_other_label_is_refused(event, other, name, make):
+    p = P[:, 0]
+    y = np.where(CODE == 0, event, other)
+    build = {
+        "frame": lambda name: pd.DataFrame({name: p}),
+        "series": lambda name: pd.Series(p, name=name),
+        "polars": lambda name: pl.DataFrame({name: p}),
+    }[make]
+    one = build(name)
+    for call in (
+        lambda: expected_calibration_error(y, one, pos_label=event),
+        lambda: compare_calibrators(one, y, ["temperature"], pos_label=event),
+    ):
+        with pytest.raises(ValueError, match="is one column with the name") as error:
+            call()
+        assert repr(name) in str(error.value)
+    expected = expected_calibration_error(y, p, pos_label=event)
+    for free in (name.lower().replace(str(other).lower(), str(event)), "risk", "p"):
+        assert expected_calibration_error(y, build(free), pos_label=event) == expected
+    assert expected_calibration_error(y, one, pos_label=other) >= 0
+    second = max(event, other)
+    first = pd.DataFrame({f"p_{min(event, other)}": p})
+    with pytest.raises(ValueError, match=f"has to be that of {second!r}: pass 1 - X"):
+        IdentityCalibrator().fit(first, y)
+    fitted = IdentityCalibrator().fit(p, y)
+    with pytest.raises(ValueError, match=f"has to be that of {second!r}: pass 1 - X"):
+        fitted.predict_proba(first)
+
+
+ORDERED = {
+    "pandas": lambda y: pd.Series(pd.Categorical(y, GIVEN, ordered=True)),
+    "categorical": lambda y: pd.Categorical(y, GIVEN, ordered=True),
+    "frame": lambda y: pd.DataFrame({"y": pd.Categorical(y, GIVEN, ordered=True)}),
+    "polars": lambda y: pl.Series("y", y, dtype=pl.Enum(GIVEN.tolist())),
+}
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+@pytest.mark.parametrize("make", ORDERED)
+def test_ordered_categories_that_are_not_sorted_are_refused_with_an_array(make):
+    """The reproducer: SCE .216 for .016."""
+    y = ORDERED[make](Y)
+    line = r"pass labels=\['low', 'medium', 'high'\] if they are in the order of the categories"
+    for scores in (P, P.tolist(), pd.DataFrame(P), pd.DataFrame(P, columns=["x", "y", "z"])):
+        with pytest.raises(ValueError, match=line):
+            static_calibration_error(y, scores)
+    expected = slow_classwise_error(Y, P, GIVEN)
+    assert static_calibration_error(y, P, labels=GIVEN) == pytest.approx(expected, rel=1e-9)
+    frame = pd.DataFrame(P, columns=GIVEN)
+    assert static_calibration_error(y, frame) == pytest.approx(expected, rel=1e-9)
+    with pytest.raises(ValueError, match=line.replace("labels", "classes")):
+        compare_calibrators(P, y, ["temperature"])
+    line = r"pass X\[:, \[2, 0, 1\]\] .* and classes=\['high', 'low', 'medium'\]"
+    with pytest.raises(ValueError, match=line):
+        VectorScaling().fit(Z, y)
+    classes = ["high", "low", "medium"]
+    fitted = VectorScaling(classes=classes).fit(Z[:, [2, 0, 1]], y)
+    assert fitted.predict_proba(Z[:, [2, 0, 1]]).shape == (N, 3)
+    with pytest.raises(ValueError, match=line):
+        GroupwiseCalibrator("temperature").fit(Z, y, groups=CODE)
+
+
+def test_categories_without_an_order_or_in_sorted_order_are_labels():
+    expected = static_calibration_error(Y, SORTED)
+    for y in (
+        pd.Categorical(Y, GIVEN),
+        pd.Categorical(Y, sorted(GIVEN), ordered=True),
+        pl.Series("y", Y, dtype=pl.Categorical),
+        pl.Series("y", Y, dtype=pl.Enum(sorted(GIVEN))),
+    ):
+        assert static_calibration_error(y, SORTED) == expected
+
+
+def test_one_column_of_ordered_categories():
+    """The last category is "mild", as is the first label: the column may be either's."""
+    y = pd.Categorical(np.where(CODE == 0, "severe", "mild"), ["severe", "mild"], ordered=True)
+    with pytest.raises(ValueError, match="one column is the last of the sorted labels: pass 1 - X"):
+        IdentityCalibrator().fit(P[:, 1], y)
+    sorted_too = pd.Categorical(y, ["mild", "severe"], ordered=True)
+    assert IdentityCalibrator().fit(P[:, 0], sorted_too).classes_.tolist() == ["mild", "severe"]
+
+
+def other_frames():
+    pa = pytest.importorskip("pyarrow")
+    return {"pyarrow": lambda A, names: pa.table(dict(zip(names, A.T, strict=True)))}
+
+
+@pytest.mark.parametrize("form", ["{}", "P({})"])
+def test_tables_of_other_libraries_are_read_by_name(form):
+    pytest.importorskip("narwhals")
+    for make in other_frames().values():
+        names = [form.format(label) for label in GIVEN]
+        expected = slow_classwise_error(Y, P, GIVEN)
+        assert static_calibration_error(Y, make(P, names)) == pytest.approx(expected, rel=1e-9)
+        fitted = VectorScaling().fit(make(Z, names), Y)
+        same = VectorScaling().fit(Z[:, ORDER], Y).predict_proba(Z[:, ORDER])
+        np.testing.assert_array_equal(fitted.predict_proba(make(Z, names)), same)
+        turned = fitted.predict_proba(make(Z[:, ::-1], names[::-1]))
+        np.testing.assert_array_equal(turned, same)
+        with pytest.raises(ValueError, match="is named by no label"):
+            static_calibration_error(Y, make(np.c_[P, CODE], [*names, "site"]))
+
+
+def test_a_frame_of_a_thousand_classes_is_matched_at_once():
+    K = 1000
+    labels = np.array([f"class_{k}" for k in range(K)])
+    scores = np.random.default_rng(0).normal(size=(3000, K))
+    y = labels[np.arange(3000) % K]
+    order = np.random.default_rng(1).permutation(K)
+    frame = pd.DataFrame(scores[:, order], columns=[f"prob of {labels[k]} (%)" for k in order])
+    start = time.perf_counter()
+    found = match_names(list(frame.columns), np.unique(y), False, "X")
+    assert time.perf_counter() - start < 1.0
+    np.testing.assert_array_equal(order[found.order], np.argsort(labels))
+    start = time.perf_counter()
+    assert match_names([f"score {j} of" for j in range(K)], np.unique(y), False, "X") is None
+    assert time.perf_counter() - start < 1.0
