@@ -68,7 +68,7 @@ def check_labels(
             "or strings."
         )
     array = array if array.ndim == 1 else column_or_1d(array, warn=warn)
-    if array.dtype.kind in "OT":
+    if array.dtype.kind in ("O", "T"):
         array = _from_objects(array.astype(object, copy=False), name)
         if array.dtype.kind == "O":  # strings, kept as they are
             return array
