@@ -42,7 +42,7 @@ class Versus(NamedTuple):
 
 def read(path: Path) -> pd.DataFrame:
     """Read the rows; a calibrator of another library is named with it."""
-    rows = pd.read_csv(path)
+    rows = pd.read_csv(path, dtype={"note": str})
     theirs = rows["library"] != OURS
     rows.loc[theirs, "calibrator"] = rows["library"] + ": " + rows["calibrator"]
     design = design_half(rows["family"].unique())
