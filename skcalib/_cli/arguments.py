@@ -5,18 +5,32 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
+
+from sklearn.metrics import get_scorer_names
 
 import skcalib
 from skcalib._cli.export import add_export
 from skcalib._cli.measure import MEASURED
-from skcalib._cli.saved_predictions import STREAM, SUFFIXES
+from skcalib._cli.saved_predictions import LABELS, STREAM, SUFFIXES
 from skcalib._comparison.compare import METRICS
 from skcalib._comparison.measures import ROW_LOSSES
 from skcalib.calibrators._names import calibrators_by_name
+from skcalib.metrics import SCORERS
 
+# Metrics by the names that papers give them.
+SHORT = {
+    "ece": "expected_calibration_error",
+    "mce": "maximum_calibration_error",
+    "sce": "static_calibration_error",
+    "ace": "adaptive_calibration_error",
+    "tace": "thresholded_adaptive_calibration_error",
+    "ks": "ks_calibration_error",
+    "brier": "brier_score",
+}
 FILES = """\
 FILE is one of
   .csv .tsv  a header; a column 'labels', a column of scores for each class, perhaps 'split';
@@ -24,13 +38,15 @@ FILE is one of
   .jsonl     the same, an object for each line; also .jsonl.gz
   .parquet   the same (needs pyarrow)
   .npz       arrays 'logits' or 'probs', (n, K) or (n,); 'labels', (n,); perhaps
-             'split', (n,), and 'classes', (K,), the labels of the columns
+             'split', (n,), and 'classes' or 'class_names', (K,), the labels of the columns
   .npy       the scores alone; --labels FILE.npy has the labels
   -          standard input, as .csv
-'split' is 0 or 'cal' for calibration rows, and 1 or 'test' for rows to measure on. Columns whose
-names end with the labels (cat, dog or p_cat, p_dog) are matched by name, others by the order of the
-sorted labels; the label of each column is printed. A single column is the score of the label given
-by --pos-label (default: 1 or True). The model must not have been fitted on any of these rows.
+'split' is 0 or 'cal' for calibration rows, and 1 or 'test' for rows to measure on. Columns that are
+named by the labels (cat, dog or p_cat, p_dog or cat_prob, dog_prob) are the scores, and others are
+not used; without such names, the scores are the columns of numbers, in the order of the sorted
+labels, if there is one for each label, or those of --scores a,b,c. Which columns are used and which
+are not is printed. A single column is the score of the label given by --pos-label (default: 1 or
+True). The model must not have been fitted on any of these rows.
 In messages X are the scores and y the labels; input= and pos_label= are --input and --pos-label.
 """
 COMPARE_EXAMPLE = (
@@ -74,7 +90,7 @@ def make_parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=skcalib.__version__)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     def command(name: str, help: str, epilog: str) -> argparse.ArgumentParser:
         return commands.add_parser(
@@ -94,12 +110,14 @@ def make_parser() -> Parser:
     compare.add_argument(
         "--metrics",
         nargs="+",
+        type=metric,
         metavar="METRIC",
         default=list(METRICS),
-        help=f"metrics to show; default: {' '.join(METRICS)}",
+        help=f"metrics to show, also as {', '.join(SHORT)}; default: {' '.join(METRICS)}",
     )
     compare.add_argument(
         "--choose-by",
+        type=metric,
         metavar="ERROR",
         default="log_loss",
         help="choose by this calibration error, among those whose log loss is as good as the best",
@@ -107,6 +125,7 @@ def make_parser() -> Parser:
     compare.add_argument(
         "--calibrators",
         nargs="+",
+        type=calibrator,
         metavar="NAME",
         help=f"any of {' '.join(calibrators_by_name())}; default: all that are fast enough",
     )
@@ -184,10 +203,32 @@ def jobs(text: str) -> int:
     return int(text)
 
 
+def metric(text: str) -> str:
+    """Read the name of a metric, as it is or in short."""
+    name = SHORT.get(text.lower(), text)
+    bare = [*ROW_LOSSES, *(scorer.removeprefix("neg_") for scorer in SCORERS)]
+    return one_of(name, "metric", bare, [*SCORERS, *get_scorer_names()])
+
+
+def calibrator(text: str) -> str:
+    """Read the name of a calibrator."""
+    return one_of(text, "calibrator", calibrators_by_name())
+
+
+def one_of(text: str, what: str, names: Iterable[str], others: Iterable[str] = ()) -> str:
+    """Return a name that is known; for another, name the most similar one."""
+    known = list(names)
+    if text in known or text in others:
+        return text
+    near = get_close_matches(text, known, 1)
+    way = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
+    raise argparse.ArgumentTypeError(f"{text!r} is not a {what}: {way}")
+
+
 def limit(text: str) -> tuple[str, float]:
     """Read a metric and the largest value that it may have."""
     name, _, number = text.rpartition("=")
-    name = name.removeprefix("neg_") or "expected_calibration_error"
+    name = metric(name).removeprefix("neg_") if name else "expected_calibration_error"
     if name not in ROW_LOSSES and f"neg_{name}" not in MEASURED:
         raise argparse.ArgumentTypeError(f"{name!r} is not a metric that measure shows")
     try:
@@ -205,7 +246,9 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the file of predictions, and what is called otherwise in it."""
     parser.add_argument("file", metavar="FILE", help=f"{', '.join(SUFFIXES)} or -; see below")
     parser.add_argument(
-        "--labels", metavar="COLUMN", help="array or column of labels; default: labels"
+        "--labels",
+        metavar="COLUMN",
+        help=f"array or column of labels; default: one of {', '.join(LABELS)}",
     )
     parser.add_argument(
         "--split",
@@ -216,7 +259,8 @@ def add_file(parser: argparse.ArgumentParser) -> None:
         "--scores",
         nargs="+",
         metavar="COLUMN",
-        help="array or columns of scores; default: probs or logits, or all other columns",
+        help="array or columns of scores, such as a,b,c; default: probs or logits, or the columns "
+        "that are named by the labels, or all numbers",
     )
     parser.add_argument(
         "--id",

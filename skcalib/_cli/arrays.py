@@ -25,7 +25,7 @@ Load = Callable[[], Any]
 
 
 def read_npz(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
-    """Read arrays ``logits`` or ``probs``, ``labels`` and perhaps ``split`` and ``classes``."""
+    """Read ``logits`` or ``probs``, ``labels``, perhaps ``split`` and ``classes``."""
     scores = wanted.scores
     if not zipfile.is_zipfile(file):
         raise ValueError("not an .npz file: save one by np.savez(path, logits=Z, labels=y)")
@@ -46,10 +46,15 @@ def read_npz(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
         def array(name: str) -> NDArray[Any]:
             return read_array(lambda: data[name], name, "np.savez")
 
-        classes = array("classes") if "classes" in keys else wanted.classes
+        named = [key for key in ("classes", "class_names") if key in keys][:1]
+        classes = as_text(array(named[0])) if named else None
         Z = array(kinds[0])
         found = _together(Z, kinds[0], labels, split, classes, wanted, array)
-    return found._replace(input={"logits": "logits", "probs": "proba"}.get(kinds[0], "auto"))
+    used = {kinds[0], labels, split, *named, *wanted.groups, *wanted.ids}
+    return found._replace(
+        input={"logits": "logits", "probs": "proba"}.get(kinds[0], "auto"),
+        unused=[key for key in keys if key not in used],
+    )
 
 
 def read_npy(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
@@ -64,7 +69,7 @@ def read_npy(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
             return read_array(lambda: np.load(other, allow_pickle=False), path, "np.save")
 
     Z = read_array(lambda: np.load(file, allow_pickle=False), "the array", "np.save")
-    return _together(Z, "the array", wanted.labels, wanted.split, wanted.classes, wanted, array)
+    return _together(Z, "the array", wanted.labels, wanted.split, None, wanted, array)
 
 
 def read_array(load: Load, name: str, save: str) -> NDArray[Any]:
@@ -102,6 +107,13 @@ def _together(
         raise ValueError(
             f"labels have shape {y.shape}: write one label for each row, such as Y.argmax(axis=1)"
         )
+    if classes is not None and classes.shape != Z.shape[1:]:
+        raise ValueError(
+            f"the labels of the columns have shape {classes.shape}, but {name!r} {Z.shape}: write "
+            "one label for each column"
+        )
+    if y is not None and classes is not None:
+        y = _named(y, classes)
     test = None if split is None else read_test_rows(as_text(array(split)))
     groups = {key: as_text(array(key)) for key in wanted.groups}
     ids = {key: as_text(array(key)) for key in wanted.ids}
@@ -109,6 +121,14 @@ def _together(
         if other is not None and other.shape != Z.shape[:1]:
             raise ValueError(f"{what} has shape {other.shape}, expected {Z.shape[:1]}: one a row")
     return SavedPredictions(Z, "auto", y, test, classes, None, _frame(groups), _frame(ids))
+
+
+def _named(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the names of labels 0 to K - 1, if the classes are names."""
+    are_places = y.dtype.kind in "iu" and classes.dtype.kind == "U"
+    if not are_places or not y.size or y.min() < 0 or y.max() >= classes.size:
+        return y
+    return classes[y]
 
 
 def _frame(columns: dict[str, NDArray[Any]]) -> pd.DataFrame | None:

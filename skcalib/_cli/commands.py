@@ -35,6 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 if it worked, 1 above a limit, 2 and a line on stderr if it failed."""
     parser = make_parser()
     args = parser.parse_args(arguments)
+    if args.command is None:
+        parser.print_help()
+        return 0
     try:
         printed = COMMANDS[args.command](args)
     except FAILURES as error:

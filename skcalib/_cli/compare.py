@@ -85,6 +85,7 @@ def printed(
             "measured_on": measured_on(data),
             "scores": KINDS[data.kind],
             "columns": mapping_of(found, data.classes, data.event),
+            "not_used": found.unused,
             "event": None if data.event is None else data.classes[data.event],
             "mean_score": sure.score,
             "share_of_hits": sure.hits,

@@ -49,8 +49,9 @@ def read(args: argparse.Namespace, classes: NDArray[Any] | None = None) -> Saved
 
 def wanted_of(args: argparse.Namespace, classes: NDArray[Any] | None) -> Wanted:
     """Return the names that the options say."""
+    scores = None if args.scores is None else [n for text in args.scores for n in text.split(",")]
     return Wanted(
-        args.scores,
+        scores,
         args.labels,
         args.split,
         classes,
@@ -170,8 +171,8 @@ def places(classes: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
     texts = [str(label) for label in classes.tolist()]
     if set(place) != set(texts):
         raise ValueError(
-            f"the columns are those of the labels {shown(known.tolist())}, but the calibrator was "
-            f"fitted on {shown(classes.tolist())}"
+            f"the columns are those of the {known.size} labels {shown(known.tolist())}, but the "
+            f"calibrator was fitted on the {classes.size} labels {shown(classes.tolist())}"
         )
     return np.array([place[text] for text in texts], dtype=np.intp)
 
@@ -198,12 +199,13 @@ def mapping_of(found: SavedPredictions, classes: NDArray[Any], event: int | None
 
 
 def columns_of(found: SavedPredictions, classes: NDArray[Any], event: int | None) -> str:
-    """Say which column was taken for which label."""
+    """Say which column was taken for which label, and what was not used."""
     pairs = mapping_of(found, classes, event)
+    unused = f"\nnot used: {', '.join(found.unused)}" if found.unused else ""
     if len(pairs) == 1:
         (name,) = pairs
-        return f"column: {name} is the score of {pairs[name]}"
+        return f"column: {name} is the score of {pairs[name]}{unused}"
     texts = [name if name == str(label) else f"{name} is {label}" for name, label in pairs.items()]
     some = ", ".join(texts[:SHOWN_COLUMNS]) + (", ..." if len(texts) > SHOWN_COLUMNS else "")
-    how = "in the order of the sorted labels" if found.classes is None else "by name"
-    return f"columns, {how}: {some}"
+    how = "by position, in the order of the sorted labels" if found.classes is None else "by name"
+    return f"columns, {how}: {some}{unused}"

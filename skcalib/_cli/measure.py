@@ -92,6 +92,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
             "rows_measured": "all" if found.test is None else "test split",
             "scores": KINDS[data.kind],
             "columns": mapping_of(found, classes, event),
+            "not_used": found.unused,
             "event": pos_label,
             "mean_score": sure.score,
             "share_of_hits": sure.hits,

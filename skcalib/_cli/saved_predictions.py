@@ -17,6 +17,8 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 JSON_LINES = (".jsonl", ".jsonl.gz")
 ARRAYS = (".npz", ".npy")
 SUFFIXES = (*SEPARATORS, *JSON_LINES, *ARRAYS, ".parquet")
+# What the labels are called, if no option says it.
+LABELS = ("label", "labels", "y", "y_true", "target")
 # A file of this name is standard input, or standard output.
 STREAM = "-"
 # What a word of a split means.
@@ -29,7 +31,8 @@ class SavedPredictions(NamedTuple):
 
     ``input`` is what the scores are, as a calibrator takes it; ``classes`` the labels of the
     columns where the file says them; ``columns`` the names of the columns of a table, in the
-    order of the scores; ``groups`` and ``ids`` frames with a column for each that was named.
+    order of the scores; ``groups`` and ``ids`` frames with a column for each that was named;
+    ``unused`` the names of the columns or arrays that are none of these.
     Labels, test, classes, columns, groups and ids are None where there are none.
     """
 
@@ -41,6 +44,7 @@ class SavedPredictions(NamedTuple):
     columns: list[str] | None = None
     groups: pd.DataFrame | None = None
     ids: pd.DataFrame | None = None
+    unused: Sequence[str] = ()
 
 
 class Wanted(NamedTuple):
@@ -73,11 +77,14 @@ def names_found(
     for name in (*scores, *wanted.groups, *wanted.ids, *named):
         if name not in there:
             raise ValueError(f"has no {name!r}; it contains {some_of(there)}")
-    if labels is None and "labels" not in there and wanted.classes is None:
-        raise ValueError(f"has no 'labels'; it contains {some_of(there)}: pass --labels NAME")
-    return labels or ("labels" if "labels" in there else None), split or (
-        "split" if "split" in there else None
-    )
+    if labels is None:
+        found = [name for name in LABELS if name in there]
+        if len(found) > 1:
+            raise ValueError(f"has {' and '.join(found)}: pass --labels NAME, that of the labels")
+        if not found and wanted.classes is None:
+            raise ValueError(f"has no 'labels'; it contains {some_of(there)}: pass --labels NAME")
+        labels = found[0] if found else None
+    return labels, split or ("split" if "split" in there else None)
 
 
 def some_of(names: Sequence[str]) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._cli.saved_predictions import (
     JSON_LINES,
+    LABELS,
     SEPARATORS,
     SavedPredictions,
     Wanted,
@@ -18,16 +19,17 @@ from skcalib._cli.saved_predictions import (
     read_test_rows,
     some_of,
 )
+from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
 from skcalib._validation.named_columns import match_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# The way out of names that say some of the labels only.
-BY_OPTION = "name them by --scores in the order of the sorted labels"
-# What to do about a column that is none of the scores.
-NOT_SCORES = "name the columns of scores by --scores, or this one by --id"
+# The way out if it is not clear which columns are the scores.
+BY_OPTION = "name the columns of scores by --scores a,b,c, in the order of the sorted labels"
+# What stands for a missing number.
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
 
 
 def read_table(source: str | IO[bytes], suffix: str, wanted: Wanted) -> SavedPredictions:
@@ -41,7 +43,7 @@ def read_table(source: str | IO[bytes], suffix: str, wanted: Wanted) -> SavedPre
         elif suffix in JSON_LINES:
             frame = pd.read_json(source, lines=True, compression=gz, dtype=False)
         else:
-            frame = pd.read_csv(source, sep=SEPARATORS[suffix], compression=gz)
+            frame = read_text(source, SEPARATORS[suffix], gz, wanted)
     except ImportError as error:
         raise ValueError(
             "reading .parquet needs pyarrow: pip install pyarrow, or save as .npz or .csv"
@@ -57,16 +59,48 @@ def read_table(source: str | IO[bytes], suffix: str, wanted: Wanted) -> SavedPre
     return from_frame(frame.drop(columns=unnamed), wanted)
 
 
-class Named(NamedTuple):
-    """The columns of labels and split, None where there is none, and those of scores."""
+def read_text(
+    source: str | IO[bytes], separator: str, compression: Any, wanted: Wanted
+) -> pd.DataFrame:
+    """Read a text with a header; labels, groups and ids stay as they are written."""
+    import pandas as pd  # late: only tables need it
 
-    labels: str | None
-    split: str | None
-    scores: list[str]
+    how: dict[str, Any] = {"sep": separator, "compression": compression}
+    header = pd.read_csv(source, nrows=0, **how).columns
+    if not isinstance(source, str):
+        source.seek(0)
+    texts = {*LABELS, *wanted.groups, *wanted.ids, wanted.labels}.intersection(header)
+    frame = pd.read_csv(
+        source,
+        dtype=dict.fromkeys(texts, str),
+        keep_default_na=False,
+        na_values={name: MISSING for name in header if name not in texts},
+        **how,
+    )
+    for name in texts:
+        frame[name] = as_written(frame[name])
+    return frame
 
 
-def name_table(there: Sequence[str], wanted: Wanted) -> Named:
-    """Say which columns are labels, split and scores."""
+def as_written(texts: pd.Series[Any]) -> NDArray[Any]:
+    """Return numbers if the texts are numbers in their usual form; "001" and "NA" stay texts."""
+    import pandas as pd  # late: only tables need it
+
+    code, distinct = texts.factorize()
+    known: Any = pd.Series(np.asarray(distinct), dtype=object)
+    if known.str.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?").all():
+        known = known.astype(float if known.str.contains(".", regex=False).any() else int)
+    elif known.str.lower().isin(("true", "false")).all():
+        known = known.str.lower() == "true"
+    else:
+        known = known.where(known != "", None)
+    return known.to_numpy()[code]
+
+
+def from_frame(frame: pd.DataFrame, wanted: Wanted) -> SavedPredictions:
+    """Take scores, labels, split, groups and ids from a frame; say what else it contains."""
+    frame.columns = frame.columns.astype(str)
+    there = list(frame.columns)
     if all(map(_is_number, there)) and not all(map(str.isdecimal, there)):
         raise ValueError(
             "the first line has numbers only, and no names: write a header, such as labels,0,1,2"
@@ -76,51 +110,63 @@ def name_table(there: Sequence[str], wanted: Wanted) -> Named:
             f"has one column, {there[0]!r}: .csv has commas between columns, .tsv tabs"
         )
     labels, split = names_found(there, wanted, wanted.scores or ())
-    others = (labels, split, *wanted.groups, *wanted.ids)
-    left = [name for name in there if name not in others]
-    scores = left if wanted.scores is None else list(wanted.scores)
-    if not scores:
-        raise ValueError(f"has no column of scores; it contains {some_of(there)}")
-    return Named(labels, split, scores)
-
-
-def from_frame(frame: pd.DataFrame, wanted: Wanted) -> SavedPredictions:
-    """Take scores, labels, split, groups and ids from a frame."""
-    frame.columns = frame.columns.astype(str)
-    named = name_table(list(frame.columns), wanted)
     if not len(frame):
         raise ValueError("has a header and no rows")
-    test = None if named.split is None else read_test_rows(frame[named.split].to_numpy())
-    for name in named.scores:
-        if frame[name].dtype.kind not in "fiub":
-            refuse_text(name, str(frame[name].iloc[0]))
+    test = None if split is None else read_test_rows(frame[split].to_numpy())
     groups = frame[list(wanted.groups)] if wanted.groups else None
     ids = frame[list(wanted.ids)] if wanted.ids else None
-    y = None if named.labels is None else frame[named.labels].to_numpy()
-    columns, own = in_order_of_labels(named, y, wanted)
-    if own is None:
-        refuse_running_number(frame, columns)
-    return SavedPredictions(_matrix(frame, columns), "auto", y, test, own, columns, groups, ids)
+    y = None if labels is None else frame[labels].to_numpy()
+    used = {labels, split, *wanted.groups, *wanted.ids}
+    others = [name for name in there if name not in used]
+    columns, classes = find_scores(frame, wanted.scores or others, y, wanted)
+    refuse_text(frame[columns])
+    values = frame[columns].to_numpy(dtype=np.float64)
+    return SavedPredictions(
+        values[:, 0] if len(columns) == 1 else values,
+        "auto",
+        y,
+        test,
+        classes,
+        columns,
+        groups,
+        ids,
+        [name for name in others if name not in columns],
+    )
 
 
-def refuse_text(name: str, text: str) -> NoReturn:
-    """Refuse a column of scores by the text that its first row contains."""
-    decimal = re.fullmatch(r"-?\d+,\d+", text)
-    way = "write decimal points in place of commas" if decimal else NOT_SCORES
-    raise ValueError(f"column {name!r} is not of numbers (row 0 has {text!r}): {way}")
-
-
-def in_order_of_labels(
-    named: Named, y: NDArray[Any] | None, wanted: Wanted
+def find_scores(
+    frame: pd.DataFrame, names: Sequence[str], y: NDArray[Any] | None, wanted: Wanted
 ) -> tuple[list[str], NDArray[Any] | None]:
-    """Return the columns of scores in their order, and their labels if the names say them."""
-    found = _columns_by_label(named.scores, y, wanted.classes, wanted.scores is not None)
-    return (named.scores, None) if found is None else found
+    """Return the columns of scores in their order, and their labels if the names say them.
 
-
-def _matrix(frame: pd.DataFrame, columns: Sequence[str]) -> NDArray[Any]:
-    values = frame[list(columns)].to_numpy(dtype=np.float64)
-    return values[:, 0] if len(columns) == 1 else values
+    They are those that are named by the labels, or else those that are chosen, or all numbers.
+    """
+    chosen, known = wanted.scores is not None, wanted.classes
+    if known is None:
+        assert y is not None
+        known = np.unique(check_labels(y, "y"))
+    found = None
+    try:
+        if len(names) > 1:
+            found = match_names(names, known, False, "scores", BY_OPTION)
+    except ValueError:  # named by some of the labels
+        if not chosen:
+            raise
+    if found is not None and not (chosen and found.rest):
+        return [names[j] for j in found.order], found.classes
+    if chosen:
+        return list(names), None
+    numbers = [name for name in names if frame[name].dtype.kind in "fiub"]
+    if len(numbers) == known.size or (len(numbers) == 1 and known.size < 3):
+        return numbers, None
+    if len(numbers) < known.size:
+        refuse_text(frame[list(names)])
+    listed = f" ({some_of(numbers)})" if numbers else ""
+    raise ValueError(
+        f"has {len(numbers)} columns of numbers{listed} for the {known.size} "
+        f"label{'s' * (known.size > 1)} {shown(known.tolist())}, and none is named by a label: "
+        f"{BY_OPTION}"
+    )
 
 
 def _is_number(name: str) -> bool:
@@ -131,38 +177,16 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def refuse_running_number(frame: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Refuse a column 0, 1, 2, ... or 1, 2, 3, ...: it contains numbers of rows, not scores."""
-    for name in columns if len(frame) > 2 else ():
-        if (frame[name].diff().iloc[1:] == 1).all():
-            raise ValueError(f"column {name!r} numbers the rows: {NOT_SCORES}")
-
-
-def _columns_by_label(
-    columns: Sequence[str],
-    labels: NDArray[Any] | None,
-    classes: NDArray[Any] | None,
-    chosen: bool,
-) -> tuple[list[str], NDArray[Any]] | None:
-    """Order columns that are named by the labels, such as ``cat`` or ``p_cat``, by label.
-
-    Names that say some of the labels only are refused, unless the caller has `chosen` them.
-    """
-    if len(columns) < 2:
-        return None
-    known = classes
-    if known is None:
-        assert labels is not None
-        known = np.unique(check_labels(labels, "y"))
-        if known.dtype.kind == "f":
-            return None
-    try:
-        found = match_names(columns, known, classes is not None, "scores", BY_OPTION)
-    except ValueError:
-        if not chosen:
-            raise
-        return None
-    return None if found is None else ([columns[i] for i in found.order], found.classes)
+def refuse_text(frame: pd.DataFrame) -> None:
+    """Refuse columns of scores that are not numbers, by what their first row contains."""
+    text = [name for name in frame if frame[name].dtype.kind not in "fiub"]
+    if not text:
+        return
+    first = [str(frame[name].iloc[0]) for name in text]
+    decimal = any(re.fullmatch(r"-?\d+,\d+", value) for value in first)
+    way = "write decimal points in place of commas" if decimal else BY_OPTION
+    pairs = [f"{name!r} ({value!r} in row 0)" for name, value in zip(text, first, strict=True)]
+    raise ValueError(f"not numbers: {some_of(pairs)}: {way}")
 
 
 def write_table(file: IO[bytes], suffix: str, frame: pd.DataFrame) -> None:

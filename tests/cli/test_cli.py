@@ -329,15 +329,16 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
         ("a,b,labels\n0.1,0.2,0\n0.8,0.2,1\n", "ass input='logits' if these are logits"),
         (
             "a,b,labels\n0.1,0.9,0\n0.8,0.2,1\n0.8,0.2,2\n",
-            "pass classes= with the 2 labels",
+            "has 2 columns of numbers (a, b) for the 3 labels [0, 1, 2], and none is named",
         ),
         ("0.1,0.9,1\n0.2,0.8,0\n", "write a header"),
-        ("a,b,y\n0.1,0.9,1\n", "pass --labels NAME"),
-        ("labels\n1\n0\n", "no column of scores"),
-        ("a,b,labels\nx,0.9,1\n", "'a' is not of numbers"),
-        ("id,p,labels\n0,0.9,1\n1,0.2,0\n2,0.3,0\n", "'id' numbers the rows"),
+        ("a,b,z\n0.1,0.9,1\n", "has no 'labels'; it contains a, b, z: pass --labels NAME"),
+        ("a,b,y,label\n0.1,0.9,1,1\n", "has label and y: pass --labels NAME"),
+        ("labels\n1\n0\n", "has 0 columns of numbers for the 2 labels [0, 1]"),
+        ("a,b,labels\nx,y,1\nx,y,0\n", "not numbers: 'a' ('x' in row 0), 'b' ('y' in row 0)"),
+        ("id,p,q,labels\n0,0.9,1,0\n1,0.2,0,1\n", "has 3 columns of numbers (id, p, q) for the 2"),
         ("a,b,labels\n,0.9,1\n0.2,0.8,0\n", "X contains NaN (first at row 0"),
-        ("a,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "y contains a missing label"),
+        ("x,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "y contains a missing label"),
     ],
     ids=lambda value: value if isinstance(value, str) and " " in value else "",
 )
@@ -380,8 +381,14 @@ def test_wrong_options_are_one_line(capsys):
         (["--save", "best.joblib"], "best.joblib: save it as .json"),
         (["--report", "r.pdf"], ".html"),
         (["--report", "no/such/r.html"], "no such directory"),
-        (["--metrics", "ece"], "'ece' is not the name of a metric"),
-        (["--calibrators", "platts"], "'platts'"),
+        (["--metrics", "eces"], "'eces' is not a metric: use one of log_loss, brier_score, error_"),
+        (["--metrics", "brier_scor"], "'brier_scor' is not a metric: did you mean brier_score?"),
+        (["--choose-by", "smooth_error"], "--choose-by: 'smooth_error' is not a metric"),
+        (
+            ["--calibrators", "temperatures"],
+            "'temperatures' is not a calibrator: did you mean temperature?",
+        ),
+        (["--calibrators", "x"], "'x' is not a calibrator: use one of identity, auto, bayesian"),
         (["--labels", "y"], "has no 'y'"),
         (["--scores", "logits", "labels"], "--scores names one array of an .npz; got 2"),
         (["--report", "folder.html"], "folder.html: cannot be written"),
@@ -396,11 +403,33 @@ def test_wrong_options_are_one_line(capsys):
         (["--what"], "unrecognized"),
     ):
         assert complaint in fails(capsys, "compare", "p.npz", *options)
-    assert "required" in fails(capsys)
     assert "no-such.json" in fails(capsys, "apply", "no-such.json", "p.npz", "-o", "q.npz")
     Path("t.joblib").touch()
     said = fails(capsys, "apply", "t.joblib", "p.npz", "-o", "q.npz")
     assert "t.joblib: save the calibrator as .json, by skcalib.save_json" in said
+
+
+def test_without_a_command_the_help_is_printed(capsys):
+    printed = run(capsys)
+    assert "COMMAND --help" in printed
+    assert all(name in printed for name in ("compare", "measure", "apply", "export"))
+
+
+def test_metrics_have_short_names(capsys, few_errors):
+    np.savez("p.npz", **GOOD)
+    options = ["--calibrators", "temperature", "--format", "json"]
+    short = ["ece", "MCE", "sce", "ace", "tace", "ks", "brier", "log_loss"]
+    long = [
+        "expected_calibration_error", "maximum_calibration_error", "static_calibration_error",
+        "adaptive_calibration_error", "thresholded_adaptive_calibration_error",
+        "ks_calibration_error", "brier_score", "log_loss",
+    ]  # fmt: skip
+    named, in_short = (run(capsys, "compare", "p.npz", *options, "--metrics", *names)
+                       for names in (long, short))  # fmt: skip
+    for first, second in zip(named.splitlines(), in_short.splitlines(), strict=True):
+        assert first == second or "seconds" in first
+    assert main(["measure", "p.npz", "--fail-above", "ece=0.0001"]) == 1
+    assert "expected_calibration_error, less what chance adds" in capsys.readouterr().err
 
 
 def test_a_file_that_is_no_calibrator_is_named(capsys):
@@ -449,7 +478,10 @@ def test_the_columns_that_were_taken_are_printed(capsys):
     assert "columns, by name: cat, dog, owl\n" in run(capsys, "compare", "named.csv", *FEW)
     named.rename(columns={"owl": "s1", "cat": "s2", "dog": "s3"}).to_csv("other.csv", index=False)
     printed = run(capsys, "measure", "other.csv")
-    assert "columns, in the order of the sorted labels: s1 is cat, s2 is dog, s3 is owl" in printed
+    assert (
+        "columns, by position, in the order of the sorted labels: s1 is cat, s2 is dog, s3 is owl"
+        in printed
+    )
     np.savez("p.npz", probs=P, labels=NAMES, classes=["owl", "cat", "dog"])
     assert "columns, by name: 0 is owl, 1 is cat, 2 is dog" in run(capsys, "compare", "p.npz", *FEW)
 
@@ -477,7 +509,7 @@ def test_columns_that_name_some_of_the_labels_are_refused(capsys):
     for command in (["measure", "p.csv"], ["compare", "p.csv", *FEW]):
         line = fails(capsys, *command)
         assert "label 'dog' is the name of no column, as others are (p_owl, p_cat, p_bird)" in line
-        assert "--scores in the order of the sorted labels" in line
+        assert "--scores a,b,c, in the order of the sorted labels" in line
     np.savez("p.npz", probs=P[:, [1, 2, 0]], labels=NAMES)
     run(capsys, "compare", "p.npz", *FEW, "--save", "best.json")
     assert "label 'dog' is the name of no column" in fails(
@@ -485,7 +517,7 @@ def test_columns_that_name_some_of_the_labels_are_refused(capsys):
     )
     np.savez("q.npz", probs=P, classes=["owl", "cat", "bird"])
     line = fails(capsys, "apply", "best.json", "q.npz", "-o", "r.npz")
-    assert "columns are those of the labels ['owl', 'cat', 'bird'], but the calibrator" in line
+    assert "columns are those of the 3 labels ['owl', 'cat', 'bird'], but the calibrator" in line
 
 
 @pytest.mark.usefixtures("few_errors")

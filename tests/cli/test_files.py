@@ -64,7 +64,7 @@ def test_files_of_every_kind_give_the_same_numbers(capsys, expected, name):
 def test_decimal_commas_are_said(capsys):
     Path("q.tsv").write_text("labels\ta\tb\n0\t0,5\t0,5\n1\t0,1\t0,9\n")
     line = fails(capsys, "measure", "q.tsv")
-    assert "column 'a' is not of numbers (row 0 has '0,5'): write decimal points" in line
+    assert "not numbers: 'a' ('0,5' in row 0), 'b' ('0,5' in row 0): write decimal points" in line
 
 
 def test_standard_input_is_a_csv(capsys, expected, monkeypatch):
@@ -292,7 +292,7 @@ def test_an_error_above_its_limit_is_exit_code_1(capsys, limit, code, kind):
 def test_wrong_limits_are_one_line(capsys):
     for limit, complaint in (
         ("much", "must be a number such as 0.05, or METRIC=NUMBER; got much"),
-        ("ece=0.1", "'ece' is not a metric that measure shows"),
+        ("eceee=0.1", "'eceee' is not a metric"),
         ("general_calibration_error=1", "'general_calibration_error' is not a metric that measure"),
         ("nan", "must be a number"),
     ):
