@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from skcalib._arrays.source import ALL, Source, as_source, whole
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
+from skcalib._meta_estimators.out_of_fold import warn_of_lost_classes
 from skcalib._validation.event import class_column, read_event
 from skcalib._validation.keywords import check_option
 from skcalib._validation.labels import (
@@ -141,7 +142,9 @@ def make_folds(
     cv: Any, S: FloatArray, labels: NDArray[Any]
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Return pairs of rows to fit on and rows to measure, no row measured twice."""
-    return _once(_folds(cv, S, labels))
+    folds = _folds(cv, S, labels)
+    warn_of_lost_classes(labels, folds)
+    return _once(folds)
 
 
 def _once(

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, StrOptions
@@ -26,11 +25,13 @@ from skcalib._meta_estimators.out_of_fold import (
     bring_rows,
     fit_calibrator,
     fit_classifier,
+    is_frozen,
     one_response,
     readable_scores,
     score_fold,
     score_out_of_fold,
     score_rows,
+    warn_of_lost_classes,
 )
 from skcalib._meta_estimators.routing import fit_and_split_params, router_of
 from skcalib._scores.responses import (
@@ -74,9 +75,10 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
     Parameters
     ----------
     estimator : estimator
-        A classifier, or a pipeline that ends with one. ``FrozenEstimator(fitted)`` is not fitted
-        again: the calibrator is fitted on all rows given to ``fit``, which should not be rows that
-        the classifier was fitted on. Any other is cloned and fitted in cross-validation.
+        A classifier, or a pipeline that ends with one. ``FrozenEstimator(fitted)``, or a pipeline
+        of such steps, is not fitted again: the calibrator is fitted on all rows given to ``fit``,
+        which should not be rows that the classifier was fitted on. Any other is cloned and fitted
+        in cross-validation.
     calibrator : estimator or str, default=None
         A calibrator of this package or any classifier, which then is fitted on scores as
         features; or the name of a calibrator with its defaults, as in `compare_calibrators`:
@@ -120,8 +122,9 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
     Notes
     -----
     A class that is missing from the training rows of a fold has a logit of -inf or a probability
-    of 0 there. Rows of such a class in the test fold are left out of the calibrator's fit, because
-    the scores of an estimator that knows the class would be different.
+    of 0 there, with a warning if other rows have it twice. Rows of such a class in the test fold
+    are left out of the calibrator's fit, because the scores of an estimator that knows the class
+    would be different.
 
     For a calibrator that is not of this package, logits of -inf are replaced by the logarithm of
     1e-12, and a class that it did not see gets probability 0.
@@ -245,7 +248,7 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        frozen = isinstance(self.estimator, FrozenEstimator)
+        frozen = is_frozen(self.estimator)
         y, sample_weight = bring_rows(X, y, sample_weight, frozen)
         labels = check_labels(y, warn=True)
         if not is_dask(X):
@@ -264,6 +267,7 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
                 splits = list(cv.split(X, labels, **split_params))
             if not splits:
                 raise ValueError("cv gives no folds; pass a number of folds or a splitter.")
+            warn_of_lost_classes(labels, splits)
             fitted = self._fit_ensemble(data, splits) if self.ensemble else self._fit(data, splits)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)

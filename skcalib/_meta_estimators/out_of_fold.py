@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
@@ -19,9 +21,13 @@ from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._scores.responses import choose_response, class_scores, response_kind
 from skcalib._scores.scores import Scores
+from skcalib._validation.labels import find_distinct
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.scores import from_tensor
 from skcalib.calibrators._base import ScoreCalibrator
+
+# A step of a pipeline that does nothing.
+PASS = "passthrough"
 
 
 class TrainingData(NamedTuple):
@@ -58,6 +64,34 @@ def bring_rows(X: Any, y: Any, sample_weight: Any, frozen: bool) -> tuple[Any, A
         )
     y, sample_weight = bring(y, sample_weight)
     return y, sample_weight
+
+
+def is_frozen(estimator: Any) -> bool:
+    """Whether an estimator, or every step of a pipeline, is frozen."""
+    if isinstance(estimator, Pipeline):
+        return all(is_frozen(step) for _, step in estimator.steps if step not in (None, PASS))
+    return isinstance(estimator, FrozenEstimator)
+
+
+def warn_of_lost_classes(labels: NDArray[Any], splits: list[tuple[Any, Any]]) -> None:
+    """Warn once of training rows that lack a class which other rows have.
+
+    No folds can give a class with a single row to each of them.
+    """
+    distinct, code = find_distinct(labels)
+    several = np.bincount(code, minlength=distinct.size) > 1
+    for fold, (train, _) in enumerate(splits):
+        lost = several & (np.bincount(code[train], minlength=distinct.size) == 0)
+        if lost.any():
+            label = distinct[lost].tolist()[0]
+            warnings.warn(
+                f"cv: fold {fold} has no training row of label {label!r}, so its scores lack this "
+                "class: pass a number of folds, or a splitter that mixes the classes, such as "
+                "StratifiedKFold or KFold(shuffle=True).",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return
 
 
 def score_rows(estimator: Any, data: TrainingData, response_method: str) -> ScoredRows:

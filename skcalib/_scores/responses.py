@@ -94,6 +94,12 @@ def arranged(S: Any, estimator: Any, response: str, classes: NDArray[Any]) -> Fl
         )
         raise ValueError(f"{source} has {S.shape[1]} columns but {reason}: {advice}.")
     check_values(as_source(S), source)
+    unknown = set(known.tolist()) - set(classes.tolist())
+    if unknown:
+        raise ValueError(
+            f"{source} has a column for the class {min(unknown)!r}, which no row of y has: if the "
+            "estimator is fitted, freeze all of it, as FrozenEstimator(estimator)."
+        )
     return align_columns(S, known, classes, NEVER[kind])
 
 

@@ -405,6 +405,7 @@ FOLDS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:cv. fold . has no training row:RuntimeWarning")
 @pytest.mark.parametrize(
     ("folds", "input"), list(zip(FOLDS, ["logits", "proba", "logits"], strict=True))
 )
@@ -419,6 +420,14 @@ def test_every_calibrator_has_numbers_where_training_rows_lack_a_class(folds, in
     assert (frame["error"] == "").all()
     assert np.isfinite(frame.xs("value", axis=1, level=1)).all(axis=None)
     assert frame["log_loss"]["value"].max() <= -np.log(1e-12)
+
+
+def test_sorted_rows_warn_once_of_folds_that_lack_a_class():
+    y, Z = scores(120)
+    order = np.argsort(y, kind="stable")
+    with pytest.warns(RuntimeWarning, match="fold 0 has no training row of label 0") as caught:
+        compare_calibrators(Z[order], y[order], ["temperature", "histogram"], cv=KFold(3))
+    assert sum(issubclass(each.category, RuntimeWarning) for each in caught) == 1
 
 
 def test_scorers_of_scikit_learn_are_told_the_classes_that_the_rows_lack():

@@ -6,9 +6,17 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from onnxruntime import InferenceSession
 from scipy.sparse import csr_array
 
-from skcalib import IdentityCalibrator
+from skcalib import (
+    IdentityCalibrator,
+    TemperatureScaling,
+    compare_calibrators,
+    from_dict,
+    to_dict,
+    to_onnx,
+)
 from skcalib._validation.labels import check_labels
 from skcalib.metrics import expected_calibration_error
 
@@ -301,3 +309,20 @@ def test_labels_that_floating_point_cannot_tell_apart_are_refused(y):
 @pytest.mark.parametrize("y", [[2.0**53, 1.0], np.array([2**63, 1], dtype=np.uint64)])
 def test_large_labels_that_are_exact_are_kept(y):
     assert check_labels(y).tolist() == [y[0], 1]
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="NumPy 2 has the type")
+def test_labels_of_numpys_string_type_are_strings_everywhere():
+    words = np.array(["ape", "bee", "cat"])
+    y = np.resize(words, 60).astype(np.dtypes.StringDType())
+    Z = np.random.default_rng(0).normal(size=(60, 3)) + np.eye(3)[np.arange(60) % 3]
+    fitted = TemperatureScaling(classes=words.astype(np.dtypes.StringDType())).fit(Z, y)
+    assert from_dict(to_dict(fitted)).classes_.tolist() == words.tolist()
+    assert fitted.predict(Z[:2]).tolist() == words[Z[:2].argmax(axis=1)].tolist()
+    session = InferenceSession(to_onnx(fitted).SerializeToString())
+    label, _ = session.run(None, {session.get_inputs()[0].name: Z.astype(np.float32)})
+    assert label.tolist() == words[Z.argmax(axis=1)].tolist()
+    assert compare_calibrators(Z, y, ["temperature"], metrics=["log_loss"]).choice
+    y = np.array(["ape", None], dtype=np.dtypes.StringDType(na_object=None))
+    with pytest.raises(ValueError, match="y contains a missing label .*row 1"):
+        check_labels(y)
