@@ -25,7 +25,7 @@ class Predictions(NamedTuple):
 
     ``P (n, K)`` probabilities, ``code (n,)`` column of the true class, ``w (n,)`` float64
     weights above 0, ``classes (K,)`` labels of the columns. ``event`` is the column of the measured
-    event, if a single column of probabilities (here as two) or ``pos_label`` was given, else None.
+    event, if there are two columns (one is made two) or ``pos_label`` was given, else None.
     """
 
     P: FloatArray

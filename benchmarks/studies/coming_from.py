@@ -177,7 +177,7 @@ PROBMETRICS = [
         "ece-15",
         "Metrics.from_names(['ece-15']).compute_all_from_labels_probs("
         "tensor(y_new), tensor(P_new))['ece-15']",
-        "expected_calibration_error({Y_new}, {P_new}, n_bins=15)",
+        "general_calibration_error(y_new, P_new, n_bins=15)",
         "probmetrics computes in float32.",
     ),
 ]  # fmt: skip
@@ -191,12 +191,9 @@ TORCHMETRICS = [
         SINGLE,
     )
     for name, norm, here in (
-        ("ECE", "l1", "expected_calibration_error(y_new, P_new, n_bins=15)"),
-        ("MCE", "max", "maximum_calibration_error(y_new, P_new, n_bins=15)"),
-        (
-            "RMSCE", "l2",
-            "root_mean_squared_calibration_error(y_new, P_new, n_bins=15, strategy='uniform')",
-        ),
+        ("ECE", "l1", "general_calibration_error(y_new, P_new, n_bins=15)"),
+        ("MCE", "max", "general_calibration_error(y_new, P_new, n_bins=15, norm='max')"),
+        ("RMSCE", "l2", "general_calibration_error(y_new, P_new, n_bins=15, norm='l2')"),
     )
 ] + [
     Pair(

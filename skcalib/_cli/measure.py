@@ -119,7 +119,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
 
 def measure_all(predictions: Predictions, seed: int) -> list[Measured]:
     """Return the proper scores, every error, and the other metrics."""
-    P, code, w, classes, event = predictions
+    P, code, w, classes, event = predictions[:5]
     found = []
     for name, loss in ROW_LOSSES.items():
         losses = loss.losses(predictions)

@@ -34,9 +34,7 @@ def before_and_after(chosen: str, before: Predictions, after: Predictions) -> st
         figure = Figure(figsize=(4.8, 4.6), layout="constrained")
         ax = figure.subplots()
         checked: Any = predictions  # may stand in the place of labels and probabilities
-        # Of two classes too, as the ECE of the table.
-        mode: Any = "top" if predictions.event is None else None
-        ReliabilityDisplay.from_predictions(checked, checked, mode=mode, ax=ax)
+        ReliabilityDisplay.from_predictions(checked, checked, ax=ax)
         ax.set_title(title)
         return figure
 

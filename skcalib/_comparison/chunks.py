@@ -28,7 +28,7 @@ from skcalib._comparison.held_out import (
 )
 from skcalib._comparison.measures import Measure
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
-from skcalib._validation.event import class_column
+from skcalib._validation.event import EventBy, event_by, event_of_columns
 from skcalib._validation.keywords import check_option
 from skcalib._validation.labels import check_classes, check_labels, encode_labels
 from skcalib._validation.predictions import check_predictions
@@ -48,6 +48,7 @@ class HeldOutChunks(NamedTuple):
     w: Float64Array | None
     splits: list[tuple[Intp, Intp]]
     event: int | None
+    event_by: EventBy | None
 
 
 HeldOutData = HeldOutRows | HeldOutChunks
@@ -133,8 +134,9 @@ def _joined(
     survey = check_values(source, input=input)
     kind = resolve_kind(source, survey, input)
     code, names = encode_labels(labels, X.shape[1], known)
-    event = None if pos_label is None else class_column(pos_label, names, "pos_label")
-    return HeldOutChunks(X, kind, code, names, w, [], event)
+    event = event_of_columns(names, pos_label)
+    by = event_by(event, pos_label, single=False)
+    return HeldOutChunks(X, kind, code, names, w, [], event, by)
 
 
 def folds_of(data: HeldOutData, cv: Any) -> HeldOutData:
@@ -189,9 +191,8 @@ def predict_rows(calibrator: Any, data: HeldOutData) -> HeldOutFit:
     )
     w = (fold[:, 0] >= 0) * (1.0 if data.w is None else data.w)
     y = data.classes[data.code]
-    return HeldOutFit(
-        [check_predictions(y, P, w, data.classes)._replace(event=data.event)], seconds
-    )
+    checked = check_predictions(y, P, w, data.classes)
+    return HeldOutFit([checked._replace(event=data.event, event_by=data.event_by)], seconds)
 
 
 def predict_by_fold(

@@ -202,9 +202,10 @@ def compare_calibrators(
     classes : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y`.
     pos_label : label, default=None
-        The event whose probability calibration errors measure. With one column, which is the
-        probability or the logit of that event, None means 1 or True of labels {0, 1}, {-1, 1}
-        or booleans; others need it. With more columns, None means the default of each metric.
+        The event whose probability calibration errors measure. None means 1 or True of labels
+        {0, 1}, {-1, 1} or booleans; of other labels the second of two columns, while one column,
+        the probability or the logit of that event, needs it. With more columns, None means the
+        default of each metric.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights, for fits and metrics.
     choose_by : str, default="log_loss"

@@ -18,7 +18,7 @@ from skcalib._arrays.source import ALL, Source, as_source, whole
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.out_of_fold import warn_of_lost_classes
-from skcalib._validation.event import class_column, read_event
+from skcalib._validation.event import EventBy, event_by, event_of_columns, read_event
 from skcalib._validation.keywords import check_option
 from skcalib._validation.labels import (
     check_category_order,
@@ -48,7 +48,7 @@ class HeldOutRows(NamedTuple):
 
     ``scores (n, K)``; ``code (n,)`` columns of the true classes; ``w (n,)`` weights, all above 0,
     None if none were given; ``splits``, pairs of row numbers (fitted on, measured), no row
-    measured twice; ``event``, the column of the one event that is measured, None for all classes.
+    measured twice; ``event`` and ``event_by`` as those of `Predictions`.
     """
 
     scores: Source
@@ -58,6 +58,7 @@ class HeldOutRows(NamedTuple):
     w: NDArray[np.float64] | None
     splits: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
     event: int | None = None
+    event_by: EventBy | None = None
 
 
 class HeldOutFit(NamedTuple):
@@ -70,13 +71,11 @@ class HeldOutFit(NamedTuple):
         """Return the predictions of all splits as one."""
         if len(self.folds) == 1:
             return self.folds[0]
-        P, code, w, classes, event = zip(*self.folds, strict=True)
-        return Predictions(
-            as_source(np.concatenate([whole(part) for part in P])),
-            np.concatenate(code),
-            np.concatenate(w),
-            classes[0],
-            event[0],
+        P, code, w, *_ = zip(*self.folds, strict=True)
+        return self.folds[0]._replace(
+            P=as_source(np.concatenate([whole(part) for part in P])),
+            code=np.concatenate(code),
+            w=np.concatenate(w),
         )
 
 
@@ -196,8 +195,9 @@ def read_rows(
         labels = check_labels([*labels.tolist(), *labels_test.tolist()])
         w = np.concatenate([w, w_test])
         weighted = weighted or given is not None
-    event: int | None = None
-    if S.shape[1] == 1:
+    event: int | None
+    single = S.shape[1] == 1
+    if single:
         read = read_event(labels, known, pos_label, name="y", argument="classes", X="X")
         known, event = read.classes, read.column
         check_event_name(X, known, event, "X", "pass pos_label= with its label, or 1 - X or -X")
@@ -205,10 +205,11 @@ def read_rows(
         columns = columns if event == 1 else as_source(whole(columns)[:, ::-1])
     else:
         code, known = encode_labels(labels, columns.shape[1], known)
-        event = None if pos_label is None else class_column(pos_label, known, "pos_label")
+        event = event_of_columns(known, pos_label)
     columns, code, w = drop_zero_weight(columns, code, w)
     splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]
-    return HeldOutRows(columns, kind, code, known, w if weighted else None, splits, event)
+    by = event_by(event, pos_label, single)
+    return HeldOutRows(columns, kind, code, known, w if weighted else None, splits, event, by)
 
 
 def test_rows(test: Any) -> tuple[Any, Any, Any]:
@@ -289,5 +290,5 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
         P = fitted.predict_proba(data.scores.read(test))
         weight = None if data.w is None else data.w[test]
         checked = check_predictions(data.classes[data.code[test]], P, weight, data.classes)
-        folds.append(checked._replace(event=data.event))
+        folds.append(checked._replace(event=data.event, event_by=data.event_by))
     return HeldOutFit(folds, seconds)

@@ -51,6 +51,7 @@ def event_or_top(predictions: Predictions) -> tuple[FloatArray, NDArray[np.bool_
 
 def event_as_classes(predictions: Predictions) -> tuple[Source, NDArray[np.intp]]:
     """Return probabilities and codes of all classes, or of the two classes "not event", "event"."""
+    predictions = predictions.as_classes()
     if predictions.event is None:
         return predictions.P, predictions.code
     score, hit = predictions.of_event()

@@ -1,9 +1,9 @@
-"""The event whose probability a single column gives."""
+"""The event whose probability one or two columns give."""
 
 from __future__ import annotations
 
 import numbers
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,9 @@ from skcalib._validation.labels import (
     find_distinct,
     with_another,
 )
+
+# What says that one event is measured: a single column, two of them, or `pos_label`.
+EventBy = Literal["column", "columns", "pos_label"]
 
 
 class Event(NamedTuple):
@@ -70,6 +73,25 @@ def _is_other_label(pos_label: Any, known: NDArray[Any]) -> bool:
     label = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
     of_the_kind = isinstance(label, str if known.dtype.kind in "UO" else numbers.Real)
     return of_the_kind and label != known.tolist()[0]
+
+
+def event_of_columns(classes: NDArray[Any], pos_label: Any) -> int | None:
+    """Return the column of the event: of `pos_label`; of two columns else 1, True or the second."""
+    if pos_label is not None:
+        return class_column(pos_label, classes, "pos_label")
+    if classes.size != 2:
+        return None
+    known = binary_classes(classes)
+    return 1 if known is None else class_column(known[1], classes, "labels")
+
+
+def event_by(event: int | None, pos_label: Any, single: bool) -> EventBy | None:
+    """Return what says that one event is measured; None if none is."""
+    if event is None:
+        return None
+    if pos_label is not None:
+        return "pos_label"
+    return "column" if single else "columns"
 
 
 def class_column(label: object, classes: NDArray[Any], name: str) -> int:

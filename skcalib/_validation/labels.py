@@ -266,7 +266,7 @@ def name_columns(
     if classes is None:
         known = find_distinct(y)[0]
     else:
-        known = check_labels(classes, argument)
+        known = np.array(check_labels(classes, argument))  # another array: it was read by name
         known = check_classes(known, known.size, argument)
         known = np.sort(known) if sort else known
     read = partial(read_column, X)

@@ -9,9 +9,18 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import ALL, Source, as_source, whole
+from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import FloatArray
-from skcalib._validation.event import class_column, read_event
+from skcalib._validation.event import (
+    EventBy,
+    class_column,
+    event_by,
+    event_of_columns,
+    read_event,
+)
+from skcalib._validation.frames import read_frame
 from skcalib._validation.labels import (
     check_category_order,
     check_labels,
@@ -50,8 +59,10 @@ class Predictions(NamedTuple):
     """Checked predictions: what every metric works on.
 
     ``P (n, K)`` probabilities, ``code (n,)`` column of the true class, ``w (n,)`` float64
-    weights, ``classes (K,)`` labels of the columns. ``event`` is the column of the measured event,
-    if a single column of probabilities (stored here as two) or ``pos_label`` was given, else None.
+    weights, ``classes (K,)`` labels of the columns. ``event`` is the column of the measured event:
+    of one column of probabilities (stored here as two), of two columns, or of ``pos_label``, as
+    ``event_by`` says. Both are None where more columns are measured. ``order (K,)`` are the classes
+    in the order of a frame's columns, if it was read by name.
 
     Of soft hits, ``code`` contains float64 shares of the second of two classes, 0 and 1.
     """
@@ -61,6 +72,8 @@ class Predictions(NamedTuple):
     w: NDArray[np.float64]
     classes: NDArray[Any]
     event: int | None = None
+    event_by: EventBy | None = None
+    order: NDArray[np.intp] | None = None
 
     @property
     def are_soft(self) -> bool:
@@ -80,6 +93,47 @@ class Predictions(NamedTuple):
     def column(self, k: int) -> FloatArray:
         """Return the probabilities of a class ``(n,)``."""
         return self.P.read(ALL, slice(k, k + 1))[:, 0]
+
+    def of_classes(self, values: NDArray[np.float64], y_proba: Any) -> Any:
+        """Return a number for each class: a Series by the columns of a frame read by name.
+
+        Otherwise an array in the order of the classes, on the device of `y_proba`.
+        """
+        if self.order is None:
+            return follow(values, y_proba)
+        import pandas as pd  # imported late, because pandas takes long to import
+
+        return pd.Series(values, pd.Index(self.classes)).iloc[self.order]
+
+    def take(self, rows: NDArray[np.intp]) -> Predictions:
+        """Return some rows."""
+        return self._replace(P=take_rows(self.P, rows), code=self.code[rows], w=self.w[rows])
+
+    def named(self, pos_label: Any) -> Predictions:
+        """Return the predictions with the event of this label."""
+        column = class_column(pos_label, self.classes, "pos_label")
+        return self._replace(event=column, event_by="pos_label")
+
+    def without_event(self) -> Predictions:
+        """Return the predictions as those of classes."""
+        return self._replace(event=None, event_by=None)
+
+    def as_classes(self) -> Predictions:
+        """Return two columns as those of two classes; an event that is named stays."""
+        return self.without_event() if self.event_by == "columns" else self
+
+    def of_mode(self, mode: str | None, r: int = 1) -> Predictions:
+        """Return the predictions without an event if `mode` or the rank `r` ranks the classes."""
+        if mode not in ("top", "within_top") and r == 1:
+            return self
+        if self.event_by == "pos_label":
+            ranks = "r" if mode is None else f"mode={mode!r}"
+            raise ValueError(
+                f"{ranks} ranks the classes of a row, but pos_label= names one event: leave out "
+                f"pos_label to measure the ranked classes, or {ranks.split('=')[0]} to measure the "
+                "event."
+            )
+        return self.without_event()
 
 
 def refuse_each_class(predictions: Predictions, average: str | None) -> None:
@@ -140,14 +194,17 @@ def check_predictions(
             refuse_soft(y_proba.code, "y_true", who, TAKERS)
         if pos_label is None:
             return y_proba
-        return y_proba._replace(event=class_column(pos_label, y_proba.classes, "pos_label"))
+        return y_proba.named(pos_label)
     y_proba, y_true, sample_weight = read_remote(
         y_proba, y_true, sample_weight, "y_proba", "y_true"
     )
     y = check_labels(y_true, "y_true", soft=True)
     is_soft = are_soft(y)
+    order = None
     if not is_soft:
-        y_proba, labels = name_columns(y_proba, y, labels, name="y_proba", argument="labels")
+        given = (read_frame(y_proba, "y_proba"), labels)
+        y_proba, labels = name_columns(given[0], y, labels, name="y_proba", argument="labels")
+        order = _order_of_columns(*given, y_proba, labels)
     P = read_scores(y_proba, "y_proba")
     if is_soft:
         refuse_exchanged(P, "y_true", "y_proba")
@@ -184,6 +241,16 @@ def check_predictions(
         if labels is None:
             check_category_order(y_true, P.shape[1], name="y_true", argument="labels")
         code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")
-        event = None if pos_label is None else class_column(pos_label, classes, "pos_label")
+        event = event_of_columns(classes, pos_label)
     P, code, w = drop_zero_weight(P, code, w)
-    return Predictions(P, code, w, classes, event)
+    return Predictions(P, code, w, classes, event, event_by(event, pos_label, single), order)
+
+
+def _order_of_columns(
+    given: Any, labels: ArrayLike | None, named: Any, classes: ArrayLike | None
+) -> NDArray[np.intp] | None:
+    """Return the place of each column of a frame among the classes, None if not read by name."""
+    if classes is labels or not hasattr(named, "columns"):
+        return None
+    place = {name: k for k, name in enumerate(named.columns)}
+    return np.array([place[name] for name in given.columns if name in place], dtype=np.intp)

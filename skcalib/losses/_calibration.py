@@ -62,7 +62,7 @@ def soft_binned_loss(
         Compare the accuracy of a bin with its confidence, or with each confidence in it. The
         paper trains with "label".
     mode : {"top", "classwise"}, default="top"
-        The top label and whether it is true, or each class against the rest.
+        The top label and whether it is true, of two logits too, or each class against the rest.
     n_bins : int, default=15
         Number of bins.
     temperature : float, default=0.01

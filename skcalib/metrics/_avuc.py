@@ -29,7 +29,7 @@ def top_and_entropy(P: Source) -> tuple[NDArray[Any], ...]:
     return *top_label(P), entropies(P)
 
 
-@listed("Krishnan and Tickoo 2020", scorer=True, error=False)
+@listed("Krishnan and Tickoo 2020", scorer=True, error=False, has_event=False)
 def avuc_loss(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -117,7 +117,7 @@ def avuc_loss(
     )
 
 
-@listed("Karandikar et al. 2021", scorer=True, error=False)
+@listed("Karandikar et al. 2021", scorer=True, error=False, has_event=False)
 def soft_avuc_loss(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -20,7 +20,7 @@ def binary_view(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    mode: Mode = "top",
+    mode: Mode = None,
     r: Any = None,
     pos_label: Any = None,
     labels: ArrayLike | None = None,
@@ -40,16 +40,17 @@ def binary_view(
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
-    mode : {"top", "within_top", "classwise"}, default="top"
-        Which binary problem.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "within_top", "classwise"} or None, default=None
+        Which binary problem; None is the event of one or two columns, else "top".
     r : int in [1, K], or a label, default=None
         The rank for "top" and "within_top" (None: 1); the label of the class for "classwise"
         (None: the second of two classes).
     pos_label : label, default=None
-        The event, whatever `mode` is. With one column, None means 1 or True for labels {0, 1},
-        {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
+        The event. None means 1 or True for labels {0, 1}, {-1, 1} or booleans; of other labels the
+        second of two columns, while one column needs it. With more columns, None means what `mode`
+        says.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
@@ -77,13 +78,13 @@ def binary_view(
     >>> score.tolist(), hit.tolist()
     ([0.6, 0.5, 0.8], [True, False, True])
     """
-    check_option("mode", mode, ("top", "within_top", "classwise"))
+    check_option("mode", mode, (None, "top", "within_top", "classwise"))
     predictions = check_predictions(y_true, y_proba, None, labels, pos_label, who="binary_view")
-    P, code, _, classes, event = predictions
-    if mode != "classwise" or (event is not None and r is None):
+    code, classes = predictions.code, predictions.classes
+    if mode != "classwise" or (predictions.event is not None and r is None):
         score, hit = reduce_top(predictions, mode, 1 if r is None else r)
         return score.copy(), hit
-    if r is None and P.shape[1] > 2:
+    if r is None:
         raise ValueError(f"mode='classwise' needs r=, the label of a class: {classes.tolist()}.")
-    k = 1 if r is None else class_column(r, classes, "r")
+    k = class_column(r, classes, "r")
     return predictions.column(k).copy(), code == k

@@ -14,7 +14,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins, BinTable, in_precision_of
 from skcalib._binning.pooled import pooled_table
@@ -55,8 +54,8 @@ def bin_predictions(
     check_flags(max_prob=max_prob, class_conditional=class_conditional)
     if threshold is not None:
         check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
-    P, code, w, classes, event = predictions
-    names = classes.tolist()
+    P, code, w, event = predictions.P, predictions.code, predictions.w, predictions.event
+    names = predictions.classes.tolist()
     if event is None and not max_prob:
         reduce = columns_table if class_conditional else pooled_table
         scores = Scores(P, "proba")
@@ -125,11 +124,13 @@ def binned_error(
     average: Average = "macro",
     class_weight: Weighting = "uniform",
     bin_weight: Weighting = "count",
+    has_event: bool = True,
     **reduction: Any,
 ) -> float | Float64Array:
     """Check everything but the bins and measure.
 
-    `data` are arguments of `check_predictions`, `reduction` keywords of `bin_predictions`.
+    `data` are arguments of `check_predictions`, `reduction` keywords of `bin_predictions`. Without
+    `has_event`, two columns are two classes.
     """
     check_norm(norm)
     check_option("class_weight", class_weight, ("uniform", "count"))
@@ -140,13 +141,15 @@ def binned_error(
     predictions = check_predictions(*data, soft=True)
     refuse_each_class(predictions, average)
     if average is None:  # each class, whether or not one of them is the event
-        predictions = predictions._replace(event=None)
+        predictions = predictions.without_event()
+    elif not has_event:
+        predictions = predictions.as_classes()
     table, _ = bin_predictions(predictions, bins, **reduction)
     total, each = close_norm(table, norm, class_weight=class_weight, bin_weight=bin_weight)
-    return follow(each, data[1]) if average is None else total
+    return predictions.of_classes(each, data[1]) if average is None else total
 
 
-@listed("Nixon et al. 2020", scorer=True)
+@listed("Nixon et al. 2020", scorer=True, has_event=False)
 def general_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -184,7 +187,9 @@ def general_calibration_error(
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        probability of one event, `pos_label`, and is measured as that. Two columns are two classes
+        here, as in the paper, while they are one event in all presets: by default this is the ECE
+        of their top label.
     max_prob : bool, default=True
         Whether only the largest probability of each row counts (hit: it is the true class; the
         lowest column on ties), or all of them.
@@ -274,6 +279,7 @@ def general_calibration_error(
         bins,
         norm=norm,
         average=average,
+        has_event=False,
         max_prob=max_prob,
         class_conditional=class_conditional,
         threshold=threshold,

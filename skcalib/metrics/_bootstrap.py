@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from skcalib._arrays.selection import take_rows
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.one_vs_rest import is_whole
 from skcalib._validation.keywords import check_between, check_count, check_option, check_seed
@@ -47,7 +46,7 @@ def draw_counts(
     ``row (n,)`` numbers the rows from 0 if there are several predictions for a row; they are drawn
     together.
     """
-    P, code, w, classes, event = predictions
+    code, w = predictions.code, predictions.w
     random = np.random.default_rng(seed)
     n = code.size if row is None else int(row.max()) + 1
     whole = is_whole(w)
@@ -59,7 +58,7 @@ def draw_counts(
         else:
             # Copies, because a metric that counts rows treats two of weight 0.7 unlike one of 1.4.
             rows = np.repeat(np.arange(n), count)
-            yield Predictions(take_rows(P, rows), code[rows], w[rows], classes, event)
+            yield predictions.take(rows)
 
 
 def leave_out(
@@ -127,8 +126,8 @@ def bootstrap_interval(
         Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
     n_resamples : int, default=1000
         Number of resamples B.
     confidence_level : float in (0, 1), default=0.95
@@ -136,8 +135,9 @@ def bootstrap_interval(
     method : {"percentile", "bca"}, default="percentile"
         Quantiles of the resampled values as they are, or bias-corrected and accelerated.
     pos_label : label, default=None
-        The event whose probability is measured; also passed to `metric` if it takes it. With one
-        column, None means 1 or True for labels {0, 1}, {-1, 1} or booleans; others need it.
+        The event whose probability is measured; also passed to `metric` if it takes it. None means
+        1 or True for labels {0, 1}, {-1, 1} or booleans; of other labels the second of two columns,
+        while one column needs it.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; rows are drawn, each with its weight.
     labels : array-like of shape (K,), default=None
@@ -229,8 +229,8 @@ def bootstrap_interval(
             ends = bca_levels(estimate[j], values[column], jackknife[column], confidence_level)
             low[j], high[j] = np.quantile(values[column], ends)
     return BootstrapInterval(
-        as_result(estimate),
-        as_result(low),
-        as_result(high),
-        as_result(np.asarray(values.std(axis=0, ddof=1))),
+        as_result(estimate, evaluate, predictions),
+        as_result(low, evaluate, predictions),
+        as_result(high, evaluate, predictions),
+        as_result(np.asarray(values.std(axis=0, ddof=1)), evaluate, predictions),
     )

@@ -12,7 +12,7 @@ from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._listed import listed
 
 
-@listed("Brier 1950", scorer=True, error=False)
+@listed("Brier 1950", scorer=True, error=False, has_event=False)
 def top_label_brier_score(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -70,7 +70,7 @@ def top_label_brier_score(
     0.1367
     """
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
-    score, hit = event_or_top(predictions)
+    score, hit = event_or_top(predictions.as_classes())
     w = predictions.w
     # Of a soft hit, the mean over a hit and a miss: t (1 - s)^2 + (1 - t) s^2.
     each = (score.astype(np.float64) - hit) ** 2 + hit * (1.0 - hit)

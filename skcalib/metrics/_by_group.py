@@ -9,7 +9,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import refuse_remote, whole
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.top_label import top_label
@@ -127,8 +126,9 @@ def calibration_by_group(
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that; of more, the top label is.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that;
+        of more, the top label is.
     groups : array-like of shape (n,) or (n, g)
         Label of each row's group: strings, numbers, a categorical; several columns are crossed.
         Rows without a label (None, NaN) are a group of their own, "(missing)".
@@ -136,8 +136,9 @@ def calibration_by_group(
         Calibration errors: by name, or functions ``metric(y_true, y_proba, ...)`` that return a
         number; a dict names them. The first one orders the groups and makes the findings.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights, of means, rates and errors; rows are counted without them, and a row
         of weight 2 has one label where labels are drawn.
@@ -335,11 +336,10 @@ def _name(metric: Any) -> str:
 
 def split_rows(predictions: Predictions, groups: Groups) -> list[Predictions]:
     """Return the predictions of each group, in the order of the labels."""
-    P, code, w, classes, event = predictions
     order = np.argsort(groups.code, kind="stable")
     ends = np.cumsum(np.bincount(groups.code, minlength=len(groups.labels)))
     parts = np.split(order, ends[:-1])
-    return [Predictions(take_rows(P, i), code[i], w[i], classes, event) for i in parts]
+    return [predictions.take(i) for i in parts]
 
 
 def describe_groups(parts: list[Predictions], groups: Groups, one_event: bool) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from skcalib._validation.keywords import check_between
 from skcalib.metrics._interval.intervals import CalibrationInterval, intervals_of
 from skcalib.metrics._listed import listed
-from skcalib.metrics._resampling import prepare
+from skcalib.metrics._resampling import as_result, prepare
 
 
 @listed("this package; Broecker and Smith 2007")
@@ -62,14 +62,15 @@ def calibration_interval(
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that. The classifier must not have
-        been fitted on these rows.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+        The classifier must not have been fitted on these rows.
     confidence_level : float in (0, 1), default=0.95
         Share of intervals that contain the true value, in the long run.
     pos_label : label, default=None
-        The event whose probability is measured; also passed to `metric` if it takes it. With one
-        column, None means 1 or True for labels {0, 1}, {-1, 1} or booleans; others need it.
+        The event whose probability is measured; also passed to `metric` if it takes it. None means
+        1 or True for labels {0, 1}, {-1, 1} or booleans; of other labels the second of two columns,
+        while one column needs it.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; a row of weight 2 keeps its weight but has one label.
     labels : array-like of shape (K,), default=None
@@ -160,7 +161,8 @@ def calibration_interval(
             n_jobs=n_jobs,
         )
         if not np.isnan(found.low).any():
-            return found
+            parts = (as_result(np.asarray(part), evaluate, predictions) for part in found)
+            return CalibrationInterval(*parts)
     raise ValueError(
         "metric may be smaller where labels do not follow the probabilities, so it is not a "
         "calibration error: use bootstrap_interval for it."

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import BinTable
 from skcalib._validation.predictions import check_predictions
@@ -39,7 +38,7 @@ def debiased_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    mode: Mode = "top",
+    mode: Mode = None,
     average: Average = "macro",
     n_bins: int = 15,
     strategy: Strategy = "quantile",
@@ -67,10 +66,11 @@ def debiased_calibration_error(
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
-    mode : {"top", "classwise"}, default="top"
-        The top label and whether it is true, or each class against the rest.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "classwise"} or None, default=None
+        The top label and whether it is true, or each class against the rest; None means the event
+        of one or two columns, and of more the top label.
     average : {"macro", None}, default="macro"
         For "classwise": the root of the mean over classes of :math:`\max(E_k^2, 0)`; None returns
         the error of each.
@@ -83,8 +83,9 @@ def debiased_calibration_error(
     quantile_method : {"edges", "rank", "split"}, default="split"
         How quantile bins are cut; see `general_calibration_error`.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence. If all are
         whole numbers, :math:`n_b` is the weight of the bin; if not, the weights are first scaled
@@ -120,10 +121,10 @@ def debiased_calibration_error(
     >>> from skcalib.metrics import debiased_calibration_error
     >>> y = [0, 1, 1, 0]
     >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
-    >>> debiased_calibration_error(y, P, n_bins=2)
-    0.0
+    >>> round(debiased_calibration_error(y, P, n_bins=2), 4)
+    0.3162
     >>> round(debiased_calibration_error([1, 1, 1, 1], P, n_bins=2, labels=[0, 1]), 4)
-    0.3841
+    0.6325
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_mode(mode, average)
@@ -131,12 +132,14 @@ def debiased_calibration_error(
         y_true, y_proba, sample_weight, labels, pos_label, who="debiased_calibration_error"
     )
     classwise = mode == "classwise"
-    if average is None:  # the error of each class, even if `pos_label` names an event
-        predictions = predictions._replace(event=None)
+    predictions = predictions.of_mode(mode)
+    if average is None:  # the error of each class, whether or not one of them is the event
+        predictions = predictions.without_event()
     table, _ = bin_predictions(
         predictions, bins, max_prob=not classwise, class_conditional=classwise, threshold=None
     )
     w = predictions.w
     each = debiased_error(table, row_count(w) / float(w.sum()))
-    error = mean_of_classes(each, average, "l2") if classwise else float(each[0])
-    return follow(error, y_proba)
+    if average is None:
+        return predictions.of_classes(each, y_proba)
+    return mean_of_classes(each, average, "l2") if classwise else float(each[0])

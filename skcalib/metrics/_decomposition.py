@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.keywords import check_between, check_option
 from skcalib._validation.predictions import check_predictions, takes_predictions
@@ -38,7 +37,10 @@ class _End:
 
     def __get__(self, parts: ScoreDecomposition, owner: object) -> Any:
         ends = parts._ends[self.place]
-        return follow(ends, parts.score) if np.ndim(parts.score) else float(ends[0])
+        if not np.ndim(parts.score):
+            return float(ends[0])
+        asked = parts._asked
+        return ends if asked is None else asked.predictions.of_classes(ends, parts.score)
 
 
 class ScoreDecomposition(_Parts):
@@ -95,7 +97,7 @@ def score_decomposition(
     *,
     score: ScoreName = "brier",
     calibrator: Any = None,
-    mode: Literal["top", "classwise", "joint"] = "top",
+    mode: Literal["top", "classwise", "joint"] | None = None,
     average: Average = "macro",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
@@ -119,22 +121,24 @@ def score_decomposition(
         Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
     score : {"brier", "log"}, default="brier"
         Of the probability p of an event: :math:`(p - t)^2`, or
         :math:`-t \log p - (1 - t) \log(1 - p)` in nats.
     calibrator : fitted calibrator or classifier, default=None
         Recalibrates by its ``predict_proba``, instead of the isotonic regression. It has to take
         probabilities of the same labels, or a single column if it was fitted on one.
-    mode : {"top", "classwise", "joint"}, default="top"
-        The top label and whether it is true; each class against the rest; or whole vectors, with
+    mode : {"top", "classwise", "joint"} or None, default=None
+        None is the event of one or two columns, else the top label. "top": the top label and
+        whether it is true; "classwise": each class against the rest; "joint": whole vectors, with
         the scores :math:`\sum_k (p_k - [y = k])^2` and :math:`-\log p_y`, which needs `calibrator`.
     average : {"macro", None}, default="macro"
         For "classwise": the means over classes; None returns an array of each class.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
@@ -239,9 +243,12 @@ def score_decomposition(
                        scaled_score=0.3469)
     """
     check_option("score", score, ("brier", "log"))
-    check_mode(mode, average, ("top", "classwise", "joint"))
+    check_mode(mode, average, (None, "top", "classwise", "joint"))
     check_between("confidence_level", confidence_level, 0, 1, "in (0, 1), such as 0.95")
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    predictions = predictions.of_mode(mode)
+    if mode == "joint":
+        predictions = predictions.as_classes()
     asked = Request(predictions, score, mode, average, calibrator)
     parts = np.array(all_parts(asked))
     if not np.isfinite(parts[:, 1]).all():
@@ -254,7 +261,7 @@ def score_decomposition(
         scaled = np.where(base > 0, 1 - np.divide(given, base), np.nan)
     values = given, given - recalibrated, base - recalibrated, base, scaled
     found = ScoreDecomposition(
-        *(follow(v, y_proba) if average is None else float(v) for v in values)
+        *(predictions.of_classes(v, y_proba) if average is None else float(v) for v in values)
     )
     found.confidence_level = confidence_level
     found._asked = asked

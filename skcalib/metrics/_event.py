@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from skcalib._arrays.source import as_source
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
-from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib._validation.weights import drop_zero_weight
+from skcalib._validation.predictions import Predictions
 from skcalib.metrics._modes import row_count
 
 
@@ -28,40 +27,17 @@ class EventRows(NamedTuple):
     w: Float64Array
 
 
-def with_event(predictions: Predictions) -> Predictions:
-    """Take the second of two classes as the event, if none is named; drop rows of weight 0.
-
-    With more classes and no event, the statistic is about the top label.
-    """
-    P, code, w, classes, event = predictions
-    if event is None and classes.size == 2:
-        event = 1
-    return Predictions(*drop_zero_weight(P, code, w), classes, event)
-
-
-def check_event(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    sample_weight: ArrayLike | None,
-    labels: ArrayLike | None,
-    pos_label: Any,
-    who: str,
-) -> Predictions:
-    """Check the arguments of the statistic `who` and take its event."""
-    return with_event(check_predictions(y_true, y_proba, sample_weight, labels, pos_label, who=who))
-
-
 def as_binary(predictions: Predictions) -> Predictions:
     """Return the event against the rest as two columns, of which the event is one."""
-    P, _, w, classes, _ = predictions
-    if classes.size == 2:
-        if P.remote is None:
+    if predictions.classes.size == 2:
+        if predictions.P.remote is None:
             return predictions
         both = np.column_stack([predictions.column(k) for k in (0, 1)])
         return predictions._replace(P=as_source(both))
     p, hit = event_or_top(predictions)
     two = as_source(np.column_stack([1 - p, p]))
-    return Predictions(two, hit.astype(np.intp), w, np.array([0, 1]), 1)
+    code = hit.astype(np.intp)
+    return Predictions(two, code, predictions.w, np.array([0, 1]), 1, "columns")
 
 
 def event_rows(predictions: Predictions) -> EventRows:

@@ -10,7 +10,7 @@ from scipy.special import chdtrc
 
 from skcalib._binning.bins import BinTable
 from skcalib._validation.keywords import check_flags
-from skcalib._validation.predictions import takes_predictions
+from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._binned import (
     Closed,
     QuantileMethod,
@@ -18,7 +18,6 @@ from skcalib.metrics._binned import (
     bin_predictions,
     check_bins,
 )
-from skcalib.metrics._event import check_event
 from skcalib.metrics._listed import listed
 from skcalib.metrics._one_line import shown
 from skcalib.metrics._statistics_table import SMALLEST
@@ -79,12 +78,12 @@ def hosmer_lemeshow_test(
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
     pos_label : label, default=None
-        The event whose probability is tested. With one column, None means 1 or True for labels {0,
-        1}, {-1, 1} or booleans; others need it. With two columns, None means the second;
-        with more, the top label.
+        The event whose probability is tested. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means the top label.
     fitted : bool, default=False
         Whether the probabilities were fitted on these very rows, by a logistic regression: two
         degrees of freedom fewer.
@@ -140,8 +139,8 @@ def hosmer_lemeshow_test(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_flags(fitted=fitted)
-    predictions = check_event(
-        y_true, y_proba, sample_weight, labels, pos_label, "hosmer_lemeshow_test"
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, who="hosmer_lemeshow_test"
     )
     table, _ = bin_predictions(predictions, bins)
     degrees = int((table.weight > 0).sum()) - (2 if fitted else 0)

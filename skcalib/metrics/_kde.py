@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import spherical_jn
 
-from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.norm import MeanNorm, check_norm, exponent
 from skcalib._validation.predictions import check_predictions
@@ -86,7 +85,7 @@ def kde_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    mode: Mode = "top",
+    mode: Mode = None,
     average: Average = "macro",
     norm: MeanNorm = "l1",
     pos_label: Any = None,
@@ -114,18 +113,20 @@ def kde_calibration_error(
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
-    mode : {"top", "classwise"}, default="top"
-        The top label and whether it is true, or each class against the rest.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "classwise"} or None, default=None
+        The top label and whether it is true, or each class against the rest; None means the event
+        of one or two columns, and of more the top label.
     average : {"macro", None}, default="macro"
         For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
         the error of each.
     norm : {"l1", "l2"} or float in [1, 10], default="l1"
         q.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence. If all are
         whole numbers, n is their sum; if not, the effective number of rows,
@@ -162,12 +163,10 @@ def kde_calibration_error(
     >>> y = [0, 1, 1, 0]
     >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
     >>> round(kde_calibration_error(y, P), 4)
-    0.1325
+    0.0846
     """
     check_norm(norm, has_max=False)
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, who="kde_calibration_error"
     )
-    return follow(
-        error_by_mode(predictions, partial(kde_error, norm=norm), mode, average, norm), y_proba
-    )
+    return error_by_mode(predictions, y_proba, partial(kde_error, norm=norm), mode, average, norm)

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import FloatArray
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
 from skcalib._scores.scores import Scores
@@ -22,7 +21,7 @@ from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import check_mode
 
-Mode = Literal["top", "within_top", "classwise"]
+Mode = Literal["top", "within_top", "classwise"] | None
 
 
 def ks_error(problem: SortedProblem) -> float:
@@ -40,17 +39,15 @@ def ks_error(problem: SortedProblem) -> float:
     return float(largest / problem.total_weight())
 
 
-def reduce_top(predictions: Predictions, mode: str, r: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+def reduce_top(
+    predictions: Predictions, mode: str | None, r: int
+) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Score and hit of one event, of the r-th largest probability, or of the r largest."""
-    P, code = predictions.P, predictions.code
-    check_count("r", r, 1, P.shape[1])
+    check_count("r", r, 1, predictions.P.shape[1])
+    predictions = predictions.of_mode(mode, int(r))
     if predictions.event is not None:
-        if mode == "within_top" or r > 1:
-            raise ValueError(
-                "mode='within_top' and r rank the classes of a row, but one event is measured "
-                "(one column, or pos_label): pass a column for each class and no pos_label."
-            )
         return predictions.of_event()
+    P, code = predictions.P, predictions.code
     if mode == "within_top":
         return within_top_r(P, code, int(r))
     if r > 1:
@@ -64,7 +61,7 @@ def ks_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    mode: Mode = "top",
+    mode: Mode = None,
     r: int = 1,
     average: Average = "macro",
     pos_label: Any = None,
@@ -87,18 +84,20 @@ def ks_calibration_error(
         Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
-    mode : {"top", "within_top", "classwise"}, default="top"
-        The r-th largest probability and whether that class is true; the sum of the r largest
-        and whether the true class is among them; or each class against the rest.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "within_top", "classwise"} or None, default=None
+        None is the event of one or two columns, and of more "top": the r-th largest probability and
+        whether that class is true. "within_top": the sum of the r largest and whether the true
+        class is among them. "classwise": each class against the rest.
     r : int in [1, K], default=1
         Rank for "top" and "within_top".
     average : {"macro", None}, default="macro"
         For "classwise": the mean over classes; None returns the error of each.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
@@ -125,16 +124,16 @@ def ks_calibration_error(
     >>> y = [0, 1, 1, 0]
     >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
     >>> round(ks_calibration_error(y, P), 4)
-    0.15
+    0.1
     >>> ks_calibration_error(y, P, mode="classwise", average=None).round(4)
     array([0.2, 0.1])
     """
-    check_mode(mode, average, ("top", "within_top", "classwise"))
+    check_mode(mode, average, (None, "top", "within_top", "classwise"))
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     refuse_each_class(predictions, average)
-    P, code, w, _, event = predictions
-    if mode != "classwise" or (event is not None and average is not None):
+    P, code, w = predictions.P, predictions.code, predictions.w
+    if mode != "classwise" or (predictions.event is not None and average is not None):
         score, hit = reduce_top(predictions, mode, r)
         return ks_error(sort_problem(score, hit, None if is_unit(w) else w))
     each = np.array(list(map_sorted(ks_error, Scores(P, "proba"), code, w)))
-    return follow(each, y_proba) if average is None else float(each.mean())
+    return predictions.of_classes(each, y_proba) if average is None else float(each.mean())

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
 from skcalib._binning.quantiles import rank_cuts
@@ -66,7 +65,7 @@ def label_binned_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    mode: Mode = "top",
+    mode: Mode = None,
     average: Average = "macro",
     n_bins: int = 15,
     strategy: Strategy = "quantile",
@@ -93,10 +92,11 @@ def label_binned_calibration_error(
         Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
-    mode : {"top", "classwise"}, default="top"
-        The top label and whether it is true, or each class against the rest.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "classwise"} or None, default=None
+        The top label and whether it is true, or each class against the rest; None means the event
+        of one or two columns, and of more the top label.
     average : {"macro", None}, default="macro"
         For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
         the error of each.
@@ -111,8 +111,9 @@ def label_binned_calibration_error(
     quantile_method : {"edges", "rank", "split"}, default="edges"
         How quantile bins are cut; see `general_calibration_error`.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
@@ -148,11 +149,11 @@ def label_binned_calibration_error(
     >>> y = [0, 1, 1, 0]
     >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
     >>> round(label_binned_calibration_error(y, P, n_bins=2), 4)
-    0.1581
+    0.3536
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_norm(norm)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
 
     error = partial(label_binned_error, norm=norm)
-    return follow(error_by_mode(predictions, error, mode, average, norm, bins), y_proba)
+    return error_by_mode(predictions, y_proba, error, mode, average, norm, bins)

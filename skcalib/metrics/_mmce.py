@@ -6,7 +6,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.mmce import kernel_mean_error
 from skcalib._validation.predictions import check_predictions
@@ -20,7 +19,7 @@ def maximum_mean_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    mode: Mode = "top",
+    mode: Mode = None,
     average: Average = "macro",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
@@ -41,15 +40,17 @@ def maximum_mean_calibration_error(
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
-    mode : {"top", "classwise"}, default="top"
-        The top label and whether it is true, or each class against the rest.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "classwise"} or None, default=None
+        The top label and whether it is true, or each class against the rest; None means the event
+        of one or two columns, and of more the top label.
     average : {"macro", None}, default="macro"
         For "classwise": the mean over classes; None returns the error of each.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
@@ -82,9 +83,9 @@ def maximum_mean_calibration_error(
     >>> y = [0, 1, 1, 0]
     >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
     >>> round(maximum_mean_calibration_error(y, P), 4)
-    0.1056
+    0.1241
     """
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, who="maximum_mean_calibration_error"
     )
-    return follow(error_by_mode(predictions, kernel_mean_error, mode, average), y_proba)
+    return error_by_mode(predictions, y_proba, kernel_mean_error, mode, average)

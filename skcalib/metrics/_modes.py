@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,12 +22,14 @@ from skcalib._validation.keywords import check_option
 from skcalib._validation.norm import Norm, exponent
 from skcalib._validation.predictions import Predictions, refuse_each_class
 
-Mode = Literal["top", "classwise"]
+Mode = Literal["top", "classwise"] | None
 BinaryError = Callable[..., float]
 
 
 def check_mode(
-    mode: str, average: str | None, modes: tuple[str, ...] = ("top", "classwise")
+    mode: str | None,
+    average: str | None,
+    modes: tuple[str | None, ...] = (None, "top", "classwise"),
 ) -> None:
     """Check the keywords for which errors are measured and how they are averaged."""
     check_option("mode", mode, modes)
@@ -52,21 +54,24 @@ def mean_of_classes(
 
 def error_by_mode(
     predictions: Predictions,
+    y_proba: Any,
     error: BinaryError,
-    mode: str,
+    mode: str | None,
     average: str | None,
     norm: Norm = "l1",
     bins: Bins | None = None,
 ) -> float | Float64Array:
     """Measure ``error(score, hit, w)`` of one event, of the top label, or of each class.
 
-    ``average=None`` returns the error of each class, even if `pos_label` names an event. `bins`, in
+    ``average=None`` returns the error of each class, even if there is an event, in the form of the
+    probabilities as given, `y_proba`. `bins`, in
     the precision of the probabilities, are a keyword of the error.
     """
     check_mode(mode, average)
     refuse_each_class(predictions, average)
-    P, code, w, _, event = predictions
-    if mode == "top" or (event is not None and average is not None):
+    predictions = predictions.of_mode(mode)
+    P, code, w = predictions.P, predictions.code, predictions.w
+    if mode != "classwise" or (predictions.event is not None and average is not None):
         score, hit = event_or_top(predictions)
         if bins is not None:
             error = partial(error, bins=bins.with_precision_of(P))
@@ -82,6 +87,8 @@ def error_by_mode(
         each = of_classes(error)
     else:
         each = in_precision_of(P, bins, lambda own: of_classes(partial(error, bins=own)))
+    if average is None:
+        return predictions.of_classes(each, y_proba)
     return mean_of_classes(each, average, norm)
 
 

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from skcalib._validation.keywords import check_between
-from skcalib._validation.predictions import takes_predictions
-from skcalib.metrics._event import EventRows, check_event, event_rows
+from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib.metrics._event import EventRows, event_rows
 from skcalib.metrics._listed import listed
 from skcalib.metrics._statistics_table import Statistic, as_table, in_one_line
 
@@ -86,14 +86,14 @@ def observed_expected_ratio(
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
     confidence_level : float in (0, 1), default=0.95
         Share of intervals that contain the true value, in the long run.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With two columns, None means the second;
-        with more, the top label: the event that the predicted class is right.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means the top label: the event that the predicted class is right.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Whole numbers count copies of a row; for the interval, others are
         divided so that they sum to the effective number of rows,
@@ -143,8 +143,8 @@ def observed_expected_ratio(
     ObservedExpectedRatio(ratio=0 (0 to 0.1921), observed=0, expected=20)
     """
     check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
-    predictions = check_event(
-        y_true, y_proba, sample_weight, labels, pos_label, "observed_expected_ratio"
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, who="observed_expected_ratio"
     )
     rows = event_rows(predictions)
     if not rows.p.any():

@@ -52,7 +52,8 @@ def reliability_table(
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        probability of one event, `pos_label`, and is measured as that. Two columns are two classes,
+        as in `general_calibration_error`; `pos_label` makes them one event.
     max_prob, class_conditional, threshold, pos_label
         Which scores are binned; see `general_calibration_error`.
     n_bins, strategy, closed, quantile_method
@@ -98,8 +99,9 @@ def reliability_table(
     import pandas as pd  # imported late, because pandas takes long to import
 
     bins = check_bins(n_bins, strategy, closed, quantile_method)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     table, names = bin_predictions(
-        check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True),
+        predictions.as_classes(),
         bins,
         max_prob=max_prob,
         class_conditional=class_conditional,

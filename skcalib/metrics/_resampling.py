@@ -37,19 +37,22 @@ class Evaluation:
         self.keywords = keywords
         self.column = column
         self.own = is_own(metric)
+        self.function, self.all_keywords = _unwrapped(metric, keywords)
         self.is_error = self.own and is_error(metric)
         self.accepted = _accepted(metric)
 
     def __call__(self, predictions: Predictions) -> NDArray[np.float64]:
-        P, code, w, classes, event = predictions
+        P, code, w, classes = predictions[:4]
         if self.own:
-            kept = Predictions(*drop_zero_weight(P, code, w), classes, event)
+            P, code, w = drop_zero_weight(P, code, w)
+            kept = predictions._replace(P=P, code=code, w=w, order=None)
             return np.asarray(self.metric(None, kept, **self.keywords), dtype=np.float64)
         keywords = dict(self.keywords)
         if "labels" in self.accepted:
             keywords["labels"] = classes
         y_true = code if predictions.are_soft else classes[code]
         y_proba = predictions.of_event()[0] if self.column else whole(P)
+        event = predictions.as_classes().event
         if event is not None and "pos_label" in self.accepted:
             keywords["pos_label"] = classes.tolist()[event]
         if "sample_weight" in self.accepted:
@@ -65,6 +68,17 @@ class Evaluation:
                 f"metric {name} failed: {error}; metrics are functions metric(y_true, y_proba) "
                 "that return a number."
             ) from error
+
+    def measured(self, predictions: Predictions) -> Predictions:
+        """Return the predictions with the event that the metric measures, or without one."""
+        if not self.own:
+            return predictions
+        keywords = self.all_keywords
+        if keywords.get("pos_label") is not None:
+            predictions = predictions.named(keywords["pos_label"])
+        if not getattr(self.function, "_has_event", True):
+            return predictions.as_classes()
+        return predictions.of_mode(keywords.get("mode"), keywords.get("r", 1))
 
 
 def check_is_metric(metric: object) -> None:
@@ -135,9 +149,11 @@ def evaluate_chunks(
     return np.array([value for part in parts for value in part])
 
 
-def as_result(value: NDArray[np.float64]) -> Any:
-    """Return a float where the metric is one, else the array."""
-    return float(value) if value.ndim == 0 else value
+def as_result(value: NDArray[np.float64], evaluate: Evaluation, predictions: Predictions) -> Any:
+    """Return a number in the form in which the metric returns one."""
+    if value.ndim == 0:
+        return float(value)
+    return predictions.of_classes(value, None) if evaluate.own else value
 
 
 def _values(evaluate: Evaluation, draw: Draw, chunk: tuple[Any, ...]) -> list[NDArray[np.float64]]:
@@ -146,17 +162,21 @@ def _values(evaluate: Evaluation, draw: Draw, chunk: tuple[Any, ...]) -> list[ND
 
 def is_own(metric: Callable[..., Any]) -> bool:
     """Whether a metric takes checked predictions, as those of this package do."""
-    while isinstance(metric, partial):
-        metric = metric.func
+    metric, _ = _unwrapped(metric, {})
     # functools.wraps copies the mark to a function that may do something else.
     return hasattr(metric, "takes_predictions") and not hasattr(metric, "__wrapped__")
 
 
 def is_error(metric: Callable[..., Any]) -> bool:
     """Whether a metric is a calibration error of this package."""
+    return getattr(_unwrapped(metric, {})[0], "_is_error", False)
+
+
+def _unwrapped(metric: Any, keywords: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the function within `functools.partial`, and all keywords."""
     while isinstance(metric, partial):
-        metric = metric.func
-    return getattr(metric, "_is_error", False)
+        metric, keywords = metric.func, {**metric.keywords, **keywords}
+    return metric, keywords
 
 
 def _accepted(metric: Callable[..., Any]) -> set[str]:

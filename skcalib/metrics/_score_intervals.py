@@ -297,7 +297,7 @@ def part_of_cells(
 
 @takes_predictions
 def miscalibration(
-    _: object, predictions: Predictions, *, score: ScoreName, mode: str, average: str | None
+    _: object, predictions: Predictions, *, score: ScoreName, mode: str | None, average: str | None
 ) -> Float64Array:
     """Return the miscalibration ``(m,)`` by isotonic regression."""
     parts = all_parts(Request(predictions, score, mode, average, None))

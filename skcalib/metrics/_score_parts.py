@@ -36,7 +36,7 @@ class Request(NamedTuple):
 
     predictions: Predictions
     score: ScoreName
-    mode: str
+    mode: str | None
     average: str | None
     calibrator: Any
 
@@ -131,8 +131,8 @@ def parts_of_event(event: Event, w: Float64Array, score: ScoreName) -> Parts:
 
 def shares_of_labels(predictions: Predictions) -> Float64Array:
     """Return the share ``(K,)`` of each class in the weight."""
-    _, code, w, classes, _ = predictions
-    return np.asarray(np.bincount(code, weights=w, minlength=classes.size) / w.sum())
+    code, w, K = predictions.code, predictions.w, predictions.classes.size
+    return np.asarray(np.bincount(code, weights=w, minlength=K) / w.sum())
 
 
 def parts_of_vectors(predictions: Predictions, Q: FloatArray, score: ScoreName) -> Parts:
@@ -172,7 +172,7 @@ def map_events(
 ) -> Iterator[Any]:
     """Yield a function of the rows of the event, of the top label, or of each class."""
     predictions = asked.predictions
-    P, code, *_, column = predictions
+    P, code, column = predictions.P, predictions.code, predictions.event
     if asked.is_classwise:
 
         def of_class(k: int, p: FloatArray) -> Any:

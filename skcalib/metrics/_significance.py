@@ -101,13 +101,14 @@ def calibration_test(
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
     n_resamples : int, default=1000
         Number of sets of labels B; the smallest p-value is 1 / (1 + B).
     pos_label : label, default=None
-        The event whose probability is measured; also passed to `metric` if it takes it. With one
-        column, None means 1 or True for labels {0, 1}, {-1, 1} or booleans; others need it.
+        The event whose probability is measured; also passed to `metric` if it takes it. None means
+        1 or True for labels {0, 1}, {-1, 1} or booleans; of other labels the second of two columns,
+        while one column needs it.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; a row of weight 2 keeps its weight but has one label.
     labels : array-like of shape (K,), default=None
@@ -181,9 +182,9 @@ def calibration_test(
     null = evaluate_chunks(evaluate, draw_labels, draws, n_jobs)
     pvalue = (1 + np.asarray((null >= statistic).sum(axis=0))) / (1 + n_resamples)
     return CalibrationTest(
-        as_result(statistic),
-        as_result(pvalue),
-        as_result(np.asarray(null.mean(axis=0))),
-        as_result(np.asarray(null.std(axis=0, ddof=1))),
+        as_result(statistic, evaluate, predictions),
+        as_result(pvalue, evaluate, predictions),
+        as_result(np.asarray(null.mean(axis=0)), evaluate, predictions),
+        as_result(np.asarray(null.std(axis=0, ddof=1)), evaluate, predictions),
         null,
     )

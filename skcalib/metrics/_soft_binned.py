@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
 from skcalib._validation.keywords import check_between, check_count, check_option
@@ -26,7 +25,7 @@ def soft_binned_calibration_error(
     *,
     temperature: float = 0.01,
     kind: Kind = "bin",
-    mode: Mode = "top",
+    mode: Mode = None,
     average: Average = "macro",
     n_bins: int = 15,
     norm: MeanNorm = "l2",
@@ -55,15 +54,16 @@ def soft_binned_calibration_error(
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
     temperature : float, default=0.01
         T > 0, in units of a squared score: the square root of T/2 is the width over which bins
         blend. As it tends to 0 the bins become even ones with sharp edges.
     kind : {"bin", "label"}, default="bin"
         Compare the accuracy of a bin with its confidence, or with each score in it.
-    mode : {"top", "classwise"}, default="top"
-        The top label and whether it is true, or each class against the rest.
+    mode : {"top", "classwise"} or None, default=None
+        The top label and whether it is true, or each class against the rest; None means the event
+        of one or two columns, and of more the top label.
     average : {"macro", None}, default="macro"
         For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
         the error of each.
@@ -72,8 +72,9 @@ def soft_binned_calibration_error(
     norm : {"l1", "l2"} or float in [1, 10], default="l2"
         q.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
@@ -106,7 +107,7 @@ def soft_binned_calibration_error(
     >>> y = [0, 1, 1, 0]
     >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
     >>> round(soft_binned_calibration_error(y, P), 4)
-    0.2373
+    0.2416
     """
     check_count("n_bins", n_bins, 1)
     check_option("kind", kind, ("bin", "label"))
@@ -117,7 +118,6 @@ def soft_binned_calibration_error(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, who="soft_binned_calibration_error"
     )
-    return follow(
-        error_by_mode(predictions, partial(soft_binned_error, bins=bins), mode, average, norm),
-        y_proba,
+    return error_by_mode(
+        predictions, y_proba, partial(soft_binned_error, bins=bins), mode, average, norm
     )

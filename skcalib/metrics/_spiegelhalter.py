@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from skcalib._validation.predictions import takes_predictions
-from skcalib.metrics._event import EventRows, check_event, event_rows
+from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib.metrics._event import EventRows, event_rows
 from skcalib.metrics._listed import listed
 from skcalib.metrics._statistics_table import Statistic, as_table, in_one_line, pvalue
 
@@ -69,13 +69,12 @@ def spiegelhalter_test(
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
     pos_label : label, default=None
-        The event whose probability is tested. With one column, None means 1 or True for labels {0,
-        1}, {-1, 1} or booleans; others need it. With two columns, None means the second, with
-        the same result as for the first; with more, the top label: the event that the predicted
-        class is right.
+        The event whose probability is tested. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means the top label: the event that the predicted class is right.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Whole numbers count copies of a row; others are divided so that they
         sum to the effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`.
@@ -123,8 +122,8 @@ def spiegelhalter_test(
     >>> spiegelhalter_test(y, p).pvalue > 0.05
     True
     """
-    predictions = check_event(
-        y_true, y_proba, sample_weight, labels, pos_label, "spiegelhalter_test"
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, who="spiegelhalter_test"
     )
     z = brier_z(event_rows(predictions))
     return SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))

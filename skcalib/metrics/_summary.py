@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_between
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._auc import auc_interval
 from skcalib.metrics._decomposition import PARTS, score_decomposition
-from skcalib.metrics._event import EventRows, as_binary, check_event, event_log_odds, event_rows
+from skcalib.metrics._event import EventRows, as_binary, event_log_odds, event_rows
 from skcalib.metrics._hosmer_lemeshow import hosmer_lemeshow_test
 from skcalib.metrics._integrated_index import NAMES, distance_intervals
 from skcalib.metrics._intercept_slope import in_the_large, recalibration
@@ -111,7 +112,7 @@ def score_lines(
 ) -> dict[str, Line]:
     """Return the Brier score with its parts, and the AUC."""
     parts = score_decomposition(checked.code, checked)
-    asked = Request(checked, "brier", "top", "macro", None)
+    asked = Request(checked, "brier", None, "macro", None)
     ends = part_intervals(asked, level, random_state, smooth)[:, :, 0].tolist()
     area = auc_interval(rows, level)
     if np.isnan(area[0]):
@@ -171,14 +172,14 @@ def calibration_summary(
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
     confidence_level : float in (0, 1), default=0.95
         Share of intervals that contain the true value, in the long run.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With two columns, None means the second;
-        with more, the top label: the event that the predicted class is right.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means the top label: the event that the predicted class is right.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights, as the functions below take them. Whole numbers count copies of a
         row.
@@ -266,7 +267,9 @@ def calibration_summary(
     0.71
     """
     check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
-    given = check_event(y_true, y_proba, sample_weight, labels, pos_label, "calibration_summary")
+    given = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, who="calibration_summary"
+    )
     odds, rows, predictions = event_log_odds(given), event_rows(given), as_binary(given)
     total, level = float(given.w.sum()), confidence_level
     notes: list[str] = []

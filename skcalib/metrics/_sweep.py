@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.precision import significant_bits
-from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
 from skcalib._binning.edges import even_edges
@@ -183,7 +182,7 @@ def sweep_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    mode: Mode = "top",
+    mode: Mode = None,
     average: Average = "macro",
     strategy: Strategy = "quantile",
     norm: MeanNorm = "l2",
@@ -209,10 +208,11 @@ def sweep_calibration_error(
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
-    mode : {"top", "classwise"}, default="top"
-        The top label and whether it is true, or each class against the rest.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "classwise"} or None, default=None
+        The top label and whether it is true, or each class against the rest; None means the event
+        of one or two columns, and of more the top label.
     average : {"macro", None}, default="macro"
         For "classwise": the mean over classes, of the q-th powers and below one root, or None
         for the error of each.
@@ -224,8 +224,9 @@ def sweep_calibration_error(
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode` says.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
@@ -256,7 +257,7 @@ def sweep_calibration_error(
     >>> y = [0, 1, 1, 0]
     >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
     >>> round(sweep_calibration_error(y, P), 4)
-    0.1541
+    0.3464
     """
     bins = check_bins(15, strategy, closed, "rank")  # their number is found below
     check_norm(norm, has_max=False)
@@ -265,4 +266,4 @@ def sweep_calibration_error(
     )
 
     error = partial(sweep_error, norm=norm)
-    return follow(error_by_mode(predictions, error, mode, average, norm, bins), y_proba)
+    return error_by_mode(predictions, y_proba, error, mode, average, norm, bins)

@@ -38,11 +38,12 @@ def expected_calibration_error(
         Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means the top label.
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
@@ -68,6 +69,10 @@ def expected_calibration_error(
     ------
     ValueError
         If probabilities, labels, weights or keywords are invalid.
+
+    See Also
+    --------
+    general_calibration_error : The same of the top label, also of two columns.
 
     References
     ----------
@@ -114,11 +119,12 @@ def maximum_calibration_error(
         Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means the top label.
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
@@ -145,6 +151,10 @@ def maximum_calibration_error(
     ValueError
         If probabilities, labels, weights or keywords are invalid.
 
+    See Also
+    --------
+    general_calibration_error : With ``norm="max"`` the same of the top label, also of two columns.
+
     References
     ----------
     Naeini, Cooper, Hauskrecht (2015). Obtaining Well Calibrated Probabilities Using Bayesian
@@ -158,7 +168,7 @@ def maximum_calibration_error(
     >>> y = [0, 1, 1, 0]
     >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
     >>> round(maximum_calibration_error(y, P, n_bins=4), 4)
-    0.15
+    0.2
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))
@@ -189,8 +199,8 @@ def root_mean_squared_calibration_error(
         Labels; with one column also soft hits, shares of the event in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="quantile"
@@ -203,8 +213,9 @@ def root_mean_squared_calibration_error(
     quantile_method : {"edges", "rank", "split"}, default="edges"
         How quantile bins are cut; see `general_calibration_error`.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
     labels : array-like of shape (K,), default=None
@@ -219,6 +230,11 @@ def root_mean_squared_calibration_error(
     ------
     ValueError
         If probabilities, labels, weights or keywords are invalid.
+
+    See Also
+    --------
+    general_calibration_error : With ``norm="l2", strategy="quantile"`` the same of the top
+        label, also of two columns.
 
     References
     ----------

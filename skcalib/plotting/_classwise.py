@@ -170,8 +170,9 @@ class ClasswiseDisplay(PredictionDisplay):
         confidence_level : float in (0, 1), default=0.95
             Level of the intervals on the curves.
         pos_label : label, default=None
-            The event that is shown. With one column, None means 1 or True for labels {0, 1}, {-1,
-            1} or booleans; others need it. With more columns, None means every class.
+            The event that is shown. None means 1 or True for labels {0, 1}, {-1, 1} or booleans; of
+            other labels the second of two columns, while one column needs it. With more columns,
+            None means every class.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
         labels : array-like of shape (K,), default=None
@@ -196,8 +197,9 @@ class ClasswiseDisplay(PredictionDisplay):
         check_level(confidence_level)
         predictions: Any = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
         shown = predictions.classes
-        if predictions.event is not None:
-            shown = shown[predictions.event : predictions.event + 1]
+        event = predictions.as_classes().event
+        if event is not None:
+            shown = shown[event : event + 1]
         n_rows = row_count(predictions.w)
 
         def bin_by(number: int) -> pd.DataFrame:

@@ -114,7 +114,7 @@ class DecompositionDisplay(PredictionDisplay):
         *,
         score: ScoreName = "brier",
         calibrator: Any = None,
-        mode: Literal["top", "classwise", "joint"] = "top",
+        mode: Literal["top", "classwise", "joint"] | None = None,
         pos_label: Any = None,
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
@@ -131,17 +131,19 @@ class DecompositionDisplay(PredictionDisplay):
         y_proba : array-like of shape (n, K), (n,) or (n, 1), or dict of such by name
             Class probabilities of a model, or of several by their names. A column for each of the
             sorted labels, or of `labels` in their order; a frame whose columns are named by the
-            labels is read by name. One column is the probability of one event, `pos_label`.
+            labels is read by name. One or two columns give the probability of one event,
+            `pos_label`.
         score : {"brier", "log"}, default="brier"
             The score.
         calibrator : fitted calibrator, default=None
             Recalibrates the model, instead of an isotonic regression; for one model.
-        mode : {"top", "classwise", "joint"}, default="top"
-            The top label and whether it is true, the mean over classes, or whole vectors.
+        mode : {"top", "classwise", "joint"} or None, default=None
+            The top label and whether it is true, the mean over classes, or whole vectors; None
+            means the event of one or two columns, else "top".
         pos_label : label, default=None
-            The event whose probability is shown. With one column, None means 1 or True for labels
-            {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode`
-            says.
+            The event whose probability is shown. None means 1 or True for labels {0, 1}, {-1, 1} or
+            booleans; of other labels the second of two columns, while one column needs it. With
+            more columns, None means what `mode` says.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
         labels : array-like of shape (K,), default=None

@@ -23,18 +23,17 @@ def check_level(confidence_level: float) -> None:
 
 
 def as_shown(predictions: Predictions, mode: Mode | None, r: int) -> Predictions:
-    """Take two columns, without mode and rank, for the probability of the second class."""
+    """Return the predictions with the event that is shown, or without one."""
     check_option("mode", mode, (None, "top", "within_top"))
     check_count("r", r, 1, predictions.P.shape[1])
-    alone = mode is None and r == 1 and predictions.event is None
-    return predictions._replace(event=1) if alone and predictions.P.shape[1] == 2 else predictions
+    return predictions.of_mode(mode, int(r))
 
 
 def event_view(
     predictions: Predictions, mode: Mode | None, r: int
 ) -> tuple[FloatArray, Hits, tuple[str, str]]:
     """Return score and hit of the shown event, and the names of the axes."""
-    score, hit = reduce_top(predictions, "top" if mode is None else mode, r)
+    score, hit = reduce_top(predictions, mode, r)
     if predictions.event is not None:
         label = predictions.classes.tolist()[predictions.event]
         names = (f"Probability of class {label}", f"Share of class {label}")

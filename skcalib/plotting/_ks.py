@@ -161,18 +161,18 @@ class KSDisplay(PredictionDisplay):
             Labels.
         y_proba : array-like of shape (n, K), (n,) or (n, 1)
             Class probabilities, a column for each of the sorted labels, or of `labels` in their
-            order; a frame whose columns are named by the labels is read by name. One column is
-            the probability of one event, `pos_label`.
+            order; a frame whose columns are named by the labels is read by name. One or two
+            columns give the probability of one event, `pos_label`.
         mode : {"top", "within_top"}, default=None
             The r-th largest probability and whether that class is true; or the sum of the r
-            largest and whether the true class is among them. None means the second class of two,
-            as one column does, or "top".
+            largest and whether the true class is among them. None means the event of one or two
+            columns, else "top".
         r : int in [1, K], default=1
             Rank.
         pos_label : label, default=None
-            The event whose probability is shown. With one column, None means 1 or True for labels
-            {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `mode`
-            says.
+            The event whose probability is shown. None means 1 or True for labels {0, 1}, {-1, 1} or
+            booleans; of other labels the second of two columns, while one column needs it. With
+            more columns, None means what `mode` says.
         n_knots : int, default=6
             Knots of the spline whose slope is the accuracy, at least 4.
         sample_weight : array-like of shape (n,), default=None

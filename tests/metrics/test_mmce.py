@@ -22,7 +22,7 @@ def slow(pairs):
 def test_it_equals_the_double_sum(K, n, kind):
     y, P = ref.predictions(K, n, seed=K, kind=kind)
     (pairs,) = ref.problems(y, P, True, False, None)
-    actual = maximum_mean_calibration_error(y, P, labels=range(K))
+    actual = maximum_mean_calibration_error(y, P, mode="top", labels=range(K))
     assert actual == pytest.approx(slow(pairs), abs=1e-10)
     each = [slow(pairs) for pairs in ref.problems(y, P, False, True, None)]
     actual = maximum_mean_calibration_error(y, P, mode="classwise", average=None, labels=range(K))

@@ -1,22 +1,32 @@
-"""One column is the probability of one event, and is measured as that."""
+"""One and two columns are the probability of one event, and are measured as that."""
+
+from inspect import signature
 
 import numpy as np
 import pandas as pd
 import pytest
 from discovery import ERRORS
 from sklearn.calibration import calibration_curve
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
 
 from skcalib import IdentityCalibrator, compare_calibrators, metrics
 from skcalib.metrics import (
     binary_view,
     bootstrap_interval,
+    calibration_by_group,
+    calibration_interval,
+    calibration_summary,
     calibration_test,
+    debiased_calibration_error,
     expected_calibration_error,
+    general_calibration_error,
     hosmer_lemeshow_test,
     ks_calibration_error,
     local_calibration,
+    make_calibration_scorer,
     reliability_table,
+    score_decomposition,
     static_calibration_error,
     top_label_brier_score,
 )
@@ -131,17 +141,156 @@ def test_strings_of_which_one_occurs_are_measured(present, hit):
     assert value == pytest.approx(abs(hit - 0.3))
 
 
-def test_two_columns_are_the_top_label_unless_told_otherwise():
+OF_CLASSES = {  # two columns are two classes
+    "general_calibration_error",
+    "top_label_brier_score",
+    "avuc_loss",
+    "soft_avuc_loss",
+}
+of_events = pytest.mark.parametrize(
+    "metric",
+    [metric for metric in ERRORS if metric.__name__ not in OF_CLASSES],
+    ids=lambda metric: metric.__name__,
+)
+TIES = np.concatenate([rng.integers(0, 16, 300) / 15, [0.0, 1.0, 0.5]])
+TIED_HIT = rng.random(303) < TIES
+
+
+@of_events
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("p", [P, TIES], ids=["spread", "at the edges of bins"])
+def test_one_and_two_columns_give_the_same_error(metric, dtype, p):
+    hit = HIT if p is P else TIED_HIT
+    p = p.astype(dtype)
+    expected = metric(hit, p)
+    two = np.column_stack([1 - p, p])
+    names = np.where(hit, "b", "a")
+    frame = pd.DataFrame({"b": p, "a": 1 - p})
+    for value in (
+        metric(hit, p[:, None]),
+        metric(hit, two),
+        metric(hit.astype(int), two),
+        metric(np.where(hit, 1, -1), two),
+        metric(hit.astype(int), two[:, ::-1], labels=[1, 0]),
+        metric(names, two),
+        metric(names, frame),
+        metric(names, p, pos_label="b"),
+        metric(names, two, pos_label="b"),
+        metric(names, two[:, ::-1], labels=["b", "a"], pos_label="b"),
+        metric(np.where(hit, 2, 1), two),
+    ):
+        assert value == pytest.approx(expected, abs=1e-12)
+    first = metric(names, two, pos_label="a")
+    assert first == pytest.approx(metric(~hit, 1 - p), abs=1e-12)
+    # Other labels than 0 and 1: the event is the second column, as it is written.
+    assert metric(names, two[:, ::-1], labels=["b", "a"]) == pytest.approx(first, abs=1e-12)
+
+
+def test_events_predicted_too_often_are_not_hidden_by_the_other_class():
+    """Of the top label, what is too high for one class is too low for the other."""
+    random = np.random.default_rng(0)
+    true = random.beta(2, 3, 4000)
+    y = (random.random(4000) < true).astype(int)
+    p = np.clip(true + 0.2, 0, 1)
+    two = np.column_stack([1 - p, p])
+    value = expected_calibration_error(y, two)
+    assert value == pytest.approx(slow_error(y, p), abs=1e-12)
+    assert value > 0.17
+    top = slow_error((p > 0.5) == y, np.maximum(p, 1 - p))
+    assert top < value / 2
+    assert general_calibration_error(y, two) == pytest.approx(top, abs=1e-12)
+    table = reliability_table(y, two)
+    assert (table["weight"] * table["gap"].abs()).sum() / 4000 == pytest.approx(top)
+    for mode_of in (ks_calibration_error, debiased_calibration_error):
+        assert mode_of(y, two, mode="top") == pytest.approx(
+            mode_of((p > 0.5) == y, np.maximum(p, 1 - p)), abs=1e-12
+        )
+
+
+@pytest.mark.parametrize(
+    "metric", [metric for metric in ERRORS if "mode" in signature(metric).parameters]
+)
+def test_the_top_label_is_measured_where_it_is_written(metric):
     two = np.column_stack([1 - P, P])
-    top = np.maximum(P, 1 - P)
-    expected = expected_calibration_error((P > 0.5) == HIT, top)
-    assert expected_calibration_error(HIT, two) == pytest.approx(expected, abs=1e-12)
+    expected = metric(two.argmax(axis=1) == HIT, two.max(axis=1))
+    for probabilities in (P, two):
+        assert metric(HIT, probabilities, mode="top") == pytest.approx(expected, abs=1e-12)
+    Q = rng.dirichlet(np.ones(3), size=200)
+    y = rng.integers(3, size=200)
+    assert metric(y, Q) == metric(y, Q, mode="top")
+    for labels, probabilities in ((HIT, P), (HIT, two), (y, Q)):
+        with pytest.raises(ValueError, match=r"mode='top' ranks the classes.*leave out pos_label"):
+            metric(labels, probabilities, mode="top", pos_label=1)
 
 
-def test_ranks_of_one_event_are_refused():
+def test_scores_that_are_of_classes_are_the_same_for_one_and_two_columns():
+    two = np.column_stack([1 - P, P])
+    for metric in (top_label_brier_score, metrics.avuc_loss, metrics.soft_avuc_loss):
+        assert metric(HIT, two) == pytest.approx(metric(HIT, P), abs=1e-12)
+
+
+def test_all_that_measures_two_columns_measures_their_event():
+    two, frame = np.column_stack([1 - P, P]), pd.DataFrame({"control": 1 - P, "case": P})
+    frame_event = {"pos_label": "case"}
+    for metric in (expected_calibration_error, ks_calibration_error, static_calibration_error):
+        expected = calibration_interval(metric, HIT, P, random_state=0)
+        assert calibration_interval(metric, HIT, two, random_state=0) == expected
+        named = calibration_interval(metric, NAMES, frame, random_state=0, **frame_event)
+        np.testing.assert_allclose(named, expected, atol=0.02)  # of other labels that are drawn
+        assert named.estimate == pytest.approx(expected.estimate)
+        for resampled in (bootstrap_interval, calibration_test):
+            keywords = {"n_resamples": 9, "random_state": 0}
+            both = [resampled(metric, HIT, X, **keywords)[:3] for X in (P, two)]
+            assert both[1] == pytest.approx(both[0], abs=1e-12)
+    assert score_decomposition(HIT, two)[:4] == pytest.approx(score_decomposition(HIT, P)[:4])
+    np.testing.assert_array_equal(local_calibration(HIT, two), local_calibration(HIT, P))
+    for found, expected in zip(binary_view(HIT, two), (P, HIT), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    site = rng.integers(2, size=500)
+    by_group = [calibration_by_group(HIT, X, site, random_state=0).frame for X in (P, two)]
+    pd.testing.assert_frame_equal(*by_group)
+    turned = calibration_summary(HIT.astype(int), two[:, ::-1], labels=[1, 0]).frame["value"]
+    pd.testing.assert_series_equal(turned, calibration_summary(HIT, P).frame["value"])
+
+
+def test_every_fold_of_a_scorer_measures_the_same_event():
+    X, y = rng.normal(size=(300, 2)), np.where(HIT[:300], "sick", "healthy")
+    scorer = make_calibration_scorer(expected_calibration_error)
+    folds = [np.arange(i, 300, 3) for i in range(3)]
+    y[folds[0]] = "sick"  # a fold in which one label occurs
+    model = LogisticRegression().fit(X, y)
+    for rows in folds:
+        p = model.predict_proba(X[rows])[:, 1]
+        assert scorer(model, X[rows], y[rows]) == pytest.approx(-slow_error(y[rows] == "sick", p))
+
+
+@pytest.mark.usefixtures("few_label_sets")
+def test_a_comparison_of_two_columns_measures_their_event():
+    names = ["expected_calibration_error", "ks_calibration_error"]
+    two = np.column_stack([1 - P, P])
+    both = [
+        compare_calibrators(X, HIT, ["temperature"], metrics=names, random_state=0).frame
+        for X in (P, two)
+    ]
+    for name in names:
+        np.testing.assert_allclose(both[0][name], both[1][name], rtol=1e-6)
+    assert both[1]["expected_calibration_error", "value"]["identity"] == pytest.approx(
+        slow_error(HIT, P)
+    )
+
+
+def test_chunks_of_two_columns_are_measured_by_their_event():
+    da = pytest.importorskip("dask.array")
+    two = np.column_stack([1 - P, P])
+    for metric in (expected_calibration_error, ks_calibration_error, static_calibration_error):
+        value = metric(HIT, da.from_array(two, chunks=(100, 2)))
+        assert value == pytest.approx(metric(HIT, P), abs=1e-12)
+
+
+def test_ranks_of_a_named_event_are_refused():
     for keywords in ({"mode": "within_top"}, {"r": 2}):
-        with pytest.raises(ValueError, match="rank the classes of a row, but one event"):
-            ks_calibration_error(HIT, P, **keywords)
+        with pytest.raises(ValueError, match="ranks the classes of a row, but pos_label="):
+            ks_calibration_error(HIT, P, pos_label=True, **keywords)
 
 
 def test_the_errors_of_each_class_are_those_of_the_event_and_its_opposite():
@@ -220,3 +369,56 @@ def test_displays_show_the_event_of_one_column():
     assert drawn.errors == pytest.approx([slow_error(HIT, P)])
     with pytest.raises(ValueError, match="pass pos_label="):
         ReliabilityDisplay.from_predictions(NAMES, P)
+
+
+ACROSS = pytest.mark.parametrize(
+    "metric",
+    [metric for metric in ERRORS if "average" in signature(metric).parameters],
+    ids=lambda metric: metric.__name__,
+)
+
+
+@ACROSS
+def test_errors_of_each_class_follow_the_columns_of_a_named_frame(metric):
+    """`dict(zip(frame.columns, errors))` was wrong: errors followed the sorted labels."""
+    keywords = {"average": None}
+    if "mode" in signature(metric).parameters:
+        keywords["mode"] = "classwise"
+    if metric is metrics.general_calibration_error:
+        keywords |= {"max_prob": False, "class_conditional": True}
+    Q = rng.dirichlet(np.ones(3), size=100)
+    y = np.array(["a", "b", "c"])[rng.integers(3, size=100)]
+    errors = dict(zip("abc", metric(y, Q, **keywords), strict=True))
+    turned = metric(y, Q[:, [2, 0, 1]], labels=["c", "a", "b"], **keywords)
+    assert isinstance(turned, np.ndarray)
+    assert dict(zip("cab", turned, strict=True)) == pytest.approx(errors)
+    for names, labels in (
+        (["c", "a", "b"], None),
+        (["prob_c", "prob_a", "prob_b"], np.array(list("abc"))),
+    ):
+        series = metric(y, pd.DataFrame(Q[:, [2, 0, 1]], columns=names), labels=labels, **keywords)
+        assert series.index.tolist() == ["c", "a", "b"]
+        assert series.to_dict() == pytest.approx(errors)
+    by_place = pd.DataFrame(Q, columns=["x", "y", "z"])
+    assert isinstance(metric(y, by_place, **keywords), np.ndarray)
+    two = pd.DataFrame({True: P, False: 1 - P})
+    series = metric(HIT, two, **keywords)
+    assert series.index.tolist() == [True, False]
+    assert series.to_numpy() == pytest.approx(metric(HIT, P, **keywords)[::-1])
+
+
+def test_intervals_of_each_class_follow_the_columns_of_a_named_frame():
+    Q = rng.dirichlet(np.ones(3), size=100)
+    y = np.array(["a", "b", "c"])[rng.integers(3, size=100)]
+    frame = pd.DataFrame(Q[:, [2, 0, 1]], columns=["c", "a", "b"])
+    keywords = {"average": None, "random_state": 0}
+    for interval in (calibration_interval, bootstrap_interval):
+        by_name = interval(static_calibration_error, y, frame, **keywords)
+        by_place = interval(static_calibration_error, y, Q, **keywords)
+        for found, expected in zip(by_name, by_place, strict=True):
+            assert found.index.tolist() == ["c", "a", "b"]
+            assert found[["a", "b", "c"]].to_numpy() == pytest.approx(expected)
+    parts = score_decomposition(y, frame, mode="classwise", average=None)
+    array = score_decomposition(y, Q, mode="classwise", average=None)
+    assert parts.score["b"] == pytest.approx(array.score[1])
+    assert parts.score_low["b"] == pytest.approx(array.score_low[1])

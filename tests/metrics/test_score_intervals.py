@@ -252,7 +252,7 @@ def test_parts_of_cells_are_those_of_the_rows(score, part, mode):
 def test_the_miscalibration_has_the_interval_of_a_calibration_error():
     y, p = sample(300)
     own = calibration_interval(
-        miscalibration, y, p, random_state=0, score="brier", mode="top", average="macro"
+        miscalibration, y, p, random_state=0, score="brier", mode=None, average="macro"
     )
     found = score_decomposition(y, p)
     assert ends(found, "miscalibration") == (own.low[0], own.high[0])
@@ -268,7 +268,7 @@ def test_the_miscalibration_by_cells_is_simulated_as_the_one_by_calls(t):
         return score_decomposition(y, p, sample_weight=sample_weight).miscalibration
 
     predictions = check_predictions(y, p)
-    keywords = {"score": "brier", "mode": "top", "average": "macro"}
+    keywords = {"score": "brier", "mode": None, "average": "macro"}
     evaluations = [
         Evaluation(miscalibration, keywords, column=False),
         Evaluation(by_calls, {}, column=True),

@@ -190,7 +190,7 @@ def test_two_columns_are_the_probability_of_the_second_class():
     display = KSDisplay.from_predictions(y, P)
     assert display.error == pytest.approx(ks_calibration_error(y, P, pos_label=1))
     top = KSDisplay.from_predictions(y, P, mode="top")
-    assert top.error == pytest.approx(ks_calibration_error(y, P))
+    assert top.error == pytest.approx(ks_calibration_error(y, P, mode="top"))
 
 
 def test_many_rows_are_few_points_of_a_line():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from skcalib._arrays.selection import take_rows
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._interval.label_sets import Draw, LabelSets, RowGroups, Truth
@@ -67,7 +66,7 @@ class AnyError:
         return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(groups.number)])
 
     def _limit(self, q: FloatArray, rows: Intp) -> Float64Array:
-        P, _, w, classes, event = self.some
+        w = self.some.w
         if not self.copies:
             i, code = np.nonzero(q[rows] > NEGLIGIBLE)
             at = rows[i]
@@ -78,7 +77,7 @@ class AnyError:
             drawn = np.random.default_rng(0).random((at.size, 1)) * edges[:, -1:]
             code = (edges[:, :-1] <= drawn).sum(axis=1)
             weight = w[at]
-        many = Predictions(take_rows(P, at), code, weight, classes, event)
+        many = self.some.take(at)._replace(code=code, w=weight)
         return np.atleast_1d(self.evaluate(many))
 
 
@@ -86,6 +85,4 @@ def take_every(predictions: Predictions, every: int) -> Predictions:
     """Return the rows 0, every, 2 every and so on."""
     if every == 1:
         return predictions
-    P, code, w, classes, event = predictions
-    rows = np.arange(0, code.size, every)
-    return Predictions(take_rows(P, rows), code[rows], w[rows], classes, event)
+    return predictions.take(np.arange(0, predictions.code.size, every))

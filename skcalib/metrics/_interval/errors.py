@@ -16,7 +16,6 @@ from skcalib._binning.bins import Bins, exceeds
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label
-from skcalib._validation.event import class_column
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._binned import (
     bin_predictions,
@@ -91,16 +90,10 @@ def label_errors(evaluations: list[Evaluation], predictions: Predictions) -> lis
 
 def label_error(evaluate: Evaluation, predictions: Predictions, shared: SharedRows) -> LabelError:
     """Return a metric as a function of the labels of these predictions."""
-    metric: Any = evaluate.metric
-    keywords = dict(evaluate.keywords)
-    while isinstance(metric, partial):
-        metric, keywords = metric.func, {**metric.keywords, **keywords}
+    metric, keywords = evaluate.function, evaluate.all_keywords
+    predictions = evaluate.measured(predictions)
     maker = getattr(metric, "_by_cells", None) or BY_CELLS.get(metric)
     if maker is not None and evaluate.own:
-        event = keywords.get("pos_label")
-        if event is not None:
-            column = class_column(event, predictions.classes, "pos_label")
-            predictions = predictions._replace(event=column)
         parameters = signature(metric).parameters.items()
         defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
         made = maker(predictions, {**defaults, **keywords}, shared)
@@ -178,7 +171,7 @@ def general(predictions: Predictions, keywords: Keywords, shared: SharedRows) ->
 def cumulative(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError:
     """Return the KS error: a cell for each distinct score."""
     mode, average = keywords["mode"], keywords["average"]
-    P, _, w, _, event = predictions
+    P, w, event = predictions.P, predictions.w, predictions.event
     n, n_classes = P.shape
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
@@ -189,7 +182,7 @@ def cumulative(predictions: Predictions, keywords: Keywords, shared: SharedRows)
         return each.mean(axis=-1, keepdims=True) if average == "macro" else each
 
     if mode != "classwise" or (event is not None and average is not None):
-        if event is not None or (mode == "top" and keywords["r"] == 1):
+        if event is not None or (mode in (None, "top") and keywords["r"] == 1):
             rows = shared.of(predictions)
         else:
             score, _ = reduce_top(predictions, mode, keywords["r"])
@@ -208,11 +201,11 @@ def cumulative(predictions: Predictions, keywords: Keywords, shared: SharedRows)
     return ClassCurveError(ClassCells(place, P, w, (n_classes, cells)), close, average)
 
 
-def _hit_classes(P: Source, mode: str, r: int) -> NDArray[Any]:
+def _hit_classes(P: Source, mode: str | None, r: int) -> NDArray[Any]:
     """Return the class of each row that is a hit, or whether each class is ``(n, K)``."""
     # Stable, so that equal probabilities are ranked by column.
     order = np.argsort(-P.read(slice(None)), axis=1, kind="stable")
-    if mode == "top":
+    if mode != "within_top":
         return order[:, r - 1]
     member = np.zeros(P.shape, dtype=bool)
     np.put_along_axis(member, order[:, :r], True, axis=1)
@@ -256,9 +249,9 @@ def _with_bins(
     if bins.method == "rank":
         return None
     if average is None:  # each class, whether or not one of them is the event
-        predictions = predictions._replace(event=None)
+        predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, **reduction)
-    P, _, w, _, event = predictions
+    P, w, event = predictions.P, predictions.w, predictions.event
     bins = bins.with_precision_of(P)
     edges, B = table.left[:, 1:], bins.n_bins
     kept = reduction.get("threshold")

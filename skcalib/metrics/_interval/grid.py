@@ -125,7 +125,7 @@ def label_binned(
     bins = bins.with_precision_of(predictions.P)
     each = classwise(predictions, keywords)
     if keywords["average"] is None:  # each class, whether or not one of them is the event
-        predictions = predictions._replace(event=None)
+        predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, max_prob=not each, class_conditional=each)
     edges = table.left[:, 1:]
     bin_of = np.zeros((len(edges), COARSE + B), dtype=np.intp)

@@ -274,6 +274,9 @@ def intervals_of(
     A metric of others that is smaller where labels do not follow the predictions is not a
     calibration error: its interval and its debiased value are NaN.
     """
+    measured_as = [evaluate.measured(predictions) for evaluate in evaluations]
+    if len({each.event for each in measured_as}) == 1:
+        predictions = measured_as[0]
     estimates = [evaluate(predictions) for evaluate in evaluations]
     of_number = np.repeat(np.arange(len(estimates)), [estimate.size for estimate in estimates])
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
