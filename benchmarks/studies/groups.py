@@ -18,6 +18,7 @@ first one.
 
 from __future__ import annotations
 
+import argparse
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -34,7 +35,6 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks._shared.data import sample_labels
 from benchmarks._shared.peers import version
-from benchmarks.studies._arguments import study_parser
 from skcalib import AutoCalibrator, GroupwiseCalibrator
 
 LEAST = 1e-12
@@ -234,7 +234,7 @@ def real_cells(half: str, seeds: int, sizes: Sequence[int]) -> Iterator[dict[str
 
 def main(argv: Sequence[str] | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Print both tables and return them."""
-    parser = study_parser(__doc__, npz=False)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--half", choices=["report", "design"], default="report")
     parser.add_argument("--seeds", type=int, default=4, help="samples of each cell")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="rows a group")

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
+from benchmarks._shared.report import fill
 from benchmarks.studies._published_tables import METHODS, PUBLISHED
 from skcalib import (
     DirichletCalibrator,
@@ -28,7 +29,13 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib.metrics import binary_view, expected_calibration_error, ks_calibration_error
+from skcalib.metrics import (
+    binary_view,
+    expected_calibration_error,
+    kde_calibration_error,
+    ks_calibration_error,
+    maximum_calibration_error,
+)
 
 ODIR = {"MS-ODIR": MatrixScaling, "Dir-ODIR": DirichletCalibrator}
 SPLITS = ("logits", "labels", "split")
@@ -49,6 +56,10 @@ ROWS = (
     Row("KS error top-2 (Table 2)", "ks", "top", 2, 6),
     Row("KS error within top-2 (Table 4)", "ks", "within_top", 2, 14),
     Row("ECE top-1, 25 bins (Table 6)", "ece", "top", 1, 13),
+    Row("accuracy (Table 5)", "accuracy", "top", 1, 6),
+    Row("KDE-ECE top-1 (Table 7)", "kde", "top", 1, 6),
+    Row("MCE top-1, 25 bins (Table 7)", "mce", "top", 1, 6),
+    Row("Brier score top-1 (Table 7)", "brier", "top", 1, 6),
 )
 
 
@@ -113,10 +124,17 @@ def kull_grid(n_classes: int) -> dict[str, NDArray[np.float64]]:
 
 
 def binary_error(metric: str, score: NDArray[Any], hit: NDArray[np.bool_]) -> float:
-    """Error, in percent, of one score for one event."""
+    """Error, or accuracy, in percent, of one score for one event."""
     if metric == "ks":
         return 100 * ks_calibration_error(hit, score, mode="classwise", average=None)[1]
-    return 100 * expected_calibration_error(hit, score, pos_label=True, n_bins=25)
+    if metric == "kde":
+        return 100 * kde_calibration_error(hit, score, pos_label=True)
+    if metric == "accuracy":
+        return 100 * float(hit.mean())
+    if metric == "brier":
+        return 100 * float(np.mean((score - hit) ** 2))
+    error = {"ece": expected_calibration_error, "mce": maximum_calibration_error}[metric]
+    return 100 * error(hit, score, pos_label=True, n_bins=25)
 
 
 def fit_all(data: Split, *, tune: bool, n_jobs: int | None) -> dict[str, Any]:
@@ -160,9 +178,10 @@ def measure(data: Split, fitted: dict[str, Any]) -> dict[str, list[float]]:
 
 def cell(row: int, method: str, errors: dict[str, list[float]], network: str | None) -> str:
     """Return published / measured; of an ODIR method published / tuned / at its defaults."""
-    numbers = [PUBLISHED[network][row][METHODS.index(method)]] if network else []
+    rows = PUBLISHED[network] if network else ()
+    numbers = [rows[row][METHODS.index(method)] if row < len(rows) else None] if network else []
     numbers += [errors[name][row] for name in (method, f"{method}, default") if name in errors]
-    return " / ".join(f"{number:.3f}" for number in numbers)
+    return " / ".join("-" if number is None else f"{number:.3f}" for number in numbers)
 
 
 def table(errors: dict[str, list[float]], network: str | None) -> list[str]:
@@ -208,12 +227,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--network", choices=PUBLISHED, help="whose published numbers to show")
     parser.add_argument("--no-tuning", action="store_true", help="ODIR at its defaults only")
     parser.add_argument("--jobs", type=int, help="processes that try penalties")
+    parser.add_argument("--page", type=Path, help="write the table into this page as well")
     options = parser.parse_args(arguments)
     data = read(options.path)
     fitted = fit_all(data, tune=not options.no_tuning, n_jobs=options.jobs)
     network = options.network or named_network(options.path)
-    lines = table(measure(data, fitted), network)
-    print("\n".join([*lines, "", *figures(data, fitted)]))
+    lines = [*table(measure(data, fitted), network), "", *figures(data, fitted)]
+    print("\n".join(lines))
+    if options.page:
+        fill(options.page, "published", lines)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from benchmarks.speed.peers import Peer
 from benchmarks.speed.timing import OURS, Patience
 from benchmarks.studies import published
 from benchmarks.studies._published_tables import METHODS, PUBLISHED
+from skcalib.metrics import kde_calibration_error
 
 pytestmark = pytest.mark.slow
 
@@ -263,6 +264,12 @@ def test_measured_numbers_of_the_published_table_are_of_the_test_rows(two_files,
         ece += abs(sum(scores[i, 0] - hits[i, 0] for i in rows)) / 300
     within = scores[:, 0] + scores[:, 1], hits[:, 0] | hits[:, 1]
     expected = [ks(scores[:, 0], hits[:, 0]), ks(scores[:, 1], hits[:, 1]), ks(*within), ece]
+    gaps = []
+    for b in range(25):
+        rows = [i for i in range(300) if b / 25 < scores[i, 0] <= (b + 1) / 25]
+        gaps += [abs(sum(scores[i, 0] - hits[i, 0] for i in rows)) / len(rows)] if rows else []
+    brier = sum((scores[i, 0] - hits[i, 0]) ** 2 for i in range(300)) / 300
+    expected += [sum(hits[:, 0]) / 300, kde_calibration_error(y, P, mode="top"), max(gaps), brier]
     published.main([str(two_files[0]), "--no-tuning"])
     found = [float(row["uncalibrated"]) for row in table_of(capsys.readouterr().out).values()]
     assert found == pytest.approx([100 * error for error in expected], abs=6e-4)
@@ -291,11 +298,26 @@ def test_the_grid_is_that_of_kull():
 
 
 def test_published_numbers_of_all_networks_are_whole_tables():
-    """13 networks, four tables, six methods, all in per cent."""
+    """13 networks, five tables, six methods, all in per cent; Table 7 for two networks."""
     assert len(PUBLISHED) == 13
-    for tables in PUBLISHED.values():
-        assert [len(row) for row in tables] == [len(METHODS)] * len(published.ROWS)
-        assert all(0 < number < 25 for row in tables for number in row)
+    for name, tables in PUBLISHED.items():
+        assert len(tables) == (len(published.ROWS) if name.endswith("imgnet") else 5)
+        assert all(len(row) == len(METHODS) for row in tables)
+        assert all(0 < number < 25 for row in tables[:4] for number in row)
+        assert all(33 < number < 99 for number in tables[4])
+        assert all(row[2] is None and 0 < row[5] < 13 for row in tables[5:])
+
+
+def test_the_page_has_the_numbers_of_the_program(two_files, tmp_path, capsys):
+    """--page writes what is printed, and the page in the repository is of this form."""
+    page = tmp_path / "README.md"
+    published.main([str(two_files[1]), "--no-tuning", "--page", str(page)])
+    assert capsys.readouterr().out.strip() in page.read_text()
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    rows = table_of(text.split("<!-- published -->")[1].split("<!-- end of")[0])
+    assert list(rows) == [row.name for row in published.ROWS]
+    accuracy = rows["accuracy (Table 5)"]["temperature"].split(" / ")
+    assert accuracy[0] == accuracy[1] == "93.560"
 
 
 def test_a_pickle_that_asks_for_more_than_arrays_is_refused(tmp_path):
