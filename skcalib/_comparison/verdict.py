@@ -139,7 +139,7 @@ def _about_anchor(choice: Choice) -> str:
 def advice(choice: Choice) -> str:
     """Name what to compare next."""
     if choice.anchor is None and choice.kind != "alone":
-        return ' Add "auto" to the calibrators: it is the safest choice on few rows.'
+        return ' Add "auto" to the calibrators: it is the default at every number of rows.'
     return ""
 
 
