@@ -74,7 +74,7 @@ class _Reader:
     def read(self, text: str) -> Any:
         """Return the label that a text is, None if it is none."""
         if self.words:
-            return text or None
+            return text if text or "" in self.keys else None
         if self.truth and text.casefold() in ("true", "false"):
             return int(text.casefold() == "true")
         number = NUMBER.fullmatch(text)
@@ -111,6 +111,12 @@ def _text(name: Any) -> str:
     if isinstance(name, bytes):
         return name.decode()
     return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
+
+
+def _short(text: str) -> str:
+    """Return a name for a message."""
+    line = " ".join(text.split())
+    return line if len(line) <= 40 else f"{line[:37]}..."
 
 
 def match_names(
@@ -197,8 +203,9 @@ def _classes(
     values: Callable[[int], NDArray[Any]] | None,
 ) -> NamedColumns:
     """Return the order of the columns, with classes that do not occur where names say them."""
-    known = [j for j, label in own.items() if label in set(reader.keys)]
-    others = [] if complete else [j for j in own if j not in set(known)]
+    keys = set(reader.keys)
+    known = [j for j, label in own.items() if label in keys]
+    others = [] if complete else [j for j, label in own.items() if label not in keys]
     if form == PLAIN and reader.words and others:
         others = [] if values is None else _are_classes(known, others, values)
     place: dict[Any, int] = {}
@@ -231,7 +238,7 @@ def _are_classes(
     named = [values(j) for j in order]
     total = np.sum(named, axis=0, dtype=np.float64)
     if (np.abs(total - 1.0) <= SUM_TOLERANCE).all():  # probabilities, with no class left out
-        return [j for j in others if not values(j).any()]
+        return [j for j in others if (values(j) == 0).all()]
     whole = all(column.dtype.kind in "iub" for column in named)
     return [j for j in others if whole or values(j).dtype.kind == "f"]
 
@@ -252,7 +259,7 @@ def _refuse_some(texts: list[str], known: list[Any], what: str, way: str) -> Non
         most = max(most, named, key=len)
     if most:
         lost = next(label for label, key in zip(known, reader.keys, strict=True) if key not in most)
-        listed = ", ".join(texts[:12]) + (", ..." if len(texts) > 12 else "")
+        listed = ", ".join(map(_short, texts[:12])) + (", ..." if len(texts) > 12 else "")
         raise ValueError(
             f"{what}: label {lost!r} is the name of no column, as others are ({listed}); name "
             f"every column by its label, or {way}."
@@ -267,12 +274,13 @@ def refuse_rest(
         return
     rest = [names[j] for j in columns.rest]
     scores = [names[j] for j in sorted(columns.order)]
+    listed = ", ".join(repr(name) for name in rest[:12]) + (", ..." if len(rest) > 12 else "")
+    verb = f"column {listed} is" if len(rest) == 1 else f"columns {listed} are"
+    way = f"{what}[{scores!r}]" if len(scores) <= 12 else "the others alone"
     if_classes = f", or {argument}= with the labels of all columns" if argument else ""
     raise ValueError(
-        f"{what}: {'columns' if len(rest) > 1 else 'column'} {', '.join(map(repr, rest[:12]))}"
-        f"{', ...' if len(rest) > 12 else ''} {'are' if len(rest) > 1 else 'is'} named by no "
-        f"label, beside the scores of {columns.classes.size} classes; pass {what}[{scores!r}]"
-        f"{if_classes}."
+        f"{what}: {verb} named by no label, beside the scores of {columns.classes.size} classes; "
+        f"pass {way}{if_classes}."
     )
 
 

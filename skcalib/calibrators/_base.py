@@ -324,7 +324,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     def _as_seen(self, X: ArrayLike) -> Source:
         """Return `X` as a source, after checking columns and names against those of ``fit``."""
         check_is_fitted(self)
-        X, _ = name_columns(X, self.classes_, self.classes_)
+        X, named = name_columns(X, self.classes_, self.classes_, sort=True)
         S = read_scores(X)
         if S.shape[1] == 1:
             check_event_name(X, self.classes_, 1, "X", OTHER_EVENT)
@@ -334,7 +334,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
                 f"{self.n_features_in_} columns. Reshape your data with X.reshape(1, -1) if it is "
                 "a single row."
             )
-        validate_data(self, X if hasattr(X, "columns") else S, reset=False, skip_check_array=True)
+        if named is self.classes_ or S.shape[1] != self.n_features_in_:  # not read by name
+            given = X if hasattr(X, "columns") else S
+            validate_data(self, given, reset=False, skip_check_array=True)
         return S
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

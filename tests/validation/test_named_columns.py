@@ -345,6 +345,38 @@ def test_further_numeric_columns_are_refused_by_name(kind, form, make):
     assert clean == pytest.approx(slow_classwise_error(y, P, given), rel=1e-9)
 
 
+def test_scores_to_calibrate_are_read_by_name_in_any_form():
+    """Whatever the columns of fit were called, or if they had no names."""
+    names = [f"prob_{name}" for name in GIVEN]
+    expected = VectorScaling().fit(SORTED, Y).predict_proba(SORTED)
+    by_array = VectorScaling().fit(SORTED, Y)
+    by_frame = VectorScaling().fit(pd.DataFrame(P, columns=names), Y)
+    for fitted in (by_array, by_frame):
+        for form in ("{}", "prob_{}", "P({})"):
+            frame = pd.DataFrame(P, columns=[form.format(name) for name in GIVEN])
+            np.testing.assert_array_equal(fitted.predict_proba(frame), expected)
+
+
+def test_messages_about_many_or_odd_names_are_one_short_line():
+    K = 60
+    labels = np.array([f"class {k}\n{'x' * 50}" for k in range(K)])
+    y = labels[np.arange(N) % K]
+    frame = pd.DataFrame(np.full((N, K), 1 / K), columns=labels)
+    for odd in (frame.assign(site=1), frame.rename(columns={labels[0]: "other"})):
+        with pytest.raises(ValueError, match="named by no label|name of no column") as error:
+            expected_calibration_error(y, odd)
+        assert "\n" not in str(error.value)
+        assert len(str(error.value)) < 900
+
+
+def test_an_empty_label_names_a_column():
+    labels = ["", "b", "a"]
+    frame = pd.DataFrame(P, columns=labels)
+    expected = slow_classwise_error(np.array(labels)[CODE], P, labels)
+    found = static_calibration_error(np.array(labels)[CODE], frame)
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
 def test_whole_numbers_beside_logits_are_no_class():
     frame = pd.DataFrame(Z, columns=GIVEN)
     frame["fold"] = CODE
