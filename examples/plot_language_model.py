@@ -7,6 +7,7 @@ known whether it was right. One column of confidences and one of 0 and 1 are all
 ties and confidences of exactly 0 and 1 need no special treatment.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from skcalib import AutoCalibrator, DecompositionDisplay, ReliabilityDisplay
@@ -44,3 +45,7 @@ parts = DecompositionDisplay.from_predictions(
     correct[test], {"stated": stated[test], "calibrated": calibrated}
 )
 print(parts.frame[["score", "miscalibration", "discrimination"]].round(3))
+
+# %%
+# Conclusion: after calibration a stated confidence can be read as the share of right answers.
+plt.show()

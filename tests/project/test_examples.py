@@ -4,6 +4,7 @@ import re
 import runpy
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -94,6 +95,7 @@ def test_a_file_goes_to_the_command_line(compare, saved, capsys):
     [
         "pipeline",
         "calibration_scorer",
+        "plot_before_after",
         "plot_groups",
         "plot_language_model",
         "plot_reliability",
@@ -101,10 +103,16 @@ def test_a_file_goes_to_the_command_line(compare, saved, capsys):
         "plot_calibration_map",
     ],
 )
-def test_short_example_runs(name, capsys):
-    """The shorter examples run without a warning and print their results."""
+def test_short_example_runs(name, capsys, monkeypatch):
+    """The shorter examples run without a warning, print their results and show their pictures."""
+    shown = []
+    monkeypatch.setattr("matplotlib.pyplot.show", lambda: shown.append(plt.get_fignums()))
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert capsys.readouterr().out.count("\n") >= 3
+    pictures = plt.get_fignums()
+    plt.close("all")
+    assert shown == ([pictures] if name.startswith("plot_") else [])
+    assert bool(pictures) == name.startswith("plot_")
 
 
 def test_published_table_runs(saved, capsys):
