@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.types import FloatArray
+from skcalib._arrays.source import whole
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_between, check_count, check_option
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._ks import reduce_top
@@ -15,6 +16,16 @@ from skcalib.metrics._ks import reduce_top
 Mode = Literal["top", "within_top"]
 Strategy = Literal["uniform", "quantile"]
 Hits = NDArray[np.bool_]
+
+
+def every_probability(
+    predictions: Predictions,
+) -> tuple[FloatArray, Hits, Float64Array, tuple[str, str]]:
+    """Return all n K probabilities, whether the class of each is true, weights, names of axes."""
+    P = whole(predictions.P)
+    hit = predictions.code[:, None] == np.arange(P.shape[1])
+    names = ("Probability of a class", "Share of rows of the class")
+    return P.ravel(), hit.ravel(), np.repeat(predictions.w, P.shape[1]), names
 
 
 def check_level(confidence_level: float) -> None:

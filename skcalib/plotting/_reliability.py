@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._validation.keywords import check_flags, check_option
+from skcalib._validation.keywords import check_between, check_flags, check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import calibration_curve
 from skcalib.metrics._calibration_curve import CalibrationCurve
@@ -23,12 +23,25 @@ from skcalib.plotting._display import (
     new_axes,
 )
 from skcalib.plotting._display_bins import USUAL, add_intervals, bin_rows, choose_bins, gap_of
-from skcalib.plotting._event_view import Mode, Strategy, as_shown, check_level, event_view
+from skcalib.plotting._event_view import (
+    Mode,
+    Strategy,
+    as_shown,
+    check_level,
+    event_view,
+    every_probability,
+)
 from skcalib.plotting._legend import draw_legend, free_corner, mean_height
 from skcalib.plotting._limits import WHOLE, Limits, limits_of, show_square
 from skcalib.plotting._parts import Parts
 from skcalib.plotting._room import fit_labels, is_small, make_margins, shrink_text
-from skcalib.plotting._statistics import error_of, error_text, numbers_of, write_numbers
+from skcalib.plotting._statistics import (
+    error_of,
+    error_text,
+    local_curve,
+    numbers_of,
+    write_numbers,
+)
 from skcalib.plotting._strip import count_rows, draw_both, draw_histogram
 from skcalib.plotting._style import label_of, merge_style
 
@@ -36,7 +49,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-Curve = Literal["bins", "smooth", "isotonic"]
+Curve = Literal["bins", "smooth", "isotonic", "local"]
 
 # Of a curve, and of bins.
 STYLE: dict[bool, dict[str, Any]] = {
@@ -62,7 +75,12 @@ class ReliabilityDisplay(PredictionDisplay):
 
     ``curve="smooth"`` and ``curve="isotonic"`` draw `calibration_curve` in place of bins: the
     inner band is pointwise, the outer one is that of the whole curve. The histogram then shows
-    events upwards and the other rows downwards, each as shares of their number.
+    events upwards and the other rows downwards, each as shares of their number. ``curve="local"``
+    draws `local_calibration`, without bands.
+
+    ``mode="all"`` shows the n K probabilities of all classes, of which most are near 0, and the
+    histogram is that of all of them; ``threshold=0.01`` leaves out the smallest. Intervals and
+    band then take the probabilities of a row for independent.
 
     Of one event, the axes show where the scores and rates are: up to 0.1, say, if the event is
     rare. Limits that you set are kept.
@@ -79,8 +97,8 @@ class ReliabilityDisplay(PredictionDisplay):
     error : float
         Expected calibration error (ECE): the weighted mean of the absolute gaps of the bins asked
         for, or of 15. Of a smooth curve the integrated calibration index (ICI), the mean distance
-        of the curve from the diagonal; of an isotonic one the miscalibration (MCB) of the Brier
-        score.
+        of the curve from the diagonal, as of a local one; of an isotonic one the miscalibration
+        (MCB) of the Brier score.
     confidence_level : float
         Level of intervals and band, for the legend.
     axis_names : (str, str)
@@ -176,8 +194,9 @@ class ReliabilityDisplay(PredictionDisplay):
         y_true: ArrayLike,
         y_proba: ArrayLike,
         *,
-        mode: Mode | None = None,
+        mode: Mode | Literal["all"] | None = None,
         r: int = 1,
+        threshold: float | None = None,
         pos_label: Any = None,
         curve: Curve = "bins",
         groups: Any = None,  # noqa: ARG003  # small_multiples takes it
@@ -207,18 +226,20 @@ class ReliabilityDisplay(PredictionDisplay):
             Class probabilities, a column for each of the sorted labels, or of `labels` in their
             order; a frame whose columns are named by the labels is read by name. One or two
             columns give the probability of one event, `pos_label`.
-        mode : {"top", "within_top"}, default=None
+        mode : {"top", "within_top", "all"}, default=None
             The r-th largest probability and whether that class is true; or the sum of the r
-            largest and whether the true class is among them. None means the event of one or two
-            columns, else "top".
+            largest and whether the true class is among them; or every probability and whether its
+            class is true. None means the event of one or two columns (as "all" does), else "top".
         r : int in [1, K], default=1
             Rank.
+        threshold : float in [0, 1), default=None
+            Only scores above it are shown.
         pos_label : label, default=None
             The event whose probability is shown. None means 1 or True for labels {0, 1}, {-1, 1} or
             booleans; of other labels the second of two columns, while one column needs it. With
             more columns, None means what `mode` says.
-        curve : {"bins", "smooth", "isotonic"}, default="bins"
-            Bins, or the `method` of `calibration_curve`.
+        curve : {"bins", "smooth", "isotonic", "local"}, default="bins"
+            Bins, or the `method` of `calibration_curve`, or `local_calibration`.
         groups : array-like of shape (n,) or (n, g), default=None
             Label of each row's group, or several, which are crossed: a panel for each group, in
             the order of `skcalib.metrics.calibration_by_group`, at most 12, and none for groups of
@@ -256,12 +277,22 @@ class ReliabilityDisplay(PredictionDisplay):
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         check_level(confidence_level)
-        check_option("curve", curve, ("bins", "smooth", "isotonic"))
+        check_option("curve", curve, ("bins", "smooth", "isotonic", "local"))
         check_flags(statistics=statistics)
         given = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
-        predictions = as_shown(given, mode, r)
-        score, hit, names = event_view(predictions, mode, r)
+        view = None if mode == "all" else mode
+        predictions = as_shown(given, view, r)
         w = predictions.w
+        if mode == "all" and predictions.event is None:
+            score, hit, w, names = every_probability(predictions)
+        else:
+            score, hit, names = event_view(predictions, view, r)
+        if threshold is not None:
+            check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
+            above = score > threshold
+            score, hit, w = score[above], hit[above], w[above]
+            if not score.size:
+                raise ValueError(f"no score is above threshold={threshold:g}: pass a smaller one.")
         number = USUAL if n_bins is None else n_bins
         even = bin_rows(score, hit, w, number, "uniform")
         table = bin_rows(score, hit, w, *choose_bins(score, w, n_bins, strategy))
@@ -269,7 +300,9 @@ class ReliabilityDisplay(PredictionDisplay):
         add_intervals(table, w, confidence_level)
         drawn, error = None, gap_of(binned)
         x, rate = (table[name].dropna().to_numpy() for name in ("confidence", "accuracy"))
-        if curve != "bins":
+        if curve == "local":
+            drawn = local_curve(score, hit, w, confidence_level)
+        elif curve != "bins":
             drawn = calibration_curve(
                 hit,
                 score,
@@ -278,6 +311,7 @@ class ReliabilityDisplay(PredictionDisplay):
                 confidence_level=confidence_level,
                 sample_weight=w,
             )
+        if drawn is not None:
             x, rate = drawn.prob_pred, drawn.prob_true
             error = error_of(curve, score, hit, w)
         limits = (
@@ -400,7 +434,9 @@ class ReliabilityDisplay(PredictionDisplay):
             self.gaps_ = draw.gaps_of_bins(x, y)
         else:
             x, y = self.curve.prob_pred, self.curve.prob_true
-            self.band_, self.interval_ = draw.bands_of_curve(self.curve)
+            self.band_ = self.interval_ = None
+            if self.curve.method != "local":
+                self.band_, self.interval_ = draw.bands_of_curve(self.curve)
         label = label_of(self.name if name is None else name, error_text(self.error, self.curve))
         (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
         self.means_ = draw.star(self.means, self.axis_names) if self.means else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
@@ -11,6 +12,7 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib.metrics import (
     calibration_intercept_slope,
     integrated_calibration_index,
+    local_calibration,
     score_decomposition,
 )
 from skcalib.metrics._calibration_curve import CalibrationCurve
@@ -22,8 +24,14 @@ if TYPE_CHECKING:
 
 
 def error_of(method: str, score: FloatArray, hit: NDArray[Any], w: Float64Array) -> float:
-    """Return the number of a curve: the ICI of a smooth one, the miscalibration of a rising one."""
+    """Return the number of a curve: the ICI of a smooth one, the miscalibration of a rising one.
+
+    Of a local one it is the mean distance of the rows from the diagonal.
+    """
     asked: dict[str, Any] = {"pos_label": True, "sample_weight": w}
+    if method == "local":
+        rate = local_calibration(hit, score, at=score, **asked)
+        return float(np.average(np.abs(rate - score), weights=w))
     if method == "smooth":
         return integrated_calibration_index(hit, score, **asked).ici
     return float(score_decomposition(hit, score, **asked).miscalibration)
@@ -33,7 +41,19 @@ def error_text(error: float, curve: CalibrationCurve | None) -> str:
     """Return the error of bins or of a curve, with its name."""
     if curve is not None and curve.method == "isotonic":
         return f"MCB {error:.3g}"
-    return f"{'ECE' if curve is None else 'ICI'} {percent(error)}"
+    names = {"bins": "ECE", "smooth": "ICI", "local": "mean gap"}
+    return f"{names['bins' if curve is None else curve.method]} {percent(error)}"
+
+
+def local_curve(
+    score: FloatArray, hit: NDArray[Any], w: Float64Array, level: float
+) -> CalibrationCurve:
+    """Return the decay estimate at hundredths within the scores, which has no bands."""
+    grid = np.linspace(0.0, 1.0, 101)
+    at = np.unique(np.clip(grid, score.min(), score.max()))
+    rate = local_calibration(hit, score, at=at, pos_label=True, sample_weight=w)
+    none = np.full(at.size, np.nan)
+    return CalibrationCurve(at, rate, none, none, none, none, none, "local", level)
 
 
 def numbers_of(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> dict[str, float]:

@@ -73,6 +73,61 @@ def test_points_are_the_bins(view, weighted):
     assert display.line_.get_label() == f"ECE {100 * error:.1f}%"
 
 
+@pytest.mark.parametrize("threshold", [None, 0.1])
+def test_all_probabilities_of_all_classes_are_bins_of_their_own(threshold):
+    """By a loop over rows and classes; the histogram below is of all of them."""
+    y, P, _ = predictions()
+    w = np.random.default_rng(1).integers(1, 4, size=400)
+    display = ReliabilityDisplay.from_predictions(
+        y, P, mode="all", threshold=threshold, n_bins=10, sample_weight=w
+    )
+    total, hits, scores = np.zeros((3, 10))
+    for i, row in enumerate(P):
+        for k, p in enumerate(row):
+            if threshold is None or p > threshold:
+                b = max(int(np.ceil(p * 10)) - 1, 0)
+                total[b] += w[i]
+                hits[b] += w[i] * (y[i] == k)
+                scores[b] += w[i] * p
+    some = total > 0
+    np.testing.assert_allclose(display.table["weight"], total)
+    np.testing.assert_allclose(display.table["accuracy"][some], hits[some] / total[some])
+    np.testing.assert_allclose(display.histogram["share"], total / total.sum())
+    gaps = np.abs(hits - scores).sum() / total.sum()
+    assert display.error == pytest.approx(gaps)
+    assert display.axis_names[0] == "Probability of a class"
+    one = ReliabilityDisplay.from_predictions(y == 2, P[:, 2], mode="all", n_bins=10)
+    expected = ReliabilityDisplay.from_predictions(y == 2, P[:, 2], n_bins=10)
+    pd.testing.assert_frame_equal(one.table, expected.table)
+    with pytest.raises(ValueError, match="no score is above threshold=1"):
+        ReliabilityDisplay.from_predictions(y, P, threshold=0.9999999)
+
+
+def test_the_local_curve_is_the_decay_estimate():
+    """By a loop over rows: hits whose weight falls by a tenth for each hundredth."""
+    y, P, _ = predictions()
+    w = np.random.default_rng(1).integers(1, 4, size=400)
+    score, hit = top(y, P)
+    display = ReliabilityDisplay.from_predictions(y, P, curve="local", sample_weight=w)
+
+    def rate(g):
+        sides = []
+        for side in (score <= g, score >= g):
+            if side.any():
+                near = w[side] * 0.9 ** (np.abs(score[side] - g) / 0.01)
+                sides.append(near @ hit[side] / near.sum())
+        return np.mean(sides)
+
+    x, y_drawn = drawn(display.line_)
+    inner = [g for g in np.arange(101) / 100 if score.min() < g < score.max()]
+    np.testing.assert_allclose(x, [score.min(), *inner, score.max()])
+    np.testing.assert_allclose(y_drawn, [rate(g) for g in x], atol=1e-9)
+    gaps = [abs(rate(s) - s) for s in score]
+    assert display.error == pytest.approx(np.average(gaps, weights=w))
+    assert display.band_ is display.interval_ is None
+    assert "mean gap" in display.line_.get_label()
+
+
 def test_quantile_bins_hold_equal_parts():
     """With quantile bins each point stands for as many rows, and the strip stays even."""
     y, P, _ = predictions()
