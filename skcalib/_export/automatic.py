@@ -135,7 +135,7 @@ def many_constants(terms: Any, smoothing: Smoothing) -> dict[str, Any]:
     shared = [square / smoothing.square_scale, -by_entropy, by_top, by_rest]
     return {
         "terms": np.array([shared]),
-        "cross": terms.cross + by_p * np.eye(K),
+        "cross": by_p * np.eye(K) + (terms.cross if terms.cross.size else 0.0),
         "most": equal_row(1.0 + 1.0 / (smoothing.n * K), K),
         "slope": constant(1.0 + terms.slope),
         "b": constant(terms.b),

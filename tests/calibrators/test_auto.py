@@ -1,6 +1,7 @@
 """The automatic calibrator: its logits, derivatives, optimum, strengths and promises."""
 
 import re
+import tracemalloc
 from functools import cache
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
 from strategies import Recipe
 
-from skcalib import AutoCalibrator, TemperatureScaling, from_dict, to_dict
+from skcalib import AutoCalibrator, TemperatureScaling, from_dict, to_dict, to_onnx
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto import many, order_preserving
 from skcalib.calibrators._auto.nll import FeatureNLL
@@ -403,6 +404,46 @@ def test_many_classes_leave_out_what_their_number_does_not_allow():
     single = AutoCalibrator().fit(Z.astype(np.float32), code)
     double = AutoCalibrator().fit(Z.astype(np.float32).astype(np.float64), code)
     assert_allclose(single.predict_proba(Z), double.predict_proba(Z), atol=1e-6)
+
+
+def test_very_many_classes_leave_out_the_links_too(monkeypatch):
+    """Loss, gradient, Hessian and prediction are those of the formula without M."""
+    monkeypatch.setattr(many, "LARGEST_LINKED", 32)
+    K = 33
+    Z, code, w, *_ = written_out("many", K)
+    n = float(w.sum())
+    base, X = design(Z, 0.7, n, None, ([0], [0]), ("t", "b", "U"))
+    theta = 0.2 * np.random.default_rng(1).normal(size=5 + 2 * K)
+    nll = many.ManyNLL(Scores(Z, "logits"), code, w, Smoothing(0.7, n, K), np.float64)
+    Q = softmax(base + X @ theta, axis=1)
+    value, gradient = nll.value_and_gradient(theta)
+    assert value == pytest.approx(-w @ np.log(Q[np.arange(len(code)), code]), rel=1e-12)
+    expected = np.einsum("i,ik,ikp->p", w, Q - np.eye(K)[code], X)
+    assert_allclose(gradient, expected, rtol=1e-9, atol=1e-9)
+    assert_allclose(nll.hessian(theta).h, hessian(w, Q, X).diagonal(), rtol=1e-6)
+    fitted = AutoCalibrator(classes=np.arange(K)).fit(Z, code)
+    assert tuple(fitted.strengths_) == ("t", "b", "U")
+    base, X = design(Z, 1 / fitted.temperature_, 40, None, ([0], [0]), ("t", "b", "U"))
+    P = softmax(base + X @ fitted._theta, axis=1)
+    none, omega = softmax(Z, axis=1), fitted.identity_weight_
+    none = (1 - 0.1 / 41) * none + 0.1 / 41 / K
+    assert_allclose(fitted.predict_proba(Z), (1 - omega) * P + omega * none, atol=1e-9)
+    assert "Terms that link" not in fitted.describe()
+    runtime = pytest.importorskip("onnxruntime", reason="models are run by ONNX Runtime")
+    session = runtime.InferenceSession(to_onnx(fitted, dtype="float64").SerializeToString())
+    assert_allclose(session.run(None, {"scores": Z})[1], fitted.predict_proba(Z), atol=1e-12)
+
+
+def test_a_fit_of_1001_classes_takes_a_few_arrays_of_the_scores():
+    """K^2 numbers would be 8 MB, of which a fit with links takes some 40."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(300, 1001))
+    code = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    tracemalloc.start()
+    AutoCalibrator(classes=np.arange(1001)).fit(Z, code)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 12 * Z.nbytes
 
 
 def test_too_few_steps_are_a_warning():

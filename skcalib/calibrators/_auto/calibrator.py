@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.passes import sum_rows
+from skcalib._arrays.passes import ROWS, sum_rows
 from skcalib._arrays.source import ALL
 from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
@@ -145,7 +145,7 @@ class Map(NamedTuple):
         if K > LARGEST_WHOLE:
             f = many.make_features(Z, smoothing, np.float64)
             terms = many.unpack(theta, K, np.float64)
-            across = f.p @ terms.cross
+            across = many.links(f, terms)
             eta = many.add_own(across.copy(), f, terms, smoothing.square_scale)
             return f.a, eta, across
         design = design_of_block(Z, smoothing, self.position, self.centre)
@@ -185,7 +185,8 @@ class AutoCalibrator(ScoreCalibrator):
     \|\theta_g\|^2`, and a strength :math:`\lambda_g` for each group t, b, R, M and L found by
     empirical Bayes (MacKay's fixed point). If all parameters are 0, the map is temperature scaling,
     smoothed. With two classes, M and L are left out; with more than 30 classes, a slope :math:`U_k
-    a_k` replaces R and L, and a replaces a'.
+    a_k` replaces R and L, and a replaces a'; with more than 1,000, M is left out too, because its
+    fit would take some 300 bytes for each pair of classes.
 
     No calibration is an alternative hypothesis: probabilities are
     :math:`(1 - \omega) \mathrm{softmax}(\eta) + \omega \mathrm{softmax}(z)`, the latter mixed with
@@ -279,6 +280,7 @@ class AutoCalibrator(ScoreCalibrator):
 
     _paper = "MacKay 1992"
     _takes_logs = True
+    _work = ROWS._replace(products=True)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreCalibrator._parameter_constraints,

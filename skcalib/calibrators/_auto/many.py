@@ -9,7 +9,8 @@ With :math:`\tilde p = p` where :math:`p \ge 0.01` and 0 elsewhere, and the symb
                  & + b_k + U_k a_k + \sum_l M_{kl} \tilde p_l .
 
 Smaller probabilities are very many, and too small to change a logit. Of the Hessian, only the
-diagonal is computed. Features are float32, sums over blocks float64.
+diagonal is computed. With more than 1,000 classes M is left out: its fit takes some 300 bytes for
+each of the K^2 entries. Features are float32, sums over blocks float64.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from skcalib.calibrators._auto.smoothing import Smoothing
 SMALLEST = 1e-2
 # Up to this many classes, products with p are faster if its zeros are stored.
 LARGEST_DENSE = 300
+# Up to this many classes, terms link each class with each.
+LARGEST_LINKED = 1000
 N_SHARED = 5
 
 
@@ -71,7 +74,10 @@ def make_features(Z: Float64Array, smoothing: Smoothing, dtype: Any = np.float32
 
 
 class Terms(NamedTuple):
-    """Parameters by feature: five shared, ``b`` and ``slope`` ``(K,)``, and ``cross (K, K)``."""
+    """Parameters by feature: five shared, ``b`` and ``slope`` ``(K,)``, and ``cross (K, K)``.
+
+    Without M, ``cross`` has no rows.
+    """
 
     t: NDArray[Any]
     b: NDArray[Any]
@@ -80,25 +86,29 @@ class Terms(NamedTuple):
 
 
 def groups_of(n_classes: int) -> dict[str, slice]:
-    """Return the places of t, b, U and M in theta."""
+    """Return the places of t, b, U and, of up to `LARGEST_LINKED` classes, M in theta."""
     K, m = n_classes, N_SHARED
-    return {
-        "t": slice(0, m),
-        "b": slice(m, m + K),
-        "U": slice(m + K, m + 2 * K),
-        "M": slice(m + 2 * K, m + 2 * K + K * K),
-    }
+    groups = {"t": slice(0, m), "b": slice(m, m + K), "U": slice(m + K, m + 2 * K)}
+    if K <= LARGEST_LINKED:
+        groups["M"] = slice(m + 2 * K, m + 2 * K + K * K)
+    return groups
 
 
 def unpack(theta: Float64Array, n_classes: int, dtype: Any = np.float32) -> Terms:
     """Return the parameters by feature."""
-    t, b, slope, cross = (theta[part].astype(dtype) for part in groups_of(n_classes).values())
-    return Terms(t, b, slope, cross.reshape(n_classes, n_classes))
+    t, b, slope, *cross = (theta[part].astype(dtype) for part in groups_of(n_classes).values())
+    rows = cross[0] if cross else np.empty(0, dtype)
+    return Terms(t, b, slope, rows.reshape(-1, n_classes))
+
+
+def links(f: Features, terms: Terms) -> NDArray[Any]:
+    """Return the terms of M, ``(n, K)``, as a new array."""
+    return f.p @ terms.cross if terms.cross.size else np.zeros_like(f.a)
 
 
 def logits(f: Features, terms: Terms, square_scale: float) -> NDArray[Any]:
     """Return eta, ``(n, K)``, as a new array."""
-    return add_own(f.p @ terms.cross, f, terms, square_scale)
+    return add_own(links(f, terms), f, terms, square_scale)
 
 
 def add_own(eta: NDArray[Any], f: Features, terms: Terms, square_scale: float) -> NDArray[Any]:
@@ -146,8 +156,10 @@ class ManyNLL:
         self.groups = groups_of(self.n_classes)
         self.code, self.w, self.dtype = code, w, dtype
         self._scale = smoothing.square_scale
+        self._is_linked = "M" in self.groups
         # Blocks are larger than the gradient that each of them returns.
-        work = Work(max(TALL_BLOCK_BYTES, 32 * self.n_classes**2), 1)
+        size = self.n_classes**2 if self._is_linked else 0
+        work = Work(max(TALL_BLOCK_BYTES, 32 * size), 1)
         source = scores.as_logits()
         kernel = partial(make_features, smoothing=smoothing, dtype=dtype)
         made = merge_rows(kernel, source, work=work)
@@ -185,7 +197,7 @@ class ManyNLL:
             t[1] += np.vdot(Ra, a) / self._scale
             t[2] += by_row @ f.entropy[rows]
             t[3] += by_row @ f.top[rows]
-        return t, b, slope, f.p.T @ R
+        return t, b, slope, f.p.T @ R if self._is_linked else np.empty((0, self.n_classes))
 
     def hessian(self, theta: Float64Array) -> Diagonal:
         """Return the diagonal of the Hessian."""
@@ -224,4 +236,5 @@ class ManyNLL:
             part *= w[rows].astype(self.dtype)[:, None]
             b += part.sum(axis=0)
             slope += np.einsum("ij,ij->j", part, square)
-        return np.concatenate([t, b, slope, ((f.p * f.p).T @ Q).ravel()])
+        cross = ((f.p * f.p).T @ Q).ravel() if self._is_linked else np.empty(0)
+        return np.concatenate([t, b, slope, cross])
