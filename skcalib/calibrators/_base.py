@@ -58,6 +58,7 @@ from skcalib._validation.soft_hits import (
     split_soft,
 )
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
+from skcalib.calibrators._fit_warnings import warn_of_absent_classes
 from skcalib.calibrators._shown_fit import ShownFit
 
 # Calibrators that an error names as taking soft hits.
@@ -152,6 +153,14 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         return True
 
     @property
+    def _absent_class(self) -> str | None:
+        """What every probability of a class without rows becomes, in words; None if it is above 0.
+
+        A fit warns of it.
+        """
+        return None
+
+    @property
     def _monotone(self) -> bool:
         """Whether, with two classes, P(second) never decreases as its score increases."""
         return False
@@ -192,6 +201,12 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         ValueError
             If the scores contain NaN or +inf, could be either logits or probabilities, or do
             not match the labels, or if `classes` are not sorted.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If a class has no row and every probability of it becomes 0, in calibrators with a map
+            for each class by itself.
         """
         self._validate_params()
         rows = self._check_rows(X, y, sample_weight, self.input, self.classes)
@@ -200,6 +215,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             fitted["clip_"] = find_clip(rows.scores, rows.w, rows.smallest)
             rows.scores.set_clip(fitted["clip_"])
         fitted.update(self._fit(rows.scores, rows.code, rows.w))
+        if self._absent_class is not None:
+            warn_of_absent_classes(rows.code, rows.scores.classes, self._absent_class)
         validate_data(self, rows.given, skip_check_array=True)
         for name, value in fitted.items():
             setattr(self, name, value)

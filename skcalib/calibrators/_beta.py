@@ -104,7 +104,8 @@ class BetaCalibrator(LogOddsCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the scores of a class separate it from the rest without error.
+        If the scores of a class separate it from the rest without error, if a class has no row, or
+        if every slope is 0, as for reversed scores: then every row gets the base rates.
 
     See Also
     --------

@@ -72,7 +72,8 @@ class DirichletCalibrator(MatrixScaling):
     sklearn.exceptions.ConvergenceWarning
         If the gradient does not come down to `tol` within `max_iter` steps, or if nothing is
         penalised and the probabilities separate the classes without error: then no finite
-        optimum exists, and the probabilities of other rows depend on where the fit ended.
+        optimum exists, and the probabilities of other rows depend on where the fit ended. If a
+        class has no row and the penalty is "odir": its probabilities are then almost 0.
 
     See Also
     --------
@@ -134,6 +135,10 @@ class DirichletCalibrator(MatrixScaling):
             input=input,
             classes=classes,
         )
+
+    @property
+    def _absent_class(self) -> str | None:
+        return "almost 0" if self.penalty == "odir" else None
 
     def _fit(
         self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]

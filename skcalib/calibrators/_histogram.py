@@ -150,6 +150,11 @@ class HistogramBinning(ColumnwiseCalibrator):
     n_features_in_ : int
         Number of columns of `X`.
 
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        In ``fit`` with a map for each class, if a class has no row.
+
     See Also
     --------
     skcalib.IsotonicCalibrator : Bins chosen from the data so that the map never decreases.
@@ -221,6 +226,10 @@ class HistogramBinning(ColumnwiseCalibrator):
     @property
     def _class_specific(self) -> bool:
         return self.class_conditional
+
+    @property
+    def _absent_class(self) -> str | None:
+        return "0, except in empty bins" if self.class_conditional else None
 
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         if self.n_bootstraps == 0:

@@ -14,6 +14,7 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._fit_warnings import warn_of_flat_maps
 from skcalib.calibrators._shown_fit import counted, levels
 
 # Between two scores below 1e-308 the slope of a straight line overflows. Multiplying by a power of
@@ -138,6 +139,12 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     ValueError
         In ``fit``, for ``centered=True`` with ``interpolation="step"``.
 
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        In ``fit``, if a class has no row, so that every probability of it is 0, or if every map is
+        constant, as for reversed scores.
+
     See Also
     --------
     skcalib.HistogramBinning : Bins fixed beforehand; the map may decrease.
@@ -179,6 +186,7 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     _paper = "Zadrozny and Elkan 2002; centred: Oron and Flournoy 2017"
     _monotone = True
     _takes_soft_hits = True
+    _absent_class = "0"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
         "interpolation": [StrOptions({"linear", "step"})],
@@ -206,6 +214,9 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
         thresholds = block_centres if self.centered else block_ends
         first = self._first_column(scores.shape[1])
         maps = list(map_sorted(thresholds, scores, code, w, first))
+        ends = [(y[0], y[-1]) for _, y in maps if y[-1] > 0 and y[0] < 1]
+        if ends and all(low == high for low, high in ends):
+            warn_of_flat_maps(type(self).__name__)
         return {"X_thresholds_": [x for x, _ in maps], "y_thresholds_": [y for _, y in maps]}
 
     def _in_words(self) -> str:

@@ -17,6 +17,7 @@ from skcalib._scaling.logistic import Bools, Logistic
 from skcalib._scores.one_vs_rest import in_columns
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._fit_warnings import warn_of_flat_maps
 
 # Classes of this many bytes are fitted at once: more would leave the cache, and with fewer, threads
 # would wait for each other's calls.
@@ -28,6 +29,7 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
 
     _takes_logs = True
     _takes_soft_hits = True
+    _absent_class = "0"
 
     @abstractmethod
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
@@ -69,9 +71,13 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        intercept = np.concatenate([fitted.intercept for fitted in maps])
+        mixed = np.isfinite(intercept)
+        if self._monotone and mixed.any() and not coef[mixed].any():
+            warn_of_flat_maps(type(self).__name__)
         return {
             "coef_": coef[:, 0] if coef.shape[1] == 1 else coef,
-            "intercept_": np.concatenate([fitted.intercept for fitted in maps]),
+            "intercept_": intercept,
         }
 
     def _columns(self, scores: Scores, columns: slice) -> FloatArray:

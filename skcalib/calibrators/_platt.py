@@ -81,7 +81,7 @@ class PlattScaling(LogOddsCalibrator):
     sklearn.exceptions.ConvergenceWarning
         If slopes are fitted and the scores of a class separate it from the rest without error;
         with ``degree=2`` also if an interval of scores contains all rows of the class and no
-        others, or the reverse.
+        others, or the reverse. If a class has no row.
 
     See Also
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ import pandas as pd
 from scipy.special import expit
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -157,6 +158,13 @@ def check_one_column(calibrator: Any) -> None:
 
 def check_missing_class(calibrator: Any) -> None:
     """A class without rows keeps its column, if `classes` or the labels 0..K-1 name it."""
+    with warnings.catch_warnings():
+        # Where its probabilities become 0, a warning says so.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        _check_missing_class(calibrator)
+
+
+def _check_missing_class(calibrator: Any) -> None:
     for S, code, name in samples(calibrator, (4,)):
         names = NAMES[:4]
         for missing in (0, 2, 3):

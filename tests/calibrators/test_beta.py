@@ -51,6 +51,7 @@ TRUTHS = {
 
 @pytest.mark.parametrize("truth", TRUTHS)
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.filterwarnings("ignore:.*no better than the base rates")
 def test_the_fit_is_the_best_with_slopes_of_at_least_zero(truth, seed):
     rng = np.random.default_rng(seed)
     p = rng.uniform(0.01, 0.99, 500)
@@ -71,6 +72,7 @@ def test_the_fit_is_the_best_with_slopes_of_at_least_zero(truth, seed):
     assert (np.diff(fitted.predict_proba(np.sort(p))[:, 1]) >= 0).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*no better than the base rates")
 def test_a_decreasing_relation_is_answered_by_the_frequency():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.01, 0.99, 500)
@@ -130,6 +132,7 @@ def test_separated_scores_are_warned_of():
     np.testing.assert_allclose(answer, [0, 0, 1, 1], atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.*no better than the base rates")
 def test_scores_separated_the_wrong_way_round_are_a_constant():
     """No warning: the slopes that are allowed have an optimum, both 0."""
     fitted = BetaCalibrator().fit([0.1, 0.2, 0.7, 0.9], [1, 1, 1, 0])
@@ -151,6 +154,7 @@ def test_it_is_no_worse_than_platt_scaling_by_likelihood():
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.filterwarnings("ignore:.*no better than the base rates")
 def test_no_map_falls_however_little_the_scores_say(seed):
     """Scores that have nothing to do with the labels, or say the opposite of them."""
     rng = np.random.default_rng(seed)

@@ -29,6 +29,7 @@ def data(n=200, n_classes=4, seed=0, digits=2):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
+@pytest.mark.filterwarnings("ignore:no row of class")
 def test_linear_is_scikit_learns_regression_of_each_column(n_classes, weighted):
     P, y, w = data(300 if n_classes < 100 else 150, n_classes)
     w = w if weighted else None
@@ -64,6 +65,7 @@ def minmax_isotonic(x, t, w):
 
 @pytest.mark.parametrize("interpolation", ["linear", "step"])
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.filterwarnings("ignore:.*no better than the base rates")
 def test_the_fit_is_the_min_max_solution(seed, interpolation):
     rng = np.random.default_rng(seed)
     x = np.round(rng.random(40), 1 + seed % 2)
@@ -99,6 +101,7 @@ def test_a_step_rises_at_the_first_score_of_the_upper_block():
     assert step.predict_proba([0.0, 0.2, below, at, 1.0])[:, 1].tolist() == [0, 0, 0, 1, 1]
 
 
+@pytest.mark.filterwarnings("ignore:no row of class")
 def test_a_missing_class_answers_zero_and_an_all_zero_row_is_uniform():
     P = np.array([[0.6, 0.3, 0.1], [0.5, 0.2, 0.3], [0.2, 0.2, 0.6], [0.1, 0.5, 0.4]])
     calibrator = IsotonicCalibrator(classes=[0, 1, 2]).fit(P, [0, 0, 2, 2])
@@ -152,6 +155,8 @@ def straight_lines(points, at):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", [0, 1, 4, 5])
+@pytest.mark.filterwarnings("ignore:no row of class")
+@pytest.mark.filterwarnings("ignore:.*no better than the base rates")
 def test_centred_blocks_are_points_at_their_mean_scores(seed, weighted):
     rng = np.random.default_rng(seed)
     x = np.round(rng.random(40), 1 + seed % 2)
@@ -180,6 +185,8 @@ def test_centred_of_five_doses_by_hand():
     np.testing.assert_allclose(answers, [1 / 6, 2 / 3], rtol=0, atol=1e-15)
 
 
+@pytest.mark.filterwarnings("ignore:no row of class")
+@pytest.mark.filterwarnings("ignore:.*no better than the base rates")
 def test_centred_rises_strictly_but_where_it_is_0_or_1():
     P, y, w = data(400, 3)
     calibrator = IsotonicCalibrator(centered=True, classes=[0, 1, 2]).fit(P, y, w)

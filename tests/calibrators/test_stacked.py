@@ -213,6 +213,8 @@ def test_the_better_member_gets_the_weight():
     assert weights[1] > 0.9
 
 
+@pytest.mark.filterwarnings("ignore:no row of class")
+@pytest.mark.filterwarnings("ignore:.*no better than the base rates")
 def test_few_rows_leave_the_weights_to_the_prior():
     Z, y = sample(6)
     first = StackedCalibrator(TWO, prior_rows=1e5).fit(Z, y).weights_

@@ -1,0 +1,134 @@
+"""A fit warns once where its result is of no use: classes without rows, scores of no use."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from skcalib import (
+    AutoCalibrator,
+    BetaCalibrator,
+    CalibratedClassifier,
+    DirichletCalibrator,
+    HistogramBinning,
+    IsotonicCalibrator,
+    MatrixScaling,
+    PlattScaling,
+    SplineCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+    VennAbersCalibrator,
+)
+
+ZERO = [
+    PlattScaling(),
+    PlattScaling(fit_slope=False),
+    BetaCalibrator(),
+    IsotonicCalibrator(),
+    HistogramBinning(),
+    DirichletCalibrator(),
+]
+ABOVE = [
+    AutoCalibrator(),
+    TemperatureScaling(),
+    VectorScaling(),
+    MatrixScaling(),
+    SplineCalibrator(),
+    VennAbersCalibrator(),
+    HistogramBinning(class_conditional=False),
+]
+
+
+def named(calibrators):
+    return pytest.mark.parametrize(
+        "calibrator", calibrators, ids=lambda c: " ".join(repr(c).split())
+    )
+
+
+def scores(n, n_classes, seed=0):
+    rng = np.random.default_rng(seed)
+    Z = 2 * rng.normal(size=(n, n_classes))
+    return Z, (Z / 1.5 + rng.gumbel(size=Z.shape))
+
+
+def caught(fit):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        fitted = fit()
+    assert all(each.category is ConvergenceWarning for each in found)
+    return fitted, [str(each.message) for each in found]
+
+
+@named(ZERO)
+def test_no_event_among_the_rows_is_one_warning(calibrator):
+    p = np.random.default_rng(0).random(60)
+    fitted, texts = caught(lambda: calibrator.fit(p, np.zeros(60, int)))
+    assert len(texts) == 1
+    assert texts[0].startswith("no row of class 1 among 60: every probability of it becomes ")
+    assert fitted.predict_proba(np.linspace(0.05, 0.95, 10))[:, 1].max() < 1e-3
+    _, texts = caught(lambda: calibrator.fit(p, np.ones(60, int)))
+    assert len(texts) == 1
+    assert texts[0].startswith("no row of class 0 among 60")
+
+
+@named(ZERO)
+def test_classes_without_rows_are_listed_once(calibrator):
+    Z, utility = scores(200, 9)
+    names = np.array([f"c{k}" for k in range(9)])
+    y = names[utility[:, :2].argmax(axis=1)]
+    calibrator = calibrator.set_params(classes=names)
+    _, texts = caught(lambda: calibrator.fit(Z, y))
+    calibrator.set_params(classes=None)
+    assert len(texts) == 1
+    begins = "no row of classes 'c2', 'c3', 'c4', 'c5', 'c6' and 2 more among 200: every probab"
+    assert texts[0].startswith(begins)
+
+
+@named(ABOVE)
+def test_calibrators_that_keep_it_above_0_say_nothing(calibrator):
+    Z, utility = scores(200, 4)
+    y = utility[:, :3].argmax(axis=1)
+    fitted, texts = caught(lambda: calibrator.set_params(classes=range(4)).fit(Z, y))
+    calibrator.set_params(classes=None)
+    assert texts == []
+    assert fitted.predict_proba(Z)[:, 3].min() > 0
+
+
+@named([BetaCalibrator(), IsotonicCalibrator(), IsotonicCalibrator(centered=True)])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_reversed_scores_are_the_warning_of_temperature_scaling(calibrator, n_classes):
+    """Every row then gets the base rates."""
+    Z, utility = scores(400, n_classes)
+    y = (utility - 2 * Z).argmax(axis=1)
+    fitted, texts = caught(lambda: calibrator.fit(Z, y))
+    assert len(texts) == 1
+    assert "predict these labels no better than" in texts[0]
+    assert "check that columns follow the sorted labels" in texts[0]
+    _, (text,) = caught(lambda: TemperatureScaling().fit(Z, y))
+    assert text.endswith("check that columns follow the sorted labels.")
+    rates = np.bincount(y) / 400
+    np.testing.assert_allclose(fitted.predict_proba(Z), np.tile(rates, (400, 1)), atol=1e-9)
+    _, texts = caught(lambda: calibrator.fit(Z, utility.argmax(axis=1)))
+    assert texts == []
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_model_around_a_calibrator_warns_once(n_classes):
+    Z, utility = scores(300, n_classes)
+    code = utility[:, : n_classes - 1].argmax(axis=1) if n_classes > 2 else np.zeros(300, int)
+    model = LogisticRegression().fit(Z, np.arange(300) % n_classes)
+    calibrated = CalibratedClassifier(FrozenEstimator(model), "isotonic")
+    _, texts = caught(lambda: calibrated.fit(Z, code))
+    assert [text[:12] for text in texts] == ["no row of cl"]
+
+
+def test_a_warning_that_is_an_error_leaves_the_calibrator_as_it_was():
+    isotonic = IsotonicCalibrator()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ConvergenceWarning, match="no row of class 1 among 3"):
+            isotonic.fit([0.1, 0.2, 0.4], [0, 0, 0])
+    assert not hasattr(isotonic, "classes_")
