@@ -278,6 +278,7 @@ class ReliabilityDisplay(PredictionDisplay):
         check_matplotlib(f"{cls.__name__}.from_predictions")
         check_level(confidence_level)
         check_option("curve", curve, ("bins", "smooth", "isotonic", "local"))
+        check_option("mode", mode, (None, "top", "within_top", "all"))
         check_flags(statistics=statistics)
         given = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
         view = None if mode == "all" else mode

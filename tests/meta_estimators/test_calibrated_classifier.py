@@ -459,6 +459,7 @@ def test_rows_of_a_class_that_a_fold_did_not_train_on_are_left_out(rare, estimat
     ],
 )
 @pytest.mark.filterwarnings("ignore:cv. fold . has no training row:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:no row of class")
 def test_a_class_missing_from_a_fold_gives_probabilities(rare, ensemble, estimator, calibrator):
     X, y, splits = rare
     model = CalibratedClassifier(estimator, calibrator, cv=splits, ensemble=ensemble).fit(X, y)

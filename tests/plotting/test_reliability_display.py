@@ -298,7 +298,8 @@ def test_layouts_do_not_warn_and_nothing_leaves_its_axes(layout):
     ("keywords", "message"),
     [
         ({"confidence_level": 95}, "confidence_level must be in"),
-        ({"mode": "all"}, "mode must be one of"),
+        ({"mode": "every"}, "mode must be one of .*'all'"),
+        ({"threshold": 1}, "threshold must be"),
         ({"pos_label": 7}, "pos_label=7"),
         ({"pos_label": 1, "mode": "within_top"}, "but pos_label= names one event"),
         ({"n_bins": 0}, "n_bins must be"),
