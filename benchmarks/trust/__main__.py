@@ -61,7 +61,10 @@ def hostile_input(fuzz: dict[str, Any]) -> list[str]:
         "",
         f"{number(fuzz['calls'])} calls with one invalid argument, and a quarter of them with",
         "another in an unusual layout: wrong shapes, ragged lists, NaN, objects, empty arrays,",
-        "sparse matrices, frames with missing values, and so on.",
+        "sparse matrices, frames with missing values, and so on. They include each mistake that",
+        "people make with good data, with each method: exchanged arguments, labels or features in",
+        "place of scores, an ignored label in place of a class, columns in another order than the",
+        "labels, percentages and ratings, weights that are counts or relative.",
         "",
         *table(
             ["result of the call", "calls"],

@@ -3,9 +3,11 @@
 ``python -m benchmarks.trust.fuzz`` calls every public calibrator, metric, scorer, loss, display and
 join with hostile values: other layouts and containers of good data, whose answer must be that of
 the good data; data that cannot be answered, whose error must be a ValueError or TypeError of one
-line that names the argument; and data or keywords that may be either. No call may warn twice, warn
-of what is not documented, return NaN or numbers out of range, or raise anything else. It prints
-counts, writes ``benchmarks/trust/figures/fuzz.json``, and exits with 1 if there is a fault.
+line that names the argument; and data or keywords that may be either. The mistakes that people
+make with good data (see `mistakes`) come first, all of them; the others are drawn. No call may warn
+twice, warn of what is not documented, return NaN or numbers out of range, or raise anything else.
+It prints counts, writes ``benchmarks/trust/figures/fuzz.json``, and exits with 1 if there is a
+fault.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +37,7 @@ from benchmarks.trust.hostile import (
     hostile_scores,
     hostile_weights,
 )
+from benchmarks.trust.mistakes import DRAWING, excused, mistakes
 from benchmarks.trust.subjects import Subject, subjects
 
 PAGE = Path(__file__).parent / "figures" / "fuzz.json"
@@ -65,6 +69,11 @@ TELL_THE_EVENT = {
 # A function that is given is called, and its errors are its own.
 CALLED = {("objective", "function"), ("objective", "class")}
 N_ROWS = 40
+SHAPES = [
+    (kind, n_classes, narrow)
+    for kind in ("logits", "proba")
+    for n_classes, narrow in ((2, True), (2, False), (3, False), (4, False))
+]
 # One call in so many has a second argument in another layout or type.
 SECOND = 4
 OUTCOMES = ("right answer", "valid answer", "refused")
@@ -118,7 +127,11 @@ def make_sample(kind: str, n_classes: int, narrow: bool, seed: int) -> Sample:
 
 
 def hostile_table(role: str, sample: Sample) -> dict[str, Callable[[], Hostile]]:
-    """Return the hostile values of a role, by name."""
+    """Return the hostile values of a role, by name, mistakes last."""
+    return _hostile_values(role, sample) | mistakes(role, sample.clean, sample.kind)
+
+
+def _hostile_values(role: str, sample: Sample) -> dict[str, Callable[[], Hostile]]:
     if role in ("scores", "question", "features"):
         kind = "logits" if role == "features" else sample.kind
         return hostile_scores(sample.clean[role], kind)
@@ -141,14 +154,29 @@ def hostile_table(role: str, sample: Sample) -> dict[str, Callable[[], Hostile]]
     }
 
 
-def every_case() -> list[Case]:
-    """Return each pair of an argument and a hostile value once."""
-    proba = make_sample("proba", 3, False, 0)
+@cache
+def samples_with(role: str, hostile: str) -> tuple[tuple[str, int, bool], ...]:
+    """Return the kinds of samples, numbers of classes and shapes that a hostile value is for."""
+    return tuple(
+        (kind, n_classes, narrow)
+        for kind, n_classes, narrow in SHAPES
+        if hostile in hostile_table(role, make_sample(kind, n_classes, narrow, 0))
+    )
+
+
+def every_case() -> tuple[list[Case], list[Case]]:
+    """Return each pair of an argument and a hostile value once: the mistakes, and the others."""
+    clean = [make_sample(*shape, 0) for shape in SHAPES]
+    roles = (*clean[0].clean, "parameter")
     names = {
-        role: list(hostile_table(role, proba))
-        for role in (*proba.clean, "parameter")
-    }  # fmt: skip
-    return [
+        role: dict.fromkeys(name for sample in clean for name in hostile_table(role, sample))
+        for role in roles
+    }
+    told = {
+        role: {name for sample in clean for name in mistakes(role, sample.clean, sample.kind)}
+        for role in roles
+    }
+    cases = [
         Case(subject, argument, role, hostile)
         for subject in subjects()
         for argument, role in [
@@ -157,7 +185,9 @@ def every_case() -> list[Case]:
         ]
         for hostile in names[role]
         if (argument, hostile) not in CALLED
-    ]  # fmt: skip
+    ]
+    mistaken = [case for case in cases if case.hostile in told[case.role]]
+    return mistaken, [case for case in cases if case.hostile not in told[case.role]]
 
 
 def call(subject: Subject, arguments: dict[str, Any]) -> Told:
@@ -193,6 +223,8 @@ def judge(case: Case, hostile: Hostile, told: Told, clean: Told | None) -> tuple
         names = (argument, *(hostile.beside if between else ()))
         if not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) for name in names):
             return "unnamed", f"{kind.__name__} does not name {argument}: {message}"
+        if not re.search(hostile.says, message):
+            return "unnamed", f"{kind.__name__} does not say {hostile.says}: {message}"
         return "refused", ""
     assert told.answer is not None
     if hostile.verdict == "refused" and not foreign and case.hostile not in subject.may_take:
@@ -200,12 +232,14 @@ def judge(case: Case, hostile: Hostile, told: Told, clean: Told | None) -> tuple
     flaw = subject.flaw(told.answer)
     if flaw:
         return "invalid", flaw
-    if hostile.verdict != "same" or (foreign and case.hostile in OTHER_FEATURES):
+    if hostile.verdict not in ("same", "careful") or (foreign and case.hostile in OTHER_FEATURES):
         return "valid answer", ""
     if clean is None or clean.answer is None:
         return "wrong", f"taken, where the clean call ends in {clean and clean.error!r}"
     for found, expected in zip(told.answer, clean.answer, strict=True):
         a, b = np.asarray(found), np.asarray(expected)
+        if hostile.copies is not None and a.shape[:1] == hostile.copies.shape:
+            a = np.repeat(a, hostile.copies, axis=0)
         if a.shape != b.shape:
             return "wrong", f"shape {a.shape} instead of {b.shape}"
         if a.dtype.kind not in "fiub":
@@ -237,13 +271,12 @@ def _tolerance(case: Case, found: Any) -> float:
 def run_case(case: Case, seed: int) -> tuple[str, str]:
     """Draw clean arguments, spoil one of them, call and judge."""
     rng = np.random.default_rng(seed)
-    kind = case.subject.kinds[int(rng.integers(len(case.subject.kinds)))]
-    n_classes = int(rng.choice([2, 3, 4]))
-    narrow = n_classes == 2 and bool(rng.random() < 0.4)
+    shapes = [s for s in samples_with(case.role, case.hostile) if s[0] in case.subject.kinds]
+    if not shapes:
+        return "not for this subject", ""
+    kind, n_classes, narrow = shapes[int(rng.integers(len(shapes)))]
     sample = make_sample(kind, n_classes, narrow, int(rng.integers(5)))
     table = hostile_table(case.role, sample)
-    if case.hostile not in table:
-        return "not for this sample", ""
     given = {
         argument: sample.clean[role]
         for argument, role in case.subject.takes.items()
@@ -256,6 +289,8 @@ def run_case(case: Case, seed: int) -> tuple[str, str]:
     hostile = table[case.hostile]()
     if case.subject.group == "losses" and case.hostile.startswith("named columns"):
         hostile = hostile._replace(verdict="either")  # a gradient has the order of the columns
+    if excused(case.subject.name, case.subject.group, case.hostile):
+        hostile = hostile._replace(verdict="either", says="")
     if narrow and case.role == "labels" and case.hostile not in TELL_THE_EVENT:
         hostile = hostile._replace(verdict="either", beside=("pos_label",))
     clean = {**given, case.argument: hostile.clean}
@@ -265,14 +300,33 @@ def run_case(case: Case, seed: int) -> tuple[str, str]:
         if argument != case.argument and argument in given and role not in ("classes", "question")
     ]
     dirty = {**given, case.argument: hostile.value}
-    if others and rng.random() < 1 / SECOND and case.role != "classes":
+    plain = not hostile.also and hostile.copies is None
+    if others and plain and rng.random() < 1 / SECOND and case.role != "classes":
         argument, role = others[int(rng.integers(len(others)))]
         second = _good_layout(role, sample, rng)
         dirty[argument], clean[argument] = second.value, second.clean
-    if narrow and case.role == "classes":
-        dirty, clean = {**dirty}, {**clean}
-    expected = call(case.subject, clean) if hostile.verdict == "same" else None
+    for argument, role in case.subject.takes.items():
+        if role in hostile.also and argument != case.argument:
+            dirty[argument] = clean[argument] = hostile.also[role]
+    if hostile.copies is not None:
+        if case.subject.name in DRAWING:
+            hostile = hostile._replace(verdict="either")
+        clean = copied(case.subject, clean, hostile.copies)
+    expected = call(case.subject, clean) if hostile.verdict in ("same", "careful") else None
     return judge(case, hostile, call(case.subject, dirty), expected)
+
+
+def copied(subject: Subject, arguments: dict[str, Any], counts: Any) -> dict[str, Any]:
+    """Return arguments with copies of each row in place of weights."""
+    rows = ("scores", "labels", "codes", "features")
+    made = {
+        name: np.repeat(value, counts, axis=0) if subject.takes.get(name) in rows else value
+        for name, value in arguments.items()
+        if subject.takes.get(name) != "weights"
+    }
+    if "clean" in made and subject.group == "scorers":
+        made["clean"] = tuple(np.repeat(part, counts, axis=0) for part in made["clean"])
+    return made
 
 
 def _wants_clean(subject: Subject) -> bool:
@@ -289,27 +343,29 @@ def _good_layout(role: str, sample: Sample, rng: np.random.Generator) -> Hostile
 
 
 def run(calls: int, seed: int) -> Iterator[tuple[Case, int, str, str, float]]:
-    """Yield the case, its own seed, outcome, fault and seconds of so many calls."""
-    cases = every_case()
+    """Yield the case, its own seed, outcome, fault and seconds of calls: mistakes, then others."""
+    mistaken, others = every_case()
     rng = np.random.default_rng(seed)
+    order = [mistaken[i] for i in rng.permutation(len(mistaken))]
     done = 0
-    while done < calls:
-        for index in rng.permutation(len(cases)):
+    while True:
+        for case in order:
             own = int(rng.integers(2**31))
             start = time.perf_counter()
-            outcome, fault = run_case(cases[index], own)
-            if outcome == "not for this sample":
+            outcome, fault = run_case(case, own)
+            if outcome == "not for this subject":
                 continue
-            yield cases[index], own, outcome, fault, time.perf_counter() - start
+            yield case, own, outcome, fault, time.perf_counter() - start
             done += 1
             if done == calls:
                 return
+        order = [others[i] for i in rng.permutation(len(others))]
 
 
 def main() -> None:
     """Run, print and write the counts."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--calls", type=int, default=5000, help="malformed calls")
+    parser.add_argument("--calls", type=int, default=8000, help="malformed calls")
     parser.add_argument("--seed", type=int, default=0, help="which ones")
     options = parser.parse_args()
     total: Counter[tuple[str, str]] = Counter()

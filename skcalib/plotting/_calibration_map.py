@@ -14,7 +14,7 @@ from skcalib._binning.bins import Bins
 from skcalib._scores.top_label import top_label
 from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_flags
-from skcalib._validation.labels import check_labels
+from skcalib._validation.labels import check_classes, name_columns
 from skcalib.calibrators._affine import AffineCalibrator
 from skcalib.plotting._display import (
     MODEL,
@@ -210,7 +210,8 @@ class CalibrationMapDisplay(InWords):
             Show the probability of this class; None shows that of the second of two classes, or
             of the top label.
         labels : array-like of shape (K,), default=None
-            Labels of the columns; None means 0 to K - 1.
+            Labels of the columns, in their order; None means 0 to K - 1. A frame whose columns
+            are named by the labels is read by name.
         ax, name, ref_line, points, band, histogram, **kwargs
             See `plot`.
 
@@ -228,6 +229,9 @@ class CalibrationMapDisplay(InWords):
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         given = {"proba_before": proba_before, "proba_after": proba_after}
+        for argument, P in given.items():
+            codes = np.arange(getattr(P, "shape", (0,))[-1])
+            given[argument] = name_columns(P, codes, labels, name=argument, argument="labels")[0]
         before, after = (read_proba(P, "proba", argument)[0] for argument, P in given.items())
         if before.shape != after.shape:
             raise ValueError(
@@ -235,9 +239,7 @@ class CalibrationMapDisplay(InWords):
                 "rows and classes."
             )
         K = before.shape[1]
-        classes = np.arange(K) if labels is None else np.unique(check_labels(labels, "labels"))
-        if classes.size != K:
-            raise ValueError(f"labels has {classes.size} labels but there are {K} columns.")
+        classes = np.arange(K) if labels is None else check_classes(labels, K, "labels")
         display = cls._from_pairs(ScorePairs(before, after, classes, None, None), pos_label, name)
         return display.plot(
             ax, ref_line=ref_line, points=points, band=band, histogram=histogram, **kwargs

@@ -148,6 +148,25 @@ def test_a_classifier_of_scikit_learn_and_named_columns():
     CalibrationMapDisplay.from_estimator(skcalib.IsotonicCalibrator().fit(frame, y), frame)
 
 
+def test_columns_follow_their_names_and_the_order_of_the_labels():
+    """A frame is read by name, and `labels` are in the order of the columns."""
+    _, P, _ = predictions(200, 3)
+    names = ["cat", "dog", "owl"]
+    Q = P**0.5 / (P**0.5).sum(axis=1, keepdims=True)
+    expected = CalibrationMapDisplay.from_predictions(P, Q)
+    turned = pd.DataFrame(P[:, ::-1], columns=["owl", "dog", "cat"])
+    codes = pd.DataFrame(P[:, ::-1], columns=["p_2", "p_1", "p_0"])
+    for display in (
+        CalibrationMapDisplay.from_predictions(turned, Q, labels=names),
+        CalibrationMapDisplay.from_predictions(codes, Q),
+    ):
+        np.testing.assert_array_equal(display.after, expected.after)
+    of_owl = CalibrationMapDisplay.from_predictions(
+        P[:, ::-1], Q[:, ::-1], labels=names[::-1], pos_label="owl"
+    )
+    np.testing.assert_array_equal(of_owl.before, np.sort(P[:, 2]))
+
+
 def test_several_calibrators_share_an_axes():
     """One diagonal, one strip with the scores before drawn once, lines that differ."""
     y, _, Z = predictions()
