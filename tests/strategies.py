@@ -97,7 +97,8 @@ class Recipe:
             code = (best + 1 + rng.integers(n_classes - 1, size=n)) % n_classes
         if "one class" in self.labels:
             code = np.full(n, rng.integers(n_classes))
-        return code
+        absent = np.isneginf(self.S[np.arange(n), code])  # a class that was not offered is no label
+        return np.where(absent, best, code)
 
     @property
     def classes(self):

@@ -9,7 +9,7 @@ import numpy as np
 
 from skcalib._export.lines import line_constants, mapped
 from skcalib._export.operations import Constants, Operations, Plan, Value, equal_row
-from skcalib._export.scores import keep_top, normalise, place_constants
+from skcalib._export.scores import LEAST_LOGIT, keep_top, normalise, place_constants
 
 # Before the names of the constants of broken lines.
 LINES = "lines_"
@@ -53,4 +53,6 @@ def probabilities(o: Operations, plan: Plan, x: Value, c: Constants, n_classes: 
         q = o.weighted_sum(c["weights"], q, n_classes)
     if "uniform_part" in c:
         q = q + c["uniform_part"]
+    if plan.options:
+        q = normalise(o, o.where(x > LEAST_LOGIT, q, 0.0))
     return keep_top(o, q, x, c) if plan.label == "top" else q

@@ -22,6 +22,7 @@ from skcalib._export.operations import (
     equal_row,
 )
 from skcalib._export.scores import ROUNDING, clip_constants, logits
+from skcalib._export.softmax_maps import plan_temperature
 from skcalib.calibrators._auto import many
 from skcalib.calibrators._auto.calibrator import LARGEST_WHOLE, is_shared
 from skcalib.calibrators._auto.features import N_COSINES, N_SHARED, Layout
@@ -31,6 +32,8 @@ from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Smoothing
 
 def plan_auto(calibrator: Any) -> Plan:
     """Return the plan of the fitted map, mixed with no calibration."""
+    if not calibrator._theta.size:  # the scale alone
+        return plan_temperature(calibrator)
     K, theta = calibrator.classes_.size, calibrator._theta
     smoothing = Smoothing(1.0 / calibrator.temperature_, calibrator._weight, K)
     small, omega = OFFSET_SHARE * smoothing.epsilon, calibrator.identity_weight_
@@ -59,6 +62,7 @@ def plan_auto(calibrator: Any) -> Plan:
         weights=(1.0 - omega, omega * (1.0 - small)) if mixed else (1.0,),
         uniform=omega * small / K,
         lines=lines,
+        options=getattr(calibrator, "_options", False),
     )
 
 

@@ -173,6 +173,9 @@ class Plan(NamedTuple):
         The prediction is the sum of these times the probabilities, plus `uniform`.
     lines : tuple of Line
         A line for each column.
+    options : bool
+        Whether the probability of a logit of -inf becomes 0, and the others are divided by their
+        sum.
     """
 
     formula: Formula
@@ -182,6 +185,7 @@ class Plan(NamedTuple):
     weights: tuple[float, ...] = (1.0,)
     uniform: float = 0.0
     lines: tuple[Line, ...] = ()
+    options: bool = False
 
 
 def constant(array: Any) -> NDArray[Any]:

@@ -31,8 +31,14 @@ def moved(x: Value, share: float) -> Value:
 
 
 def clip_constants(calibrator: Any) -> dict[str, NDArray[Any]]:
-    """Return the clip of a calibrator and its logarithm."""
-    return {"clip": constant(calibrator.clip_), "log_clip": constant(np.log(calibrator.clip_))}
+    """Return the clip of a calibrator and its logarithm.
+
+    Where a logit of -inf is an option that was not offered, the logarithm is so low that its
+    exponential is 0.
+    """
+    options = getattr(calibrator, "_options", False)
+    log_clip = np.array(LEAST_LOGIT) if options else np.log(calibrator.clip_)
+    return {"clip": constant(calibrator.clip_), "log_clip": constant(log_clip)}
 
 
 def proba(o: Operations, x: Value, kind: Kind) -> Value:

@@ -314,7 +314,8 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         estimator = fit_classifier(self.estimator, data.X, data.labels, data.fit_params)
         responses = {fold.response for fold in folds}
         response = one_response(responses | {choose_response(estimator, self.response_method)})
-        scored = ScoredRows(estimator, rows[order], scores, response)
+        lacks_class = any(fold.lacks_class for fold in folds)
+        scored = ScoredRows(estimator, rows[order], scores, response, lacks_class)
         return {
             "estimator_": estimator,
             "calibrator_": fit_calibrator(resolve_calibrator(self.calibrator), scored, data),

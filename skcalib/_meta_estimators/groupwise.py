@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from skcalib._arrays.source import whole
 from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._meta_estimators.group_column import labels_of_rows, take_groups
@@ -24,6 +25,7 @@ from skcalib._scores.scores import Scores
 from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.labels import check_labels, encode_labels
 from skcalib._validation.lazy import refuse_lazy
+from skcalib._validation.scores import check_values, read_scores
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._names import resolve_calibrator
@@ -34,6 +36,18 @@ BLOCKS = ("slope", "shift", "class slope")
 COLUMN_WAY = (
     "or name the column of X that contains the groups by GroupwiseCalibrator(group_column=)"
 )
+
+
+def refuse_options(X: ArrayLike) -> None:
+    """Refuse logits of -inf, in rows that are no log-probabilities."""
+    S = read_scores(X)
+    if check_values(S).low == -np.inf:
+        row, column = np.argwhere(np.isneginf(whole(S)))[0]
+        raise ValueError(
+            "GroupwiseCalibrator: X contains -inf, an option that was not offered (first at row "
+            f"{row}, column {column}): fit AutoCalibrator or TemperatureScaling, or leave out "
+            "such rows."
+        )
 
 
 def of_group(
@@ -218,6 +232,8 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
             )
         given = y if isinstance(common, ScoreCalibrator) else labels  # y may have categories
         common.fit(X, given, **({} if sample_weight is None or keyword is None else {keyword: w}))
+        if getattr(common, "_options", False):
+            refuse_options(X)
         with config_context(array_api_dispatch=False):
             Q = np.asarray(common.predict_proba(X))
         code, classes = encode_labels(labels, Q.shape[1], common.classes_)

@@ -45,12 +45,16 @@ class TrainingData(NamedTuple):
 
 
 class ScoredRows(NamedTuple):
-    """A fitted estimator and its scores of the rows for the calibrator."""
+    """A fitted estimator and its scores of the rows for the calibrator.
+
+    `lacks_class` says that some estimator did not train on all classes.
+    """
 
     estimator: Any
     rows: NDArray[np.intp]
     scores: FloatArray
     response: str
+    lacks_class: bool = False
 
 
 def bring_rows(X: Any, y: Any, sample_weight: Any, frozen: bool) -> tuple[Any, Any]:
@@ -116,8 +120,11 @@ def score_fold(
     response = choose_response(fitted, response_method)
     scores = class_scores(fitted, X_test, response, data.classes)
     rows = np.arange(data.labels.size)[test]
-    usable = np.isin(data.labels[rows], from_tensor("classes_", fitted.classes_))
-    return ScoredRows(fitted, rows[usable], scores[usable], response)
+    known = from_tensor("classes_", fitted.classes_)
+    usable = np.isin(data.labels[rows], known)
+    return ScoredRows(
+        fitted, rows[usable], scores[usable], response, len(known) < data.classes.size
+    )
 
 
 def fit_classifier(estimator: Any, X: Any, labels: NDArray[Any], params: dict[str, Any]) -> Any:
@@ -144,7 +151,11 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
     params = {} if data.w is None or keyword is None else {keyword: data.w[scored.rows]}
     if data.groups is not None:
         params["groups"] = data.groups[scored.rows]
-    return own.fit(readable_scores(own, scored.scores, kind), data.labels[scored.rows], **params)
+    scores, labels = readable_scores(own, scored.scores, kind), data.labels[scored.rows]
+    if scored.lacks_class and isinstance(own, ScoreCalibrator):
+        # -inf is the logit of a class that the estimator did not see, which is no option less.
+        return own._fit_rows(scores, labels, params.get("sample_weight"), options=False)
+    return own.fit(scores, labels, **params)
 
 
 def with_input_and_classes(calibrator: Any, kind: Kind, classes: NDArray[Any]) -> Any:

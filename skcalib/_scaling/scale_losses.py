@@ -24,6 +24,7 @@ from skcalib._arrays.selection import Selection
 from skcalib._arrays.source import ArraySource, Computed, Source
 from skcalib._arrays.types import Float64Array, Intp, Rows
 from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import ABSENT
 
 # exp(-300) is far below the rounding of 1, and its square is not subnormal (subnormals are slow).
 LEAST = -300.0
@@ -70,13 +71,22 @@ class ScaleProblem(Protocol):
         """Return the Brier score, in a third of the time of its derivatives."""
 
 
+def sums_of_gaps(U: Float64Array, lowest: float) -> Float64Array:
+    """Return row sums of U; a class that was not offered has the mean of those that were."""
+    if lowest > ABSENT / 2:
+        return row_sums(U)
+    offered = ABSENT / 2 < U
+    return row_sums(np.where(offered, U, 0.0)) * (U.shape[1] / offered.sum(axis=1))
+
+
 def shift_of_block(Z: Float64Array, code: Intp, keep: bool) -> tuple[Any, ...]:
     """Return largest logits, U at the true class, row sums of U, with `keep` U, and its minimum."""
     top = row_max(Z)
     U = Z - top[:, None]
     entries, at_true = entries_at(U, code)
-    found = top, entries[at_true], row_sums(U)
-    return (*found, U, float(U.min())) if keep else (*found, float(U.min()))
+    lowest = float(U.min())
+    found = top, entries[at_true], sums_of_gaps(U, lowest)
+    return (*found, U, lowest) if keep else (*found, lowest)
 
 
 def minus_top(logits: Source, top: Float64Array, rows: Rows) -> Float64Array:
@@ -164,7 +174,8 @@ class ShiftedLogits:
     mean_true_gap : float
         Mean of ``-true``: 0 if and only if the true class of each row has the largest logit.
     mean_gap : float
-        Mean over rows and classes of ``-U``: the expected ``-true`` under uniform probabilities.
+        Mean over rows, and the classes of each, of ``-U``: the expected ``-true`` under uniform
+        probabilities.
     """
 
     def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from skcalib._arrays.passes import add, map_rows
 from skcalib._arrays.rowwise import row_max, row_sums
 from skcalib._arrays.selection import take_rows
+from skcalib._arrays.source import as_source
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scaling.root import rising_root
 from skcalib._scaling.scale_losses import exponentials
@@ -53,9 +54,7 @@ class Batch(NamedTuple):
     def take(self, rows: Intp) -> Batch:
         """Return some rows."""
         few = take_rows(self.scores.source, rows)
-        like = self.scores
-        scores = Scores(few, like.kind, like.classes, like.max_abs_logit, like.clip)
-        return Batch(scores, self.code[rows], self.w[rows])
+        return Batch(self.scores.of(few), self.code[rows], self.w[rows])
 
 
 class Kept(NamedTuple):
@@ -112,7 +111,8 @@ class Sample:
     def batch(self, like: Scores) -> Batch:
         """Return the sample, as scores of the kind, classes and clip of others."""
         kept = self.whole()
-        scores = Scores(kept.scores, like.kind, like.classes, self.max_abs, like.clip)
+        scores = like.of(as_source(kept.scores))
+        scores.max_abs_logit = self.max_abs
         return Batch(scores, kept.code, kept.w)
 
 

@@ -22,7 +22,7 @@ from skcalib._arrays.passes import sum_rows
 from skcalib._arrays.rowwise import entries_at, row_max, row_sums
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.root import LOG_TOLERANCE, rising_root
-from skcalib._scaling.scale_losses import LEAST, weighted_sum
+from skcalib._scaling.scale_losses import LEAST, sums_of_gaps, weighted_sum
 from skcalib._scaling.temperature_bounds import Temperature, within_bounds
 from skcalib._scores.scores import Scores
 
@@ -74,7 +74,8 @@ def gaps_of_block(Z: Float64Array, code: Intp, w: Float64Array, scales: Float64A
     """
     U = np.subtract(Z, row_max(Z)[:, None], out=Z)
     entries, at_true = entries_at(U, code)
-    true, every = weighted_sum(w, entries[at_true]), weighted_sum(w, row_sums(U)) / U.shape[1]
+    gaps = sums_of_gaps(U, float(U.min()))
+    true, every = weighted_sum(w, entries[at_true]), weighted_sum(w, gaps) / U.shape[1]
     np.maximum(U, LEAST / scales[-1], out=U)
     Q, factor = np.exp(scales[0] * U), np.exp((scales[1] - scales[0]) * U)
     expected = np.empty(scales.size)

@@ -56,7 +56,7 @@ def find_clip(
 
 def needs_no_clip(scores: Scores) -> bool:
     """Whether no logarithm of these scores is infinite."""
-    return scores.kind == "logits" and scores.max_abs_logit < np.inf
+    return scores.kind == "logits" and (scores.options or scores.max_abs_logit < np.inf)
 
 
 def smallest_proba(scores: Scores) -> tuple[Float64Array, NDArray[np.bool_]]:

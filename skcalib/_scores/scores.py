@@ -14,7 +14,14 @@ from skcalib._arrays.rowwise import block_order, row_sums, transpose_into
 from skcalib._arrays.selection import sample_rows
 from skcalib._arrays.source import Computed, Source, as_source
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Intp, Kind, Rows
-from skcalib._scores.softmax import CLIP, Normaliser, exponentiate, log_sum_exp, softmax_inplace
+from skcalib._scores.softmax import (
+    ABSENT,
+    CLIP,
+    Normaliser,
+    exponentiate,
+    log_sum_exp,
+    softmax_inplace,
+)
 
 # Column of each row's largest logit, that logit, and the log-sum-exp of the other logits; of
 # probabilities: column, largest probability, sum of the others.
@@ -50,6 +57,9 @@ class Scores:
     clip : float, or ndarray of shape (2,) for two classes, default=1e-12
         Smaller probabilities are raised to this before their logarithm is taken; a logit of -inf
         counts as this probability.
+    options : bool, default=False
+        Whether a logit of -inf is a class that was not offered in its row: its probability is
+        exactly 0, and `clip` has no part in it.
     out : ndarray of shape (n, K), float64, default=None
         Where a map of these scores may write its result, if all rows are read at once.
     """
@@ -62,8 +72,10 @@ class Scores:
         max_abs_logit: float = np.inf,
         clip: Clip = CLIP,
         out: FloatArray | None = None,
+        options: bool = False,
     ) -> None:
         self.out = out
+        self.options = options
         self.source = as_source(array)
         self.kind = kind
         self.max_abs_logit = max_abs_logit
@@ -96,7 +108,9 @@ class Scores:
 
     def of(self, source: Source) -> Scores:
         """Return the scores of some rows."""
-        return Scores(source, self.kind, self.classes, self.max_abs_logit, self.clip)
+        return Scores(
+            source, self.kind, self.classes, self.max_abs_logit, self.clip, options=self.options
+        )
 
     def sample(self) -> tuple[Scores, Intp]:
         """Return evenly spaced rows of remote scores, kept from a pass, and their positions."""
@@ -134,6 +148,8 @@ class Scores:
             np.maximum(block, self.clip, out=block)
             return np.log(block, out=block)
         if self.max_abs_logit == np.inf and np.isneginf(block.min(initial=0.0)):
+            if self.options:
+                return np.maximum(block, ABSENT, out=block)
             floor = log_sum_exp(block)[:, None] + np.log(self.clip)
             np.copyto(block, np.broadcast_to(floor, block.shape), where=np.isneginf(block))
         return block

@@ -17,6 +17,9 @@ Normaliser = tuple[NDArray[Any], NDArray[Any]]
 NEAR = {np.dtype(np.float64): 64.0, np.dtype(np.float32): 30.0}
 # exp(-50) is far below the rounding of 1 in float32 and far above subnormal numbers.
 LEAST_FLOAT32 = -50.0
+# Logit of a class that was not offered in a row. It is finite, so that products with a probability
+# of 0 are 0, and far below all other logits (at most 1e30) times any scale that a fit tries.
+ABSENT = -1e38
 # Default lower bound on probabilities before a logarithm (`clip.find_clip` fits one). With it, a
 # probability of 0 or a logit of -inf gets a log of -27.6 and cannot dominate a fit.
 CLIP = 1e-12

@@ -39,6 +39,8 @@ def check_common(calibrator: Any) -> None:
         raise wrong(calibrator, "input_", "'logits' or 'proba'", calibrator.__dict__.get("input_"))
     if not isinstance(getattr(calibrator, "_refuses_simplex", None), bool | np.bool_):
         raise wrong(calibrator, "_refuses_simplex", "true or false", None)
+    if not isinstance(getattr(calibrator, "_options", False), bool | np.bool_):
+        raise wrong(calibrator, "_options", "true or false", None)
     width = getattr(calibrator, "n_features_in_", None)
     widths = (1, 2) if classes.size == 2 else (classes.size,)
     if type(width) is not int or width not in widths:

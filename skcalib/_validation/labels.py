@@ -45,17 +45,7 @@ def check_labels(
         # NumPy writes numbers among strings as strings; keep what was given.
         array = array if all(isinstance(v, str) for v in y) else np.asarray(y, dtype=object)
     if array.ndim != 1 and (array.ndim != 2 or array.shape[1] != 1):
-        advice = "pass one label for each row"
-        if array.ndim == 2 and array.size:
-            is_one_hot = ((array == 0) | (array == 1)).all() and (
-                (array == 1).sum(axis=1) == 1
-            ).all()
-            advice = (
-                f"it is one-hot: pass {name}.argmax(axis=1)"
-                if is_one_hot
-                else "where a row can have several labels, calibrate and measure each column by "
-                f"itself, as a problem of two classes: {name}[:, j]"
-            )
+        advice = _advice_on_axes(array, name)
         raise ValueError(
             f"{name} should be a 1d array of labels, got an array of shape {array.shape} instead; "
             f"{advice}."
@@ -75,6 +65,31 @@ def check_labels(
     if array.dtype.kind == "f":
         _check_whole(array, name, soft, 8 if is_bfloat16(y) else np.finfo(array.dtype).nmant + 1)
     return array
+
+
+def _advice_on_axes(array: NDArray[Any], name: str) -> str:
+    """Return what to do with labels of several axes."""
+    if array.ndim != 2 or not array.size:
+        return f"pass one label for each row, {name}.reshape(-1)"
+    is_binary = ((array == 0) | (array == 1)).all()
+    if is_binary and ((array == 1).sum(axis=1) == 1).all():
+        return f"it is one-hot: pass {name}.argmax(axis=1)"
+    several = (
+        "where a row can have several labels, calibrate and measure each column by itself, as a "
+        f"problem of two classes: {name}[:, j]"
+    )
+    if is_binary or array.dtype.kind not in "iuf":
+        return several
+    if (
+        array.dtype.kind == "f"
+        and array.min() >= 0
+        and np.allclose(array.sum(axis=1), 1, atol=0.01)
+    ):
+        return (
+            f"its rows sum to 1: pass {name}.argmax(axis=1) if these are soft labels, or a label "
+            "drawn by their shares; were labels and probabilities exchanged?"
+        )
+    return f"of one label for each position, pass {name}.reshape(-1); {several}"
 
 
 def _check_whole(array: NDArray[Any], name: str, soft: bool, digits: int) -> None:
@@ -134,6 +149,21 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
     if plain.dtype.kind == "O":
         raise ValueError(f"{name} has whole numbers beyond 64 bits; pass them as strings.")
     return plain
+
+
+def ignore_label(
+    y: NDArray[Any], sample_weight: Any, label: Any, keyword: str = "ignore_index", name: str = "y"
+) -> tuple[NDArray[Any], Any]:
+    """Return labels and weights with the rows of an ignored label as rows of weight 0."""
+    ignored = np.zeros(y.size, dtype=bool) | (y == label)
+    if not ignored.any():
+        return y, sample_weight
+    if ignored.all():
+        raise ValueError(f"{name}: every label is {keyword}={shown(label)}; no row is left.")
+    given = from_tensor("sample_weight", 1 if sample_weight is None else sample_weight)
+    if np.shape(given) not in ((), y.shape):
+        return y, sample_weight  # refused later
+    return np.where(ignored, y[~ignored][0], y), np.where(ignored, 0, given)
 
 
 def encode_labels(

@@ -29,7 +29,7 @@ from skcalib._arrays.tensors import (
     refuse_without_numbers,
     to_array,
 )
-from skcalib._arrays.types import FloatArray, Intp, Kind
+from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
 from skcalib._validation.frames import read_frame
 from skcalib._validation.lazy import refuse_lazy
 
@@ -55,6 +55,19 @@ ODD_ROWS, ODD_SHARE = 20, 0.05
 FARTHEST = 1e30
 
 
+def check_axes(X: Any, name: str = "X") -> None:
+    """Refuse more than two axes, such as (batch, class, position)."""
+    shape = tuple(getattr(X, "shape", ()))
+    if len(shape) > 2:
+        rows = "reshape(-1, {})"
+        move = f"{name}.movedim(1, -1)" if is_tensor(X) else f"numpy.moveaxis({name}, 1, -1)"
+        raise ValueError(
+            f"{name} has shape {shape}: pass a row for each position, {move}."
+            f"{rows.format(shape[1])} if axis 1 is the class, {name}.{rows.format(shape[-1])} if "
+            "the last axis is, with y.reshape(-1)."
+        )
+
+
 def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
     """Return `X` as a non-empty 2-D array of float32 or float64; 1-D becomes one column."""
     if X is None or np.isscalar(X) or getattr(X, "ndim", None) == 0:
@@ -65,11 +78,13 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
     # Return arrays at once: the checks for frames take as long as an ECE of a few thousand rows.
     if type(X) is np.ndarray and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.size:
         return X
+    check_axes(X, name)
     X = read_frame(from_tensor(name, X), name)
     with naming_errors_of(name, X, "pass (n, K) or (n,) numbers"):
         # Frames of pandas and sparse matrices have no cheap array; scikit-learn knows them.
         if not (hasattr(X, "iloc") or hasattr(X, "tocsr") or isinstance(X, np.matrix)):
             X = np.asarray(X)
+            check_axes(X, name)
         types = np.atleast_1d(np.asarray(getattr(X, "dtypes", getattr(X, "dtype", None))))
         if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in types):
             raise TypeError("dates and time differences are not scores")
@@ -89,6 +104,7 @@ def read_scores(X: ArrayLike | Source, name: str = "X") -> Source:
     if isinstance(X, Source):
         return X
     if is_tensor(X):
+        check_axes(X, name)
         refuse_without_numbers(name, X)
         if needs_blocks(X):
             return TensorSource(X)
@@ -366,6 +382,55 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
             f"{most}, if these are {what}; pass input='logits' if these are logits."
         )
     return "logits"
+
+
+class Options(NamedTuple):
+    """What rows of logits say of -inf.
+
+    ``away`` is the largest distance from 1 of the sum of a row's exponentials, ``absent`` the first
+    row that counts and whose true class has a logit of -inf, or None.
+    """
+
+    away: float
+    absent: int | None
+
+
+def options_of_block(block: FloatArray, code: Intp, w: Float64Array, rows: range) -> Options:
+    """Return the `Options` of a block of logits."""
+    with np.errstate(over="ignore"):
+        away = np.abs(row_sums(np.exp(block, dtype=np.float64)) - 1.0).max()
+    true = block[np.arange(code.size), code]
+    absent = np.flatnonzero(np.isneginf(true) & (w > 0))
+    return Options(float(away), rows.start + int(absent[0]) if absent.size else None)
+
+
+def merge_options(parts: Iterable[Options]) -> Options:
+    """Merge the `Options` of blocks."""
+    each = list(parts)
+    absent = [part.absent for part in each if part.absent is not None]
+    return Options(max(part.away for part in each), min(absent, default=None))
+
+
+def read_options(S: Source, survey: Survey, code: Intp, w: Float64Array) -> Options | None:
+    """Return the `Options` of logits of several columns in which -inf means "not offered".
+
+    None if every row is a log-probability vector, where -inf is the logarithm of 0. Logits without
+    -inf are read for that only if none is above 0 and the first row is such a vector.
+    """
+    found = Options(np.inf, None)
+    few = slice(0, 1)
+    if survey.low == -np.inf or (
+        survey.high <= SUM_TOLERANCE_BFLOAT16
+        and options_of_block(S.read(few), code[few], w[few], range(1)).away < 0.5
+    ):
+        rows = range(S.shape[0])
+        found = merge_rows(
+            options_of_block, S, code, w, rows, merge=merge_options, work=LIGHT, nested=True
+        )
+    if found.away <= SUM_TOLERANCE:
+        return None
+    near = found.away <= SUM_TOLERANCE_BFLOAT16
+    return None if near and _has_short_mantissa(S, BFLOAT16) else found
 
 
 def refuse_labels(given: Any, S: Source, kind: Kind = "proba", name: str = "X") -> None:

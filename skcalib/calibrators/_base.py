@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
@@ -31,6 +32,7 @@ from skcalib._validation.labels import (
     check_labels,
     check_sorted,
     encode_labels,
+    ignore_label,
     name_columns,
 )
 from skcalib._validation.named_columns import check_event_name
@@ -41,6 +43,7 @@ from skcalib._validation.scores import (
     check_kind,
     check_values,
     merge_surveys,
+    read_options,
     read_scores,
     refuse_exchanged,
     refuse_features,
@@ -93,6 +96,7 @@ class CheckedRows(NamedTuple):
             "classes_": self.scores.classes,
             # If the user declared logits and all rows sum to 1, such rows are logits in prediction.
             "_refuses_simplex": kind == "logits" and not self.survey.is_simplex,
+            "_options": self.scores.options,
         }
 
 
@@ -115,6 +119,10 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
 
     # Whether it takes logarithms of probabilities: ``fit`` then finds their lower limit, `clip_`.
     _takes_logs: ClassVar[bool] = False
+    # Whether it takes logits of -inf, in rows that are no log-probabilities, as not offered.
+    _takes_options: ClassVar[bool] = False
+    # Fitted: whether -inf means that, and its probability is 0.
+    _options: bool
     # The blocks that ``_map`` gets.
     _work: ClassVar[Work] = ROWS
 
@@ -173,7 +181,14 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         """
         return False
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ignore_index: Any = None,
+    ) -> Self:
         """Fit the calibrator on held-out scores.
 
         Parameters
@@ -182,7 +197,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             Logits or class probabilities, a column for each class in sorted order; one column
             is a binary logit or the probability of the second of the sorted classes. A frame
             whose columns are named by the labels ("cat", "dog" or "prob_cat", "prob_dog" or
-            "P(cat)", "P(dog)") is read by name. Logits may be -inf.
+            "P(cat)", "P(dog)") is read by name. Logits may be -inf: the logarithm of 0 if all rows
+            are logarithms of probabilities, else an option that was not offered in the row.
         y : array-like of shape (n,)
             Labels. Only `PlattScaling`, `BetaCalibrator`, `IsotonicCalibrator` and
             `HistogramBinning` with even bins, with one column, also take soft hits: shares of an
@@ -190,6 +206,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             hit of weight w f and a miss of weight w (1 - f).
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        ignore_index : label, default=None
+            Rows of this label, such as 255 or -100, are left out.
 
         Returns
         -------
@@ -208,8 +226,21 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             If a class has no row and every probability of it becomes 0, in calibrators with a map
             for each class by itself.
         """
+        return self._fit_rows(X, y, sample_weight, ignore_index)
+
+    def _fit_rows(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        ignore_index: Any = None,
+        options: bool | None = None,
+    ) -> Self:
+        """Fit; without `options`, -inf is a small probability."""
         self._validate_params()
-        rows = self._check_rows(X, y, sample_weight, self.input, self.classes)
+        rows = self._check_rows(
+            X, y, sample_weight, self.input, self.classes, ignore_index, options
+        )
         fitted = rows.fitted()
         if self._takes_logs:
             fitted["clip_"] = find_clip(rows.scores, rows.w, rows.smallest)
@@ -230,14 +261,18 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None,
         input: str,
         classes: ArrayLike | None,
+        ignore_index: Any = None,
+        options_before: bool | None = None,
     ) -> CheckedRows:
-        """Check scores, labels and weights; drop rows of weight 0."""
+        """Check scores, labels and weights; drop rows of weight 0 or of an ignored label."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         X, y, sample_weight = read_remote(X, y, sample_weight)
         labels = check_labels(y, warn=True, soft=True)
+        if ignore_index is not None:
+            labels, sample_weight = ignore_label(labels, sample_weight, ignore_index)
         soft = are_soft(labels)
         if not soft:
             X, classes = name_columns(X, labels, classes, sort=True)
@@ -267,13 +302,51 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         check_sorted(known)
         if S.shape[1] == 1:
             check_event_name(X, known, 1, "X", OTHER_EVENT)
+        options = False
+        if kind == "logits" and S.shape[1] > 1:
+            options = self._have_options(S, survey, code, w, known, options_before)
         if soft:
             columns, code, w = split_soft(columns, labels.astype(np.float64), w)
         columns, code, w = drop_zero_weight(columns, code, w)
-        scores = Scores(columns, kind, known, survey.max_abs)
+        scores = Scores(columns, kind, known, survey.max_abs, options=options)
         given = X if hasattr(X, "columns") else S
         smallest = smallest if columns is S and kind == "proba" else None
         return CheckedRows(scores, code, w, given, S, survey, smallest)
+
+    def _have_options(
+        self,
+        S: Source,
+        survey: Survey,
+        code: NDArray[np.intp],
+        w: Float64Array,
+        classes: NDArray[Any],
+        before: bool | None,
+    ) -> bool:
+        """Return whether a logit of -inf is an option that was not offered, which is no label.
+
+        `before` is what an earlier batch has decided, if there was one.
+        """
+        if before is False or (not self._takes_options and survey.low > -np.inf):
+            return False
+        options = read_options(S, survey, code, w)
+        if options is None:
+            return before is True
+        if not self._takes_options:
+            warnings.warn(
+                f"{type(self).__name__}: X contains -inf: an option that was not offered? -inf is "
+                "read as a small probability here; AutoCalibrator, TemperatureScaling and "
+                "IdentityCalibrator return 0 for it.",
+                UserWarning,
+                stacklevel=4,
+            )
+            return False
+        if options.absent is not None:
+            label = classes.tolist()[code[options.absent]]
+            raise ValueError(
+                f"y: the label of row {options.absent}, {label!r}, was not offered there (its "
+                "logit is -inf): correct the label or the logit, or drop the row."
+            )
+        return True
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return calibrated probabilities.
@@ -326,7 +399,13 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         """
         kind: Kind = self.input_
         out = np.empty((S.shape[0], *width), dtype=S.dtype)
-        kernel = partial(check_and_map, answer=answer, kind=kind, clip=getattr(self, "clip_", CLIP))
+        kernel = partial(
+            check_and_map,
+            answer=answer,
+            kind=kind,
+            clip=getattr(self, "clip_", CLIP),
+            options=getattr(self, "_options", False),
+        )
         rows = range(S.shape[0])
         survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
         if kind == "logits" and survey.is_mostly_simplex:  # perhaps: rows were not counted exactly
@@ -383,6 +462,7 @@ def check_and_map(
     answer: Callable[[Scores], FloatArray],
     kind: Kind,
     clip: Clip,
+    options: bool = False,
     corrected: bool = False,
 ) -> tuple[FloatArray | float, Survey]:
     """Return the calibrated probabilities of a block, and its survey.
@@ -396,7 +476,7 @@ def check_and_map(
     columns = two_columns(block, kind)
     in_place = out.dtype == np.float64 and out.ndim == 2 and block_order(out.shape[1]) == "C"
     place = out if in_place else None
-    scores = Scores(columns, kind, max_abs_logit=survey.max_abs, clip=clip, out=place)
+    scores = Scores(columns, kind, None, survey.max_abs, clip, place, options)
     return answer(scores), survey
 
 

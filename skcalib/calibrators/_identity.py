@@ -44,6 +44,11 @@ class IdentityCalibrator(ScoreCalibrator):
     --------
     skcalib.TemperatureScaling : One parameter; preserves the order of the classes.
 
+    Notes
+    -----
+    Logits of -inf, in rows that are no log-probabilities, are options that were not offered: their
+    probability is 0, and it is an error if one of them is the label.
+
     Examples
     --------
     >>> from skcalib import IdentityCalibrator
@@ -52,6 +57,7 @@ class IdentityCalibrator(ScoreCalibrator):
     """
 
     _paper = ""
+    _takes_options = True
     _work = Work(2 * ROW_BLOCK_BYTES, 4)
     _preserves_top_label = True
     _class_specific = False

@@ -188,6 +188,9 @@ class TemperatureScaling(ScoreCalibrator):
 
     Notes
     -----
+    Logits of -inf, in rows that are no log-probabilities, are options that were not offered: they
+    have no part in any sum, and their probability is 0.
+
     "nll" and "brier": T is computed to 1e-8 by Newton's method on log T within a bracket. Logits
     multiplied by a constant give T multiplied by that constant.
 
@@ -220,6 +223,7 @@ class TemperatureScaling(ScoreCalibrator):
 
     _paper = "Guo et al. 2017; Karandikar et al. 2021"
     _takes_logs = True
+    _takes_options = True
     _work = IN_PLACE
     _preserves_top_label = True
     _class_specific = False
@@ -275,6 +279,8 @@ class TemperatureScaling(ScoreCalibrator):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         classes: ArrayLike | None = None,
+        *,
+        ignore_index: Any = None,
     ) -> Self:
         """Fit on one more batch of rows that need not be kept, such as logits of a language model.
 
@@ -295,6 +301,8 @@ class TemperatureScaling(ScoreCalibrator):
         classes : array-like of shape (K,), default=None
             Labels of the columns, sorted, of which the first batch lacks some: needed in the first
             call alone, and only if the parameter `classes` is None.
+        ignore_index : label, default=None
+            Rows of this label, such as 255 or -100, are left out.
 
         Returns
         -------
@@ -344,11 +352,11 @@ class TemperatureScaling(ScoreCalibrator):
                 "to add to: begin with a new one, sklearn.base.clone(calibrator)."
             )
         known = self._known_classes(classes, stream)
-        input = self.input
+        input, options = self.input, None
         if stream is not None:
             self._as_seen(X)
-            input = self.input_
-        rows = self._check_rows(X, y, sample_weight, input, known)
+            input, options = self.input_, self._options
+        rows = self._check_rows(X, y, sample_weight, input, known, ignore_index, options)
         refuse_remote(rows.source, "TemperatureScaling.partial_fit")
         if stream is not None:
             check_kind(rows.source, rows.survey, self.input_, self._refuses_simplex)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from skcalib._arrays.source import as_source
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.softmax import LOG_PROBA_MIN
-from skcalib._validation.keywords import check_between, shown
-from skcalib._validation.labels import check_labels
+from skcalib._validation.keywords import check_between, check_option, shown
+from skcalib._validation.labels import check_labels, ignore_label
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.named_columns import column_names, match_names
-from skcalib._validation.scores import as_matrix, check_values, two_columns
+from skcalib._validation.scores import as_matrix, check_axes, check_values, two_columns
 from skcalib._validation.weights import check_lengths, check_weight
 
 # A float, (float, gradient), or a 0-d tensor of a library that is not imported here.
@@ -39,10 +39,20 @@ class Batch:
     """
 
     def __init__(
-        self, logits: Any, y: Any, sample_weight: Any, return_gradient: bool = False
+        self,
+        logits: Any,
+        y: Any,
+        sample_weight: Any,
+        ignore_index: int | None = None,
+        reduction: str = "mean",
+        return_gradient: bool = False,
     ) -> None:
+        check_option("reduction", reduction, ("mean", "none"))
+        if return_gradient and reduction == "none":
+            raise ValueError("return_gradient=True is that of the mean: leave reduction out.")
+        self._reduction = reduction
         opened = _open_tensors if _is_tensor(logits) else _open_arrays
-        self.xp, Z, self.code, self.w, self.columns = opened(logits, y, sample_weight)
+        self.xp, Z, self.code, self.w, self.columns = opened(logits, y, sample_weight, ignore_index)
         if return_gradient and self.xp is not np:
             raise ValueError(
                 "return_gradient=True is for NumPy logits; these are tensors: call backward() on "
@@ -79,8 +89,10 @@ class Batch:
         """Return the log-probability of each row's true class, ``(n,)``."""
         return self.xp.sum(self.xp.where(self.true, self.log_P, 0.0), axis=1)
 
-    def mean(self, cost: Any) -> Any:
-        """Return the weighted mean of a cost of each row, as a number of the user's library."""
+    def reduced(self, cost: Any) -> Any:
+        """Return the weighted mean of a cost of each row, or the weighted costs."""
+        if self._reduction == "none":
+            return self.xp.where(self.w > 0, self.w * cost, 0.0)
         return self.number(self.xp.sum(self.share * cost))
 
     def number(self, value: Any) -> Any:
@@ -120,12 +132,16 @@ def _refuse_other_order(logits: Any) -> None:
         )
 
 
-def _open_arrays(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any, Any]:
+def _open_arrays(
+    logits: Any, y: Any, sample_weight: Any, ignore_index: int | None
+) -> tuple[Any, Any, Any, Any, Any]:
     _refuse_other_order(logits)
     Z = as_matrix(logits, "logits")
     check_values(as_source(Z), "logits", "logits")
     Z = two_columns(Z, "logits")
     codes = check_labels(y, "y")
+    if ignore_index is not None:
+        codes, sample_weight = ignore_label(codes, sample_weight, ignore_index)
     check_lengths(codes, Z.shape[0], "y", "logits")
     if codes.dtype.kind not in "iufb":
         raise ValueError(_not_codes(codes[0], 0, Z.shape[1]))
@@ -136,7 +152,9 @@ def _open_arrays(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any
     return np, Z, codes.astype(np.intp), w, np.arange(Z.shape[1])
 
 
-def _open_tensors(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any, Any]:
+def _open_tensors(
+    logits: Any, y: Any, sample_weight: Any, ignore_index: int | None
+) -> tuple[Any, Any, Any, Any, Any]:
     try:
         from array_api_compat import array_namespace
     except ImportError as error:
@@ -145,6 +163,7 @@ def _open_tensors(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, An
         ) from error
     xp = array_namespace(logits)
     place = {"device": logits.device}
+    check_axes(logits, "logits")
     if logits.ndim not in (1, 2) or 0 in logits.shape or not logits.is_floating_point():
         raise ValueError(
             f"logits must be (n, K) or (n,) floating point numbers; got shape "
@@ -162,6 +181,8 @@ def _open_tensors(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, An
             f"y must be ({n},) whole numbers, one for each row of logits; got shape "
             f"{tuple(code.shape)}, {code.dtype}."
         )
+    used = xp.ones(n, dtype=xp.bool, **place) if ignore_index is None else code != ignore_index
+    code = xp.where(used, code, 0)
     wrong = (code < 0) | (code >= n_classes)
     if bool(xp.any(wrong)):
         row = int(xp.argmax(xp.astype(wrong, xp.int32)))
@@ -179,6 +200,10 @@ def _open_tensors(logits: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, An
             raise ValueError(
                 "sample_weight must be finite and non-negative, and not all zero; fix the weights."
             )
+    if ignore_index is not None:
+        w = xp.where(used, w, 0.0)
+        if not bool(xp.any(w > 0)):
+            raise ValueError(f"y: every label is ignore_index={ignore_index}; no row is left.")
     return xp, Z, code, w, xp.arange(n_classes, **place)
 
 

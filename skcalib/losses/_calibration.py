@@ -22,6 +22,15 @@ from skcalib._validation.norm import MeanNorm, check_norm
 from skcalib.losses._batch import Batch, Loss, Mode, check_temperature
 
 
+def refuse_rows(reduction: str) -> None:
+    """Refuse ``reduction="none"``."""
+    if reduction == "none":
+        raise ValueError(
+            "reduction='none' is for nll_loss, brier_loss and focal_loss: a calibration error is "
+            "one number of all rows; leave reduction out."
+        )
+
+
 def soft_binned_loss(
     logits: Any,
     y: Any,
@@ -32,6 +41,8 @@ def soft_binned_loss(
     temperature: float = 0.01,
     norm: MeanNorm = "l2",
     sample_weight: ArrayLike | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
     return_gradient: bool = False,
 ) -> Loss:
     r"""Soft-binned calibration error (SB-ECE) of the top label, or of every class.
@@ -71,6 +82,10 @@ def soft_binned_loss(
         q.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    ignore_index : int, default=None
+        Rows of this label, such as -100, are left out.
+    reduction : {"mean"}, default="mean"
+        A calibration error has no value for each row.
     return_gradient : bool, default=False
         Whether to return the gradient too (NumPy only).
 
@@ -112,7 +127,8 @@ def soft_binned_loss(
     check_norm(norm, has_max=False)
     check_count("n_bins", n_bins, 1)
     check_temperature(temperature)
-    batch = Batch(logits, y, sample_weight, return_gradient)
+    refuse_rows(reduction)
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
     bins = SoftBins(int(n_bins), temperature, kind, norm)
     if mode == "classwise":
         if not return_gradient:
@@ -134,6 +150,8 @@ def avuc_loss(
     threshold: float = 0.5,
     stop_gradient: bool = False,
     sample_weight: ArrayLike | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
     return_gradient: bool = False,
 ) -> Loss:
     r"""Accuracy-versus-uncertainty loss (AvUC), and its form with a stopped gradient (AvUC-GS).
@@ -157,6 +175,10 @@ def avuc_loss(
         Without it the loss rewards more confidence in predictions that are wrong and certain.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    ignore_index : int, default=None
+        Rows of this label, such as -100, are left out.
+    reduction : {"mean"}, default="mean"
+        A calibration error has no value for each row.
     return_gradient : bool, default=False
         Whether to return the gradient too (NumPy only).
 
@@ -193,7 +215,8 @@ def avuc_loss(
     """
     check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
     check_flags(stop_gradient=stop_gradient)
-    batch = Batch(logits, y, sample_weight, return_gradient)
+    refuse_rows(reduction)
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
     confidence, hit = batch.top()
     h = entropy(batch.P, batch.xp)
     if not return_gradient:
@@ -216,6 +239,8 @@ def soft_avuc_loss(
     kappa: float = 0.5,
     temperature: float = 1.0,
     sample_weight: ArrayLike | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
     return_gradient: bool = False,
 ) -> Loss:
     r"""Soft accuracy-versus-uncertainty loss (S-AvUC).
@@ -240,6 +265,10 @@ def soft_avuc_loss(
         T > 0; the threshold becomes sharp as it tends to 0.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    ignore_index : int, default=None
+        Rows of this label, such as -100, are left out.
+    reduction : {"mean"}, default="mean"
+        A calibration error has no value for each row.
     return_gradient : bool, default=False
         Whether to return the gradient too (NumPy only).
 
@@ -274,7 +303,8 @@ def soft_avuc_loss(
     """
     check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
     check_temperature(temperature)
-    batch = Batch(logits, y, sample_weight, return_gradient)
+    refuse_rows(reduction)
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
     _, hit = batch.top()
     h = entropy(batch.P, batch.xp)
     options: dict[str, Any] = {
@@ -289,7 +319,13 @@ def soft_avuc_loss(
 
 
 def mmce_loss(
-    logits: Any, y: Any, *, sample_weight: ArrayLike | None = None, return_gradient: bool = False
+    logits: Any,
+    y: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+    return_gradient: bool = False,
 ) -> Loss:
     r"""Maximum mean calibration error (MMCE) of the top label.
 
@@ -307,6 +343,10 @@ def mmce_loss(
         Column of the true class of each row, 0 to K - 1.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    ignore_index : int, default=None
+        Rows of this label, such as -100, are left out.
+    reduction : {"mean"}, default="mean"
+        A calibration error has no value for each row.
     return_gradient : bool, default=False
         Whether to return the gradient too (NumPy only).
 
@@ -338,7 +378,8 @@ def mmce_loss(
     >>> round(mmce_loss([[0.0, 1.0], [2.0, 0.0]], [1, 0]), 4)
     0.1807
     """
-    batch = Batch(logits, y, sample_weight, return_gradient)
+    refuse_rows(reduction)
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
     confidence, hit = batch.top()
     if not return_gradient:
         return batch.number(kernel_mean_error(confidence, hit, batch.w, xp=batch.xp))

@@ -12,7 +12,13 @@ from skcalib.losses._batch import Batch, Loss
 
 
 def nll_loss(
-    logits: Any, y: Any, *, sample_weight: ArrayLike | None = None, return_gradient: bool = False
+    logits: Any,
+    y: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+    return_gradient: bool = False,
 ) -> Loss:
     r"""Negative log-likelihood: log loss, cross-entropy.
 
@@ -26,12 +32,16 @@ def nll_loss(
         Column of the true class of each row, 0 to K - 1.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    ignore_index : int, default=None
+        Rows of this label, such as -100, are left out.
+    reduction : {"mean", "none"}, default="mean"
+        "none" returns the cost of each row times its weight, 0 where a row is left out.
     return_gradient : bool, default=False
         Whether to return the gradient too (NumPy only).
 
     Returns
     -------
-    loss : float, or 0-d torch.Tensor
+    loss : float, or 0-d torch.Tensor; of shape (n,) if ``reduction="none"``
         At least 0; 0 is best. A true class whose logit is -inf costs 27.6 and has gradient 0.
     gradient : ndarray, in the shape and the floating type of `logits`
         Derivative in each logit, if ``return_gradient=True``.
@@ -48,15 +58,21 @@ def nll_loss(
     >>> round(value, 4), gradient.round(3).tolist()
     (0.41, [[0.25, -0.25], [-0.06, 0.06]])
     """
-    batch = Batch(logits, y, sample_weight, return_gradient)
-    value = batch.mean(-batch.log_of_true())
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
+    value = batch.reduced(-batch.log_of_true())
     if not return_gradient:
         return value
     return value, batch.gradient(-batch.share[:, None] * batch.true)
 
 
 def brier_loss(
-    logits: Any, y: Any, *, sample_weight: ArrayLike | None = None, return_gradient: bool = False
+    logits: Any,
+    y: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+    return_gradient: bool = False,
 ) -> Loss:
     r"""Brier score: squared error of the probabilities.
 
@@ -71,12 +87,16 @@ def brier_loss(
         Column of the true class of each row, 0 to K - 1.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    ignore_index : int, default=None
+        Rows of this label, such as -100, are left out.
+    reduction : {"mean", "none"}, default="mean"
+        "none" returns the cost of each row times its weight, 0 where a row is left out.
     return_gradient : bool, default=False
         Whether to return the gradient too (NumPy only).
 
     Returns
     -------
-    loss : float, or 0-d torch.Tensor
+    loss : float, or 0-d torch.Tensor; of shape (n,) if ``reduction="none"``
         In [0, 2]; 0 is best.
     gradient : ndarray, in the shape and the floating type of `logits`
         Derivative in each logit, if ``return_gradient=True``.
@@ -97,10 +117,10 @@ def brier_loss(
     >>> round(brier_loss([[0.0, 0.0], [2.0, 0.0]], [1, 0]), 4)
     0.2642
     """
-    batch = Batch(logits, y, sample_weight, return_gradient)
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
     xp = batch.xp
     residual = xp.where(batch.true, batch.P - 1.0, batch.P)
-    value = batch.mean(xp.sum(residual * residual, axis=1))
+    value = batch.reduced(xp.sum(residual * residual, axis=1))
     if not return_gradient:
         return value
     return value, batch.gradient(2.0 * batch.share[:, None] * residual * batch.P)
@@ -112,6 +132,8 @@ def focal_loss(
     *,
     gamma: float = 2.0,
     sample_weight: ArrayLike | None = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
     return_gradient: bool = False,
 ) -> Loss:
     r"""Focal loss: the negative log-likelihood with less weight for rows predicted well.
@@ -132,12 +154,16 @@ def focal_loss(
         At least 0; 0 is `nll_loss`.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+    ignore_index : int, default=None
+        Rows of this label, such as -100, are left out.
+    reduction : {"mean", "none"}, default="mean"
+        "none" returns the cost of each row times its weight, 0 where a row is left out.
     return_gradient : bool, default=False
         Whether to return the gradient too (NumPy only).
 
     Returns
     -------
-    loss : float, or 0-d torch.Tensor
+    loss : float, or 0-d torch.Tensor; of shape (n,) if ``reduction="none"``
         At least 0; 0 is best.
     gradient : ndarray, in the shape and the floating type of `logits`
         Derivative in each logit, if ``return_gradient=True``.
@@ -161,13 +187,13 @@ def focal_loss(
     0.0875
     """
     check_between("gamma", gamma, 0, np.inf, "a number >= 0", low_too=True)
-    batch = Batch(logits, y, sample_weight, return_gradient)
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
     xp = batch.xp
     log_p = batch.log_of_true()
     miss = -xp.expm1(log_p)
     sure = miss <= 0.0  # a power below 1 has an infinite slope at 0
     focus = xp.where(sure, 0.0, xp.where(sure, 1.0, miss) ** gamma)
-    value = batch.mean(-focus * log_p)
+    value = batch.reduced(-focus * log_p)
     if not return_gradient:
         return value
     slope = gamma * focus / np.where(sure, 1.0, miss) * np.exp(log_p) * log_p - focus

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from scipy.special import expit, log_softmax
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -117,6 +117,7 @@ def check_certain_scores(calibrator: Any) -> None:
         else:
             S[::3, 1] = -np.inf
             S[5, 1:] = -np.inf
+            S = log_softmax(S, axis=1)  # in other logits, -inf is an option that is not offered
         fitted = clone(calibrator).fit(S, code)
         for T in (S, edge_rows(sample)):
             require_simplex(fitted.predict_proba(T), T.shape, name)

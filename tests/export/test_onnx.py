@@ -161,7 +161,7 @@ def test_one_column_is_the_score_of_the_second_class(calibrator, kind):
 
 # Nodes of a model of 2,000 rows of 10 classes.
 NODES = {
-    "AutoCalibrator": 57,
+    "AutoCalibrator": 63,
     "BayesianBinning": 37,
     "BetaCalibrator": 42,
     "DirichletCalibrator": 10,

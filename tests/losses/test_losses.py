@@ -689,7 +689,10 @@ def test_autocast_changes_nothing(case, dtype, autocast):
         (lambda Z: nll_loss(Z, [0, 3]), "y: 3 at row 1 is not a column of the logits, 0 to 2"),
         (lambda Z: nll_loss(Z, [0]), r"y must be \(2,\) whole numbers"),
         (lambda Z: nll_loss(Z, torch.tensor([0.0, 1.0])), r"y must be \(2,\) whole numbers"),
-        (lambda Z: nll_loss(Z[None], [0, 1]), r"logits must be \(n, K\) or \(n,\)"),
+        (
+            lambda Z: nll_loss(Z[None], [0, 1]),
+            "logits has shape .1, 2, 3.: pass a row for each position, logits.movedim",
+        ),
         (lambda Z: nll_loss(Z.int(), [0, 1]), "floating point numbers"),
         (lambda Z: nll_loss(Z, [0, 1], sample_weight=[1.0]), r"sample_weight.shape == \(1,\)"),
         (lambda Z: nll_loss(Z, [0, 1], sample_weight=[1.0, -1.0]), "non-negative"),
@@ -714,3 +717,23 @@ def test_a_frame_named_in_another_order_is_refused():
     with pytest.raises(ValueError, match=r"column k has to be class k: reorder .* \[1, 2, 0\]"):
         losses.nll_loss(Z, [0, 1, 2])
     assert losses.nll_loss(Z[["z_0", "z_1", "z_2"]], [0, 1, 2]) == pytest.approx(np.log(3))
+
+
+@needs_torch
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ignored_rows_and_costs_of_rows_are_those_of_torch(weighted):
+    rng = np.random.default_rng(0)
+    Z = torch.tensor(rng.normal(size=(50, 4)), requires_grad=True)
+    y = torch.tensor(rng.integers(4, size=50))
+    y[::7] = -100
+    w = rng.random(50) if weighted else None
+    cost = torch.nn.functional.cross_entropy(Z, y, reduction="none", ignore_index=-100)
+    share = torch.ones(50, dtype=torch.float64) if w is None else torch.tensor(w)
+    ours = nll_loss(Z, y, ignore_index=-100, reduction="none", sample_weight=w)
+    torch.testing.assert_close(ours, share * cost)
+    mean = nll_loss(Z, y, ignore_index=-100, sample_weight=w)
+    torch.testing.assert_close(mean, (share * cost).sum() / share[y >= 0].sum())
+    (gradient,) = torch.autograd.grad(mean, Z)
+    assert not gradient[::7].any()
+    with pytest.raises(ValueError, match="no row is left"):
+        nll_loss(Z, torch.full((50,), -100), ignore_index=-100)

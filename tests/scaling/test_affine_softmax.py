@@ -128,7 +128,7 @@ def test_a_tiny_scale_hides_no_logit_that_is_too_large(logits, row):
         temperature.predict_proba(Z)
 
 
-@pytest.mark.parametrize("calibrator", AFFINE, ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize("calibrator", AFFINE[1:], ids=lambda c: type(c).__name__)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_logit_of_minus_infinity_is_that_of_the_smallest_probability(logits, calibrator):
     """As fit reads it: `clip_` of the row's sum, alone or in a batch."""

@@ -97,7 +97,7 @@ LABELS = {
     "bytes": np.array([b"b", b"\xe9", b"z"]),
     "negative": np.array([-5, -1, 3]),
     "large": np.array([2**62, 2**62 + 1, 2**63 - 1]),
-    "unsigned": np.array([1, 2, 2**64 - 1], dtype=np.uint64),
+    "unsigned": np.array([1, 2**63, 2**64 - 1], dtype=np.uint64),
     "small": np.array([4, 5, 6], dtype=np.int8),
     "floats": np.array([0.0, 1.0, 2.0]),
 }

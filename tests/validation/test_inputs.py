@@ -137,7 +137,7 @@ def changed(row, column, value):
         (Z, "y_proba: row 0 contains .* outside"),
         (np.ones((4, 0)), "0 feature"),
         (np.ones((0, 3)), "0 sample"),
-        (np.ones((4, 3, 2)), "dim"),
+        (np.ones((4, 3, 2)), "has shape .4, 3, 2.: pass a row for each position"),
         (np.full((4, 3), "x"), "could not convert|dtype"),
         (np.float64(0.5), "Reshape your data"),
     ],

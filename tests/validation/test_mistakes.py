@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import log_softmax
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
@@ -15,6 +16,15 @@ from skcalib import (
     ReliabilityDisplay,
     TemperatureScaling,
     compare_calibrators,
+)
+from skcalib.losses import (
+    avuc_loss,
+    brier_loss,
+    focal_loss,
+    mmce_loss,
+    nll_loss,
+    soft_avuc_loss,
+    soft_binned_loss,
 )
 from skcalib.metrics import (
     bootstrap_interval,
@@ -140,3 +150,66 @@ def test_scores_with_few_labels_are_scores_where_they_can_be():
     assert IdentityCalibrator().fit(Z[few], label[few]).classes_.size == K
     assert IdentityCalibrator().fit(Z, CODE % 10).classes_.size == K
     assert IdentityCalibrator().fit(Z[:, :2], np.zeros(len(Z), dtype=int)).classes_.size == 2
+
+
+@pytest.mark.parametrize("shape", [(8, 5, 30), (8, 5, 6, 5)])
+def test_scores_of_several_axes_say_how_to_make_rows(shape):
+    S = rng.random(shape)
+    K = shape[1]
+    line = np.moveaxis(S, 1, -1).reshape(-1, K)  # what the message says
+    words = (
+        rf"shape \({', '.join(map(str, shape))}\): .*numpy.moveaxis\(.*, 1, -1\).reshape\(-1, 5\)"
+    )
+    label = rng.integers(K, size=len(line))
+    refused("X has " + words, IdentityCalibrator().fit, S, label)
+    refused("y_proba has " + words, expected_calibration_error, label, S)
+    refused("logits has " + words, nll_loss, S, label)
+    refused(r"X has shape \(8, 5", IdentityCalibrator().fit, S.tolist(), label)
+    refused(r"y_true.reshape\(-1\)", expected_calibration_error, label.reshape(8, -1, 5), line)
+    refused(r"pass y.reshape\(-1\)", IdentityCalibrator().fit, line, label.reshape(8, -1))
+    assert IdentityCalibrator(input="logits").fit(line, label.reshape(-1)).classes_.size == K
+
+
+def test_soft_labels_say_what_to_pass():
+    says = r"its rows sum to 1: pass y_true.argmax\(axis=1\) if these are soft labels.*exchanged"
+    refused(says, expected_calibration_error, PROBA, PROBA)
+    refused(says, expected_calibration_error, PROBA, CODE)
+
+
+def test_losses_leave_out_a_label_as_pytorch_does():
+    label = np.where(rng.random(1900) < 0.3, -100, CODE)
+    keep, w = label >= 0, rng.random(1900)
+    log_p = log_softmax(Z, axis=1)[np.arange(1900), np.maximum(label, 0)]
+    expected = np.where(keep, -log_p, 0.0)
+    np.testing.assert_allclose(nll_loss(Z, label, ignore_index=-100, reduction="none"), expected)
+    np.testing.assert_allclose(
+        nll_loss(Z, label, ignore_index=-100, reduction="none", sample_weight=w), w * expected
+    )
+    for loss in (
+        nll_loss,
+        brier_loss,
+        focal_loss,
+        soft_binned_loss,
+        avuc_loss,
+        soft_avuc_loss,
+        mmce_loss,
+    ):
+        value, slope = loss(Z, label, ignore_index=-100, return_gradient=True)
+        few, slope_few = loss(Z[keep], label[keep], return_gradient=True)
+        assert value == pytest.approx(few, rel=1e-12)
+        np.testing.assert_allclose(slope[keep], slope_few, atol=1e-15)
+        assert not slope[~keep].any()
+        refused("no row is left", loss, Z, np.full(1900, -100), ignore_index=-100)
+    Q = np.exp(log_softmax(Z, axis=1))
+    brier = ((Q - np.eye(K)[CODE]) ** 2).sum(axis=1)
+    np.testing.assert_allclose(brier_loss(Z, CODE, reduction="none"), brier)
+    q = Q[np.arange(1900), CODE]
+    np.testing.assert_allclose(
+        focal_loss(Z, CODE, reduction="none"), -((1 - q) ** 2) * np.log(q), rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("loss", [soft_binned_loss, avuc_loss, soft_avuc_loss, mmce_loss])
+def test_a_calibration_error_has_no_value_for_each_row(loss):
+    refused("a calibration error is one number of all rows", loss, Z, CODE, reduction="none")
+    refused("reduction must be one of", nll_loss, Z, CODE, reduction="sum")

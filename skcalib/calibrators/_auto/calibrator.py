@@ -22,9 +22,10 @@ from skcalib._arrays.passes import ROWS, sum_rows
 from skcalib._arrays.source import ALL
 from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._scaling.affine_softmax import affine_softmax
 from skcalib._scaling.remote import Make, SummedNLL
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import softmax_inplace
+from skcalib._scores.softmax import ABSENT, normalise_rows, softmax_inplace
 from skcalib._scores.top_label import keep_top
 from skcalib.calibrators._auto import many, order_preserving
 from skcalib.calibrators._auto.evidence import EvidenceFit, fit_by_evidence
@@ -257,6 +258,11 @@ class AutoCalibrator(ScoreCalibrator):
     -----
     The sum of the weights counts as the number of rows: weights that sum to 1 count as one row.
 
+    Logits of -inf, in rows that are no log-probabilities, are options that were not offered; their
+    probability is 0. If there are such rows in ``fit``, all terms but the scale are left out: the
+    map is :math:`\mathrm{softmax}(\beta z)`, with a normal prior on :math:`\log \beta` of standard
+    deviation 0.7.
+
     The predicted class may change unless ``order_preserving=True``. With it, the predicted class is
     that of the largest score, and equal scores stay equal.
 
@@ -281,6 +287,7 @@ class AutoCalibrator(ScoreCalibrator):
     _paper = "MacKay 1992"
     _takes_logs = True
     _work = ROWS._replace(products=True)
+    _takes_options = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreCalibrator._parameter_constraints,
@@ -311,6 +318,8 @@ class AutoCalibrator(ScoreCalibrator):
         keywords = {"tol": self.tol, "max_iter": self.max_iter, "verbose": int(self.verbose)}
         with one_blas_thread():
             smoothing = Smoothing(fit_scale(scores, code, w), float(w.sum()), scores.shape[1])
+            if scores.options and scores.max_abs_logit == np.inf:
+                return scale_alone(smoothing)
             fitted, position, centre = fit(scores, code, w, smoothing, **keywords)
             weight = weigh_identity(scores, code, w, smoothing, float(fitted.path[-1]))
             fitted_map = Map(
@@ -358,8 +367,13 @@ class AutoCalibrator(ScoreCalibrator):
         shared = is_shared(self)
         fitted = Map(shared, self._theta, smoothing, position, self._centre, self.identity_weight_)
         Z = scores.logits(ALL)
-        P = fitted.answer(Z, fitted.logits(Z)[1]).astype(scores.dtype)
-        return keep_top(P, scores.best(ALL)) if shared else P
+        if not self._theta.size:
+            return affine_softmax(Z, smoothing.beta)
+        P: FloatArray = fitted.answer(Z, fitted.logits(Z)[1])
+        if scores.options and scores.max_abs_logit == np.inf:
+            P = normalise_rows(np.where(Z > ABSENT, P, 0.0))
+        rounded = P.astype(scores.dtype)
+        return keep_top(rounded, scores.best(ALL)) if shared else rounded
 
     def _in_words(self) -> str:
         return (
@@ -381,6 +395,8 @@ class AutoCalibrator(ScoreCalibrator):
         dof, T = self.effective_dof_, f"{self.temperature_:.3g}"
         change = "as they are" if T == "1" else "less extreme" if float(T) > 1 else "more extreme"
         lines = [f"Temperature {T}: {'leaves' if T == '1' else 'makes'} probabilities {change}."]
+        if not self._theta.size:
+            return f"{lines[0]}\nNo other term was fitted, since some options were not offered."
         if is_shared(self):
             lines += [
                 f"The rows determine {sum(dof.values()):.1f} parameters, which all classes share.",
@@ -410,6 +426,26 @@ class AutoCalibrator(ScoreCalibrator):
             + (", because the rows do not show that the map is better." if none > 0.5 else ".")
         )
         return "\n".join(lines)
+
+
+def scale_alone(smoothing: Smoothing) -> dict[str, Any]:
+    """Return the fitted attributes of the scale without any other term."""
+    empty = np.empty(0)
+    return {
+        "temperature_": 1.0 / smoothing.beta,
+        "strengths_": {},
+        "effective_dof_": {},
+        "evidence_path_": empty,
+        "identity_weight_": 0.0,
+        "class_shift_": np.zeros(smoothing.n_classes),
+        "cross_share_": 0.0,
+        "n_iter_": 0,
+        "_theta": empty,
+        "_weight": smoothing.n,
+        "_centre": None,
+        "_knots": empty,
+        "_levels": empty,
+    }
 
 
 def is_shared(fitted: AutoCalibrator) -> bool:

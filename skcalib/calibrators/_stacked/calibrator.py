@@ -275,6 +275,7 @@ class StackedCalibrator(ScoreCalibrator):
             if is_kept:
                 with naming_member(name):
                     fitted[name] = member.fit(scores.source, scores.classes[code], w)
+                    member._options = False  # the mean reads -inf as a small probability
         return {"weights_": weights[kept] / weights[kept].sum(), "calibrators_": fitted}
 
     def _held_out(

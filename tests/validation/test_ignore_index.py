@@ -1,0 +1,62 @@
+"""Rows of a label that is ignored are left out of a fit."""
+
+import numpy as np
+import pytest
+
+from skcalib import (
+    AutoCalibrator,
+    HistogramBinning,
+    IdentityCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+)
+
+rng = np.random.default_rng(0)
+Z = 2 * rng.normal(size=(900, 5))
+y = (Z / 2 + rng.gumbel(size=Z.shape)).argmax(axis=1)
+ignored = rng.random(900) < 0.2
+CALIBRATORS = [
+    AutoCalibrator,
+    HistogramBinning,
+    IdentityCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+]
+
+
+@pytest.mark.parametrize("calibrator", CALIBRATORS)
+@pytest.mark.parametrize("label", [255, -1, -100, 0])
+@pytest.mark.parametrize("weights", [None, "counts", "floats", 2.0])
+def test_rows_of_the_label_are_left_out(calibrator, label, weights):
+    w = {"counts": rng.integers(0, 3, 900), "floats": rng.random(900)}.get(weights, weights)
+    marked = np.where(ignored, label, y)
+    keep = marked != label
+    few = w[keep] if isinstance(w, np.ndarray) else w
+    expected = calibrator(classes=range(5)).fit(Z[keep], y[keep], few)
+    fitted = calibrator(classes=range(5)).fit(Z, marked, w, ignore_index=label)
+    np.testing.assert_array_equal(fitted.predict_proba(Z), expected.predict_proba(Z))
+
+
+def test_labels_of_every_type():
+    names = np.array(list("abcde"))[y]
+    marked = np.where(ignored, "void", names)
+    expected = TemperatureScaling().fit(Z[~ignored], names[~ignored])
+    for given in (marked, marked.astype(object), marked.tolist()):
+        fitted = TemperatureScaling().fit(Z, given, ignore_index="void")
+        assert fitted.temperature_ == expected.temperature_
+        assert fitted.classes_.tolist() == list("abcde")
+    assert TemperatureScaling().fit(Z, names, ignore_index=255).classes_.size == 5
+
+
+def test_batches_leave_them_out_too():
+    marked = np.where(ignored, 255, y)
+    stream = TemperatureScaling()
+    for rows in np.split(np.arange(900), 3):
+        stream.partial_fit(Z[rows], marked[rows], classes=range(5), ignore_index=255)
+    expected = TemperatureScaling().fit(Z[~ignored], y[~ignored])
+    assert stream.temperature_ == pytest.approx(expected.temperature_, rel=1e-9)
+
+
+def test_no_row_left_is_an_error():
+    with pytest.raises(ValueError, match="y: every label is ignore_index=255; no row is left"):
+        TemperatureScaling().fit(Z, np.full(900, 255), ignore_index=255)
