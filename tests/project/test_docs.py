@@ -165,6 +165,16 @@ def test_no_page_contradicts_the_recommended_calibrator():
             assert score in ("log loss", "neg_log_loss", "brier"), (path, score)
 
 
+@pytest.mark.parametrize("name", ["comparing.md", "grid_search.md"])
+def test_numbers_in_prose_are_printed_on_the_page(name):
+    """What the blocks of these pages print is tested; prose has no other decimal number."""
+    text = (DOCS / name).read_text()
+    printed = "".join(re.findall(r"^```text\n(.*?)^```$", text, re.M | re.S))
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    for number in re.findall(r"(?<![\d.])\d+\.\d+(?![\d.])", prose):
+        assert number in printed, number
+
+
 PLAIN = re.compile(
     r"\b(mend(?:s|ed|ing)?|told|waist|strangers?|who does not want)\b", re.IGNORECASE
 )

@@ -115,6 +115,17 @@ def test_short_example_runs(name, capsys, monkeypatch):
     assert bool(pictures) == name.startswith("plot_")
 
 
+def test_neural_network_scaling_has_the_numbers_of_its_page(capsys):
+    """The last sentence of the section on CalibratedClassifier in docs/calibrators.md."""
+    page = (EXAMPLES.parent / "docs" / "calibrators.md").read_text()
+    sentence = re.search(r"For naive Bayes on\s+digits it lowers (.*?)0\.\d{3}\.", page, re.S)[0]
+    runpy.run_path(str(EXAMPLES / "neural_network_scaling.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    numbers = re.findall(r"\d\.\d+", sentence)
+    assert len(numbers) == 6
+    assert all(number in printed for number in numbers)
+
+
 def test_published_table_runs(saved, capsys):
     """The script behind benchmarks/README.md prints a row for each published one."""
     labels, logits = predictions()
