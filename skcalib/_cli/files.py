@@ -208,4 +208,5 @@ def columns_of(found: SavedPredictions, classes: NDArray[Any], event: int | None
     texts = [name if name == str(label) else f"{name} is {label}" for name, label in pairs.items()]
     some = ", ".join(texts[:SHOWN_COLUMNS]) + (", ..." if len(texts) > SHOWN_COLUMNS else "")
     how = "by position, in the order of the sorted labels" if found.classes is None else "by name"
-    return f"columns, {how}: {some}{unused}"
+    measured = "" if event is None else f"\nevent: {classes[event]}"
+    return f"columns, {how}: {some}{measured}{unused}"

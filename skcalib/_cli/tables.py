@@ -158,6 +158,13 @@ def find_scores(
         return list(names), None
     numbers = [name for name in names if frame[name].dtype.kind in "fiub"]
     if len(numbers) == known.size or (len(numbers) == 1 and known.size < 3):
+        shares = [name for name in numbers if frame[name].dropna().between(0, 1).all()]
+        if 0 < len(shares) < len(numbers):
+            others = [name for name in numbers if name not in shares]
+            raise ValueError(
+                f"{some_of(shares)} lies between 0 and 1 but {some_of(others)} does not, and none "
+                f"is named by a label: {BY_OPTION}"
+            )
         return numbers, None
     if len(numbers) < known.size:
         refuse_text(frame[list(names)])

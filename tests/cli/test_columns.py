@@ -1,6 +1,7 @@
 """Which columns of a table and arrays of an .npz are the scores, and what the others are."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.metrics import log_loss
 
 import skcalib
 from skcalib import TemperatureScaling
+from skcalib.metrics import expected_calibration_error
 
 Y, Z = scores()
 P = softmax(Z)
@@ -64,6 +66,16 @@ def test_scores_are_named_by_an_option(capsys, chosen):
     assert "columns, by position, in the order of the sorted labels: a is 0, b is 1" in printed
     assert "not used: id, site, note, fold" in printed
     assert identity_loss(printed) == pytest.approx(log_loss(Y, P), abs=2e-4)
+
+
+def test_a_probability_and_another_number_are_not_two_classes(capsys):
+    """As many columns of numbers as labels, by chance."""
+    frame = pd.DataFrame({"risk": P[:, 0], "age": 20 + np.arange(300), "y": Y == 0})
+    frame.to_csv("p.csv", index=False)
+    line = fails(capsys, "compare", "p.csv", *FEW)
+    assert "risk lies between 0 and 1 but age does not, and none is named by a label" in line
+    printed = run(capsys, "compare", "p.csv", *FEW, "--scores", "risk")
+    assert "column: risk is the score of True\nnot used: age\n" in printed
 
 
 def test_two_columns_for_each_label_are_refused(capsys):
@@ -139,3 +151,34 @@ def test_apply_refuses_another_number_of_columns(capsys, n_columns, kind):
     assert str(n_columns) in line
     assert "10 features" in line or "10 labels" in line or "[0, 1, 2" in line
     assert not Path("q.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "options", "event"),
+    [
+        (["0", "1"], [0, 1], [], "1"),
+        (["no", "yes"], ["no", "yes"], [], "yes"),
+        (["no", "yes"], ["no", "yes"], ["--pos-label", "no"], "no"),
+        (["a", "b"], [False, True], [], "True"),
+    ],
+)
+@pytest.mark.parametrize("command", ["measure", "compare"])
+def test_two_columns_are_one_event_which_is_printed(capsys, names, labels, options, event, command):
+    """The numbers are those of the single column of this event."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 300)
+    y = (rng.random(300) < p**2).astype(int)
+    frame = pd.DataFrame({names[0]: 1 - p, names[1]: p, "y": np.array(labels)[y]})
+    frame.to_csv("p.csv", index=False)
+    k = [str(label) for label in labels].index(event)
+    frame[[names[k], "y"]].to_csv("one.csv", index=False)
+    if command == "compare":
+        options = [*options, "--calibrators", "platt", "--metrics", "expected_calibration_error"]
+    both = run(capsys, command, "p.csv", *options)
+    assert f"\nevent: {event}\n" in both
+    one_label = [] if "--pos-label" in options or event in ("1", "True") else ["--pos-label", event]
+    one = run(capsys, command, "one.csv", *options, *one_label)
+    assert both.split("\n\n", 1)[1] == one.split("\n\n", 1)[1]
+    if command == "measure":
+        ece = expected_calibration_error(y == k, p if k else 1 - p)
+        assert re.search(rf"^expected_calibration_error +{ece:.4f} ", both, re.MULTILINE)
