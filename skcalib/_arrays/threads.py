@@ -1,4 +1,4 @@
-"""Blocks computed in threads, with results in order.
+"""Blocks computed in threads, with results in order; warnings kept where threads allow it.
 
 NumPy releases the interpreter's lock in most operations, so a long loop over blocks can use all
 cores. Blocks, and therefore results, do not depend on the number of threads.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -129,3 +130,19 @@ def map_blocks(
             yield from waiting.popleft().result()
     finally:
         wait([future for future in waiting if not future.cancel()])
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Keep warnings to show them later; in the main thread only.
+
+    Python has one list of filters for all threads: replacing it in one of several threads would
+    lose the warnings of the others. Processes of joblib work in their main thread; in threads of
+    joblib warnings are shown at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught

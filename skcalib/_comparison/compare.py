@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
+from skcalib._arrays.threads import recorded_warnings
 from skcalib._comparison.choice import HeldOut, held_out, level_of
 from skcalib._comparison.chunks import (
     HeldOutChunks,
@@ -121,22 +119,6 @@ class Identity(NamedTuple):
     gains: Gains
     w: NDArray[np.float64]
     w_reported: NDArray[np.float64]
-
-
-@contextmanager
-def recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Keep warnings for the row; in the main thread only.
-
-    Python has one list of filters for all threads: replacing it in one of several threads would
-    lose the warnings of the others. Processes of joblib work in their main thread; in threads of
-    joblib warnings are shown at once.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield []
-        return
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield caught
 
 
 def _line(message: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skcalib._arrays.dask import is_dask
 from skcalib._arrays.tensors import follow
+from skcalib._arrays.threads import recorded_warnings
 from skcalib._arrays.types import FloatArray
 from skcalib._meta_estimators.groupwise import groups_for
 from skcalib._meta_estimators.out_of_fold import (
@@ -326,10 +328,13 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         folds = self._each_fold(score_fold, data, splits)
         response = one_response({fold.response for fold in folds})
         calibrator = resolve_calibrator(self.calibrator)
-        return {
-            "pairs_": [(fold.estimator, fit_calibrator(calibrator, fold, data)) for fold in folds],
-            "response_method_": response,
-        }
+        with recorded_warnings() as caught:
+            pairs = [(fold.estimator, fit_calibrator(calibrator, fold, data)) for fold in folds]
+        # Once for all folds, whose numbers of rows may differ.
+        texts = {str(each.message).split(" among ")[0]: each for each in reversed(caught)}
+        for each in texts.values():
+            warnings.warn(each.message, stacklevel=3)
+        return {"pairs_": pairs, "response_method_": response}
 
     def _each_fold(self, score: Any, data: TrainingData, splits: Any) -> list[ScoredRows]:
         return Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(

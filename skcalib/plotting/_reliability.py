@@ -284,6 +284,8 @@ class ReliabilityDisplay(PredictionDisplay):
         view = None if mode == "all" else mode
         predictions = as_shown(given, view, r)
         w = predictions.w
+        if mode == "all" and r != 1:
+            raise ValueError(f"mode='all' shows every probability, r={r} one rank: leave out r.")
         if mode == "all" and predictions.event is None:
             score, hit, w, names = every_probability(predictions)
         else:

@@ -23,7 +23,8 @@ from skcalib import (
     compare_calibrators,
     metric_rank_correlation,
 )
-from skcalib._comparison.compare import HEAVY_CLASSES, METRICS, recorded_warnings
+from skcalib._arrays.threads import recorded_warnings
+from skcalib._comparison.compare import HEAVY_CLASSES, METRICS
 from skcalib._comparison.row_losses import hall_interval
 from skcalib._validation.predictions import check_predictions
 from skcalib.calibrators._names import calibrators_by_name

@@ -300,6 +300,7 @@ def test_layouts_do_not_warn_and_nothing_leaves_its_axes(layout):
         ({"confidence_level": 95}, "confidence_level must be in"),
         ({"mode": "every"}, "mode must be one of .*'all'"),
         ({"threshold": 1}, "threshold must be"),
+        ({"mode": "all", "r": 2}, "leave out r"),
         ({"pos_label": 7}, "pos_label=7"),
         ({"pos_label": 1, "mode": "within_top"}, "but pos_label= names one event"),
         ({"n_bins": 0}, "n_bins must be"),
