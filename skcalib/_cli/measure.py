@@ -13,7 +13,7 @@ from skcalib._arrays.source import whole
 from skcalib._cli.files import KINDS, columns_of, event_of, mapping_of, read
 from skcalib._cli.printed import Printed, as_json, flat_records, wrapped
 from skcalib._cli.progress import counted_sets, drawing
-from skcalib._cli.sentences import confidence_of, confidence_sentence, p_text
+from skcalib._cli.sentences import confidence_of, confidence_sentence
 from skcalib._comparison.gains import affordable_resamples
 from skcalib._comparison.held_out import fit_calibrator, read_rows
 from skcalib._comparison.measures import ROW_LOSSES
@@ -22,6 +22,7 @@ from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
 from skcalib.metrics._by_group import group_rows, measure_groups
 from skcalib.metrics._interval.intervals import NULL_SETS, intervals_of
+from skcalib.metrics._one_line import p_text
 from skcalib.metrics._printed_table import in_columns
 from skcalib.metrics._resampling import Evaluation
 from skcalib.metrics._row_means import mean_interval

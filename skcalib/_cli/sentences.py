@@ -8,7 +8,6 @@ import numpy as np
 
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._one_line import shown
 
 # A difference of fewer standard errors may be chance.
 STANDARD_ERRORS = 1.96
@@ -57,8 +56,3 @@ def confidence_sentence(found: Confidence) -> str:
 def percent(share: float) -> str:
     """Write a share in per cent."""
     return f"{100 * share:.1f} %"
-
-
-def p_text(p: float, smallest: float) -> str:
-    """Write a p-value, and one at its smallest possible value as an inequality: "< 0.0034"."""
-    return shown(p, smallest).removeprefix("=").replace("<", "< ")

@@ -16,7 +16,7 @@ from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.keywords import check_between, check_seed
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import check_weight
-from skcalib.metrics._group_calibration import GroupCalibration
+from skcalib.metrics._group_calibration import ENOUGH, GroupCalibration, most_sets
 from skcalib.metrics._interval.errors import label_errors
 from skcalib.metrics._interval.intervals import (
     CalibrationInterval,
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 # With fewer rows, a group is not tested: the share of hits of 9 rows says next to nothing.
 FEWEST_ROWS = 10
-# A test ends when ENOUGH sets of labels have an error as large as the data, else after MOST sets,
-# or MOST_PER_GROUP for each group, less one: so that a corrected p-value may be 1 / 200.
-ENOUGH, MOST, MOST_PER_GROUP = 20, 1000, 200
 # Sets drawn at a time.
 AT_ONCE = 250
 
@@ -271,7 +268,7 @@ def measure_groups(
     else:
         seed = int(check_seed(random_state).randint(2**31 - 1))
     tested = [g for g, part in enumerate(parts) if part.code.size >= FEWEST_ROWS]
-    most = max(MOST, MOST_PER_GROUP * len(tested))
+    most = most_sets(len(tested))
     measured = []
     for made in Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(measure_group)(evaluations, parts[g], level, most, seed) for g in tested

@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skcalib.metrics._one_line import p_text
 from skcalib.metrics._printed_table import LINE, as_html, in_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# A test ends when ENOUGH sets of labels have an error as large as the data, else after MOST sets,
+# or MOST_PER_GROUP for each group, less one: so that a corrected p-value may be 1 / 200.
+ENOUGH, MOST, MOST_PER_GROUP = 20, 1000, 200
 # Groups that are named in the sentence, and rows that are printed.
 NAMED, PRINTED = 5, 40
+
+
+def most_sets(n_groups: int) -> int:
+    """Return the number of sets of labels after which a test of one of the groups ends."""
+    return max(MOST, MOST_PER_GROUP * n_groups)
 
 
 class GroupCalibration:
@@ -50,6 +59,7 @@ class GroupCalibration:
         corrected = frame[metrics[0], "corrected p-value"].to_numpy()
         tested = corrected[~np.isnan(corrected)]
         self.p_value = float(tested.min()) if tested.size else float("nan")
+        self._smallest = tested.size / most_sets(tested.size)
         self.verdict = self._verdict(corrected)
 
     def _verdict(self, corrected: Any) -> str:
@@ -59,12 +69,18 @@ class GroupCalibration:
             return "No group has enough rows to be tested."
         small = len(corrected) - n_tested
         how = f"{n_tested} tested{f', {small} too small to test' if small else ''}; smallest "
-        how += f"corrected p-value {self.p_value:.2g}"
+        how += f"corrected p-value {self._p_text(self.p_value)}"
         if not found.any():
             return f"No group is found miscalibrated ({how})."
         names = [label_text(label) for label in self.frame.index[found]]
         shown = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
         return f"Miscalibrated groups: {shown} ({found.sum()} of {how})."
+
+    def _p_text(self, p: float) -> str:
+        """Write a corrected p-value with two digits; one at the floor of its test is "< 0.005"."""
+        if p <= self._smallest * (1 + 1e-9):
+            return p_text(self._smallest, self._smallest)
+        return f"{p:.2g}"
 
     def _cells(self) -> list[list[str]]:
         """Return the table that is printed, its header first."""
@@ -85,7 +101,7 @@ class GroupCalibration:
             p = float(row[name, "corrected p-value"])
             measured = not np.isnan(p)
             cells += [_decimals(error["debiased"]), interval if measured else ""]
-            cells += [f"{p:.2g}" if measured else "", str(row["finding", ""])]
+            cells += [self._p_text(p) if measured else "", str(row["finding", ""])]
             rows.append(cells)
         return rows
 

@@ -105,8 +105,11 @@ class IntegratedCalibrationIndex(float):
     def __repr__(self) -> str:
         parts = [f"{name}={getattr(self, name):.4g}" for name in NAMES]
         if not self._predictions.are_soft:
-            ends = zip(parts, self.interval.low, self.interval.high, strict=True)
-            parts = [f"{part} ({low:.4g} to {high:.4g})" for part, low, high in ends]
+            _, debiased, low, high, *_ = self.interval
+            parts = [
+                f"{part} (debiased {middle:.4g}, {start:.4g} to {end:.4g})"
+                for part, middle, start, end in zip(parts, debiased, low, high, strict=True)
+            ]
         return f"IntegratedCalibrationIndex({', '.join(parts)})"
 
     def _repr_html_(self) -> str:

@@ -21,6 +21,11 @@ def shown(value: Any, smallest: float = np.nan) -> str:
     return f"=[{', '.join(each)}]"
 
 
+def p_text(p: float, smallest: float) -> str:
+    """Write a p-value, and one at its smallest possible value as an inequality: "< 0.0034"."""
+    return shown(p, smallest).removeprefix("=").replace("<", "< ")
+
+
 def _number(x: float, smallest: float) -> str:
     if not x <= smallest:  # NaN too
         return f"{x:.4g}"

@@ -23,7 +23,7 @@ from skcalib.metrics._interval.intervals import NULL_SETS, intervals_of
 from skcalib.metrics._interval.truths import calibrated
 from skcalib.metrics._listed import listed
 from skcalib.metrics._observed_expected import ratio_interval
-from skcalib.metrics._one_line import shown
+from skcalib.metrics._one_line import p_text
 from skcalib.metrics._resampling import Evaluation
 from skcalib.metrics._score_intervals import part_intervals
 from skcalib.metrics._score_parts import Request
@@ -31,11 +31,12 @@ from skcalib.metrics._spiegelhalter import spiegelhalter_test
 from skcalib.metrics._statistics_table import SMALLEST
 from skcalib.metrics._top_label import expected_calibration_error
 
-COLUMNS = ("value", "low", "high", "pvalue")
+COLUMNS = ("value", "low", "high", "pvalue", "debiased")
 N_BINS = 10
 # The smallest p-value of those that are found by drawing labels.
 FLOORS = dict.fromkeys(("ece", *NAMES), 1 / (1 + NULL_SETS))
-# A statistic: its value, the ends of its interval, its p-value, as many as there are.
+# A statistic: its value, the ends of its interval, its p-value and its debiased value, as many as
+# there are.
 Line = tuple[float, ...]
 
 
@@ -46,7 +47,8 @@ class CalibrationSummary:
     Attributes
     ----------
     frame : DataFrame
-        A row for each statistic, with the columns ``value``, ``low``, ``high`` and ``pvalue``; NaN
+        A row for each statistic, with the columns ``value``, ``low``, ``high``, ``pvalue`` and
+        ``debiased``, an error less what chance adds to it, to which the interval belongs; NaN
         stands for what there is not.
     notes : list of str
         Why a value is missing.
@@ -57,14 +59,15 @@ class CalibrationSummary:
 
     def _texts(self) -> pd.DataFrame:
         """Return the frame as it is printed."""
-        value, low, high, pvalue = (self.frame[name] for name in COLUMNS)
+        value, low, high, pvalue, debiased = (self.frame[name] for name in COLUMNS)
         numbers = {
             "": [f"{x:.4g}" if abs(x) < 1e4 else f"{x:,.0f}" for x in value],
+            "debiased": ["" if np.isnan(x) else f"{x:.4g}" for x in debiased],
             "interval": [
                 "" if np.isnan(a) else f"{a:.4g} to {b:.4g}" for a, b in zip(low, high, strict=True)
             ],
             "pvalue": [
-                "" if np.isnan(x) else shown(x, FLOORS.get(str(name), SMALLEST)).lstrip("=")
+                "" if np.isnan(x) else p_text(x, FLOORS.get(str(name), SMALLEST))
                 for name, x in pvalue.items()
             ],
         }
@@ -140,11 +143,11 @@ def measured_lines(
     # Each by itself, so that the numbers are those of its own function.
     error = intervals_of([ece], checked, level=level, random_state=random_state, smooth=smooth)[0]
     four = distance_intervals(checked, level, random_state, smooth)
-    four_lines = four.estimate, four.low, four.high, four.p_value
+    four_lines = four.estimate, four.low, four.high, four.p_value, four.debiased
     deciles = hosmer_lemeshow_test(checked.code, checked, n_bins=N_BINS)
     brier = spiegelhalter_test(checked.code, checked)
     return {
-        "ece": (error.estimate, error.low, error.high, error.p_value),
+        "ece": (error.estimate, error.low, error.high, error.p_value, error.debiased),
         **{name: tuple(line) for name, line in zip(NAMES, np.transpose(four_lines), strict=True)},
         "hosmer_lemeshow": (deciles.statistic, np.nan, np.nan, deciles.pvalue),
         "spiegelhalter": (brier.statistic, np.nan, np.nan, brier.pvalue),
@@ -241,28 +244,28 @@ def calibration_summary(
     >>> y = rng.random(2000) < 1 / (1 + np.exp(-f))
     >>> summary = calibration_summary(y, 1 / (1 + np.exp(-1.5 * f)), random_state=0)
     >>> summary  # doctest: +NORMALIZE_WHITESPACE
-                                              interval     pvalue
+                                 debiased              interval     pvalue
     rows                    2000
     events                   300
     mean_probability     0.09354
-    observed_expected      1.604        1.451 to 1.772
-    in_the_large          0.6693      0.5213 to 0.8174
-    intercept            0.07104     -0.1846 to 0.3267
-    slope                 0.7085      0.6067 to 0.8103
-    cox                    108.4                        2.938e-24
-    ece                  0.05646    0.04155 to 0.07097    <0.0034
-    ici                  0.05671    0.04123 to 0.07085    <0.0034
-    e50                   0.0604    0.04469 to 0.07927    <0.0034
-    e90                  0.08588     0.04975 to 0.1159    <0.0034
-    emax                 0.08757           0 to 0.2377     0.2292
-    brier_score           0.1151      0.1041 to 0.1269
-    miscalibration      0.006112  0.002048 to 0.006897
-    discrimination       0.01853     0.0121 to 0.02159
-    uncertainty           0.1275      0.1168 to 0.1387
+    observed_expected      1.604                 1.451 to 1.772
+    in_the_large          0.6693               0.5213 to 0.8174
+    intercept            0.07104              -0.1846 to 0.3267
+    slope                 0.7085               0.6067 to 0.8103
+    cox                    108.4                                 2.938e-24
+    ece                  0.05646  0.05673    0.04155 to 0.07097   < 0.0034
+    ici                  0.05671  0.05653    0.04123 to 0.07085   < 0.0034
+    e50                   0.0604  0.06198    0.04469 to 0.07927   < 0.0034
+    e90                  0.08588  0.08397     0.04975 to 0.1159   < 0.0034
+    emax                 0.08757  0.06573           0 to 0.2377     0.2292
+    brier_score           0.1151               0.1041 to 0.1269
+    miscalibration      0.006112           0.002048 to 0.006897
+    discrimination       0.01853              0.0121 to 0.02159
+    uncertainty           0.1275               0.1168 to 0.1387
     scaled_brier_score   0.09736
-    auc                   0.7551      0.7242 to 0.7833
-    hosmer_lemeshow        183.7                        4.011e-34
-    spiegelhalter          11.39                        4.525e-30
+    auc                   0.7551               0.7242 to 0.7833
+    hosmer_lemeshow        183.7                                 4.011e-34
+    spiegelhalter          11.39                                 4.525e-30
     >>> round(float(summary.frame.loc["slope", "value"]), 2)
     0.71
     """
@@ -288,6 +291,6 @@ def calibration_summary(
     tests = measured_lines(predictions, level, random_state, smooth)
     lines |= {name: tests.pop(name) for name in ("ece", *NAMES)}
     lines |= score_lines(predictions, rows, level, notes, random_state, smooth) | tests
-    table = {name: [*line, *[np.nan] * (4 - len(line))] for name, line in lines.items()}
+    table = {name: [*line, *[np.nan] * (len(COLUMNS) - len(line))] for name, line in lines.items()}
     frame = pd.DataFrame.from_dict(table, orient="index", columns=list(COLUMNS), dtype=float)
     return CalibrationSummary(frame, notes)

@@ -351,3 +351,14 @@ def test_right_probabilities_are_found_wrong_in_5_of_100_samples(monkeypatch):
         found = calibration_by_group(y, p, rng.choice(6, 400), labels=[0, 1])
         wrong += found.p_value <= 0.05
     assert 1 <= wrong <= 20  # 10 expected; sd 3
+
+
+def test_the_smallest_p_value_of_the_test_is_printed_as_a_bound():
+    """A thousand sets of labels for each of two groups: 2 / 1000 and less look the same."""
+    random = np.random.default_rng(0)
+    p = random.random(600)
+    y = random.random(600) < p**3
+    found = calibration_by_group(y, p, np.arange(600) % 2, random_state=0)
+    assert found.p_value == 2 / 1000
+    assert "smallest corrected p-value < 0.002)" in found.verdict
+    assert repr(found).count("< 0.002") == 3

@@ -867,7 +867,7 @@ def test_what_is_no_calibration_error_is_refused():
 def test_it_is_printed_in_a_line():
     y, P, _ = sample(1000, 3, 2.0, 0)
     printed = repr(calibration_interval(SCE, y, P, random_state=0))
-    assert printed.startswith("CalibrationInterval(estimate=0.")
+    assert printed.startswith("CalibrationInterval(debiased=0.")
     assert printed.endswith("p_value<0.0034)")
 
 

@@ -43,12 +43,14 @@ def test_is_its_parts(weighted):
     w = w if weighted else None
     frame = calibration_summary(y, p, sample_weight=w, random_state=0).frame
     assert frame.index.tolist() == STATISTICS
-    assert frame.columns.tolist() == ["value", "low", "high", "pvalue"]
+    assert frame.columns.tolist() == ["value", "low", "high", "pvalue", "debiased"]
     asked = {"sample_weight": w}
     ratio, line = observed_expected_ratio(y, p, **asked), calibration_intercept_slope(y, p, **asked)
     ece = partial(expected_calibration_error, n_bins=10, strategy="quantile")
     error = calibration_interval(ece, y, p, random_state=0, **asked)
     parts, index = score_decomposition(y, p, **asked), integrated_calibration_index(y, p, **asked)
+    debiased = [error.debiased, *index.interval.debiased]  # to which the intervals belong
+    assert frame.loc[["ece", "ici", "e50", "e90", "emax"], "debiased"].tolist() == debiased
     expected = {
         "ici": (index.ici, index.ici_low, index.ici_high),
         "e50": (index.e50, index.e50_low, index.e50_high),
@@ -202,7 +204,7 @@ def test_printed_as_a_table_with_its_notes():
     assert page.count("<tr") == 1 + len(STATISTICS)
     assert "<p>intercept, slope: the event happens in no row" in page
     wrong = calibration_summary(np.tile([0, 1], 200), np.full(400, 0.01), random_state=0)
-    assert "<0.0034" in repr(wrong)
+    assert "< 0.0034" in repr(wrong)
 
 
 def test_soft_hits_are_refused_by_name():

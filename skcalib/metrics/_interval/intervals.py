@@ -70,7 +70,9 @@ class CalibrationInterval(NamedTuple):
     p_value: Any
 
     def __repr__(self) -> str:
-        parts = [f"{name}{shown(value)}" for name, value in self._asdict().items()]
+        # The debiased value stands beside the interval, which may lie below the estimate.
+        names = ("debiased", "low", "high", "estimate", "expected_if_calibrated", "p_value")
+        parts = [f"{name}{shown(getattr(self, name))}" for name in names]
         parts[-1] = f"p_value{shown(self.p_value, 1 / (1 + NULL_SETS))}"
         return f"CalibrationInterval({', '.join(parts)})"
 
