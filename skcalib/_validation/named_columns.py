@@ -236,6 +236,8 @@ def _are_classes(
 ) -> list[int]:
     """Return which other columns are scores of further classes, judged by their numbers."""
     named = [values(j) for j in order]
+    if any(column.dtype.kind not in "fiub" for column in named):
+        return []  # a later check refuses what is no number
     total = np.sum(named, axis=0, dtype=np.float64)
     if (np.abs(total - 1.0) <= SUM_TOLERANCE).all():  # probabilities, with no class left out
         return [j for j in others if (values(j) == 0).all()]

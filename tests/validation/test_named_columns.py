@@ -369,6 +369,18 @@ def test_messages_about_many_or_odd_names_are_one_short_line():
         assert len(str(error.value)) < 900
 
 
+def test_columns_of_text_beside_others_are_refused_in_one_line():
+    frame = pd.DataFrame(P, columns=GIVEN).assign(name="x")
+    with pytest.raises(ValueError, match="column 'name' is named by no label"):
+        expected_calibration_error(Y, frame)
+    frame["low"] = "much"
+    with pytest.raises(ValueError, match="y_proba: .*") as error:
+        expected_calibration_error(Y, frame)
+    assert "\n" not in str(error.value)
+    with pytest.raises(ValueError, match="y_proba: could not convert string to float: 'much'"):
+        expected_calibration_error(Y, frame[GIVEN])
+
+
 def test_an_empty_label_names_a_column():
     labels = ["", "b", "a"]
     frame = pd.DataFrame(P, columns=labels)
