@@ -37,7 +37,7 @@ from benchmarks.trust.hostile import (
     hostile_scores,
     hostile_weights,
 )
-from benchmarks.trust.mistakes import DRAWING, excused, mistakes
+from benchmarks.trust.mistakes import UNLIKE_COPIES, excused, mistakes
 from benchmarks.trust.subjects import Subject, subjects
 
 PAGE = Path(__file__).parent / "figures" / "fuzz.json"
@@ -236,7 +236,9 @@ def judge(case: Case, hostile: Hostile, told: Told, clean: Told | None) -> tuple
         return "valid answer", ""
     if clean is None or clean.answer is None:
         return "wrong", f"taken, where the clean call ends in {clean and clean.error!r}"
-    for found, expected in zip(told.answer, clean.answer, strict=True):
+    # A gradient has a row for each copy.
+    compared = 1 if subject.group == "losses" and hostile.copies is not None else None
+    for found, expected in zip(told.answer[:compared], clean.answer[:compared], strict=True):
         a, b = np.asarray(found), np.asarray(expected)
         if hostile.copies is not None and a.shape[:1] == hostile.copies.shape:
             a = np.repeat(a, hostile.copies, axis=0)
@@ -309,7 +311,7 @@ def run_case(case: Case, seed: int) -> tuple[str, str]:
         if role in hostile.also and argument != case.argument:
             dirty[argument] = clean[argument] = hostile.also[role]
     if hostile.copies is not None:
-        if case.subject.name in DRAWING:
+        if case.subject.name in UNLIKE_COPIES:
             hostile = hostile._replace(verdict="either")
         clean = copied(case.subject, clean, hostile.copies)
     expected = call(case.subject, clean) if hostile.verdict in ("same", "careful") else None

@@ -18,8 +18,9 @@ from scipy.special import expit
 
 from benchmarks.trust.hostile import Array, Hostile
 
-# Calls that draw from rows or labels: weights that are counts equal copies up to the draws.
-DRAWING = (
+# Weights that are counts equal copies only up to draws of rows or labels or up to folds; or there
+# is a number for each row, or one that counts rows.
+UNLIKE_COPIES = (
     "bootstrap_interval",
     "calibration_interval",
     "calibration_test",
@@ -28,6 +29,11 @@ DRAWING = (
     "compare_calibrators",
     "CalibratedClassifier",
     "CalibratedClassifier(ensemble=True)",
+    "calibration_curve",
+    "reliability_table",
+    "KSDisplay.from_predictions",
+    "ReliabilityDisplay.from_predictions",
+    "ClasswiseDisplay.from_predictions",
 )
 # Where two columns are the top label, or a picture of each class.
 OF_THE_TOP_LABEL = (
