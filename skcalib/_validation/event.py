@@ -99,6 +99,7 @@ def class_column(label: object, classes: NDArray[Any], name: str) -> int:
     known = classes.tolist()
     label = label.item() if isinstance(label, np.generic) else label
     for k, each in enumerate(known):
-        if (each == label) is True:
+        same = each == label
+        if isinstance(same, bool | np.bool_) and same:  # np.bool_ of longdouble
             return k
     raise ValueError(f"{name}={shown(label)} is not one of the labels {known}.")

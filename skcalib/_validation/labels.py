@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from functools import partial
 from typing import Any
 
@@ -111,9 +112,11 @@ def _check_whole(array: NDArray[Any], name: str, soft: bool, digits: int) -> Non
     parts = np.flatnonzero(array != np.floor(array))
     if parts.size and not (soft and array.min() >= 0 and array.max() <= 1):
         row = int(parts[0])
+        within = array.min() >= 0 and array.max() <= 1
         raise ValueError(
             f"Unknown label type: continuous. {name} has {float(array[row]):.6g} at row {row}; "
-            "labels are integers, booleans or strings, not numbers to regress on."
+            "labels are integers, booleans or strings, not numbers to regress on"
+            f"{': were labels and probabilities exchanged?' if within else '.'}"
         )
 
 
@@ -155,6 +158,8 @@ def ignore_label(
     y: NDArray[Any], sample_weight: Any, label: Any, keyword: str = "ignore_index", name: str = "y"
 ) -> tuple[NDArray[Any], Any]:
     """Return labels and weights with the rows of an ignored label as rows of weight 0."""
+    if not isinstance(label, str | np.generic | numbers.Number):
+        raise ValueError(f"{keyword}={label!r} is not a label; pass one label, such as 255.")
     ignored = np.zeros(y.size, dtype=bool) | (y == label)
     if not ignored.any():
         return y, sample_weight

@@ -57,8 +57,9 @@ FARTHEST = 1e30
 
 def check_axes(X: Any, name: str = "X") -> None:
     """Refuse more than two axes, such as (batch, class, position)."""
-    shape = tuple(getattr(X, "shape", ()))
-    if len(shape) > 2:
+    shape = getattr(X, "shape", ())
+    if isinstance(shape, tuple) and len(shape) > 2:
+        shape = tuple(shape)
         rows = "reshape(-1, {})"
         move = f"{name}.movedim(1, -1)" if is_tensor(X) else f"numpy.moveaxis({name}, 1, -1)"
         raise ValueError(

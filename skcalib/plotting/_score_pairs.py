@@ -19,6 +19,7 @@ from skcalib._validation.scores import (
     as_matrix,
     check_values,
     read_scores,
+    refuse_labels,
     resolve_kind,
 )
 from skcalib.calibrators._base import ScoreCalibrator
@@ -95,6 +96,7 @@ def read_proba(X: Any, input: str, name: str) -> tuple[FloatArray, Kind, int]:
     S = read_scores(X, name)
     survey = check_values(S, name, input)
     kind = resolve_kind(S, survey, input, name)
+    refuse_labels(X, S, kind, name)
     return _proba(as_columns(S, survey, kind, input, name), kind), kind, S.shape[1]
 
 

@@ -167,6 +167,11 @@ def test_columns_follow_their_names_and_the_order_of_the_labels():
     np.testing.assert_array_equal(of_owl.before, np.sort(P[:, 2]))
 
 
+def test_predicted_labels_are_no_probabilities():
+    with pytest.raises(ValueError, match="proba_before is one column of int64 values"):
+        CalibrationMapDisplay.from_predictions(np.array([0, 1, 1]), np.array([0.2, 0.4, 0.9]))
+
+
 def test_several_calibrators_share_an_axes():
     """One diagonal, one strip with the scores before drawn once, lines that differ."""
     y, _, Z = predictions()

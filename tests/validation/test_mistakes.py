@@ -58,6 +58,7 @@ def test_labels_and_probabilities_in_each_others_place(outcome):
     for calibrator in (PlattScaling(), IsotonicCalibrator(), HistogramBinning()):
         refused(asks, calibrator.fit, outcome, p)
     refused(asks, TemperatureScaling().fit, outcome, p)
+    refused("were labels and probabilities exchanged", compare_calibrators, outcome, p)
 
 
 def test_soft_hits_beside_probabilities_are_soft_hits():
@@ -213,3 +214,23 @@ def test_losses_leave_out_a_label_as_pytorch_does():
 def test_a_calibration_error_has_no_value_for_each_row(loss):
     refused("a calibration error is one number of all rows", loss, Z, CODE, reduction="none")
     refused("reduction must be one of", nll_loss, Z, CODE, reduction="sum")
+
+
+@pytest.mark.parametrize("ignored", [[255, -1], np.empty(0), pd.NA, object()])
+def test_an_ignored_label_is_one_label(ignored):
+    labels = rng.integers(0, 3, 40)
+    Z = rng.normal(size=(40, 3))
+    for function in (nll_loss, TemperatureScaling().fit):
+        refused("ignore_index=.* is not a label", function, Z, labels, ignore_index=ignored)
+
+
+def test_labels_of_longdouble_have_an_event_too():
+    """0 and 1 of any type of number: the second column is the event."""
+    P = np.column_stack([1 - p, p])
+    expected = static_calibration_error(y, P)
+    assert static_calibration_error(y.astype(np.longdouble), P) == expected
+
+
+def test_a_class_is_no_array():
+    with pytest.raises(TypeError, match="y_proba"):
+        expected_calibration_error(y, np.ndarray)
