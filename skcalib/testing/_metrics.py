@@ -121,8 +121,8 @@ def check_value(metric: Metric) -> None:
 
 
 def check_perfect_is_zero(metric: Metric) -> None:
-    """Predictions that are certain and right have error 0."""
-    for n_classes in (2, 4):
+    """Predictions of more than two classes that are certain and right have error 0."""
+    for n_classes in (3, 4):
         code = np.arange(40) % n_classes
         value = _value(metric, code, np.eye(n_classes)[code])
         require_close(value, 0.0, f"{n_classes} classes", atol=1e-12)
@@ -138,8 +138,8 @@ def check_label_names(metric: Metric) -> None:
 
 
 def check_class_order(metric: Metric) -> None:
-    """Renaming the classes permutes columns and changes nothing else."""
-    for n_classes in (2, 4):
+    """Renaming more than two classes permutes columns and changes nothing else."""
+    for n_classes in (3, 4):  # of two classes, one is the event
         S, code, name = _without_ties(n_classes)
         order = np.roll(np.arange(n_classes), 1)
         moved = _value(metric, np.argsort(order)[code], S[:, order])
@@ -165,7 +165,7 @@ def check_order_of_labels(metric: Metric) -> None:
         return
     for n_classes in (2, 4):
         S, code, name = _without_ties(n_classes)
-        labels = NAMES[:n_classes]
+        labels = NAMES[:n_classes] if n_classes > 2 else np.arange(2)  # 1 is the event
         expected = _value(metric, labels[code], S, labels)
         turned = _value(metric, labels[code], S[:, ::-1], labels[::-1])
         require_close(turned, expected, f"{name}, labels and columns turned round", ROUNDING)

@@ -265,7 +265,7 @@ def plain(y_true, y_proba):
 
 BROKEN_METRICS = {
     negative: "check_value .*: -0",
-    never_zero: "check_perfect_is_zero .*: 2 classes: differs by 0.1",
+    never_zero: "check_perfect_is_zero .*: 3 classes: differs by 0.1",
     weights_forgotten: "check_weights_are_copies .*: differs by",
     labels_forgotten: "check_value .*: raised ValueError: y_true has 1 distinct labels",
     per_class: ": a ndarray, not a float",
