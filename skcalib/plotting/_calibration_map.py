@@ -230,7 +230,7 @@ class CalibrationMapDisplay(InWords):
         check_matplotlib(f"{cls.__name__}.from_predictions")
         given = {"proba_before": proba_before, "proba_after": proba_after}
         for argument, P in given.items():
-            codes = np.arange(getattr(P, "shape", (0,))[-1])
+            codes = np.arange((getattr(P, "shape", None) or (0,))[-1])
             given[argument] = name_columns(P, codes, labels, name=argument, argument="labels")[0]
         before, after = (read_proba(P, "proba", argument)[0] for argument, P in given.items())
         if before.shape != after.shape:

@@ -168,8 +168,11 @@ def test_columns_follow_their_names_and_the_order_of_the_labels():
 
 
 def test_predicted_labels_are_no_probabilities():
+    after = np.array([0.2, 0.4, 0.9])
     with pytest.raises(ValueError, match="proba_before is one column of int64 values"):
-        CalibrationMapDisplay.from_predictions(np.array([0, 1, 1]), np.array([0.2, 0.4, 0.9]))
+        CalibrationMapDisplay.from_predictions(np.array([0, 1, 1]), after)
+    with pytest.raises(ValueError, match="got scalar array instead: proba_before"):
+        CalibrationMapDisplay.from_predictions(np.array(0.5), after)
 
 
 def test_several_calibrators_share_an_axes():
