@@ -44,6 +44,7 @@ from skcalib._scores.responses import (
     most_likely,
     response_kind,
 )
+from skcalib._scores.softmax import log_of_proba
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
 from skcalib._validation.scores import WAYS_TO_FOLD, from_tensor, naming_errors_of
@@ -364,6 +365,23 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
             If the estimator's scores contain NaN or infinity.
         """
         return follow(self._mean_proba(X, params), X)
+
+    def predict_log_proba(self, X: Any, **params: Any) -> FloatArray:
+        """Return the logarithms of calibrated probabilities, -inf for 0.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+        **params : dict
+            As in `predict_proba`.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n, K)
+            ``log(predict_proba(X))``.
+        """
+        return follow(log_of_proba(self._mean_proba(X, params)), X)
 
     def _mean_proba(self, X: Any, params: dict[str, Any]) -> FloatArray:
         check_is_fitted(self)

@@ -22,6 +22,7 @@ from skcalib._meta_estimators.out_of_fold import weight_keyword
 from skcalib._scaling.pooled import Blocks, GroupRows, fit_pooled
 from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import log_of_proba
 from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.labels import check_labels, encode_labels
 from skcalib._validation.lazy import refuse_lazy
@@ -294,6 +295,23 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
             If groups are neither given nor in a column, or as the calibrator says.
         """
         return follow(self._proba(X, groups), X)
+
+    def predict_log_proba(self, X: Any, groups: Any = None) -> FloatArray:
+        """Return the logarithms of calibrated probabilities, -inf for 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K), (n, 1) or (n,)
+            Scores, with the column of the groups if `group_column` says so and `groups` is None.
+        groups : array-like of shape (n,) or (n, g), default=None
+            Label of each row's group.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n, K)
+            ``log(predict_proba(X, groups))``.
+        """
+        return follow(log_of_proba(self._proba(X, groups)), X)
 
     def _proba(self, X: Any, groups: Any) -> FloatArray:
         check_is_fitted(self)

@@ -154,7 +154,7 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
     scores, labels = readable_scores(own, scored.scores, kind), data.labels[scored.rows]
     if scored.lacks_class and isinstance(own, ScoreCalibrator):
         # -inf is the logit of a class that the estimator did not see, which is no option less.
-        return own._fit_rows(scores, labels, params.get("sample_weight"), options=False)
+        own._options_before = False
     return own.fit(scores, labels, **params)
 
 

@@ -106,10 +106,16 @@ def fit_affine(
             "The logits separate the classes without error, so that no finite optimum of "
             "softmax(W z + b) exists: pass penalty='structured', or fit on more held-out rows."
         )
+    elif not converged and n_iter < max_iter:
+        message += (
+            f"The fit of softmax(W z + b) stopped after {n_iter} of at most {max_iter} iterations: "
+            f"rounding hides every further decrease, and the gradient is above tol={tol:g}. Raise "
+            "tol, or pass penalty='structured'."
+        )
     elif not converged:
         message += (
-            f"The fit of softmax(W z + b) did not converge in {n_iter} of at most {max_iter} "
-            "iterations: raise max_iter, or pass penalty='structured'."
+            f"The fit of softmax(W z + b) did not converge in max_iter={max_iter} iterations: "
+            "raise max_iter, or pass penalty='structured'."
         )
     if message:
         warnings.warn(message.rstrip(), ConvergenceWarning, stacklevel=2)

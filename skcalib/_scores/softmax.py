@@ -58,6 +58,12 @@ def softmax_inplace(Z: NDArray[Float], max_abs_logit: float = np.inf) -> NDArray
     return Z
 
 
+def log_of_proba(P: FloatArray) -> FloatArray:
+    """Return the logarithm of probabilities, -inf for 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(P)
+
+
 def normalise_rows(Q: FloatArray) -> FloatArray:
     """Divide each row of non-negative `Q` by its sum, in place; an all-zero row becomes uniform."""
     total = row_sums(Q.astype(np.float64, copy=False))

@@ -25,7 +25,7 @@ from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
 from skcalib._scores.clip import Smallest, find_clip
 from skcalib._scores.first_pass import first_pass
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import CLIP, normalise_rows
+from skcalib._scores.softmax import CLIP, log_of_proba, normalise_rows
 from skcalib._validation.labels import (
     binary_classes,
     check_category_order,
@@ -61,7 +61,6 @@ from skcalib._validation.soft_hits import (
     split_soft,
 )
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
-from skcalib.calibrators._fit_warnings import warn_of_absent_classes
 from skcalib.calibrators._shown_fit import ShownFit
 
 # Calibrators that an error names as taking soft hits.
@@ -123,6 +122,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     _takes_options: ClassVar[bool] = False
     # Fitted: whether -inf means that, and its probability is 0.
     _options: bool
+    # What `_options` of the next fit is, whatever the rows are.
+    _options_before: bool
     # The blocks that ``_map`` gets.
     _work: ClassVar[Work] = ROWS
 
@@ -226,28 +227,17 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             If a class has no row and every probability of it becomes 0, in calibrators with a map
             for each class by itself.
         """
-        return self._fit_rows(X, y, sample_weight, ignore_index)
-
-    def _fit_rows(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        ignore_index: Any = None,
-        options: bool | None = None,
-    ) -> Self:
-        """Fit; without `options`, -inf is a small probability."""
         self._validate_params()
-        rows = self._check_rows(
-            X, y, sample_weight, self.input, self.classes, ignore_index, options
-        )
-        fitted = rows.fitted()
-        if self._takes_logs:
-            fitted["clip_"] = find_clip(rows.scores, rows.w, rows.smallest)
-            rows.scores.set_clip(fitted["clip_"])
-        fitted.update(self._fit(rows.scores, rows.code, rows.w))
-        if self._absent_class is not None:
-            warn_of_absent_classes(rows.code, rows.scores.classes, self._absent_class)
+        before = self.__dict__.pop("_options_before", None)
+        with np.errstate(under="ignore"):
+            rows = self._check_rows(
+                X, y, sample_weight, self.input, self.classes, ignore_index, before
+            )
+            fitted = rows.fitted()
+            if self._takes_logs:
+                fitted["clip_"] = find_clip(rows.scores, rows.w, rows.smallest)
+                rows.scores.set_clip(fitted["clip_"])
+            fitted.update(self._fit(rows.scores, rows.code, rows.w))
         validate_data(self, rows.given, skip_check_array=True)
         for name, value in fitted.items():
             setattr(self, name, value)
@@ -373,7 +363,25 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         return follow(self._proba(X), X)
 
     def _proba(self, X: ArrayLike) -> FloatArray:
-        return self._map_rows(self._as_seen(X), self._map, (self.classes_.size,))
+        with np.errstate(under="ignore"):
+            return self._map_rows(self._as_seen(X), self._map, (self.classes_.size,))
+
+    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
+        """Return the logarithms of calibrated probabilities, -inf for 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K), (n, 1) or (n,)
+            Scores, as in `predict_proba`.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n, K)
+            ``log(predict_proba(X))``.
+        """
+        if is_dask(X):
+            return self._lazily(X, type(self).predict_log_proba, (self.classes_.size,))
+        return follow(log_of_proba(self._proba(X)), X)
 
     def _lazily(
         self,

@@ -254,4 +254,5 @@ def calibration_curve(
         "edges",
     )
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
-    return curve_of(predictions, method, confidence_level, bins)
+    with np.errstate(under="ignore"):
+        return curve_of(predictions, method, confidence_level, bins)

@@ -72,7 +72,8 @@ class ScoreDecomposition(_Parts):
         """Both ends ``(4, 2, m)`` of the intervals; NaN if the parts were not measured here."""
         if self._asked is None:
             return np.full((len(PARTS), 2, np.size(self.score)), np.nan)
-        return part_intervals(self._asked, self.confidence_level)
+        with np.errstate(under="ignore"):
+            return part_intervals(self._asked, self.confidence_level)
 
     def __repr__(self) -> str:
         return in_one_line("ScoreDecomposition", self._statistics())

@@ -90,7 +90,8 @@ class IntegratedCalibrationIndex(float):
                 "y_true has soft hits, but intervals of the ICI are of outcomes 0 and 1: round "
                 "y_true, or take bootstrap_interval(integrated_calibration_index, ...)."
             )
-        return distance_intervals(self._predictions, self.confidence_level, random_state=0)
+        with np.errstate(under="ignore"):
+            return distance_intervals(self._predictions, self.confidence_level, random_state=0)
 
     @property
     def frame(self) -> pd.DataFrame:

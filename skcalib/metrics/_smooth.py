@@ -109,7 +109,8 @@ def smoothed_size(nodes: Float64Array, cells: int | None = None) -> Callable[[fl
     coefficients, rate = cosine_coefficients(nodes)[kept], walk_rate(nodes.size)[kept]
 
     def size(width: float) -> float:
-        return float(integral(np.abs(smoothed_density(coefficients, np.exp(width**2 * rate)))))
+        with np.errstate(under="ignore"):
+            return float(integral(np.abs(smoothed_density(coefficients, np.exp(width**2 * rate)))))
 
     return size
 

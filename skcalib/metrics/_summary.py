@@ -286,11 +286,12 @@ def calibration_summary(
         lines["observed_expected"] = ratio_interval(rows, level)
     else:
         notes.append("observed_expected: y_proba is 0 in every row, so that no event is expected.")
-    lines |= recalibration_lines(odds, rows, level, notes)
-    smooth = calibrated(predictions)
-    tests = measured_lines(predictions, level, random_state, smooth)
-    lines |= {name: tests.pop(name) for name in ("ece", *NAMES)}
-    lines |= score_lines(predictions, rows, level, notes, random_state, smooth) | tests
+    with np.errstate(under="ignore"):
+        lines |= recalibration_lines(odds, rows, level, notes)
+        smooth = calibrated(predictions)
+        tests = measured_lines(predictions, level, random_state, smooth)
+        lines |= {name: tests.pop(name) for name in ("ece", *NAMES)}
+        lines |= score_lines(predictions, rows, level, notes, random_state, smooth) | tests
     table = {name: [*line, *[np.nan] * (len(COLUMNS) - len(line))] for name, line in lines.items()}
     frame = pd.DataFrame.from_dict(table, orient="index", columns=list(COLUMNS), dtype=float)
     return CalibrationSummary(frame, notes)
