@@ -1114,6 +1114,7 @@ def test_sorted_rows_warn_once_of_folds_that_lack_a_class(ensemble):
         CalibratedClassifier(GaussianNB(), "histogram").fit(X[59:], alone)
 
 
+@pytest.mark.filterwarnings("ignore:no row of class 'bee'")
 @pytest.mark.parametrize("cv", [None, 3])
 def test_a_pipeline_of_frozen_steps_is_frozen(cv):
     X, y = load_wine(return_X_y=True)
