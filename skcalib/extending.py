@@ -56,7 +56,8 @@ def check_predictions(
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities; one column is the probability of one event.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order.
     pos_label : label, default=None

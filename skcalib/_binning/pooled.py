@@ -20,8 +20,9 @@ from skcalib._binning.edges import Side
 from skcalib._binning.order_statistics import Cells, Places, Values, values_at
 from skcalib._binning.quantiles import edge_sides, quantile_cuts, quantile_edges, rank_cuts
 from skcalib._binning.tables import columns_table, flat_table
-from skcalib._scores.one_vs_rest import is_unit, is_whole
+from skcalib._scores.one_vs_rest import is_unit
 from skcalib._scores.scores import Scores
+from skcalib._validation.weights import is_whole
 
 # Up to this many entries are copied and sorted, in about 25 MiB.
 SORTED = 1 << 20

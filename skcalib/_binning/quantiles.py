@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable
 from skcalib._binning.edges import Side
-from skcalib._scores.one_vs_rest import SortedProblem, is_whole, sort_problem
+from skcalib._scores.one_vs_rest import SortedProblem, sort_problem
+from skcalib._validation.weights import is_whole
+
+# Sums of weights closer than this, as a share of all weight, are equal up to rounding.
+ROUNDING = 1e-12
 
 
 def quantile_table(
@@ -88,11 +92,15 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
         return BinTable(zero, np.ones(shape), zero.astype(np.int64), zero, zero, zero)
     cumulative = problem.cumulative_weight()
 
+    whole = problem.weights is None or is_whole(problem.weights)
+    # Rounding of sums of relative weights must not decide on which side of a cut a row lies.
+    slack = 0.0 if whole else ROUNDING * cumulative[-1]
+
     def value(position: Float64Array, side: Side) -> Float64Array:
+        position = position + (slack if side == "right" else -slack)
         index = np.searchsorted(cumulative[1:], position, side=side)
         return problem.values[np.minimum(index, n - 1)].astype(np.float64)
 
-    whole = problem.weights is None or is_whole(problem.weights)
     cuts = quantile_cuts(bins, cumulative[-1], whole, n)
     edges = quantile_edges(bins, value(cuts, "left"), value(cuts, "right"))
     own, other = edge_sides(bins)

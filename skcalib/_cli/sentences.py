@@ -29,8 +29,9 @@ class Confidence(NamedTuple):
 def confidence_of(predictions: Predictions) -> Confidence:
     """Return how sure and how right predictions are."""
     score, hit = event_or_top(predictions)
-    score, w = np.asarray(score, dtype=np.float64), predictions.w / predictions.w.sum()
-    error = np.sqrt((w * w) @ (score * (1 - score)))
+    n = predictions.w.sum()
+    score, w = np.asarray(score, dtype=np.float64), predictions.w / n
+    error = np.sqrt(w @ (score * (1 - score)) / n)
     return Confidence(float(w @ score), float(w @ hit), float(error), predictions.event is not None)
 
 

@@ -144,7 +144,7 @@ def choose(
     the one with the lowest loss, half a pseudo row counted in. The identity is taken if that
     calibrator does not gain anything on the held-out rows and the pseudo row.
 
-    ``w (n,)`` are weights. Their scale does not matter: the pseudo row has the mean weight.
+    ``w (n,)`` are checked weights; the pseudo row counts as one row.
     ``n_others`` counts the calibrators besides the anchor, if some that were tried failed.
     """
     others = [name for name in found if name != identity]
@@ -154,7 +154,7 @@ def choose(
         return Choice(identity, identity, None, "alone", before, before, 0.0, 0.0, 0.0, None)
     lead = None
     if anchor is None:
-        n = w.size
+        n = float(w.sum())
         losses = {c: found[c].mean(w) + (found[c].pseudo_error or 0.0) / (2 * n) for c in others}
         candidate = min(losses, key=losses.__getitem__)
     else:

@@ -34,7 +34,7 @@ from skcalib._validation.labels import check_classes, check_labels, encode_label
 from skcalib._validation.predictions import check_predictions
 from skcalib._validation.remote import read_remote
 from skcalib._validation.scores import as_matrix, check_values, resolve_kind
-from skcalib._validation.weights import check_lengths, check_weight
+from skcalib._validation.weights import as_given, check_lengths, check_weight
 from skcalib.calibrators._base import ScoreCalibrator
 
 
@@ -162,7 +162,7 @@ def fit_rows(calibrator: Any, data: HeldOutData, rows: Any) -> Any:
     own = with_input_and_classes(calibrator, data.kind, data.classes)
     w = np.zeros(data.code.size)
     w[rows] = 1.0 if data.w is None else data.w[rows]
-    return own.fit(data.X, data.classes[data.code], sample_weight=w)
+    return own.fit(data.X, data.classes[data.code], sample_weight=as_given(w))
 
 
 def predict_rows(calibrator: Any, data: HeldOutData) -> HeldOutFit:
@@ -189,9 +189,9 @@ def predict_rows(calibrator: Any, data: HeldOutData) -> HeldOutFit:
         chunks=data.X.chunks,
         meta=np.empty((0, 0), dtype=dtype),
     )
-    w = (fold[:, 0] >= 0) * (1.0 if data.w is None else data.w)
+    w = np.where(fold[:, 0] >= 0, np.ones(n) if data.w is None else data.w, 0.0)
     y = data.classes[data.code]
-    checked = check_predictions(y, P, w, data.classes)
+    checked = check_predictions(y, P, as_given(w), data.classes)
     return HeldOutFit([checked._replace(event=data.event, event_by=data.event_by)], seconds)
 
 

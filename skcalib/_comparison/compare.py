@@ -189,7 +189,9 @@ def compare_calibrators(
         the probability or the logit of that event, needs it. With more columns, None means the
         default of each metric.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights, for fits and metrics.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+        They are scaled for the rows of each fit, and for all measured rows.
     choose_by : str, default="log_loss"
         Name of a calibration error to choose by instead: the calibrator with the lowest debiased
         error among those whose log loss is within two standard errors of that of the choice by
@@ -234,10 +236,10 @@ def compare_calibrators(
     calibrators but `AutoCalibrator` have Sidak's correction for their number, so that the interval
     of the best of them is valid.
 
-    A row is one observation, whatever its weight, and the scale of the weights does not matter to
-    the intervals. The intervals cover the sampling of the measured rows, given the fitted
-    calibrators, not the sampling of the rows that they are fitted on. They are
-    not corrected for the number of metrics.
+    In the intervals each of the copies that an integer weight counts is one observation, and a row
+    of a relative weight is one. The intervals cover the sampling of the measured rows, given the
+    fitted calibrators, not the sampling of the rows that they are fitted on. They are not corrected
+    for the number of metrics.
 
     On a Dask array, means over rows have intervals. Calibration errors have their value and gain
     alone, because the rest is simulated on all rows at once; `choose_by` is log loss, and metrics

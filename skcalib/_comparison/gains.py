@@ -15,7 +15,7 @@ from skcalib._validation.predictions import Predictions
 from skcalib.metrics._bootstrap import draw_counts
 from skcalib.metrics._interval.gains import GainSimulation
 from skcalib.metrics._interval.intervals import intervals_of
-from skcalib.metrics._resampling import Evaluation, evaluate_chunks, random_chunks
+from skcalib.metrics._resampling import Evaluation, evaluate_chunks, in_copies, random_chunks
 
 # Entries of P that the resamples of one metric and calibrator may read, and the limits of their
 # number.
@@ -121,6 +121,7 @@ def _resampled(
 ) -> NDArray[np.float64]:
     """Return the metric in resamples of the rows, the same ones for the same chunks."""
     assert measure.evaluate is not None
+    predictions = in_copies(predictions)
     draws = [(predictions, *chunk) for chunk in chunks]
     return evaluate_chunks(measure.evaluate, draw_counts, draws, None)
 

@@ -40,7 +40,13 @@ from skcalib._validation.scores import (
     refuse_labels,
     resolve_kind,
 )
-from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
+from skcalib._validation.weights import (
+    as_given,
+    check_lengths,
+    check_weight,
+    drop_zero_weight,
+    effective,
+)
 
 
 class HeldOutRows(NamedTuple):
@@ -70,12 +76,12 @@ class HeldOutFit(NamedTuple):
     def pooled(self) -> Predictions:
         """Return the predictions of all splits as one."""
         if len(self.folds) == 1:
-            return self.folds[0]
+            return self.folds[0]._replace(w=effective(self.folds[0].w))
         P, code, w, *_ = zip(*self.folds, strict=True)
         return self.folds[0]._replace(
             P=as_source(np.concatenate([whole(part) for part in P])),
             code=np.concatenate(code),
-            w=np.concatenate(w),
+            w=effective(np.concatenate(w)),
         )
 
 
@@ -276,7 +282,7 @@ def fit_calibrator(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
         return joined.fit(
             data.scores.read(rows),
             data.classes[data.code[rows]],
-            sample_weight=None if data.w is None else data.w[rows],
+            sample_weight=None if data.w is None else as_given(data.w[rows]),
         )
 
 
@@ -288,7 +294,8 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
         fitted = fit_calibrator(calibrator, data, train)
         seconds.append(time.perf_counter() - start)
         P = fitted.predict_proba(data.scores.read(test))
-        weight = None if data.w is None else data.w[test]
-        checked = check_predictions(data.classes[data.code[test]], P, weight, data.classes)
-        folds.append(checked._replace(event=data.event, event_by=data.event_by))
+        checked = check_predictions(data.classes[data.code[test]], P, None, data.classes)
+        # Of all rows: one fold counts in relation to another.
+        w = checked.w if data.w is None else data.w[test]
+        folds.append(checked._replace(w=w, event=data.event, event_by=data.event_by))
     return HeldOutFit(folds, seconds)

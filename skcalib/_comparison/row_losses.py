@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.softmax import LOG_PROBA_MIN
+from skcalib._validation.weights import is_whole
 from skcalib.metrics._row_means import hall_quantiles
 
 # A wrong class counts as having at most the probability 1 less this.
@@ -59,24 +60,25 @@ def wrong_brier_score(P: FloatArray) -> Float64Array:
 def with_pseudo_row(
     differences: Float64Array, w: Float64Array, pseudo: float | None
 ) -> tuple[Float64Array, Float64Array]:
-    """Return differences and weights with the pseudo row, which has the mean weight."""
+    """Return differences and weights with the pseudo row, which counts as one row."""
     if pseudo is None:
         return differences, w
-    return np.append(differences, pseudo), np.append(w, w.mean())
+    return np.append(differences, pseudo), np.append(w, 1.0)
 
 
 def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, float, float]:
     r"""Return a weighted mean, its standard error and its skewness.
 
-    With :math:`u_i = w_i (d_i - g) / \sum_j w_j` they are g, the root of
-    :math:`n / (n - 1) \sum_i u_i^2` and :math:`\sum_i u_i^3 / (\sum_i u_i^2)^{3/2}`. A row is one
-    observation, whatever its weight; the scale of the weights does not matter.
+    With :math:`u_i = w_i (d_i - g) / n`, where n is the sum of the checked weights, they are g, the
+    root of :math:`n / (n - 1) \sum_i u_i^2` and :math:`\sum_i u_i^3 / (\sum_i u_i^2)^{3/2}`. A row
+    of a relative weight is one observation; of counts, each copy is one, of weight 1.
     """
-    n = differences.size
+    n = float(w.sum())
     mean = np.average(differences, weights=w)
-    u = w * (differences - mean) / w.sum()
-    square = u @ u
-    skewness = 0.0 if square == 0 else u**2 @ u / square**1.5
+    copies, weights = (w, 1.0) if is_whole(w) else (np.ones(w.size), w)
+    u = weights * (differences - mean) / n
+    square = copies @ u**2
+    skewness = 0.0 if square == 0 else copies @ u**3 / square**1.5
     return float(mean), float(np.sqrt(square * n / max(n - 1, 1))), float(skewness)
 
 
@@ -89,5 +91,5 @@ def hall_interval(
     """
     d, weights = with_pseudo_row(differences, w, pseudo)
     mean, error, skewness = mean_and_error(d, weights)
-    low, high = mean - error * hall_quantiles(skewness, d.size - 1, level)
+    low, high = mean - error * hall_quantiles(skewness, float(weights.sum()) - 1, level)
     return Interval(float(low), float(high))

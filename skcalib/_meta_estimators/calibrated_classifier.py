@@ -48,7 +48,7 @@ from skcalib._scores.softmax import log_of_proba
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
 from skcalib._validation.scores import WAYS_TO_FOLD, from_tensor, naming_errors_of
-from skcalib._validation.weights import check_weight
+from skcalib._validation.weights import read_weight
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.calibrators._shown_fit import ShownFit
 
@@ -132,8 +132,8 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
     For a calibrator that is not of this package, logits of -inf are replaced by the logarithm of
     1e-12, and a class that it did not see gets probability 0.
 
-    :class:`AutoCalibrator` counts the sum of `sample_weight` as the number of rows: weights that
-    sum to 1 count as one row, and it then changes little.
+    Estimator and calibrator get `sample_weight` of their rows as it is given. Calibrators of this
+    package take floats for relative weights, other estimators read them in their own way.
 
     References
     ----------
@@ -225,7 +225,10 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         y : array-like of shape (n,)
             Labels.
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights, for the estimator and the calibrator if they take them.
+            Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
+            the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
+            absence. The estimator gets them as they are given, if it takes any, and the calibrator
+            as its rows have them.
         **params : dict
             `groups` goes to the splitter and everything else to the estimator's ``fit``; with
             metadata routing, each goes where it is requested.
@@ -257,7 +260,7 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         if not is_dask(X):
             with naming_errors_of("X", None, "pass one row of X for each label of y"):
                 X, labels = indexable(X, labels)
-        w = None if sample_weight is None else check_weight(sample_weight, labels.size)
+        w = None if sample_weight is None else read_weight(sample_weight, labels.size)
         groups = groups_for(self, "fit", X, params, labels.size)
         fit_params, split_params = fit_and_split_params(self, w, params)
         classes = self._classes(labels, frozen)

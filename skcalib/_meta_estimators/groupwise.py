@@ -27,7 +27,7 @@ from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.labels import check_labels, encode_labels
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.scores import check_values, read_scores
-from skcalib._validation.weights import check_weight
+from skcalib._validation.weights import as_given, check_weight, effective
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.calibrators._shown_fit import ShownFit, counted, span
@@ -125,7 +125,8 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
 
     Notes
     -----
-    The sum of the weights counts as the number of rows. The predicted class may change.
+    Relative weights count as the effective number of rows of each group. The predicted class may
+    change.
 
     Groups reach it in three ways: ``fit(Z, y, groups=g)`` and ``predict_proba(Z, groups=g)``; a
     `group_column`, which also works where only `X` is passed on, as in ``cross_val_predict``; and
@@ -196,7 +197,9 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         y : array-like of shape (n,)
             Labels.
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+            Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
+            the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
+            absence.
         groups : array-like of shape (n,) or (n, g), default=None
             Label of each row's group, or several, which are crossed. A row without one (None, NaN)
             counts for the common map alone.
@@ -232,7 +235,8 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
                 stacklevel=2,
             )
         given = y if isinstance(common, ScoreCalibrator) else labels  # y may have categories
-        common.fit(X, given, **({} if sample_weight is None or keyword is None else {keyword: w}))
+        weights = {} if sample_weight is None or keyword is None else {keyword: as_given(w)}
+        common.fit(X, given, **weights)
         if getattr(common, "_options", False):
             refuse_options(X)
         with config_context(array_api_dispatch=False):
@@ -259,7 +263,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         rows = []
         for g in kept:
             own = np.flatnonzero((groups.code == g) & counts)
-            rows.append(GroupRows(Z[own], Z[own] - centre, code[own], w[own]))
+            rows.append(GroupRows(Z[own], Z[own] - centre, code[own], effective(w[own])))
         strength = None if self.shrinkage == "auto" else float(self.shrinkage)
         blocks = Blocks(Q.shape[1])
         fitted = fit_pooled(rows, blocks.n_classes, strength)

@@ -39,7 +39,7 @@ class TrainingData(NamedTuple):
     X: Any
     labels: NDArray[Any]
     classes: NDArray[Any]
-    w: NDArray[np.float64] | None
+    w: NDArray[Any] | None
     fit_params: dict[str, Any]
     groups: NDArray[Any] | None = None
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from skcalib._arrays.types import Float64Array
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib._meta_estimators.out_of_fold import weight_keyword
 from skcalib.calibrators._names import resolve_calibrator
 
 
 def fit_and_split_params(
-    classifier: Any, w: Float64Array | None, params: dict[str, Any]
+    classifier: Any, w: NDArray[Any] | None, params: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters of the estimator's ``fit`` and of the splitter's ``split``."""
     estimator, calibrator = classifier.estimator, resolve_calibrator(classifier.calibrator)

@@ -82,11 +82,6 @@ def is_unit(w: Float64Array) -> bool:
     return bool((w == 1.0).all())
 
 
-def is_whole(w: Float64Array) -> bool:
-    """Whether all weights are whole numbers, which count copies of rows."""
-    return bool((w == np.floor(w)).all())
-
-
 def stable_order(values: FloatArray) -> NDArray[np.intp]:
     """Return the order of a stable sort, which is the same on every machine.
 

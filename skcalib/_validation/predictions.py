@@ -47,7 +47,7 @@ from skcalib._validation.soft_hits import (
     check_zero_and_one,
     refuse_soft,
 )
-from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
+from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight, effective
 
 # Metrics that an error names as taking soft hits.
 TAKERS = "expected_calibration_error, ks_calibration_error or top_label_brier_score"
@@ -106,8 +106,9 @@ class Predictions(NamedTuple):
         return pd.Series(values, pd.Index(self.classes)).iloc[self.order]
 
     def take(self, rows: NDArray[np.intp]) -> Predictions:
-        """Return some rows."""
-        return self._replace(P=take_rows(self.P, rows), code=self.code[rows], w=self.w[rows])
+        """Return some rows, with their weights scaled to the number of rows they count as."""
+        w = effective(self.w[rows])
+        return self._replace(P=take_rows(self.P, rows), code=self.code[rows], w=w)
 
     def named(self, pos_label: Any) -> Predictions:
         """Return the predictions with the event of this label."""

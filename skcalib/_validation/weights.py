@@ -1,9 +1,19 @@
-"""Sample weights: checked, and rows of weight 0 dropped."""
+r"""Sample weights: counts or relative weights, scaled to the number of rows that they count as.
+
+Integers are counts: 2 is two copies of a row. Floating-point weights are relative: only their
+ratios matter, and they are scaled to sum to the effective number of rows,
+
+.. math:: n_{\mathrm{eff}} = \Big(\sum_i w_i\Big)^2 \Big/ \sum_i w_i^2 .
+
+Checked weights are float64 and sum to the number of rows that they count as. Counts are whole
+numbers then, and relative weights are not, except for 0 and 1, so that a part of the rows shows
+which of them it has.
+"""
 
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,14 +24,37 @@ from skcalib._validation.scores import from_tensor, naming_errors_of
 
 # Range of the sum of the weights, so that its square stays within float64.
 WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
+# Float64 has all whole numbers up to this one.
+MOST_COUNTED = 2**53
+
+
+class CheckedWeight(NamedTuple):
+    """Checked weights as an argument `sample_weight`: they are taken as they are."""
+
+    w: NDArray[np.float64]
 
 
 def check_weight(
-    sample_weight: ArrayLike | None, n_rows: int, name: str = "sample_weight"
+    sample_weight: Any, n_rows: int, name: str = "sample_weight"
 ) -> NDArray[np.float64]:
-    """Return float64 weights ``(n,)``, ones for None; refuse negative or only zero weights."""
+    """Return float64 weights ``(n,)`` that sum to the number of rows that they count as.
+
+    None gives ones. Negative or only zero weights are refused.
+    """
     if sample_weight is None:
         return np.ones(n_rows)
+    if isinstance(sample_weight, CheckedWeight):
+        return sample_weight.w
+    w = read_weight(sample_weight, n_rows, name)
+    return (
+        w.astype(np.float64) if w.dtype.kind == "i" else _scaled(w.astype(np.float64, copy=False))
+    )
+
+
+def read_weight(
+    sample_weight: ArrayLike, n_rows: int, name: str = "sample_weight"
+) -> NDArray[np.int64] | NDArray[np.float64]:
+    """Return valid weights ``(n,)`` as they are given: counts as int64, others as float64."""
     if isinstance(sample_weight, numbers.Number):
         sample_weight = np.full(n_rows, sample_weight)
     sample_weight = from_tensor(name, sample_weight)
@@ -47,12 +80,52 @@ def check_weight(
         raise ValueError(f"{name}: all weights are zero; at least one row must count.")
     with np.errstate(over="ignore"):
         total = float(w.sum())
+    if _are_counts(given):
+        if total > MOST_COUNTED:
+            raise ValueError(
+                f"{name}: integers are counts of rows, and these sum to {total:.3g}, more than "
+                "2**53; pass floats for weights of which only the ratios matter."
+            )
+        return w.astype(np.int64)
     if not WEIGHT_LOW <= total <= WEIGHT_HIGH:
         raise ValueError(
             f"{name} sums to {total:.3g}, outside [{WEIGHT_LOW:g}, {WEIGHT_HIGH:g}]; divide "
             "the weights by their mean."
         )
     return w
+
+
+def _are_counts(given: NDArray[Any]) -> bool:
+    """Whether weights are integers or booleans; an array of objects, whether each of them is."""
+    if given.dtype.kind == "O":
+        return all(isinstance(each, numbers.Integral | np.bool_) for each in given.tolist())
+    return given.dtype.kind in "biu"
+
+
+def is_whole(w: NDArray[np.float64]) -> bool:
+    """Whether checked weights are whole numbers: counts, or relative weights of 0 and 1."""
+    return bool((w == np.floor(w)).all())
+
+
+def effective(w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the checked weights of some rows, scaled to the number of rows that they count as."""
+    return w if is_whole(w) else _scaled(w)
+
+
+def as_given(w: NDArray[np.float64]) -> NDArray[Any]:
+    """Return checked weights as an argument `sample_weight`: counts as integers."""
+    return w.astype(np.int64) if is_whole(w) else w
+
+
+def _scaled(w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return relative weights scaled to the effective number of rows."""
+    positive = w > 0
+    if np.ptp(w[positive]) == 0.0:
+        return positive.astype(np.float64)
+    w = w / w.max()  # so that no square is lost
+    w *= w.sum() / (w @ w)
+    # A scaled weight may happen to be 2.0, and rows of it alone would then be read as copies.
+    return np.where((w > 1.0) & (w == np.floor(w)), np.nextafter(w, 0.0), w)
 
 
 def check_lengths(y: NDArray[Any], n_rows: int, y_name: str, S_name: str) -> None:

@@ -206,7 +206,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             event in [0, 1], such as a judge's scores. A share f of weight w is a
             hit of weight w f and a miss of weight w (1 - f).
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+            Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
+            the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
+            absence.
         ignore_index : label, default=None
             Rows of this label, such as 255 or -100, are left out.
 

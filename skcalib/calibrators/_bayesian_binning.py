@@ -27,10 +27,12 @@ from scipy.special import gammaln, logit
 from sklearn.utils._param_validation import Interval
 
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._scores.one_vs_rest import TIE, SortedProblem, is_unit, is_whole, map_sorted
+from skcalib._binning.quantiles import ROUNDING
+from skcalib._scores.one_vs_rest import TIE, SortedProblem, is_unit, map_sorted
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.keywords import COUNT_HIGH
+from skcalib._validation.weights import is_whole
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._shown_fit import counted, levels
 
@@ -82,6 +84,8 @@ def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> 
     position = (np.arange(member.size) - first[member]) * (total / n_bins)[member]
     if is_whole(w):
         np.round(position, out=position)
+    else:  # rounding of sums of weights must not decide on which side of a cut a row lies
+        position += ROUNDING * total
     prior = prior_strength / n_bins
     log_limit = (np.log(prior) + prior * np.log(2.0))[member]
     if not is_unit(w):

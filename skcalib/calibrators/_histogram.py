@@ -15,7 +15,6 @@ from skcalib._binning.bins import Bins, BinTable
 from skcalib._binning.edges import Side
 from skcalib._binning.pooled import pooled_table
 from skcalib._binning.tables import bits_of_scores, columns_table
-from skcalib._scores.one_vs_rest import is_whole
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import COUNT_HIGH, check_seed
 from skcalib.calibrators._base import ColumnwiseCalibrator
@@ -162,8 +161,8 @@ class HistogramBinning(ColumnwiseCalibrator):
     Notes
     -----
     Nixon et al. [3]_ name bootstrap histogram binning but do not specify it: the method here is
-    this package's own. A resample draws as many rows as there are (the sum of the weights if
-    these are whole numbers), with probabilities proportional to the weights.
+    this package's own. A resample draws as many rows as the weights count, with probabilities
+    proportional to them.
 
     References
     ----------
@@ -236,7 +235,7 @@ class HistogramBinning(ColumnwiseCalibrator):
             maps = self._fit_once(scores, code, w)
         else:
             random = check_seed(self.random_state)
-            n_draws = int(w.sum()) if is_whole(w) else w.size
+            n_draws = max(1, round(w.sum()))
             draws = random.multinomial(n_draws, w / w.sum(), size=self.n_bootstraps)
             resampled = [self._fit_once(scores, code, draw.astype(np.float64)) for draw in draws]
             if self.strategy == "uniform":

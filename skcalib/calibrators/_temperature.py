@@ -40,6 +40,7 @@ from skcalib._validation.keywords import check_between, check_count, shown
 from skcalib._validation.labels import check_labels
 from skcalib._validation.norm import check_norm
 from skcalib._validation.scores import check_kind
+from skcalib._validation.weights import as_given
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._shown_fit import softness
 
@@ -104,7 +105,7 @@ def metric_height(
                 "TemperatureScaling was given sample_weight, but its objective has no such "
                 "keyword: pass a metric that takes sample_weight, or leave the weights out."
             )
-        keywords["sample_weight"] = w
+        keywords["sample_weight"] = as_given(w)
     keywords.update(params)
 
     def height(T: float) -> float:
@@ -297,7 +298,9 @@ class TemperatureScaling(ScoreCalibrator):
         y : array-like of shape (n,)
             Labels.
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights.
+            Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
+            the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
+            absence. The ratios between batches count too.
         classes : array-like of shape (K,), default=None
             Labels of the columns, sorted, of which the first batch lacks some: needed in the first
             call alone, and only if the parameter `classes` is None.
@@ -356,6 +359,9 @@ class TemperatureScaling(ScoreCalibrator):
         if stream is not None:
             self._as_seen(X)
             input, options = self.input_, self._options
+        if sample_weight is not None and y is not None:  # not scaled, so that batches compare
+            w = read_weight(sample_weight, len(y)).astype(np.float64)
+            sample_weight = CheckedWeight(w)
         rows = self._check_rows(X, y, sample_weight, input, known, ignore_index, options)
         refuse_remote(rows.source, "TemperatureScaling.partial_fit")
         if stream is not None:

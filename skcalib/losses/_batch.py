@@ -16,7 +16,7 @@ from skcalib._validation.labels import check_labels, ignore_label
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.named_columns import column_names, match_names
 from skcalib._validation.scores import as_matrix, check_axes, check_values, two_columns
-from skcalib._validation.weights import check_lengths, check_weight
+from skcalib._validation.weights import check_lengths, read_weight
 
 # A float, (float, gradient), or a 0-d tensor of a library that is not imported here.
 Loss = Any
@@ -148,7 +148,8 @@ def _open_arrays(
     wrong = np.flatnonzero((codes < 0) | (codes >= Z.shape[1]))
     if wrong.size:
         raise ValueError(_not_codes(codes[wrong[0]], int(wrong[0]), Z.shape[1]))
-    w = check_weight(sample_weight, Z.shape[0])
+    w = np.ones(len(Z)) if sample_weight is None else read_weight(sample_weight, len(Z))
+    w = w.astype(np.float64)  # only their ratios matter: they are not scaled, as in tensors
     return np, Z, codes.astype(np.intp), w, np.arange(Z.shape[1])
 
 

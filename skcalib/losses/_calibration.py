@@ -81,7 +81,8 @@ def soft_binned_loss(
     norm : {"l1", "l2"} or float in [1, 10], default="l2"
         q.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
         Rows of this label, such as -100, are left out.
     reduction : {"mean"}, default="mean"
@@ -174,7 +175,8 @@ def avuc_loss(
         True takes c and 1 - c as constants in the gradient (AvUC-GS); the value is the same.
         Without it the loss rewards more confidence in predictions that are wrong and certain.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
         Rows of this label, such as -100, are left out.
     reduction : {"mean"}, default="mean"
@@ -264,7 +266,8 @@ def soft_avuc_loss(
     temperature : float, default=1.0
         T > 0; the threshold becomes sharp as it tends to 0.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
         Rows of this label, such as -100, are left out.
     reduction : {"mean"}, default="mean"
@@ -342,7 +345,8 @@ def mmce_loss(
     y : array-like or torch.Tensor of shape (n,)
         Column of the true class of each row, 0 to K - 1.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
         Rows of this label, such as -100, are left out.
     reduction : {"mean"}, default="mean"

@@ -31,7 +31,8 @@ def nll_loss(
     y : array-like or torch.Tensor of shape (n,)
         Column of the true class of each row, 0 to K - 1.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
         Rows of this label, such as -100, are left out.
     reduction : {"mean", "none"}, default="mean"
@@ -86,7 +87,8 @@ def brier_loss(
     y : array-like or torch.Tensor of shape (n,)
         Column of the true class of each row, 0 to K - 1.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
         Rows of this label, such as -100, are left out.
     reduction : {"mean", "none"}, default="mean"
@@ -153,7 +155,8 @@ def focal_loss(
     gamma : float, default=2.0
         At least 0; 0 is `nll_loss`.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
         Rows of this label, such as -100, are left out.
     reduction : {"mean", "none"}, default="mean"

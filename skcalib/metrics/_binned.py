@@ -223,7 +223,8 @@ def general_calibration_error(
         {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `max_prob`
         and `class_conditional` say; they have no effect on a single event.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 

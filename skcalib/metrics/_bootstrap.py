@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from skcalib._arrays.types import Float64Array
-from skcalib._scores.one_vs_rest import is_whole
+from skcalib._scores.one_vs_rest import is_unit
 from skcalib._validation.keywords import check_between, check_count, check_option, check_seed
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._listed import listed
@@ -41,7 +41,7 @@ def draw_counts(
     size: int,
     row: NDArray[np.intp] | None = None,
 ) -> Iterator[Predictions]:
-    """Yield bootstrap resamples: how often each row was drawn, times its weight.
+    """Yield bootstrap resamples of rows of relative weights, or of copies of rows.
 
     ``row (n,)`` numbers the rows from 0 if there are several predictions for a row; they are drawn
     together.
@@ -49,14 +49,14 @@ def draw_counts(
     code, w = predictions.code, predictions.w
     random = np.random.default_rng(seed)
     n = code.size if row is None else int(row.max()) + 1
-    whole = is_whole(w)
+    unit = is_unit(w)
     for _ in range(size):
         count = np.bincount(random.integers(n, size=n), minlength=n)
         count = count if row is None else count[row]
-        if whole:
+        if unit:
             yield predictions._replace(w=w * count)
         else:
-            # Copies, because a metric that counts rows treats two of weight 0.7 unlike one of 1.4.
+            # Each draw is a row: two of weight 0.7 count unlike one of 1.4.
             rows = np.repeat(np.arange(n), count)
             yield predictions.take(rows)
 
@@ -107,8 +107,7 @@ def bootstrap_interval(
     r"""Bootstrap confidence interval of any metric.
 
     Rows are drawn with replacement B times, which leaves each row with a multinomial count
-    :math:`c_i`; the metric is evaluated with weights :math:`c_i w_i` (:math:`c_i` rows of weight
-    :math:`w_i` if weights are fractions), and the interval is
+    :math:`c_i`; the metric is evaluated with :math:`c_i` rows of their weight, and the interval is
 
     .. math:: \big[\hat F^{-1}(\alpha_1),\ \hat F^{-1}(\alpha_2)\big]
 
@@ -139,7 +138,9 @@ def bootstrap_interval(
         1 or True for labels {0, 1}, {-1, 1} or booleans; of other labels the second of two columns,
         while one column needs it.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; rows are drawn, each with its weight.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+        Each copy is drawn by itself, and a row of relative weight with its weight.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     random_state : int, RandomState instance or None, default=None
@@ -159,7 +160,7 @@ def bootstrap_interval(
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid, or weights are fractions and
+        If probabilities, labels, weights or keywords are invalid, or weights are floats and
         the metric takes none.
     TypeError
         If `metric` is not callable.

@@ -15,7 +15,7 @@ from skcalib._scores.top_label import top_label
 from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.keywords import check_between, check_seed
 from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib._validation.weights import check_weight
+from skcalib._validation.weights import check_weight, is_whole
 from skcalib.metrics._group_calibration import ENOUGH, GroupCalibration, most_sets
 from skcalib.metrics._interval.errors import label_errors
 from skcalib.metrics._interval.intervals import (
@@ -25,7 +25,13 @@ from skcalib.metrics._interval.intervals import (
     simulate,
 )
 from skcalib.metrics._listed import SCORED, listed
-from skcalib.metrics._resampling import Evaluation, check_is_metric, column_given, refuse_fractions
+from skcalib.metrics._resampling import (
+    Evaluation,
+    check_is_metric,
+    column_given,
+    in_copies,
+    refuse_relative,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,6 +88,7 @@ def measure_group(
     random_state: int,
 ) -> list[Measured]:
     """Return the interval and the p-value of each metric."""
+    predictions = in_copies(predictions)
     return [
         Measured(
             intervals_of([evaluate], predictions, level=level, random_state=random_state)[0],
@@ -137,8 +144,9 @@ def calibration_by_group(
         booleans; of other labels the second of two columns, while one column needs it. With more
         columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights, of means, rates and errors; rows are counted without them, and a row
-        of weight 2 has one label where labels are drawn.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+        They are scaled for each group by itself.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     confidence_level : float in (0, 1), default=0.95
@@ -160,7 +168,7 @@ def calibration_by_group(
     Raises
     ------
     ValueError
-        If probabilities, labels, weights, groups or keywords are invalid, weights are fractions
+        If probabilities, labels, weights, groups or keywords are invalid, weights are floats
         and a metric takes none, or a metric is not a calibration error.
     TypeError
         If a metric is neither a name nor callable.
@@ -261,13 +269,13 @@ def measure_groups(
     predictions, found, parts = grouped
     evaluations = [Evaluation(metric, {}, column) for metric in named.values()]
     for evaluate in evaluations:
-        refuse_fractions(evaluate, predictions)
+        refuse_relative(evaluate, predictions)
     if isinstance(random_state, int | np.integer):
         check_seed(random_state)
         seed = int(random_state)
     else:
         seed = int(check_seed(random_state).randint(2**31 - 1))
-    tested = [g for g, part in enumerate(parts) if part.code.size >= FEWEST_ROWS]
+    tested = [g for g, part in enumerate(parts) if part.w.sum() >= FEWEST_ROWS]
     most = most_sets(len(tested))
     measured = []
     for made in Parallel(n_jobs=n_jobs, return_as="generator")(
@@ -345,7 +353,7 @@ def describe_groups(parts: list[Predictions], groups: Groups, one_event: bool) -
 
     rows = []
     for part in parts:
-        n = part.code.size
+        n = int(part.w.sum()) if is_whole(part.w) else float(part.w.sum())
         if one_event:
             score, hit = part.of_event() if n else (np.empty(0), np.empty(0, dtype=bool))
         else:
@@ -354,7 +362,8 @@ def describe_groups(parts: list[Predictions], groups: Groups, one_event: bool) -
         total = part.w.sum() if n else np.nan
         said = float(part.w @ score.astype(np.float64)) / total
         happened = float(part.w @ hit) / total
-        counts = {"n": n, "events": int(hit.sum())} if one_event else {"n": n}
+        events = int(part.w @ hit) if is_whole(part.w) else float(part.w @ hit)
+        counts = {"n": n, "events": events} if one_event else {"n": n}
         names = ("mean probability", "rate") if one_event else ("mean confidence", "accuracy")
         means = dict(zip(names, (said, happened), strict=True))
         rows.append({**counts, **means, "gap": happened - said})
@@ -393,11 +402,9 @@ def add_metric(frame: pd.DataFrame, name: str, tested: list[int], measured: list
 
 def finding(part: Predictions, row: pd.Series[Any], metric: str, level: float) -> str:
     """Say in words what the rows of a group show."""
-    n = part.code.size
+    n = float(row["n"])
     if n < FEWEST_ROWS:
-        return (
-            f"too small to test: {n} rows" if n > 1 else ("no rows", "too small to test: 1 row")[n]
-        )
+        return f"too small to test: {n:.3g} row{'s' if n != 1 else ''}" if n else "no rows"
     gap, one_event = float(row["gap"]), part.event is not None
     if float(row[metric, "corrected p-value"]) <= level:
         words = ("too low", "too high") if one_event else ("under-confident", "over-confident")
@@ -408,6 +415,6 @@ def finding(part: Predictions, row: pd.Series[Any], metric: str, level: float) -
     else:
         high = float(row[metric, "high"])
         text = "no miscalibration found" + (f", up to {high:.3f} is possible" if high > 0 else "")
-    if one_event and row["events"] in (0, n):
-        text += "; no events" if row["events"] == 0 else "; events only"
+    if one_event and (hit := part.of_event()[1]).all() == hit.any():
+        text += "; events only" if hit.all() else "; no events"
     return text

@@ -72,7 +72,9 @@ def calibration_interval(
         1 or True for labels {0, 1}, {-1, 1} or booleans; of other labels the second of two columns,
         while one column needs it.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; a row of weight 2 keeps its weight but has one label.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+        Each copy gets a label of its own.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     random_state : int, RandomState instance or None, default=None
@@ -94,7 +96,7 @@ def calibration_interval(
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid, weights are fractions and
+        If probabilities, labels, weights or keywords are invalid, weights are floats and
         the metric takes none, or the metric is not a calibration error: it is smaller
         where the probabilities are wrong, as a log loss may be.
     TypeError

@@ -19,12 +19,12 @@ from skcalib.metrics._binned import (
     check_bins,
 )
 from skcalib.metrics._listed import listed
-from skcalib.metrics._modes import Mode, check_mode, mean_of_classes, row_count
+from skcalib.metrics._modes import Mode, check_mode, mean_of_classes
 
 
-def debiased_error(table: BinTable, rows_per_weight: float) -> Float64Array:
+def debiased_error(table: BinTable) -> Float64Array:
     """Debiased l2 error of each problem of a bin table, ``(m,)``."""
-    acc, rows = table.accuracy, table.weight * rows_per_weight
+    acc, rows = table.accuracy, table.weight
     # The variance in a bin with fewer than two rows cannot be estimated: such bins add 0.
     counted = rows >= 2
     noise = np.divide(acc * (1 - acc), rows - 1, out=np.zeros_like(acc), where=counted)
@@ -87,9 +87,8 @@ def debiased_calibration_error(
         booleans; of other labels the second of two columns, while one column needs it. With more
         columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence. If all are
-        whole numbers, :math:`n_b` is the weight of the bin; if not, the weights are first scaled
-        to sum to the effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
@@ -138,8 +137,7 @@ def debiased_calibration_error(
     table, _ = bin_predictions(
         predictions, bins, max_prob=not classwise, class_conditional=classwise, threshold=None
     )
-    w = predictions.w
-    each = debiased_error(table, row_count(w) / float(w.sum()))
+    each = debiased_error(table)
     if average is None:
         return predictions.of_classes(each, y_proba)
     return mean_of_classes(each, average, "l2") if classwise else float(each[0])

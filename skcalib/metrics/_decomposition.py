@@ -141,7 +141,8 @@ def score_decomposition(
         booleans; of other labels the second of two columns, while one column needs it. With more
         columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     confidence_level : float in (0, 1), default=0.95
@@ -201,9 +202,7 @@ def score_decomposition(
       :math:`(D - b - d)^2 \le z^2 s^2 d / (D - b)`. It begins at 0 if :math:`D - b \le z s`, and
       ends no higher than that of the uncertainty.
 
-    For score and uncertainty, weights count copies of rows; in the other two, as in
-    `calibration_interval`, a row of weight 2 has one label. How often intervals contain the truth
-    is measured by ``python -m benchmarks.coverage.parts``.
+    How often intervals contain the truth is measured by ``python -m benchmarks.coverage.parts``.
 
     A log score is infinite if an event of probability 0 happened. The miscalibration is then
     infinite too; discrimination and uncertainty stay finite.

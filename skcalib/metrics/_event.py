@@ -13,14 +13,10 @@ from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._modes import row_count
 
 
 class EventRows(NamedTuple):
-    """Rows with the event's probability ``p (n,)``, ``hit (n,)`` and positive weights ``w (n,)``.
-
-    The weights count rows: their sum is `row_count`.
-    """
+    """Rows: the event's probability ``p (n,)``, ``hit (n,)`` and positive weights ``w (n,)``."""
 
     p: Float64Array
     hit: NDArray[np.bool_]
@@ -43,8 +39,7 @@ def as_binary(predictions: Predictions) -> Predictions:
 def event_rows(predictions: Predictions) -> EventRows:
     """Return the rows as one event sees them."""
     p, hit = event_or_top(predictions)
-    w = predictions.w
-    return EventRows(p.astype(np.float64), hit, w * (row_count(w) / w.sum()))
+    return EventRows(p.astype(np.float64), hit, predictions.w)
 
 
 def event_log_odds(predictions: Predictions) -> Float64Array:

@@ -35,9 +35,9 @@ class GroupCalibration:
     ----------
     frame : pandas.DataFrame
         A row for each group, with its label as index (several, if `groups` has several columns).
-        Columns: ``"n"``, the rows of positive weight; for one event ``"events"``, ``"mean
-        probability"`` and ``"rate"``, else ``"mean confidence"`` and ``"accuracy"`` of the top
-        label; ``"gap"``, the latter less the former. For each metric ``(metric, "value")``,
+        Columns: ``"n"``, the number of rows that the weights count as; for one event ``"events"``,
+        ``"mean probability"`` and ``"rate"``, else ``"mean confidence"`` and ``"accuracy"`` of the
+        top label; ``"gap"``, the latter less the former. For each metric ``(metric, "value")``,
         ``"debiased"``, ``"low"``, ``"high"``, ``"if calibrated"`` as `calibration_interval` gives
         them, ``"p-value"`` and ``"corrected p-value"``; NaN for groups of fewer than 10 rows.
         ``"finding"`` says in words what follows.

@@ -96,7 +96,8 @@ def hosmer_lemeshow_test(
     quantile_method : {"edges", "rank", "split"}, default="edges"
         How quantile bins are cut; see `general_calibration_error`.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; they count rows, so that doubling them doubles the statistic.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 

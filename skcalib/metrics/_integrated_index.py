@@ -18,7 +18,7 @@ from skcalib.metrics._curve.distances import (
 )
 from skcalib.metrics._interval.intervals import CalibrationInterval, intervals_of
 from skcalib.metrics._listed import listed
-from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._resampling import Evaluation, in_copies
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,6 +141,7 @@ def distance_intervals(
     the data would not do: if chance bends it towards the diagonal at the sparse end, its largest
     distance is that of the dense middle, which varies less.
     """
+    predictions = in_copies(predictions)
     evaluate = Evaluation(four_distances, {}, column=False)
     found = intervals_of(
         [evaluate], predictions, level=level, random_state=random_state, smooth=smooth
@@ -186,7 +187,8 @@ def integrated_calibration_index(
         booleans; of other labels the second of two columns, while one column needs it. With more
         columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     confidence_level : float in (0, 1), default=0.95

@@ -14,7 +14,7 @@ from skcalib._validation.norm import MeanNorm, check_norm, exponent
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
-from skcalib.metrics._modes import Mode, error_by_mode, row_count
+from skcalib.metrics._modes import Mode, error_by_mode
 from skcalib.metrics._smoothing import (
     cosine_coefficients,
     integral,
@@ -34,7 +34,7 @@ def kernel_width(score: Float64Array, w: Float64Array) -> float:
     share = w / w.sum()
     mean = (share * score).sum()
     deviation = np.sqrt((share * (score - mean) ** 2).sum())
-    return float(RULE * deviation * row_count(w) ** -0.2)
+    return float(RULE * deviation * float(w.sum()) ** -0.2)
 
 
 def triweight_transform(frequency: Float64Array) -> Float64Array:
@@ -128,9 +128,8 @@ def kde_calibration_error(
         booleans; of other labels the second of two columns, while one column needs it. With more
         columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence. If all are
-        whole numbers, n is their sum; if not, the effective number of rows,
-        :math:`(\sum_i w_i)^2 / \sum_i w_i^2`.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 

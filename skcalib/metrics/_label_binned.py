@@ -12,9 +12,10 @@ from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
 from skcalib._binning.quantiles import rank_cuts
 from skcalib._binning.tables import flat_table
-from skcalib._scores.one_vs_rest import is_whole, stable_order
+from skcalib._scores.one_vs_rest import stable_order
 from skcalib._validation.norm import Norm, check_norm, exponent
 from skcalib._validation.predictions import check_predictions
+from skcalib._validation.weights import is_whole
 from skcalib.metrics._binned import (
     Average,
     Closed,
@@ -115,7 +116,8 @@ def label_binned_calibration_error(
         booleans; of other labels the second of two columns, while one column needs it. With more
         columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 

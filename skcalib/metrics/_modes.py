@@ -15,7 +15,7 @@ import numpy as np
 
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, in_precision_of
-from skcalib._scores.one_vs_rest import is_whole, map_columns
+from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_option
@@ -90,13 +90,3 @@ def error_by_mode(
     if average is None:
         return predictions.of_classes(each, y_proba)
     return mean_of_classes(each, average, norm)
-
-
-def row_count(w: Float64Array) -> float:
-    r"""Number of rows that the weights represent.
-
-    Whole weights count copies: the number is their sum. For other weights it is the effective
-    number :math:`(\sum_i w_i)^2 / \sum_i w_i^2`, whatever their scale.
-    """
-    total = float(w.sum())
-    return total if is_whole(w) else total * total / float((w * w).sum())

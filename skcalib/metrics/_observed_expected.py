@@ -95,9 +95,8 @@ def observed_expected_ratio(
         booleans; of other labels the second of two columns, while one column needs it. With more
         columns, None means the top label: the event that the predicted class is right.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights. Whole numbers count copies of a row; for the interval, others are
-        divided so that they sum to the effective number of rows,
-        :math:`(\sum_i w_i)^2 / \sum_i w_i^2`.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 

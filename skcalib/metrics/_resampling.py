@@ -18,13 +18,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._arrays.source import refuse_remote, whole
-from skcalib._scores.one_vs_rest import is_whole
+from skcalib._scores.one_vs_rest import is_unit
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib._validation.weights import drop_zero_weight
+from skcalib._validation.weights import as_given, drop_zero_weight, effective, is_whole
 
 # Resamples that share a seed and a task: few enough to share out, whatever n_jobs is.
 CHUNK = 50
+# Copies of rows that are drawn one by one.
+MOST_COPIES = 10**8
 
 Draw = Callable[..., Iterator[Predictions]]
 
@@ -43,6 +45,7 @@ class Evaluation:
 
     def __call__(self, predictions: Predictions) -> NDArray[np.float64]:
         P, code, w, classes = predictions[:4]
+        w = effective(w)  # of these rows: a resample, a fold or a group
         if self.own:
             P, code, w = drop_zero_weight(P, code, w)
             kept = predictions._replace(P=P, code=code, w=w, order=None)
@@ -56,7 +59,7 @@ class Evaluation:
         if event is not None and "pos_label" in self.accepted:
             keywords["pos_label"] = classes.tolist()[event]
         if "sample_weight" in self.accepted:
-            keywords["sample_weight"] = w
+            keywords["sample_weight"] = as_given(w)
         else:
             copies = w.astype(np.intp)
             y_true, y_proba = np.repeat(y_true, copies), np.repeat(y_proba, copies, axis=0)
@@ -95,13 +98,13 @@ def column_given(y_proba: ArrayLike) -> bool:
     return np.ndim(y_proba) == 1 or np.shape(y_proba)[1] == 1
 
 
-def refuse_fractions(evaluate: Evaluation, predictions: Predictions) -> None:
-    """Refuse weights that are fractions where the metric takes no weights."""
+def refuse_relative(evaluate: Evaluation, predictions: Predictions) -> None:
+    """Refuse relative weights where the metric takes no weights."""
     takes_weights = evaluate.own or "sample_weight" in evaluate.accepted
     if not takes_weights and not is_whole(predictions.w):
         raise ValueError(
-            "sample_weight contains fractions, but metric takes no sample_weight: pass a metric "
-            "that does, or whole weights."
+            "sample_weight contains floats, which are relative weights, but metric takes no "
+            "sample_weight: pass a metric that does, or counts as integers."
         )
 
 
@@ -119,6 +122,7 @@ def prepare(
 ) -> tuple[Evaluation, Predictions, NDArray[np.float64]]:
     """Check everything once; also return the metric's value on the predictions as given.
 
+    Rows or labels are drawn later: there is a row for each copy that the weights count.
     Soft hits are refused in the name of `who`, unless `soft`.
     """
     check_is_metric(metric)
@@ -127,8 +131,24 @@ def prepare(
     )
     refuse_remote(predictions.P, who)
     evaluate = Evaluation(metric, keywords, column_given(y_proba))
-    refuse_fractions(evaluate, predictions)
+    refuse_relative(evaluate, predictions)
+    predictions = in_copies(predictions)
     return evaluate, predictions, evaluate(predictions)
+
+
+def in_copies(predictions: Predictions) -> Predictions:
+    """Return a row for each copy that the weights count, so that it is drawn by itself."""
+    w = predictions.w
+    if is_unit(w) or not is_whole(w):
+        return predictions
+    n_copies = int(w.sum())
+    if n_copies > MOST_COPIES:
+        raise ValueError(
+            f"sample_weight counts {n_copies:,} rows, each of which would be drawn by itself; draw "
+            f"at most {MOST_COPIES:,} of them, or pass floats if only their ratios matter."
+        )
+    rows = np.repeat(np.arange(w.size), w.astype(np.intp))
+    return predictions.take(rows)._replace(w=np.ones(n_copies))
 
 
 def random_chunks(n_resamples: int, random_state: Any) -> list[tuple[np.random.SeedSequence, int]]:

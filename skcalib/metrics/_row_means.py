@@ -17,7 +17,6 @@ from scipy.special import stdtrit
 
 from skcalib._arrays.types import Float64Array
 from skcalib.metrics._curve.bands import wilson_interval
-from skcalib.metrics._modes import row_count
 
 # Below this skewness Hall's correction is lost in rounding.
 NO_SKEWNESS = 1e-7
@@ -42,18 +41,18 @@ def mean_interval(
     high: float,
     pseudo: float | None = None,
 ) -> tuple[float, float]:
-    """Return the interval of a mean of values in ``[low, high]``, whose weights count copies.
+    """Return the interval of a mean of values in ``[low, high]``, with checked weights.
 
-    `pseudo` is the value of one row more, of the mean weight; a share of rows needs none. The
+    `pseudo` is the value of one row more; a share of rows needs none. The
     interval is NaN if all values are equal and are at neither end.
     """
     if np.isfinite([low, high]).all() and ((values == low) | (values == high)).all():
         share = np.array(float(w @ (values == high)) / w.sum())
-        ends = wilson_interval(share, np.array(row_count(w)), level)
+        ends = wilson_interval(share, np.array(float(w.sum())), level)
         return low + (high - low) * float(ends[0]), low + (high - low) * float(ends[1])
     if pseudo is not None:
-        values, w = np.append(values, pseudo), np.append(w, w.mean())
-    n = row_count(w)
+        values, w = np.append(values, pseudo), np.append(w, 1.0)
+    n = float(w.sum())
     if n <= 1 or np.ptp(values) <= ROUNDING * np.abs(values).max():
         return np.nan, np.nan
     share = w / w.sum()

@@ -49,8 +49,7 @@ from skcalib.metrics._interval.intervals import (
 from skcalib.metrics._interval.jackknife import jackknife_variance, limits_without
 from skcalib.metrics._interval.score_cells import ScoreCells, SharedRows
 from skcalib.metrics._interval.truths import calibrated
-from skcalib.metrics._modes import row_count
-from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._resampling import Evaluation, in_copies
 from skcalib.metrics._row_means import mean_interval
 from skcalib.metrics._score_parts import (
     Event,
@@ -83,6 +82,8 @@ def part_intervals(
     ends = np.full((4, 2, predictions.classes.size if average is None else 1), np.nan)
     if predictions.are_soft or (asked.is_classwise and predictions.P.remote is not None):
         return ends
+    predictions = in_copies(predictions)
+    asked = asked._replace(predictions=predictions)
     rows, known, endless = row_intervals(asked, level)
     ends[: len(rows)] = rows
     ends[3] = uncertainty_interval(asked, level)
@@ -188,7 +189,7 @@ def row_ends(values: Float64Array, w: Float64Array, level: float, most: float) -
 def uncertainty_interval(asked: Request, level: float) -> Float64Array:
     """Return the ends ``(2, m)`` of the score of the base rate."""
     predictions, score, *_ = asked
-    n = row_count(predictions.w)
+    n = float(predictions.w.sum())
     share = shares_of_labels(predictions)
     if (asked.is_joint or asked.is_classwise) and asked.average is not None:
         return shares_interval(share, n, level, score, asked.is_joint)[:, None]

@@ -110,7 +110,9 @@ def calibration_test(
         1 or True for labels {0, 1}, {-1, 1} or booleans; of other labels the second of two columns,
         while one column needs it.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; a row of weight 2 keeps its weight but has one label.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+        Each copy gets a label of its own.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     random_state : int, RandomState instance or None, default=None
@@ -133,7 +135,7 @@ def calibration_test(
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid, or weights are fractions and
+        If probabilities, labels, weights or keywords are invalid, or weights are floats and
         the metric takes none.
     TypeError
         If `metric` is not callable.

@@ -24,7 +24,7 @@ from skcalib.metrics._interval.truths import calibrated
 from skcalib.metrics._listed import listed
 from skcalib.metrics._observed_expected import ratio_interval
 from skcalib.metrics._one_line import p_text
-from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._resampling import Evaluation, in_copies
 from skcalib.metrics._score_intervals import part_intervals
 from skcalib.metrics._score_parts import Request
 from skcalib.metrics._spiegelhalter import spiegelhalter_test
@@ -184,8 +184,8 @@ def calibration_summary(
         booleans; of other labels the second of two columns, while one column needs it. With more
         columns, None means the top label: the event that the predicted class is right.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights, as the functions below take them. Whole numbers count copies of a
-        row.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     random_state : int, RandomState instance or None, default=None
@@ -273,6 +273,7 @@ def calibration_summary(
     given = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, who="calibration_summary"
     )
+    given = in_copies(given)
     odds, rows, predictions = event_log_odds(given), event_rows(given), as_binary(given)
     total, level = float(given.w.sum()), confidence_level
     notes: list[str] = []

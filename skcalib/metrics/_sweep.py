@@ -15,12 +15,13 @@ from skcalib._binning.bins import Bins
 from skcalib._binning.edges import even_edges
 from skcalib._binning.quantiles import rank_cuts
 from skcalib._binning.tables import flat_table
-from skcalib._scores.one_vs_rest import is_whole, stable_order
+from skcalib._scores.one_vs_rest import stable_order
 from skcalib._validation.norm import MeanNorm, check_norm, exponent
 from skcalib._validation.predictions import check_predictions
+from skcalib._validation.weights import is_whole
 from skcalib.metrics._binned import Average, Closed, Strategy, check_bins, close_norm
 from skcalib.metrics._listed import listed
-from skcalib.metrics._modes import Mode, error_by_mode, row_count
+from skcalib.metrics._modes import Mode, error_by_mode
 
 # Edges of several M are looked up together: enough of them to outweigh the call, not the cache.
 MOST_EDGES = 1 << 16
@@ -155,7 +156,7 @@ def sweep_error(
 ) -> float:
     """Binned error with the number of bins that the sweep finds."""
     rows = distinct_scores(score, hit, w)
-    n_bins = monotone_bins(rows, row_count(w), bins)
+    n_bins = monotone_bins(rows, float(w.sum()), bins)
     if bins.method == "uniform":
         return close_norm(flat_table(score, hit, w, replace(bins, n_bins=int(n_bins[0]))), norm)[0]
     return float(rank_errors(rows, running(rows.weight * rows.score), n_bins, norm)[0])
@@ -228,7 +229,8 @@ def sweep_calibration_error(
         booleans; of other labels the second of two columns, while one column needs it. With more
         columns, None means what `mode` says.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 

@@ -15,7 +15,6 @@ from skcalib._validation.keywords import check_count, check_flags, check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
 from skcalib.metrics._curve.bands import wilson_interval
-from skcalib.metrics._modes import row_count
 from skcalib.plotting._display import (
     MODEL,
     PredictionDisplay,
@@ -174,7 +173,9 @@ class ClasswiseDisplay(PredictionDisplay):
             other labels the second of two columns, while one column needs it. With more columns,
             None means every class.
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+            Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
+            the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
+            absence.
         labels : array-like of shape (K,), default=None
             Labels of the columns, in their order; needed if they cannot be inferred from
             `y_true`.
@@ -200,7 +201,7 @@ class ClasswiseDisplay(PredictionDisplay):
         event = predictions.as_classes().event
         if event is not None:
             shown = shown[event : event + 1]
-        n_rows = row_count(predictions.w)
+        n_rows = float(predictions.w.sum())
 
         def bin_by(number: int) -> pd.DataFrame:
             return reliability_table(
@@ -217,17 +218,15 @@ class ClasswiseDisplay(PredictionDisplay):
             binned[column].to_numpy().reshape(shown.size, -1)
             for column in ("weight", "confidence", "gap")
         )
-        total = predictions.w.sum()
-        n = weight * (n_rows / total)
         table = bin_by(fillable(n_rows / shown.size)) if n_bins is None else binned
-        accuracy, rows = table["accuracy"].to_numpy(), table["weight"].to_numpy() * (n_rows / total)
+        accuracy, rows = table["accuracy"].to_numpy(), table["weight"].to_numpy()
         low, high = wilson_interval(accuracy, rows, confidence_level)
         table["accuracy_low"], table["accuracy_high"] = low, high
         display = cls(
             table,
             shown,
-            (weight / total * np.nan_to_num(np.abs(gap))).sum(axis=1),
-            (weight / total * expected_deviation(confidence, n)).sum(axis=1),
+            (weight / n_rows * np.nan_to_num(np.abs(gap))).sum(axis=1),
+            (weight / n_rows * expected_deviation(confidence, weight)).sum(axis=1),
             name=name,
         )
         return display.plot(

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._validation.weights import as_given
 from skcalib.metrics import reliability_table
 from skcalib.metrics._curve.bands import wilson_interval
-from skcalib.metrics._modes import row_count
 from skcalib.plotting._event_view import Hits, Strategy
 from skcalib.plotting._intervals import consistency_band
 from skcalib.plotting._limits import most_scores
@@ -35,7 +35,7 @@ def choose_bins(
     if n_bins is not None:
         return n_bins, strategy or "uniform"
     low, high = most_scores(score, w)
-    return fillable(row_count(w)), strategy or ("quantile" if high - low < PART else "uniform")
+    return fillable(float(w.sum())), strategy or ("quantile" if high - low < PART else "uniform")
 
 
 def fillable(n_rows: float) -> int:
@@ -48,7 +48,7 @@ def bin_rows(
 ) -> pd.DataFrame:
     """Return the bins of a score."""
     return reliability_table(
-        hit, score, pos_label=True, n_bins=n_bins, strategy=strategy, sample_weight=w
+        hit, score, pos_label=True, n_bins=n_bins, strategy=strategy, sample_weight=as_given(w)
     )
 
 
@@ -58,9 +58,9 @@ def gap_of(table: pd.DataFrame) -> float:
     return float((weight * table["gap"].abs().fillna(0.0)).sum() / weight.sum())
 
 
-def add_intervals(table: pd.DataFrame, w: Float64Array, confidence_level: float) -> None:
+def add_intervals(table: pd.DataFrame, confidence_level: float) -> None:
     """Add interval and band of each bin to a table."""
-    n = table["weight"].to_numpy() * (row_count(w) / w.sum())
+    n = table["weight"].to_numpy()
     ends = {
         "accuracy": wilson_interval(table["accuracy"].to_numpy(), n, confidence_level),
         "band": consistency_band(table["confidence"].to_numpy(), n, confidence_level),

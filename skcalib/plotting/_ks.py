@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.one_vs_rest import stable_order
 from skcalib._validation.predictions import check_predictions
+from skcalib._validation.weights import as_given
 from skcalib.calibrators import SplineCalibrator
 from skcalib.metrics import ks_calibration_error
 from skcalib.plotting._display import (
@@ -176,7 +177,9 @@ class KSDisplay(PredictionDisplay):
         n_knots : int, default=6
             Knots of the spline whose slope is the accuracy, at least 4.
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+            Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
+            the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
+            absence.
         labels : array-like of shape (K,), default=None
             Labels of the columns, in their order; needed if they cannot be inferred from
             `y_true`.
@@ -203,11 +206,11 @@ class KSDisplay(PredictionDisplay):
         spline = SplineCalibrator(
             n_knots=n_knots, mode="classwise", input="proba", classes=[False, True]
         )
-        spline.fit(score, hit, sample_weight=w)
+        spline.fit(score, hit, sample_weight=as_given(w))
         order = stable_order(score)
         s, t, weight = score[order].astype(np.float64), hit[order], w[order] / w.sum()
         last = np.flatnonzero(np.append(score[order][1:] != score[order][:-1], True))
-        error = ks_calibration_error(hit, score, sample_weight=w)
+        error = ks_calibration_error(hit, score, sample_weight=as_given(w))
         display = cls(
             100 * np.cumsum(weight)[last],
             s[last],

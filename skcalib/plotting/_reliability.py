@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._validation.keywords import check_between, check_flags, check_option
 from skcalib._validation.predictions import check_predictions
+from skcalib._validation.weights import as_given
 from skcalib.metrics import calibration_curve
 from skcalib.metrics._calibration_curve import CalibrationCurve
 from skcalib.plotting._by_group import small_multiples
@@ -145,10 +146,8 @@ class ReliabilityDisplay(PredictionDisplay):
     The confidence level is that of each bin by itself, not of all together: of 20 bins of a
     calibrated model, one is expected outside a band of 95 %. The band consists of quantiles of a
     binomial distribution, without resampling; it is exact if the scores of a bin are equal, else
-    slightly too wide. Weights that are whole numbers count copies of rows; for others the number
-    of rows is the effective one, the square of their sum over the sum of their squares. Intervals
-    and bands of soft hits are those of the same number of outcomes 0 and 1: soft hits of the same
-    mean vary less, so the intervals are wider than necessary.
+    slightly too wide. Intervals and bands of soft hits are those of the same number of outcomes 0
+    and 1: soft hits of the same mean vary less, so the intervals are wider than necessary.
 
     References
     ----------
@@ -256,7 +255,9 @@ class ReliabilityDisplay(PredictionDisplay):
         confidence_level : float in (0, 1), default=0.95
             Level of intervals and band.
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights; 2 counts as two copies of the row, 0 as its absence.
+            Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
+            the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
+            absence.
         labels : array-like of shape (K,), default=None
             Labels of the columns, in their order; needed if they cannot be inferred from
             `y_true`.
@@ -300,7 +301,7 @@ class ReliabilityDisplay(PredictionDisplay):
         even = bin_rows(score, hit, w, number, "uniform")
         table = bin_rows(score, hit, w, *choose_bins(score, w, n_bins, strategy))
         binned = bin_rows(score, hit, w, number, strategy) if strategy == "quantile" else even
-        add_intervals(table, w, confidence_level)
+        add_intervals(table, confidence_level)
         drawn, error = None, gap_of(binned)
         x, rate = (table[name].dropna().to_numpy() for name in ("confidence", "accuracy"))
         if curve == "local":
@@ -312,7 +313,7 @@ class ReliabilityDisplay(PredictionDisplay):
                 pos_label=True,
                 method=curve,
                 confidence_level=confidence_level,
-                sample_weight=w,
+                sample_weight=as_given(w),
             )
         if drawn is not None:
             x, rate = drawn.prob_pred, drawn.prob_true
@@ -349,7 +350,7 @@ class ReliabilityDisplay(PredictionDisplay):
 
     def _in_words(self) -> str:
         x, y = (name[0].lower() + name[1:] for name in self.axis_names)
-        rows = f"{self.table['count'].sum():,} rows"
+        rows = f"{self.table['weight'].sum():,.0f} rows"
         return f"{y} against {x}, {rows}: error {self.error:.4f}"
 
     def plot(

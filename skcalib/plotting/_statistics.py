@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._validation.weights import as_given
 from skcalib.metrics import (
     calibration_intercept_slope,
     integrated_calibration_index,
@@ -28,7 +29,7 @@ def error_of(method: str, score: FloatArray, hit: NDArray[Any], w: Float64Array)
 
     Of a local one it is the mean distance of the rows from the diagonal.
     """
-    asked: dict[str, Any] = {"pos_label": True, "sample_weight": w}
+    asked: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
     if method == "local":
         rate = local_calibration(hit, score, at=score, **asked)
         return float(np.average(np.abs(rate - score), weights=w))
@@ -58,16 +59,17 @@ def local_curve(
 
 def numbers_of(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> dict[str, float]:
     """Return the statistics by their names, without those that these rows do not have."""
+    asked: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
     events = float((w * hit).sum())
     numbers = {"n": float(w.sum()), "events": events}
     try:
-        found = calibration_intercept_slope(hit, score, pos_label=True, sample_weight=w)
+        found = calibration_intercept_slope(hit, score, **asked)
         numbers |= {"slope": found.slope, "intercept": found.intercept}
     except ValueError:  # soft hits, one outcome alone, equal scores, or no finite slope
         pass
     if hit.dtype.kind == "b" and 0 < events < numbers["n"]:
         numbers["C"] = float(roc_auc_score(hit, score, sample_weight=w))
-    index = integrated_calibration_index(hit, score, pos_label=True, sample_weight=w)
+    index = integrated_calibration_index(hit, score, **asked)
     return {**numbers, "ICI": index.ici, "E90": index.e90}
 
 

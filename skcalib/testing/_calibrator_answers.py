@@ -208,12 +208,22 @@ def check_class_order(calibrator: Any) -> None:
 
 
 def check_weights_are_copies(calibrator: Any) -> None:
-    """Weight 2 is two copies of the row."""
+    """Integer weights are counts: 2 is two copies of the row."""
     for S, code, name in samples(calibrator):
         w = np.random.default_rng(2).integers(0, 4, code.size)
         copies = np.repeat(np.arange(code.size), w)
         repeated = fit_proba(calibrator, S[copies], code[copies], S)
         require_close(fit_proba(calibrator, S, code, S, sample_weight=w), repeated, name, REFIT)
+
+
+def check_weights_are_relative(calibrator: Any) -> None:
+    """Of float weights only the ratios matter: the same one everywhere is no weights."""
+    for S, code, name in samples(calibrator):
+        w = np.random.default_rng(2).lognormal(size=code.size)
+        same = {"2.0 everywhere": (None, np.full(code.size, 2.0)), "1000.5 times": (w, 1000.5 * w)}
+        for how, pair in same.items():
+            expected, found = (fit_proba(calibrator, S, code, S, sample_weight=x) for x in pair)
+            require_close(found, expected, f"{name}, {how}", REFIT)
 
 
 def check_weight_zero_is_absence(calibrator: Any) -> None:

@@ -24,6 +24,7 @@ CALIBRATOR_CHECKS: tuple[Check, ...] = (
     answers.check_row_order,
     answers.check_class_order,
     answers.check_weights_are_copies,
+    answers.check_weights_are_relative,
     answers.check_weight_zero_is_absence,
     answers.check_missing_class,
     answers.check_one_column,

@@ -190,7 +190,7 @@ def check_one_column(metric: Metric) -> None:
 
 
 def check_weights_are_copies(metric: Metric) -> None:
-    """Weight 2 is two copies of the row, weight 0 its absence."""
+    """Integer weights are counts: 2 is two copies of the row, 0 its absence."""
     if not _takes(metric, "sample_weight"):
         return
     for S, code, name in _samples():
@@ -199,6 +199,19 @@ def check_weights_are_copies(metric: Metric) -> None:
         copies = np.repeat(np.arange(code.size), w)
         weighted = _value(metric, code, S, labels, sample_weight=w)
         require_close(weighted, _value(metric, code[copies], S[copies], labels), name, ROUNDING)
+
+
+def check_weights_are_relative(metric: Metric) -> None:
+    """Of float weights only the ratios matter: the same one everywhere is no weights."""
+    if not _takes(metric, "sample_weight"):
+        return
+    for S, code, name in _samples():
+        labels = np.arange(S.shape[1])
+        w = np.random.default_rng(2).lognormal(size=code.size)
+        same = {"2.0 everywhere": (None, np.full(code.size, 2.0)), "1000.5 times": (w, 1000.5 * w)}
+        for how, pair in same.items():
+            expected, found = (_value(metric, code, S, labels, sample_weight=x) for x in pair)
+            require_close(found, expected, f"{name}, {how}", ROUNDING)
 
 
 def check_weights_count(metric: Metric) -> None:
@@ -306,6 +319,7 @@ METRIC_CHECKS: tuple[Check, ...] = (
     check_label_names,
     check_class_order,
     check_weights_are_copies,
+    check_weights_are_relative,
     check_weights_count,
     check_missing_class,
     check_order_of_labels,

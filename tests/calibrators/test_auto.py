@@ -17,6 +17,7 @@ from strategies import Recipe
 
 from skcalib import AutoCalibrator, TemperatureScaling, from_dict, to_dict, to_onnx
 from skcalib._scores.scores import Scores
+from skcalib._validation.weights import CheckedWeight
 from skcalib.calibrators._auto import many, order_preserving
 from skcalib.calibrators._auto.nll import FeatureNLL
 from skcalib.calibrators._auto.order_preserving import OrderPreservingNLL, count_levels
@@ -231,7 +232,7 @@ def test_the_scale_is_the_minimum_of_loss_and_prior():
         return -(w @ fit) + t * t / (2 * 0.7**2)
 
     best = minimize_scalar(objective, bounds=(-5, 5), method="bounded", options={"xatol": 1e-10}).x
-    found = AutoCalibrator().fit(Z, code, sample_weight=w)
+    found = AutoCalibrator().fit(Z, code, sample_weight=CheckedWeight(w))
     assert found.temperature_ == pytest.approx(np.exp(-best), rel=1e-6)
 
 
@@ -254,7 +255,7 @@ def test_the_position_of_a_score_is_its_rank(power, ties):
 def test_repeated_rows_are_rows_of_double_weight(K):
     Z, code = data(K, 200)
     twice = AutoCalibrator().fit(np.repeat(Z, 2, axis=0), np.repeat(code, 2))
-    weighted = AutoCalibrator().fit(Z, code, sample_weight=np.full(200, 2.0))
+    weighted = AutoCalibrator().fit(Z, code, sample_weight=np.full(200, 2))
     assert_allclose(twice.predict_proba(Z), weighted.predict_proba(Z), atol=1e-7)
 
 
@@ -264,7 +265,9 @@ def test_the_fit_is_the_minimum_and_its_evidence_that_of_the_formula(K, preservi
     """Gradient, fixed point, and weight of no calibration from the design written out."""
     Z, code = data(K, 200, scale=1.2)
     w = np.random.default_rng(1).uniform(0.5, 2, len(code))
-    fitted = AutoCalibrator(tol=1e-6, order_preserving=preserving).fit(Z, code, sample_weight=w)
+    fitted = AutoCalibrator(tol=1e-6, order_preserving=preserving).fit(
+        Z, code, sample_weight=CheckedWeight(w)
+    )
     n, beta, eps = w.sum(), 1 / fitted.temperature_, 1 / (w.sum() + 1)
     position = positions_by_sorting(Z, w, beta, n, 1.0 if preserving else 0.5)
     assert_allclose(

@@ -9,6 +9,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
 from skcalib import DirichletCalibrator, MatrixScaling
+from skcalib._validation.weights import CheckedWeight
 
 
 def data(n=400, n_classes=3, seed=0):
@@ -37,7 +38,7 @@ def test_the_fit_is_the_optimum_of_the_objective(kind, given):
     penalties = (0.02, 0.3) if given else (3 * 2 / n, 3 / n)
     keywords = dict(zip(("reg_lambda", "reg_mu"), penalties, strict=True)) if given else {}
     X = Z if kind == "logits" else np.exp(L)
-    fitted = DirichletCalibrator(tol=1e-9, **keywords).fit(X, y, w)
+    fitted = DirichletCalibrator(tol=1e-9, **keywords).fit(X, y, CheckedWeight(w))
 
     def objective(theta):
         return odir(theta[:9].reshape(3, 3), theta[9:], L, y, w, *penalties)

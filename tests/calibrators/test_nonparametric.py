@@ -89,13 +89,14 @@ def test_answers_are_probability_vectors(calibrator, n_classes):
 def test_a_weight_is_repetition(exact, n_classes):
     P, y, w = problem(n_classes=n_classes)
     times = w.astype(int)
-    weighted = clone(exact).fit(P, y, w).predict_proba(P)
+    weighted = clone(exact).fit(P, y, times).predict_proba(P)
     repeated = clone(exact).fit(np.repeat(P, times, axis=0), np.repeat(y, times)).predict_proba(P)
     np.testing.assert_allclose(weighted, repeated, rtol=0, atol=1e-10)
 
 
 def test_weight_zero_is_absence(calibrator):
     P, y, w = problem()
+    w = w.astype(int)
     w[::3] = 0
     weighted = clone(calibrator).fit(P, y, w).predict_proba(P)
     absent = clone(calibrator).fit(P[w > 0], y[w > 0], w[w > 0]).predict_proba(P)

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
+from skcalib._validation.weights import CheckedWeight
 
 
 def data(K=4, n=400, seed=0, scale=3.0):
@@ -199,7 +200,9 @@ def test_affine_map_is_the_minimum_of_its_objective(calibrator, full, penalty, K
     Z, y = data(K, 400)
     w = np.random.default_rng(1).uniform(0.1, 2, len(y)) if weighted else None
     objective, W, b, T = reference(Z, y, w, full, penalty)
-    fitted = calibrator(penalty=penalty, tol=1e-9).fit(Z, y, w)
+    fitted = calibrator(penalty=penalty, tol=1e-9).fit(
+        Z, y, None if w is None else CheckedWeight(w)
+    )
     coef = fitted.coef_ if full else np.diag(fitted.coef_)
     theta = np.concatenate([(T * coef).ravel() if full else T * fitted.coef_, fitted.intercept_])
     value, gradient = objective(theta)

@@ -18,6 +18,7 @@ from skcalib import (
     to_dict,
 )
 from skcalib._arrays.source import as_source
+from skcalib._validation.weights import CheckedWeight
 from skcalib.calibrators._stacked.calibrator import default_members
 from skcalib.calibrators._stacked.folds import fold_of_rows, make_folds
 from skcalib.calibrators._stacked.weights import mixture_weights
@@ -182,7 +183,7 @@ def slow_stack(Z, y, w, members, prior, T):
     for fold in make_folds(as_source(softmax(Z, axis=1)), w, 5):
         fitted = [
             type(m)(input="logits", classes=np.unique(y)).fit(
-                Z[fold.train], y[fold.train], fold.train_weight
+                Z[fold.train], y[fold.train], CheckedWeight(fold.train_weight)
             )
             for m in members
         ]
@@ -191,7 +192,10 @@ def slow_stack(Z, y, w, members, prior, T):
             F.append([P[i, y[row]] for P in answers])
             weights.append(fold.test_weight[i])
     v = slow_em(np.array(F), np.array(weights), prior)
-    mean = sum(share * m.fit(Z, y, w).predict_proba(T) for share, m in zip(v, members, strict=True))
+    mean = sum(
+        share * m.fit(Z, y, CheckedWeight(w)).predict_proba(T)
+        for share, m in zip(v, members, strict=True)
+    )
     return v, mean
 
 
@@ -202,7 +206,7 @@ def test_the_definition(n_classes):
     T = sample(20, n_classes, seed=1)[0]
     members = [TemperatureScaling(), IsotonicCalibrator(), IdentityCalibrator()]
     v, mean = slow_stack(Z, y, w, members, [5.0, 0.05, 0.05], T)
-    stacked = StackedCalibrator([*TWO, "identity"], prior_rows=5).fit(Z, y, w)
+    stacked = StackedCalibrator([*TWO, "identity"], prior_rows=5).fit(Z, y, CheckedWeight(w))
     assert_allclose(stacked.weights_, v, atol=1e-5)
     assert_allclose(stacked.predict_proba(T), mean, atol=1e-5)
 

@@ -137,6 +137,7 @@ def test_what_a_metric_is_given():
         return 0.0
 
     scaling = TemperatureScaling(objective=metric, objective_params={"extra": 7})
+    w = np.arange(40) % 3 + 1
     scaling.fit(Z.astype(np.float32), names[y], w)
     y_true, y_proba, labels, weight, extra = seen[-1]
     assert y_true.tolist() == names[y].tolist()
@@ -170,7 +171,7 @@ BAD = {
         None,
         r"shape \(3,\).*averages",
     ),
-    "no weights": (lambda y, P: 0.0, None, 2.0, "no such keyword: pass a metric that takes"),
+    "no weights": (lambda y, P: 0.0, None, 2, "no such keyword: pass a metric that takes"),
     "unknown parameter": ("soft_binned", {"bins": 3}, None, r"got \['bins'\]: leave"),
     "no bins": ("soft_binned", {"n_bins": 0}, None, "n_bins.*whole number >= 1"),
     "no width": ("soft_label_binned", {"temperature": 0.0}, None, "positive number; got 0.0"),

@@ -23,6 +23,7 @@ from skcalib._comparison.verdict import (
     simpler_sentence,
 )
 from skcalib._validation.predictions import check_predictions
+from skcalib._validation.weights import check_weight
 from skcalib.calibrators._names import calibrators_by_name
 
 
@@ -67,11 +68,11 @@ def test_halls_interval_holds_the_mean_of_skewed_rows_better_than_students():
     assert below < 0.045 < np.mean(student < 1)
 
 
-def test_scale_of_the_weights_means_nothing_and_weight_0_is_absence():
+def test_scale_of_the_weights_means_nothing():
     rng = np.random.default_rng(0)
     d, w = rng.exponential(size=50), rng.random(50)
-    found = hall_interval(d, w, 2.0, 0.95)
-    assert hall_interval(d, 1000 * w, 2.0, 0.95) == pytest.approx(found)
+    found = hall_interval(d, check_weight(w, 50), 2.0, 0.95)
+    assert hall_interval(d, check_weight(1000 * w, 50), 2.0, 0.95) == pytest.approx(found)
     assert hall_interval(d, np.ones(50), 2.0, 0.95) != pytest.approx(found, rel=1e-3)
 
 

@@ -420,7 +420,8 @@ def test_every_calibrator_has_numbers_where_training_rows_lack_a_class(folds, in
     frame = frame_of(X, names, cv=FOLDS[folds](y), metrics=metrics, sample_weight=w)
     assert (frame["error"] == "").all()
     assert np.isfinite(frame.xs("value", axis=1, level=1)).all(axis=None)
-    assert frame["log_loss"]["value"].max() <= -np.log(1e-12)
+    # A weighted mean of equal losses may be larger by a rounding error.
+    assert frame["log_loss"]["value"].max() <= -np.log(1e-12) * (1 + 1e-15)
 
 
 def test_sorted_rows_warn_once_of_folds_that_lack_a_class():

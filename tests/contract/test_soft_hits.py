@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from skcalib import CalibratedClassifier, HistogramBinning, PlattScaling, compare_calibrators
+from skcalib._validation.weights import CheckedWeight
 from skcalib.extending import check_predictions
 from skcalib.metrics import (
     SCORERS,
@@ -51,10 +52,10 @@ def judged(n=60, seed=0):
 
 
 def hits_and_misses(f, p, w=None):
-    """Ten rows for each: so many hits and misses as its tenths, in two rows of whole weight."""
+    """Ten copies of each row: its tenths are hits, the others misses, in two rows of a count."""
     w = np.ones(f.size) if w is None else w
     weight = np.concatenate([np.rint(10 * f) * w, np.rint(10 - 10 * f) * w])
-    return np.repeat([1, 0], f.size), np.concatenate([p, p]), weight
+    return np.repeat([1, 0], f.size), np.concatenate([p, p]), weight.astype(int)
 
 
 def numbers(found):
@@ -116,7 +117,7 @@ def test_a_calibrator_takes_them_or_refuses_by_name(calibrator):
     y, doubled, weight = hits_and_misses(f, p, w)
     asked = np.linspace(0, 1, 41)
     for X, X2 in ((p, doubled), (3 * p - 1, 3 * doubled - 1), (p[:, None], doubled)):
-        doubles = clone(calibrator).fit(X2, y, sample_weight=weight / 10)
+        doubles = clone(calibrator).fit(X2, y, sample_weight=CheckedWeight(weight / 10))
         expected = doubles.predict_proba(asked)
         fitted = clone(calibrator).fit(X, f, sample_weight=w)
         np.testing.assert_allclose(fitted.predict_proba(asked), expected, atol=1e-7)

@@ -142,7 +142,7 @@ def test_the_smooth_curve_and_its_covariance_equal_a_slow_penalised_fit():
     y[:3] = 1
     order = np.argsort(p)
     y, p = y[order], p[order]
-    w = np.random.default_rng(0).integers(1, 4, p.size).astype(float)
+    w = np.random.default_rng(0).integers(1, 4, p.size)
     x = np.log(p / (1 - p))
     at = x[[0, 1, 11, 20, 33, 39]]
     eta, covariance = slow_smooth(x, w, w * y, at, TAUS)
@@ -160,7 +160,7 @@ def test_the_smooth_curve_of_soft_hits_equals_a_slow_fit_to_shares():
     p = np.sort(p)
     rng = np.random.default_rng(5)
     f = np.clip(p + rng.normal(0, 0.2, 40), 0, 1)
-    w = rng.integers(1, 4, 40).astype(float)
+    w = rng.integers(1, 4, 40)
     x = np.log(p / (1 - p))
     eta, _ = slow_smooth(x, w, w * f, x[[0, 11, 39]], TAUS)
     curve = calibration_curve(f, p, sample_weight=w)
@@ -255,7 +255,7 @@ def test_a_straight_truth_is_found_and_the_bands_hold_it():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_isotonic_equals_scikit_learn(digits, weighted):
     y, p = sample(500, digits=digits)
-    w = np.random.default_rng(1).uniform(0, 3, 500).round() if weighted else np.ones(500)
+    w = np.random.default_rng(1).integers(0, 4, 500) if weighted else np.ones(500)
     curve = calibration_curve(y, p, method="isotonic", sample_weight=w)
     kept = w > 0
     expected = IsotonicRegression(out_of_bounds="clip").fit(p[kept], y[kept], w[kept])

@@ -14,7 +14,7 @@ from skcalib.metrics import calibration_intercept_slope
 ROW = np.arange(60)
 P = ((37 * ROW) % 61 + 1) / 62
 Y = (8.8 * np.sqrt(P) > (ROW * ROW * 7 + 3 * ROW) % 11).astype(int)
-W = ROW % 3 + 1.0
+W = ROW % 3 + 1
 
 # statsmodels 0.15.0: GLM(y, X, family=Binomial(), freq_weights=w).fit(tol=1e-14), X with a constant
 # and logit p or, of the second model, a constant alone and offset=logit p; params, conf_int(), bse,

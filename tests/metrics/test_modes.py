@@ -7,7 +7,6 @@ import pytest
 import reference as ref
 
 from skcalib import metrics
-from skcalib.metrics._modes import row_count
 
 # Each error with every keyword that changes what it computes, and the norm its classes close by.
 ERRORS = {
@@ -162,9 +161,3 @@ def test_one_score_for_all_rows_leaves_the_gap_of_score_and_accuracy(name):
 def test_wrong_modes_are_named_with_the_mend(name, keywords, message):
     with pytest.raises(ValueError, match=message):
         error_of(name)([0, 1], [0.2, 0.7], **keywords)
-
-
-def test_rows_are_counted_by_whole_weights_and_by_the_spread_of_others():
-    assert row_count(np.array([2.0, 3.0])) == 5
-    assert row_count(np.array([0.5, 0.5, 0.5])) == pytest.approx(3)
-    assert row_count(np.array([0.5, 1e-9])) == pytest.approx(1)

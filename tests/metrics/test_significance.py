@@ -165,7 +165,10 @@ def test_weights_reach_the_metric_and_a_row_of_weight_0_is_absent():
 def test_wrong_keywords_are_named_with_the_mend():
     with pytest.raises(ValueError, match="n_resamples must be a whole number >= 2; got 0"):
         calibration_test(ks_calibration_error, [0, 1], [0.2, 0.7], n_resamples=0)
-    with pytest.raises(ValueError, match="sample_weight contains fractions, but metric takes no"):
+    with pytest.raises(
+        ValueError,
+        match="sample_weight contains floats, which are",
+    ):
         calibration_test(accuracy, [0, 1], [[1, 0], [0, 1]], sample_weight=[0.5, 1])
     with pytest.raises(TypeError, match="metric must be a function"):
         calibration_test(None, [0, 1], [0.2, 0.7])

@@ -23,7 +23,7 @@ def in_groups(n_groups=3, n=600):
 
 def test_each_panel_is_the_diagram_of_its_group():
     y, p, group = in_groups()
-    w = np.random.default_rng(1).integers(0, 3, y.size).astype(float)
+    w = np.random.default_rng(1).integers(0, 3, y.size)
     display = ReliabilityDisplay.from_predictions(y, p, groups=group, sample_weight=w, n_bins=5)
     expected = calibration_by_group(y, p, group, sample_weight=w, random_state=0).frame
     assert list(display.groups_) == expected.index.tolist()
@@ -34,7 +34,7 @@ def test_each_panel_is_the_diagram_of_its_group():
         alone = ReliabilityDisplay.from_predictions(y[own], p[own], sample_weight=w[own], n_bins=5)
         pd.testing.assert_frame_equal(each.table, alone.table)
         assert each.ax_ is axes
-        n = (w[own] > 0).sum()
+        n = w[own].sum()
         assert axes.get_title() == f"{label}\n{n} rows, ECE {100 * alone.error:.1f}%"
         assert axes.get_legend() is None
     assert len({axes.figure for axes in display.axes_}) == 1

@@ -544,7 +544,7 @@ def test_bins_are_as_many_as_the_rows_can_fill(n, n_bins):
     assert display.error == pytest.approx(expected_calibration_error(y, p))
     if n > 100:
         assert len(display.histogram) == 15
-    weighted = ReliabilityDisplay.from_predictions(y, p, sample_weight=np.full(n, 27.0))
+    weighted = ReliabilityDisplay.from_predictions(y, p, sample_weight=np.full(n, 27))
     assert len(weighted.table) == min(15, int(np.ceil(round(3 * n ** (1 / 3), 9))))
 
 

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from skcalib import calibrators
+import skcalib
+from skcalib import calibrators, losses, metrics, plotting
 
 OF_LOGARITHMS = {
     "Probabilities are clipped at `clip_` before their logarithm is taken.",
@@ -16,7 +17,7 @@ OF_LOGARITHMS = {
 def entry(cls, parameter):
     """Type and description of a parameter in a numpydoc docstring, on one line."""
     block = re.search(rf"^{parameter} : .*\n(?: .*\n)+", inspect.getdoc(cls) + "\n", re.MULTILINE)
-    assert block is not None, f"{cls.__name__} does not describe {parameter}"
+    assert block is not None, f"{cls.__qualname__} does not describe {parameter}"
     return " ".join(block[0].split())
 
 
@@ -33,3 +34,23 @@ def test_shared_parameters_are_described_in_the_same_words(name, parameter):
         assert added in OF_LOGARITHMS
     else:
         assert added == ""
+
+
+def weighted_functions():
+    for module in (calibrators, losses, metrics, plotting, skcalib):
+        for name in module.__all__:
+            public = getattr(module, name)
+            methods = ("fit", "partial_fit", "from_predictions") if isinstance(public, type) else ()
+            for function in [public, *(getattr(public, method, None) for method in methods)]:
+                doc = inspect.getdoc(function) or ""
+                if re.search(r"^sample_weight : ", doc, re.MULTILINE):
+                    yield function
+
+
+def test_every_entry_of_weights_states_the_rule():
+    shared = entry(metrics.ks_calibration_error, "sample_weight").split("default=None ")[1]
+    assert "Integers are counts: 2 is two copies of the row." in shared
+    described = [entry(function, "sample_weight") for function in weighted_functions()]
+    assert len(described) > 50
+    for text in described:
+        assert f"default=None {shared}" in text

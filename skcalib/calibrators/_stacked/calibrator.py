@@ -21,6 +21,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP
 from skcalib._scores.top_label import keep_top
 from skcalib._validation.keywords import shown
+from skcalib._validation.weights import CheckedWeight
 from skcalib.calibrators._auto.calibrator import AutoCalibrator
 from skcalib.calibrators._base import ColumnwiseCalibrator, ScoreCalibrator
 from skcalib.calibrators._beta import BetaCalibrator
@@ -274,7 +275,7 @@ class StackedCalibrator(ScoreCalibrator):
         for (name, member), is_kept in zip(told.items(), kept, strict=True):
             if is_kept:
                 with naming_member(name):
-                    fitted[name] = member.fit(scores.source, scores.classes[code], w)
+                    fitted[name] = member.fit(scores.source, scores.classes[code], CheckedWeight(w))
                     member._options = False  # the mean reads -inf as a small probability
         return {"weights_": weights[kept] / weights[kept].sum(), "calibrators_": fitted}
 
@@ -294,7 +295,8 @@ class StackedCalibrator(ScoreCalibrator):
                 for (name, member), out in zip(members.items(), F, strict=True):
                     with naming_member(name):
                         labels = scores.classes[code[fold.train]]
-                        fitted = clone(member).fit(train, labels, fold.train_weight)
+                        weights_given = CheckedWeight(fold.train_weight)
+                        fitted = clone(member).fit(train, labels, weights_given)
                     kernel = partial(likelihoods_of_block, member=fitted, scores=scores)
                     map_rows(kernel, test, code[fold.test], out=out, work=self._work)
                 found.append(F.T)

@@ -16,7 +16,6 @@ from skcalib._arrays.source import as_source
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
-from skcalib.metrics._modes import row_count
 
 # Of more distinct scores, neighbours are joined.
 MOST_CELLS = 2048
@@ -25,7 +24,7 @@ MOST_CELLS = 2048
 class Cells(NamedTuple):
     """Cells in ascending order: mean score, mean logit, number of rows, number of hits; ``(m,)``.
 
-    Numbers of rows and hits are sums of weights; see `rows_per_weight`.
+    Numbers of rows and hits are sums of weights.
     """
 
     p: Float64Array
@@ -44,9 +43,7 @@ class Places(NamedTuple):
 
     def with_hits(self, hit: NDArray[np.bool_], w: Float64Array) -> Cells:
         """Return the cells of labels."""
-        scale = rows_per_weight(w)
-        H = sum_by(self.of_row, w * hit)
-        return Cells(self.p, self.x, scale * self.W, scale * H)
+        return Cells(self.p, self.x, self.W, sum_by(self.of_row, w * hit))
 
 
 def is_certain(p: Float64Array) -> bool:
@@ -57,11 +54,6 @@ def is_certain(p: Float64Array) -> bool:
 def sum_by(cell: NDArray[np.integer], amounts: Float64Array) -> Float64Array:
     """Return the sum of the amounts in each cell; no cell is empty."""
     return np.asarray(np.bincount(cell, amounts), dtype=np.float64)
-
-
-def rows_per_weight(w: Float64Array) -> float:
-    """Return the number of rows that a weight of 1 stands for; whole weights are copies."""
-    return row_count(w) / float(w.sum())
 
 
 def logits_of(p: Float64Array, clip: Float64Array) -> Float64Array:

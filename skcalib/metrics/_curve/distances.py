@@ -19,7 +19,6 @@ from skcalib.metrics._curve.methods import smooth_points
 from skcalib.metrics._curve.smooth import Smoother
 from skcalib.metrics._interval.cells import CellError
 from skcalib.metrics._interval.score_cells import ScoreCells, SharedRows
-from skcalib.metrics._modes import row_count
 
 # Cells, knots and prior standard deviations of the curves of labels that are drawn for an interval:
 # fewer than of a single curve, because there are two thousand.
@@ -66,7 +65,7 @@ def curve_distances(predictions: Predictions) -> Float64Array:
     w, (score, hit) = predictions.w, event_or_top(predictions)
     places = place_rows(score, w)
     share = sum_by(places.of_row, w * hit) / places.W
-    rate = Curve(places, row_count(w)).rates(share[None])
+    rate = Curve(places, float(w.sum())).rates(share[None])
     return distances(rate, places.p, places.W)[0]
 
 
@@ -94,7 +93,7 @@ def distances_by_cells(
     cells = ScoreCells.of_index(rows, places.of_row[rows.order], places.W.size)
     few, many = (
         Curve(places, rows, n_knots=DRAWN_KNOTS, taus=DRAWN_TAUS)
-        for rows in (row_count(w), MANY_ROWS)
+        for rows in (float(w.sum()), MANY_ROWS)
     )
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:  # noqa: ARG001

@@ -18,7 +18,6 @@ from skcalib.metrics._curve.cells import (
     is_certain,
     join,
     place_rows,
-    rows_per_weight,
     sum_by,
 )
 from skcalib.metrics._curve.rising import BAND_CELLS, Runs, bounds_by_runs, rising_curve
@@ -89,7 +88,7 @@ def binned_points(
     table, _ = bin_predictions(predictions, bins)
     kept = table.weight[0] > 0
     p, share, W = (part[0][kept] for part in (table.confidence, table.accuracy, table.weight))
-    return points_of_shares(p, share, rows_per_weight(predictions.w) * W, level), W
+    return points_of_shares(p, share, W, level), W
 
 
 def rising_points(cells: Cells, level: float) -> Points:

@@ -42,7 +42,6 @@ from skcalib.metrics._kde import kde_calibration_error
 from skcalib.metrics._ks import ks_calibration_error, reduce_top
 from skcalib.metrics._label_binned import label_binned_calibration_error
 from skcalib.metrics._mmce import maximum_mean_calibration_error
-from skcalib.metrics._modes import row_count
 from skcalib.metrics._resampling import Evaluation
 from skcalib.metrics._smooth import smooth_calibration_error
 from skcalib.metrics._soft_binned import soft_binned_calibration_error
@@ -123,15 +122,13 @@ def debiased(predictions: Predictions, keywords: Keywords, shared: SharedRows) -
     Its limit is the plain l2 error.
     """
     average, classwise = keywords["average"], keywords["mode"] == "classwise"
-    rows_per_weight = row_count(predictions.w) / float(predictions.w.sum())
 
     def root(H: Float64Array, S: Float64Array, W: Float64Array, noisy: bool) -> Float64Array:
         square = quotient(H - S, W) ** 2
         if noisy:
-            rows = W * rows_per_weight
             acc = quotient(H, W)
-            noise = acc * (1 - acc) / np.maximum(rows - 1, 1.0)
-            square = np.where(rows >= 2, square - noise, 0.0)
+            noise = acc * (1 - acc) / np.maximum(W - 1, 1.0)
+            square = np.where(W >= 2, square - noise, 0.0)
         share = W / np.maximum(W.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
         each = (share * square).sum(axis=-1)
         mean = each.mean(axis=-1, keepdims=True) if average == "macro" else each

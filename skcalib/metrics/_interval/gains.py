@@ -42,7 +42,7 @@ from skcalib.metrics._interval.intervals import (
 from skcalib.metrics._interval.jackknife import jackknife_variance, limits_without
 from skcalib.metrics._interval.rough import ROUGH, rough_truths
 from skcalib.metrics._interval.truths import LEAST, calibrated, on_path, tempered_truths
-from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._resampling import Evaluation, in_copies
 
 # Truths on the path, and the sets of labels at each.
 PLACES = np.array([-2.2, -1.6, -1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0, 1.6, 2.2])
@@ -88,7 +88,7 @@ class GainSimulation:
     ) -> None:
         entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
         self.evaluations = evaluations
-        self.before = before
+        self.before = before = in_copies(before)
         self.n_jobs = n_jobs
         self._seeds = np.random.SeedSequence(entropy.tolist()).spawn(PLACES.size + BESIDE + 1)
         self._base = calibrated(before)
@@ -98,6 +98,7 @@ class GainSimulation:
 
     def gains(self, after: Predictions, level: float) -> list[GainInterval]:
         """Return the gain of each error for other predictions of the same rows."""
+        after = in_copies(after)
         errors = label_errors(self.evaluations, after)
         Q = whole(after.P)
         own = self._draw(errors, list(range(PLACES.size)), Q)

@@ -29,7 +29,7 @@ from skcalib.metrics._interval.cells import CellError
 from skcalib.metrics._interval.class_cells import ClassCells
 from skcalib.metrics._interval.score_cells import ScoreCells, SharedRows
 from skcalib.metrics._kde import kde_of_masses, kernel_width
-from skcalib.metrics._modes import mean_of_classes, row_count
+from skcalib.metrics._modes import mean_of_classes
 from skcalib.metrics._smooth import COARSE, smooth_sizes
 from skcalib.metrics._sweep import Distinct, monotone_bins, rank_errors, running
 
@@ -177,7 +177,7 @@ def sweep(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> C
     bins = check_bins(15, keywords["strategy"], keywords["closed"], "rank")
     if bins.method != "rank":
         return None
-    n_rows = row_count(predictions.w)
+    n_rows = float(predictions.w.sum())
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array, many: bool) -> Float64Array:
         if many:  # bins of very many rows may begin anywhere, not at whole rows of these

@@ -35,7 +35,7 @@ from skcalib.metrics._interval.truths import (
     too_high,
 )
 from skcalib.metrics._one_line import shown
-from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._resampling import Evaluation, in_copies
 
 # Sets of labels: drawn from the predictions, from Q, and from each further truth.
 NULL_SETS, Q_SETS, SETS = 300, 150, 75
@@ -276,6 +276,7 @@ def intervals_of(
     A metric of others that is smaller where labels do not follow the predictions is not a
     calibration error: its interval and its debiased value are NaN.
     """
+    predictions = in_copies(predictions)
     measured_as = [evaluate.measured(predictions) for evaluate in evaluations]
     if len({each.event for each in measured_as}) == 1:
         predictions = measured_as[0]

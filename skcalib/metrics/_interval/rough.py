@@ -26,7 +26,6 @@ from skcalib._binning.bins import Bins
 from skcalib._binning.quantiles import edge_sides, quantile_table
 from skcalib._scores.top_label import top_label
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._modes import row_count
 
 # B and c of each truth: errors of .07 that change sign every .07 are seen by these.
 ROUGH = ((30, 0.0), (15, 2.5), (15, 4.0), (15, 6.0))
@@ -58,7 +57,7 @@ def moved_scores(
     w = predictions.w
     table = quantile_table(score, top == predictions.code, w, bins)
     full = table.weight[0] > 0
-    rows = table.weight[0, full] * (row_count(w) / w.sum())
+    rows = table.weight[0, full]
     # Half a row of each outcome more: one miss among sure rows is not millions of times chance.
     mean = (table.confidence[0, full] * rows + 0.5) / (rows + 1)
     chance = mean * (1 - mean) / rows

@@ -24,8 +24,8 @@ from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scores.softmax import softmax_inplace
 from skcalib._scores.top_label import top_label
 from skcalib._validation.predictions import Predictions
+from skcalib._validation.weights import as_given, effective
 from skcalib.calibrators import AutoCalibrator, TemperatureScaling
-from skcalib.metrics._modes import row_count
 
 # Above this many classes the calibrated model is that of temperature scaling, which takes seconds.
 MANY_CLASSES = 100
@@ -54,7 +54,7 @@ def calibrated(predictions: Predictions) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes without rows and the like
         fitted = calibrator(input="proba", classes=np.arange(n_classes)).fit(
-            whole(take_rows(P, rows)), code[rows], weights
+            whole(take_rows(P, rows)), code[rows], as_given(weights)
         )
         Q = fitted.predict_proba(whole(P))
     # The direction of the correction is that of the map alone, not of its mixture with P.
@@ -66,15 +66,11 @@ def calibrated(predictions: Predictions) -> FloatArray:
 
 
 def fitted_rows(predictions: Predictions) -> tuple[Intp, Float64Array]:
-    """Return the rows on which truths are fitted, and their weights.
-
-    Weights that are fractions count as the number of rows that they are worth.
-    """
+    """Return the rows on which truths are fitted, and their weights."""
     n, n_classes = predictions.P.shape
     every = -(-n // min(FITTED_ROWS, max(1, FITTED_ENTRIES // n_classes)))
     rows = np.arange(0, n, every)
-    w = predictions.w[rows]
-    return rows, w * (row_count(w) / w.sum())
+    return rows, effective(predictions.w[rows])
 
 
 def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]:
@@ -88,7 +84,7 @@ def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes without rows and the like
         fitted = TemperatureScaling(input="proba", classes=np.arange(q.shape[1])).fit(
-            part, predictions.code[rows], weights
+            part, predictions.code[rows], as_given(weights)
         )
     most_likely = 1.0 / fitted.temperature_
     r = raised(part, most_likely)

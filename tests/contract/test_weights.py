@@ -1,0 +1,283 @@
+"""Integer weights are counts of rows; of float weights only the ratios matter."""
+
+from inspect import signature
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.naive_bayes import GaussianNB
+
+from skcalib import (
+    AutoCalibrator,
+    CalibratedClassifier,
+    GroupwiseCalibrator,
+    TemperatureScaling,
+    VennAbersCalibrator,
+    compare_calibrators,
+)
+from skcalib import metrics as all_metrics
+from skcalib._validation.weights import CheckedWeight, as_given, check_weight, effective
+from skcalib.metrics import (
+    calibration_by_group,
+    calibration_intercept_slope,
+    calibration_summary,
+    hosmer_lemeshow_test,
+    static_calibration_error,
+)
+from tests.discovery import CALIBRATORS
+
+WEIGHTED = {
+    name: function
+    for name in all_metrics.__all__
+    if callable(function := getattr(all_metrics, name))
+    and not isinstance(function, type)
+    and "sample_weight" in signature(function).parameters
+}
+KEYWORDS = {
+    "calibration_by_group": {"random_state": 0},
+    "bootstrap_interval": {"random_state": 0, "n_resamples": 20, "method": "bca"},
+    "calibration_interval": {"random_state": 0},
+    "calibration_test": {"random_state": 0, "n_resamples": 20},
+    "calibration_summary": {"random_state": 0},
+}
+
+
+def sample(n=90):
+    rng = np.random.default_rng(4)
+    p = np.round(rng.random(n) * 0.96 + 0.02, 3)
+    y = (rng.random(n) < p**1.3).astype(int)
+    return y, p, np.where(rng.random(n) < 0.5, "a", "b")
+
+
+def numbers(result):
+    """All numbers of a result, in one array; without how many rows of the arrays a bin has."""
+    if isinstance(result, pd.DataFrame):
+        return result.select_dtypes("number").drop(columns="count", errors="ignore").to_numpy()
+    if hasattr(result, "frame"):
+        return numbers(result.frame)
+    if isinstance(result, tuple):
+        return np.concatenate([numbers(x).ravel() for x in result if not isinstance(x, str)])
+    return np.asarray(result, dtype=float)
+
+
+def value(name, y, p, group, w):
+    function, keywords = WEIGHTED[name], {"sample_weight": w, **KEYWORDS.get(name, {})}
+    if "metric" in signature(function).parameters:
+        return numbers(function(static_calibration_error, y, p, **keywords))
+    if name == "calibration_by_group":
+        return numbers(function(y, p, group, **keywords))
+    return numbers(function(y, p, **keywords))
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_counts_are_copies(name):
+    """Drawn labels and rows too: each copy is drawn by itself."""
+    y, p, group = sample()
+    w = np.random.default_rng(5).integers(0, 4, y.size)
+    expected = value(name, *(np.repeat(x, w) for x in (y, p, group)), None)
+    np.testing.assert_allclose(value(name, y, p, group, w), expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_the_scale_of_relative_weights_does_not_matter(name):
+    y, p, group = sample()
+    w = np.random.default_rng(5).lognormal(size=y.size)
+    w[::9] = 0.0
+    expected = value(name, y, p, group, w)
+    for scale in (1000.5, 1e-3):
+        np.testing.assert_allclose(value(name, y, p, group, scale * w), expected, rtol=1e-9)
+    # A survey's weights, in whole numbers but as floats, are relative too.
+    rounded = np.ceil(2 * w)
+    expected = value(name, y, p, group, rounded / 7)
+    np.testing.assert_allclose(value(name, y, p, group, rounded), expected, rtol=1e-9)
+    expected = value(name, y, p, group, None)
+    np.testing.assert_array_equal(value(name, y, p, group, np.full(y.size, 100.5)), expected)
+
+
+def classes(n=150):
+    y, _, _ = sample(n)
+    rng = np.random.default_rng(6)
+    return rng.normal(size=(n, 2)) + 1.5 * np.eye(2)[y], y
+
+
+@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
+def test_fits_read_weights_in_the_same_way(calibrator):
+    Z, y = classes()
+    rng = np.random.default_rng(7)
+
+    def proba(w, rows=slice(None)):
+        return clone(calibrator).fit(Z[rows], y[rows], w).predict_proba(Z)
+
+    relative = rng.lognormal(size=y.size)
+    for scale in (1000.5, 1e-3):
+        np.testing.assert_allclose(proba(scale * relative), proba(relative), rtol=1e-7, atol=1e-9)
+    np.testing.assert_array_equal(proba(np.full(y.size, 1000.5)), proba(None))
+    counts = rng.integers(0, 4, y.size)
+    np.testing.assert_array_equal(proba(counts.tolist()), proba(counts))
+    if getattr(calibrator, "n_bootstraps", None) is None:
+        copies = np.repeat(np.arange(y.size), counts)
+        np.testing.assert_allclose(proba(counts), proba(None, copies), rtol=1e-5, atol=1e-6)
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(y.size)
+    X, y = X[order], y[order]
+    return GaussianNB().fit(X[:500], y[:500]).predict_proba(X[500:]), y[500:]
+
+
+@pytest.mark.parametrize("cls", [AutoCalibrator, VennAbersCalibrator])
+def test_large_equal_weights_are_no_weights(cls):
+    """Taken for 200,100 rows, these 200 had a test log loss of 1.8 in place of .5."""
+    P, y = digits()
+    plain, weighted = (
+        cls(input="proba").fit(P[:200], y[:200], w).predict_proba(P[200:])
+        for w in (None, np.full(200, 1000.5))
+    )
+    np.testing.assert_array_equal(weighted, plain)
+    assert log_loss(y[200:], plain) < 0.7
+
+
+def test_intervals_do_not_depend_on_the_unit_of_weights():
+    y, p, _ = sample(400)
+    widths = [
+        result.slope_high - result.slope_low
+        for w in (None, np.full(400, 100.0), np.full(400, 100.5))
+        for result in [calibration_intercept_slope(y, p, sample_weight=w)]
+    ]
+    assert widths[0] == widths[1] == widths[2]
+
+
+def test_hosmer_lemeshow_rejects_as_often_as_it_should():
+    """Of calibrated models with weights of sigma 1; each weight as a row, it was 97 %."""
+    rejected = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        p = rng.random(1000)
+        w = np.round(100 * rng.lognormal(size=1000))
+        rejected += hosmer_lemeshow_test(rng.random(1000) < p, p, sample_weight=w).pvalue < 0.05
+    assert 1 <= rejected <= 24
+
+
+def test_the_effective_number_is_shown():
+    y, p, group = sample()
+    w = np.random.default_rng(5).lognormal(size=y.size)
+    n = w.sum() ** 2 / (w @ w)
+    assert calibration_summary(y, p, sample_weight=w, random_state=0).frame.loc[
+        "rows", "value"
+    ] == pytest.approx(n)
+    frame = calibration_by_group(y, p, group, sample_weight=w, random_state=0).frame
+    for label in "ab":
+        own = w[group == label]
+        assert frame.loc[label, ("n", "")] == pytest.approx(own.sum() ** 2 / (own @ own))
+
+
+# ------------------------------------------------------------------ estimators around others
+
+
+def test_classifiers_and_comparisons_pass_counts_on():
+    Z, y = classes()
+    X = Z + np.random.default_rng(8).normal(size=Z.shape)
+    counts = np.random.default_rng(9).integers(0, 4, y.size)
+    copies = np.repeat(np.arange(y.size), counts)
+    base = LogisticRegression().fit(X, y)
+    frozen = FrozenEstimator(base)
+
+    def proba(w, rows=slice(None)):
+        model = CalibratedClassifier(frozen, AutoCalibrator())
+        return model.fit(X[rows], y[rows], sample_weight=w).predict_proba(X)
+
+    np.testing.assert_allclose(proba(counts), proba(None, copies), atol=1e-6)
+    np.testing.assert_array_equal(proba(np.full(y.size, 7.5)), proba(None))
+    assert np.abs(proba(counts) - proba(counts.astype(float))).max() > 1e-4
+
+
+def test_each_group_counts_as_its_own_effective_number():
+    Z, y = classes()
+    group = np.arange(y.size) % 3
+    rng = np.random.default_rng(1)
+    counts, relative = rng.integers(1, 4, y.size), rng.lognormal(size=y.size)
+    copies = np.repeat(np.arange(y.size), counts)
+
+    def proba(w, rows=slice(None)):
+        model = GroupwiseCalibrator(TemperatureScaling())
+        model.fit(Z[rows], y[rows], sample_weight=w, groups=group[rows])
+        return model.predict_proba(Z, groups=group)
+
+    np.testing.assert_allclose(proba(counts), proba(None, copies), atol=1e-6)
+    np.testing.assert_allclose(proba(1000.5 * relative), proba(relative), atol=1e-9)
+
+
+def test_comparisons_do_not_depend_on_the_unit_and_count_copies():
+    Z, y = classes(200)
+    fit, new = slice(120), slice(120, 200)
+    rng = np.random.default_rng(1)
+    counts, relative = rng.integers(0, 4, y.size), rng.lognormal(size=y.size)
+    copies = np.repeat(np.arange(80), counts[new])
+    fitted = np.repeat(np.arange(120), counts[fit])
+
+    def numbers_of(w, rows=fit, test_rows=None):
+        at = np.arange(120, 200) if test_rows is None else 120 + test_rows
+        test = (Z[at], y[at]) if w is None else (Z[at], y[at], w[new])
+        names = ["identity", "temperature", "vector"]
+        metrics = ["log_loss", "brier_score", "error_rate", "static_calibration_error"]
+        frame = compare_calibrators(
+            Z[rows],
+            y[rows],
+            names,
+            metrics=metrics,
+            test=test,
+            sample_weight=None if w is None else w[rows],
+            random_state=0,
+        ).frame
+        columns = [c for c in frame.columns if c[0] not in ("choice", "fit seconds")]
+        return frame.sort_index()[columns].select_dtypes("number").to_numpy()
+
+    np.testing.assert_allclose(numbers_of(counts), numbers_of(None, fitted, copies), atol=1e-6)
+    np.testing.assert_allclose(numbers_of(1e-3 * relative), numbers_of(relative), atol=1e-8)
+
+
+# ------------------------------------------------------------------ the one function
+
+
+def test_weights_are_scaled_by_their_type():
+    relative = np.array([0.5, 2.0, 0.0, 1.0])
+    scaled = check_weight(relative, 4)
+    assert scaled.sum() == pytest.approx(3.5**2 / (0.25 + 4 + 1))
+    np.testing.assert_allclose(scaled / scaled[0], relative / 0.5)
+    for counts in (
+        [2, 0, 1, 3],
+        np.array([2, 0, 1, 3], dtype=object),
+        np.array([2, 0, 1, 3], dtype=np.uint8),
+        pd.Series([2, 0, 1, 3], dtype="Int64"),
+    ):
+        np.testing.assert_array_equal(check_weight(counts, 4), [2.0, 0.0, 1.0, 3.0])
+    np.testing.assert_array_equal(check_weight([True, False], 2), [1.0, 0.0])
+    np.testing.assert_array_equal(
+        check_weight(pd.Series([True, False], dtype="boolean"), 2), [1, 0]
+    )
+    np.testing.assert_array_equal(check_weight(2, 3), [2.0, 2.0, 2.0])
+    for equal in (2.0, [2.0, 2.0, 2.0], np.full(3, 0.1, dtype=np.float32), [1e-90] * 3):
+        np.testing.assert_array_equal(check_weight(equal, 3), [1.0, 1.0, 1.0])
+    np.testing.assert_array_equal(check_weight([0.0, 5.0, 5.0], 3), [0.0, 1.0, 1.0])
+    assert check_weight(CheckedWeight(scaled), 4) is scaled
+
+
+def test_a_part_of_relative_weights_is_never_taken_for_counts():
+    """Scaled, these are 2 and 1/2; the rows of 2 alone are rows of equal weight."""
+    w = check_weight(np.array([4.0] * 2 + [1.0] * 16), 18)
+    np.testing.assert_allclose(w[[0, -1]], [2.0, 0.5])
+    np.testing.assert_array_equal(effective(w[:2]), [1.0, 1.0])
+    assert as_given(w[:2]).dtype == np.float64
+    np.testing.assert_allclose(effective(w), w, rtol=1e-15)
+    assert as_given(check_weight([2, 3], 2)).tolist() == [2, 3]
+
+
+def test_counts_beyond_float64_are_refused():
+    with pytest.raises(ValueError, match=r"sum to 1.8e\+16, more than 2\*\*53; pass floats"):
+        check_weight([2**53, 2**53], 2)
