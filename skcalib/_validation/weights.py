@@ -35,11 +35,12 @@ class CheckedWeight(NamedTuple):
 
 
 def check_weight(
-    sample_weight: Any, n_rows: int, name: str = "sample_weight"
+    sample_weight: Any, n_rows: int, name: str = "sample_weight", *, scaled: bool = True
 ) -> NDArray[np.float64]:
     """Return float64 weights ``(n,)`` that sum to the number of rows that they count as.
 
-    None gives ones. Negative or only zero weights are refused.
+    None gives ones. Negative or only zero weights are refused. Relative weights that are not
+    `scaled` can be compared with those of other batches.
     """
     if sample_weight is None:
         return np.ones(n_rows)

@@ -255,6 +255,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         classes: ArrayLike | None,
         ignore_index: Any = None,
         options_before: bool | None = None,
+        scaled: bool = True,
     ) -> CheckedRows:
         """Check scores, labels and weights; drop rows of weight 0 or of an ignored label."""
         if y is None:
@@ -281,7 +282,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
                 refuse_soft(labels, "y", type(self).__name__, TAKERS)
             check_zero_and_one(classes, "classes")
         refuse_labels(X, S, kind)
-        w = check_weight(sample_weight, S.shape[0])
+        w = check_weight(sample_weight, S.shape[0], scaled=scaled)
         columns = as_columns(S, survey, kind, input)
         hits = np.ceil(labels) if soft else labels
         if classes is None and not soft:

@@ -359,10 +359,9 @@ class TemperatureScaling(ScoreCalibrator):
         if stream is not None:
             self._as_seen(X)
             input, options = self.input_, self._options
-        if sample_weight is not None and y is not None:  # not scaled, so that batches compare
-            w = read_weight(sample_weight, len(y)).astype(np.float64)
-            sample_weight = CheckedWeight(w)
-        rows = self._check_rows(X, y, sample_weight, input, known, ignore_index, options)
+        rows = self._check_rows(
+            X, y, sample_weight, input, known, ignore_index, options, scaled=False
+        )
         refuse_remote(rows.source, "TemperatureScaling.partial_fit")
         if stream is not None:
             check_kind(rows.source, rows.survey, self.input_, self._refuses_simplex)
