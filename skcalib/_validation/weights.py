@@ -47,9 +47,9 @@ def check_weight(
     if isinstance(sample_weight, CheckedWeight):
         return sample_weight.w
     w = read_weight(sample_weight, n_rows, name)
-    return (
-        w.astype(np.float64) if w.dtype.kind == "i" else _scaled(w.astype(np.float64, copy=False))
-    )
+    is_final = w.dtype.kind == "i" or not scaled
+    w = w.astype(np.float64, copy=False)
+    return w if is_final else _scaled(w)
 
 
 def read_weight(
