@@ -33,12 +33,13 @@ SHORT = {
 }
 FILES = """\
 FILE is one of
-  .csv .tsv  a header; a column 'labels', a column of scores for each class, perhaps 'split';
-             also .csv.gz and .tsv.gz
+  .csv .tsv  a header; a column 'labels', a column of scores for each class, perhaps 'split' and
+             'weights'; also .csv.gz and .tsv.gz
   .jsonl     the same, an object for each line; also .jsonl.gz
   .parquet   the same (needs pyarrow)
   .npz       arrays 'logits' or 'probs', (n, K) or (n,); 'labels', (n,); perhaps
-             'split', (n,), and 'classes' or 'class_names', (K,), the labels of the columns
+             'split' and 'weights', (n,), and 'classes' or 'class_names', (K,), the labels of the
+             columns
   .npy       the scores alone; --labels FILE.npy has the labels
   -          standard input, as .csv
 'split' is 0 or 'cal' for calibration rows, and 1 or 'test' for rows to measure on. Columns that are
@@ -46,7 +47,8 @@ named by the labels (cat, dog or p_cat, p_dog or cat_prob, dog_prob) are the sco
 not used; without such names, the scores are the columns of numbers, in the order of the sorted
 labels, if there is one for each label, or those of --scores a,b,c. Which columns are used and which
 are not is printed. A single column is the score of the label given by --pos-label (default: 1 or
-True). The model must not have been fitted on any of these rows.
+True). Of two columns, one event is measured: 1 or True, else the second, or --pos-label. The model
+must not have been fitted on any of these rows.
 In messages X are the scores and y the labels; input= and pos_label= are --input and --pos-label.
 """
 COMPARE_EXAMPLE = (
@@ -267,6 +269,12 @@ def add_file(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="COLUMN",
         help="arrays or columns that identify the rows and are not scores; apply copies them",
+    )
+    parser.add_argument(
+        "--weights",
+        metavar="COLUMN",
+        help="array or column of weights: whole numbers are counts of rows, others are relative; "
+        "default: weights, if there is one; apply ignores them",
     )
     parser.add_argument("--pos-label", metavar="LABEL", help="label of a single column of scores")
     parser.add_argument(

@@ -41,7 +41,7 @@ def read_npz(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
                 f"needs 'logits' or 'probs', one of them; contains {', '.join(keys)} (--scores "
                 "NAME chooses an array)"
             )
-        labels, split = names_found(keys, wanted, kinds)
+        labels, split, weights = names_found(keys, wanted, kinds)
 
         def array(name: str) -> NDArray[Any]:
             return read_array(lambda: data[name], name, "np.savez")
@@ -49,8 +49,8 @@ def read_npz(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
         named = [key for key in ("classes", "class_names") if key in keys][:1]
         classes = as_text(array(named[0])) if named else None
         Z = array(kinds[0])
-        found = _together(Z, kinds[0], labels, split, classes, wanted, array)
-    used = {kinds[0], labels, split, *named, *wanted.groups, *wanted.ids}
+        found = _together(Z, kinds[0], (labels, split, weights), classes, wanted, array)
+    used = {kinds[0], labels, split, weights, *named, *wanted.groups, *wanted.ids}
     return found._replace(
         input={"logits": "logits", "probs": "proba"}.get(kinds[0], "auto"),
         unused=[key for key in keys if key not in used],
@@ -69,7 +69,8 @@ def read_npy(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
             return read_array(lambda: np.load(other, allow_pickle=False), path, "np.save")
 
     Z = read_array(lambda: np.load(file, allow_pickle=False), "the array", "np.save")
-    return _together(Z, "the array", wanted.labels, wanted.split, None, wanted, array)
+    files = (wanted.labels, wanted.split, wanted.weights)
+    return _together(Z, "the array", files, None, wanted, array)
 
 
 def read_array(load: Load, name: str, save: str) -> NDArray[Any]:
@@ -90,8 +91,7 @@ def read_array(load: Load, name: str, save: str) -> NDArray[Any]:
 def _together(
     Z: NDArray[Any],
     name: str,
-    labels: str | None,
-    split: str | None,
+    per_row: tuple[str | None, str | None, str | None],
     classes: NDArray[Any] | None,
     wanted: Wanted,
     array: Callable[[str], NDArray[Any]],
@@ -100,6 +100,7 @@ def _together(
         raise ValueError(
             f"{name!r} must be numbers of shape (n, K) or (n,); it is {Z.dtype} of shape {Z.shape}"
         )
+    labels, split, weights = per_row
     y = None if labels is None else as_text(array(labels))
     if y is not None and y.shape == (*Z.shape[:1], 1):
         y = y[:, 0]
@@ -115,12 +116,19 @@ def _together(
     if y is not None and classes is not None:
         y = _named(y, classes)
     test = None if split is None else read_test_rows(as_text(array(split)))
+    w = None if weights is None else array(weights)
     groups = {key: as_text(array(key)) for key in wanted.groups}
     ids = {key: as_text(array(key)) for key in wanted.ids}
-    for what, other in (("labels", y), ("split", test), *groups.items(), *ids.items()):
+    for what, other in (
+        ("labels", y),
+        ("split", test),
+        ("weights", w),
+        *groups.items(),
+        *ids.items(),
+    ):
         if other is not None and other.shape != Z.shape[:1]:
             raise ValueError(f"{what} has shape {other.shape}, expected {Z.shape[:1]}: one a row")
-    return SavedPredictions(Z, "auto", y, test, classes, None, _frame(groups), _frame(ids))
+    return SavedPredictions(Z, "auto", y, test, classes, None, _frame(groups), _frame(ids), w)
 
 
 def _named(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:

@@ -21,6 +21,7 @@ from skcalib._cli.files import (
     event_of,
     mapping_of,
     read,
+    rows_that_count,
     save,
 )
 from skcalib._cli.printed import WIDTH, Printed, as_json, flat_records, wrapped
@@ -67,10 +68,12 @@ def printed(
     data, before = rows_of(comparison), predictions_of(comparison, comparison.frame.index[0])
     after, fitted, warned = fit_chosen(args, comparison)
     name = comparison.choice
+    w, test = found.weights, found.test
+    counted = rows_that_count(w if w is None or test is None else w[test])
     known = comparison.frame["warning"][name]
     notes = [f"{name}: {text}" for text in warned if text not in known]
     if after is not None:
-        write_report(args, comparison, before, after, fitted)
+        write_report(args, comparison, before, after, fitted, counted)
         notes.append(f"report: {args.report}")
     if args.save:
         save(fitted, args.save)
@@ -86,6 +89,7 @@ def printed(
             "scores": KINDS[data.kind],
             "columns": mapping_of(found, data.classes, data.event),
             "not_used": found.unused,
+            "weights": counted,
             "event": None if data.event is None else data.classes[data.event],
             "mean_score": sure.score,
             "share_of_hits": sure.hits,
@@ -99,6 +103,7 @@ def printed(
     lines = [
         heading,
         columns,
+        *([] if counted is None else [f"weights: {counted}"]),
         "",
         in_columns(summary_table(comparison.frame), WIDTH),
         "",
@@ -123,19 +128,22 @@ def rows_to_compare(
     found: SavedPredictions, args: argparse.Namespace
 ) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
     """Return the scores and labels to calibrate on, and keywords with those to measure on."""
-    X, y, test = found.scores, found.labels, found.test
+    X, y, w, test = found.scores, found.labels, found.weights, found.test
     assert y is not None
     if y.size and (y == y[0]).all():
         raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
     rows: dict[str, Any] = {
         "cv": args.cv,
         "test": None,
+        "sample_weight": w,
         "input": found.input,
         "classes": found.classes,
         "pos_label": event_of(args.pos_label, y),
     }
     if test is not None:
-        X, y, rows["test"] = X[~test], y[~test], (X[test], y[test])
+        rows["test"] = (X[test], y[test], None if w is None else w[test])
+        rows["sample_weight"] = None if w is None else w[~test]
+        X, y = X[~test], y[~test]
     return X, y, rows
 
 
@@ -178,8 +186,9 @@ def write_report(
     before: Predictions,
     after: Predictions,
     fitted: Any,
+    counted: str | None,
 ) -> None:
-    """Write the page of a comparison."""
+    """Write the page of a comparison; `counted` says what the weights are."""
     data = rows_of(comparison)
     folds = len(data.splits)
     how = "those of the test split" if folds == 1 else f"{folds} stratified folds"
@@ -190,6 +199,7 @@ def write_report(
         "classes": f"{data.classes.size:,}",
         "scores": KINDS[data.kind],
         "measured on": f"{before.code.size:,} rows, {how}",
+        **({} if counted is None else {"weights": counted}),
         "metrics": ", ".join(args.metrics),
         "chosen by": args.choose_by,
         "seed": args.seed,

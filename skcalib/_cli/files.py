@@ -27,6 +27,7 @@ from skcalib._cli.saved_predictions import (
 from skcalib._cli.tables import read_table, write_table
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
+from skcalib._validation.weights import check_weight
 
 KINDS = {"logits": "logits", "proba": "probabilities"}
 # Columns whose labels are printed.
@@ -57,6 +58,7 @@ def wanted_of(args: argparse.Namespace, classes: NDArray[Any] | None) -> Wanted:
         classes,
         getattr(args, "groups", None) or (),
         args.id or (),
+        args.weights,
     )
 
 
@@ -210,3 +212,13 @@ def columns_of(found: SavedPredictions, classes: NDArray[Any], event: int | None
     how = "by position, in the order of the sorted labels" if found.classes is None else "by name"
     measured = "" if event is None else f"\nevent: {classes[event]}"
     return f"columns, {how}: {some}{measured}{unused}"
+
+
+def rows_that_count(weights: NDArray[Any] | None) -> str | None:
+    """Say what weights are and how many rows they count as, None if there are none."""
+    if weights is None:
+        return None
+    n_rows = check_weight(weights, len(weights), "weights").sum()
+    if weights.dtype.kind in "biu":
+        return f"counts, {n_rows:,.0f} rows"
+    return f"relative, {len(weights):,} rows count as {n_rows:,.0f}"

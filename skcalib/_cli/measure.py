@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.source import whole
-from skcalib._cli.files import KINDS, columns_of, event_of, mapping_of, read
+from skcalib._cli.files import KINDS, columns_of, event_of, mapping_of, read, rows_that_count
 from skcalib._cli.printed import Printed, as_json, flat_records, wrapped
 from skcalib._cli.progress import counted_sets, drawing
 from skcalib._cli.sentences import confidence_of, confidence_sentence
@@ -76,15 +76,19 @@ def run_measure(args: argparse.Namespace) -> Printed:
     classes, event = data.classes, data.event
     pos_label = None if event is None else classes.tolist()[event]
     P = fit_calibrator(IdentityCalibrator(), data).predict_proba(data.scores.read(rows))
-    predictions = check_predictions(y[rows], P, None, classes, pos_label)
+    w = None if found.weights is None else found.weights[rows]
+    predictions = check_predictions(y[rows], P, w, classes, pos_label)
     n, n_classes = predictions.P.shape
-    measured = measure_all(predictions, args.seed)
+    measured = measure_all(predictions, w, args.seed)
     summary = summarize(predictions, measured)
     code, failed = exit_code(args.fail_above, measured)
     which = "" if found.test is None else " of the test split"
     heading = f"{args.file}: {n:,} rows{which}, {n_classes} classes, {KINDS[data.kind]}"
     columns = columns_of(found, classes, event)
-    groups = by_group(found.groups, rows, predictions, args.seed)
+    counted = rows_that_count(w)
+    groups = None if found.groups is None else found.groups.iloc[rows]
+    if groups is not None:
+        groups = by_group(group_rows(predictions, groups, len(groups), w), args.seed)
     if args.format == "json":
         sure = confidence_of(predictions)
         record = {
@@ -94,6 +98,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
             "scores": KINDS[data.kind],
             "columns": mapping_of(found, classes, event),
             "not_used": found.unused,
+            "weights": counted,
             "event": pos_label,
             "mean_score": sure.score,
             "share_of_hits": sure.hits,
@@ -107,6 +112,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
     lines = [
         heading,
         columns,
+        *([] if counted is None else [f"weights: {counted}"]),
         "",
         in_columns([head, *(each.cells() for each in measured)]),
         "",
@@ -118,8 +124,13 @@ def run_measure(args: argparse.Namespace) -> Printed:
     return Printed("\n".join(lines), "\n".join(failed), code)
 
 
-def measure_all(predictions: Predictions, seed: int) -> list[Measured]:
-    """Return the proper scores, every error, and the other metrics."""
+def measure_all(
+    predictions: Predictions, weights: NDArray[Any] | None, seed: int
+) -> list[Measured]:
+    """Return the proper scores, every error, and the other metrics.
+
+    `weights` are those of all rows, as they were given.
+    """
     P, code, w, classes, event = predictions[:5]
     found = []
     for name, loss in ROW_LOSSES.items():
@@ -145,6 +156,7 @@ def measure_all(predictions: Predictions, seed: int) -> list[Measured]:
             whole(P),
             n_resamples=affordable_resamples(*P.shape),
             random_state=seed,
+            sample_weight=None if weights is None else weights[weights > 0],
             labels=classes,
             pos_label=None if event is None else classes.tolist()[event],
         )
@@ -190,13 +202,8 @@ def exit_code(limit: tuple[str, float] | None, measured: list[Measured]) -> tupl
     return 1, [f"{name}, less what chance adds, is {value:.4f}: above {most:g}"]
 
 
-def by_group(
-    groups: Any, rows: slice | NDArray[np.intp], predictions: Predictions, seed: int
-) -> Any:
-    """Return the calibration of each group of rows, None if there are no groups."""
-    if groups is None:
-        return None
-    grouped = group_rows(predictions, groups.iloc[rows], predictions.code.size, None)
+def by_group(grouped: Any, seed: int) -> Any:
+    """Return the calibration of each group of rows."""
     named = {"ks_calibration_error": ks_calibration_error}
     with drawing(sys.stderr) as show:
         return measure_groups(

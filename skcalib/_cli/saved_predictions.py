@@ -32,8 +32,9 @@ class SavedPredictions(NamedTuple):
     ``input`` is what the scores are, as a calibrator takes it; ``classes`` the labels of the
     columns where the file says them; ``columns`` the names of the columns of a table, in the
     order of the scores; ``groups`` and ``ids`` frames with a column for each that was named;
-    ``unused`` the names of the columns or arrays that are none of these.
-    Labels, test, classes, columns, groups and ids are None where there are none.
+    ``weights (n,)`` counts or relative weights; ``unused`` the names of columns or arrays that are
+    none of these.
+    Labels, test, classes, columns, groups, ids and weights are None where there are none.
     """
 
     scores: NDArray[Any]
@@ -44,6 +45,7 @@ class SavedPredictions(NamedTuple):
     columns: list[str] | None = None
     groups: pd.DataFrame | None = None
     ids: pd.DataFrame | None = None
+    weights: NDArray[Any] | None = None
     unused: Sequence[str] = ()
 
 
@@ -60,6 +62,7 @@ class Wanted(NamedTuple):
     classes: NDArray[Any] | None = None
     groups: Sequence[str] = ()
     ids: Sequence[str] = ()
+    weights: str | None = None
 
 
 def ending(path: str) -> str:
@@ -70,10 +73,10 @@ def ending(path: str) -> str:
 
 def names_found(
     there: Sequence[str], wanted: Wanted, scores: Sequence[str]
-) -> tuple[str | None, str | None]:
-    """Return the names of labels and split, None where there is none and need not be."""
-    labels, split = wanted.labels, wanted.split
-    named = [name for name in (labels, split) if name is not None]
+) -> tuple[str | None, str | None, str | None]:
+    """Return the names of labels, split and weights, None where there is none and need not be."""
+    labels, split, weights = wanted.labels, wanted.split, wanted.weights
+    named = [name for name in (labels, split, weights) if name is not None]
     for name in (*scores, *wanted.groups, *wanted.ids, *named):
         if name not in there:
             raise ValueError(f"has no {name!r}; it contains {some_of(there)}")
@@ -84,7 +87,11 @@ def names_found(
         if not found and wanted.classes is None:
             raise ValueError(f"has no 'labels'; it contains {some_of(there)}: pass --labels NAME")
         labels = found[0] if found else None
-    return labels, split or ("split" if "split" in there else None)
+    return (
+        labels,
+        split or ("split" if "split" in there else None),
+        weights or ("weights" if "weights" in there else None),
+    )
 
 
 def some_of(names: Sequence[str]) -> str:

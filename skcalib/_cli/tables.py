@@ -109,17 +109,18 @@ def from_frame(frame: pd.DataFrame, wanted: Wanted) -> SavedPredictions:
         raise ValueError(
             f"has one column, {there[0]!r}: .csv has commas between columns, .tsv tabs"
         )
-    labels, split = names_found(there, wanted, wanted.scores or ())
+    labels, split, weights = names_found(there, wanted, wanted.scores or ())
     if not len(frame):
         raise ValueError("has a header and no rows")
     test = None if split is None else read_test_rows(frame[split].to_numpy())
     groups = frame[list(wanted.groups)] if wanted.groups else None
     ids = frame[list(wanted.ids)] if wanted.ids else None
     y = None if labels is None else frame[labels].to_numpy()
-    used = {labels, split, *wanted.groups, *wanted.ids}
+    used = {labels, split, weights, *wanted.groups, *wanted.ids}
     others = [name for name in there if name not in used]
     columns, classes = find_scores(frame, wanted.scores or others, y, wanted)
     refuse_text(frame[columns])
+    w = None if weights is None else frame[weights].to_numpy()
     values = frame[columns].to_numpy(dtype=np.float64)
     return SavedPredictions(
         values[:, 0] if len(columns) == 1 else values,
@@ -130,6 +131,7 @@ def from_frame(frame: pd.DataFrame, wanted: Wanted) -> SavedPredictions:
         columns,
         groups,
         ids,
+        w,
         [name for name in others if name not in columns],
     )
 
