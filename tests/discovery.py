@@ -23,18 +23,11 @@ VARIANTS = {
     "PlattScaling": [{"degree": 2}, {"fit_slope": False}],
 }
 
-# The default list of a stack takes 66 fits: a stack of two calibrators stands for it, but in
-# tests/calibrators/test_stacked.py.
-LIGHT = {"StackedCalibrator": {"calibrators": ["temperature", "isotonic"], "cv": 3}}
-
-DEFAULTS = [
-    getattr(skcalib.calibrators, name)(**LIGHT.get(name, {}))
-    for name in skcalib.calibrators.__all__
-]
+DEFAULTS = [getattr(skcalib.calibrators, name)() for name in skcalib.calibrators.__all__]
 CALIBRATORS = [
     getattr(skcalib.calibrators, name)(**keywords)
     for name in skcalib.calibrators.__all__
-    for keywords in [LIGHT.get(name, {}), *VARIANTS.get(name, [])]
+    for keywords in [{}, *VARIANTS.get(name, [])]
 ]
 # A scorer exists for every function of the package that is an error.
 ERRORS = [getattr(metrics, name.removeprefix("neg_")) for name in metrics.SCORERS]

@@ -122,7 +122,7 @@ def run(family: str, scores: Scores, n: int, rng: np.random.Generator) -> Run:
 
 def default_calibrators() -> dict[str, Any]:
     """Return the identity and what `compare_calibrators` tries with up to 100 classes."""
-    return {name: made for name, made in calibrators_by_name().items() if name != "stacked"}
+    return calibrators_by_name()
 
 
 def store(path: Path, made: Run) -> None:

@@ -37,7 +37,6 @@ DOI = {
     "Sequential Monte Carlo p-values": "10.1093/biomet/78.2.301",
     "Smoothing noisy data with spline functions": "10.1007/BF01404567",
     "Stable reliability diagrams for probabilistic classifiers": "10.1073/pnas.2016191118",
-    "Stacked generalization": "10.1016/S0893-6080(05)80023-1",
     "The comparison and evaluation of forecasters": "10.2307/2987588",
     "The Integrated Calibration Index (ICI) and related metrics": "10.1002/sim.8281",
     "The index of prediction accuracy": "10.1186/s41512-018-0029-2",

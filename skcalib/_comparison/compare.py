@@ -40,8 +40,6 @@ METRICS = (
     "static_calibration_error",
     "ks_calibration_error",
 )
-# A mean of the others, which fits each of them six times: runs only if named.
-MEAN_OF_OTHERS = "stacked"
 # Calibrators that are slow with more classes, where they run only if named.
 HEAVY = ("dirichlet", "matrix")
 HEAVY_CLASSES = 100
@@ -165,10 +163,9 @@ def compare_calibrators(
     calibrators : dict, list or None, default=None
         A list of calibrators or of names such as "temperature", or a dict that names each. Any
         classifier is allowed: it is fitted on scores as features. The identity is always
-        included. None means every calibrator of this package with its defaults except "stacked",
-        which fits several of them six times; :class:`AutoCalibrator`, the recommended one, is
-        first. Matrix and Dirichlet scaling are then left out if K > 100, and their rows give this
-        reason.
+        included. None means every calibrator of this package with its defaults;
+        :class:`AutoCalibrator`, the recommended one, is first. Matrix and Dirichlet scaling are
+        then left out if K > 100, and their rows give this reason.
     metrics : list, dict or None, default=None
         Names such as "log_loss", "brier_score", "error_rate", "ks_calibration_error" or a
         scorer of scikit-learn; functions ``metric(y_true, y_proba, ...)``, smaller is better,
@@ -346,7 +343,7 @@ def _choose(calibrators: Any, n_classes: int) -> tuple[dict[str, Any], dict[str,
     known = calibrators_by_name()
     left_out = {}
     if calibrators is None:
-        named = {name: made for name, made in known.items() if name != MEAN_OF_OTHERS}
+        named = dict(known)
         if n_classes > HEAVY_CLASSES:
             why = f"left out: {n_classes} classes, more than {HEAVY_CLASSES}; name it to run it"
             left_out = {name: why for name in HEAVY if named.pop(name, None) is not None}

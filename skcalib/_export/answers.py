@@ -13,7 +13,7 @@ from skcalib._export.scores import LEAST_LOGIT, keep_top, normalise, place_const
 
 # Before the names of the constants of broken lines.
 LINES = "lines_"
-# What turns the values of a formula into probabilities; a mean takes them in this order.
+# What turns the values of a formula into probabilities.
 LAST_STEPS: dict[str, Callable[[Operations, Value], Value]] = {
     "softmax": lambda o, z: o.softmax(z),
     "normalise": normalise,
@@ -27,8 +27,7 @@ def completed(plan: Plan, n_classes: int) -> Plan:
     if plan.lines:
         found |= {LINES + name: array for name, array in line_constants(plan.lines).items()}
     if plan.weights != (1.0,):
-        order = np.argsort([list(LAST_STEPS).index(last) for last in plan.last], kind="stable")
-        found["weights"] = np.array(plan.weights)[order][None]
+        found["weights"] = np.array(plan.weights)[None]
     if plan.uniform:
         found["uniform_part"] = equal_row(plan.uniform, n_classes)
     if plan.label == "top":
@@ -43,12 +42,7 @@ def probabilities(o: Operations, plan: Plan, x: Value, c: Constants, n_classes: 
     if lines:
         p, then = values
         values = then(mapped(o, p, lines))
-    parts = []
-    for name, step in LAST_STEPS.items():
-        own = [value for value, last in zip(values, plan.last, strict=True) if last == name]
-        if own:
-            parts.append(step(o, o.concat_rows(*own)))
-    q = o.concat_rows(*parts)
+    q = LAST_STEPS[plan.last](o, o.concat_rows(*values))
     if "weights" in c:
         q = o.weighted_sum(c["weights"], q, n_classes)
     if "uniform_part" in c:

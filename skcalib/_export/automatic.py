@@ -58,7 +58,6 @@ def plan_auto(calibrator: Any) -> Plan:
         partial(auto, terms=form, kind=calibrator.input_, mixed=mixed, asks=bool(lines)),
         constants,
         "top" if shared else "largest",
-        last=("softmax",) * (1 + mixed),
         weights=(1.0 - omega, omega * (1.0 - small)) if mixed else (1.0,),
         uniform=omega * small / K,
         lines=lines,

@@ -211,9 +211,9 @@ def of_lines(
     return p, then
 
 
-def last_of(n_classes: int) -> tuple[str]:
+def last_of(n_classes: int) -> str:
     """Return the last step of maps of each class: two classes have one map."""
-    return ("none" if n_classes == 2 else "normalise",)
+    return "none" if n_classes == 2 else "normalise"
 
 
 def with_first(o: Operations, q: Value, n_classes: int) -> list[Value]:

@@ -13,13 +13,6 @@ from skcalib._export.answers import completed
 from skcalib._export.operations import Operations, Plan, Value
 from skcalib._export.scores import two_columns
 
-
-def plan_stacked(calibrator: Any) -> Plan:
-    """Return the plan of a weighted mean of other calibrators."""
-    members = [PLANS[type(member)](member) for member in calibrator.calibrators_.values()]
-    return softmax_maps.weighted_mean(calibrator, members)
-
-
 PLANS: dict[type, Callable[[Any], Plan]] = {
     calibrators.AutoCalibrator: automatic.plan_auto,
     calibrators.BayesianBinning: class_maps.plan_of_steps,
@@ -32,7 +25,6 @@ PLANS: dict[type, Callable[[Any], Plan]] = {
     calibrators.MatrixScaling: softmax_maps.plan_affine,
     calibrators.PlattScaling: class_maps.plan_platt,
     calibrators.SplineCalibrator: splines.plan_spline,
-    calibrators.StackedCalibrator: plan_stacked,
     calibrators.TemperatureScaling: softmax_maps.plan_temperature,
     calibrators.VectorScaling: softmax_maps.plan_affine,
     calibrators.VennAbersCalibrator: class_maps.plan_venn_abers,

@@ -160,15 +160,14 @@ class Plan(NamedTuple):
     formula : callable
         ``formula(o, x, c)`` returns a list of matrices ``(n, K)``. If there are `lines`, it returns
         what they map, a column for each, and a function that returns the list given their values.
-        So a mean of calibrators searches once for all of its members.
     constants : dict
         Arrays by name.
     label : str
         How the predicted class follows. "largest": the first of the largest probabilities; "near":
         the first of those that are the largest up to rounding, where equal logits have equal
         probabilities, but for the last bit of an exponential; "top": that of the largest score.
-    last : tuple of str
-        What makes each matrix probabilities: "softmax", "normalise" or "none".
+    last : {"softmax", "normalise", "none"}
+        What makes the matrices probabilities.
     weights, uniform : tuple of float, float
         The prediction is the sum of these times the probabilities, plus `uniform`.
     lines : tuple of Line
@@ -181,7 +180,7 @@ class Plan(NamedTuple):
     formula: Formula
     constants: dict[str, NDArray[Any]]
     label: str = "largest"
-    last: tuple[str, ...] = ("softmax",)
+    last: str = "softmax"
     weights: tuple[float, ...] = (1.0,)
     uniform: float = 0.0
     lines: tuple[Line, ...] = ()

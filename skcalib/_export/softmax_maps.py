@@ -13,7 +13,7 @@ from skcalib._export.scores import clip_constants, log_proba, logits
 def plan_identity(calibrator: Any) -> Plan:
     """Return the plan of probabilities as they are, and of the softmax of logits."""
     if calibrator.input_ == "proba":
-        return Plan(identity, {}, last=("none",))
+        return Plan(identity, {}, last="none")
     return Plan(identity, {}, "near")
 
 
@@ -76,7 +76,6 @@ def plan_ensemble(calibrator: Any) -> Plan:
         partial(ensemble, kind=calibrator.input_, mixed=mixed),
         constants,
         "top",
-        last=("softmax",) * (1 + mixed),
         weights=(tempered, given)[: 1 + mixed],
         uniform=uniform / n_classes,
     )
@@ -88,47 +87,3 @@ def ensemble(o: Operations, x: Value, c: Constants, kind: Kind, mixed: bool) -> 
     z = z - o.row_max(z)
     tempered = z / c["temperature"]
     return [tempered, z] if mixed else [tempered]
-
-
-def weighted_mean(calibrator: Any, plans: list[Plan]) -> Plan:
-    """Return the plan of a weighted mean of fitted calibrators, given their plans."""
-    constants = {
-        f"member{m}_{name}": array
-        for m, plan in enumerate(plans)
-        for name, array in plan.constants.items()
-    }
-    weights = calibrator.weights_.tolist()
-    members = [(plan.formula, len(plan.lines)) for plan in plans]
-    return Plan(
-        partial(stacked, members=members),
-        constants,
-        "top" if calibrator._preserves_top_label else "largest",
-        last=tuple(last for plan in plans for last in plan.last),
-        weights=tuple(
-            weight * own
-            for weight, plan in zip(weights, plans, strict=True)
-            for own in plan.weights
-        ),
-        uniform=sum(weight * plan.uniform for weight, plan in zip(weights, plans, strict=True)),
-        lines=tuple(line for plan in plans for line in plan.lines),
-    )
-
-
-def stacked(o: Operations, x: Value, c: Constants, members: list[tuple[Any, int]]) -> Any:
-    """Return what all members return, or what the lines of all of them map and what to do then."""
-    found = []
-    for m, (formula, _) in enumerate(members):
-        prefix = f"member{m}_"
-        own = {name.removeprefix(prefix): c[name] for name in c if name.startswith(prefix)}
-        found.append(formula(o, x, own))
-    sizes = [n_lines for _, n_lines in members]
-
-    def then(mapped: Value) -> list[Value]:
-        parts = iter(o.split(mapped, [size for size in sizes if size]))
-        steps = [each[1](next(parts)) if n else each for each, n in zip(found, sizes, strict=True)]
-        return [value for values in steps for value in values]
-
-    asked = [each[0] for each, n in zip(found, sizes, strict=True) if n]
-    if not asked:
-        return [value for values in found for value in values]
-    return o.concat(*asked), then

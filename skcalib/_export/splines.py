@@ -38,11 +38,11 @@ def plan_spline(calibrator: Any) -> Plan:
     if calibrator.mode == "top":
         constants |= place_constants(n_classes) | {"others": np.arange(1.0, n_classes)[None]}
         formula = partial(top, kind=kind, n_classes=n_classes)
-        return Plan(formula, constants, "top", last=("none",), lines=tuple(lines))
+        return Plan(formula, constants, "top", last="none", lines=tuple(lines))
     if calibrator.mode == "classwise" or n_classes == 2:
         return plan_of_lines(calibrator, lines, bounded, constants)
     formula = partial(ranks, kind=kind, n_classes=n_classes, n_maps=len(x))
-    return Plan(formula, constants, last=("normalise",), lines=tuple(lines))
+    return Plan(formula, constants, last="normalise", lines=tuple(lines))
 
 
 def bounded(o: Operations, p: Value, y: Value, c: Constants) -> Value:

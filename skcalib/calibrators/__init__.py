@@ -11,7 +11,6 @@ from skcalib.calibrators._isotonic import IsotonicCalibrator
 from skcalib.calibrators._matrix import MatrixScaling
 from skcalib.calibrators._platt import PlattScaling
 from skcalib.calibrators._spline.calibrator import SplineCalibrator
-from skcalib.calibrators._stacked.calibrator import StackedCalibrator
 from skcalib.calibrators._temperature import TemperatureScaling
 from skcalib.calibrators._vector import VectorScaling
 from skcalib.calibrators._venn_abers import VennAbersCalibrator
@@ -28,7 +27,6 @@ __all__ = [
     "MatrixScaling",
     "PlattScaling",
     "SplineCalibrator",
-    "StackedCalibrator",
     "TemperatureScaling",
     "VectorScaling",
     "VennAbersCalibrator",

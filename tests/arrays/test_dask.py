@@ -16,7 +16,6 @@ from skcalib import (
     IsotonicCalibrator,
     MatrixScaling,
     PlattScaling,
-    StackedCalibrator,
     TemperatureScaling,
     VectorScaling,
     VennAbersCalibrator,
@@ -83,9 +82,7 @@ class Read:
 
 
 def refused(calibrator):
-    return isinstance(calibrator, StackedCalibrator) or (
-        isinstance(calibrator, TemperatureScaling) and calibrator.objective == "soft_binned"
-    )
+    return isinstance(calibrator, TemperatureScaling) and calibrator.objective == "soft_binned"
 
 
 # ------------------------------------------------------------------ calibrators
@@ -489,7 +486,6 @@ def test_a_dask_array_beside_a_numpy_array():
 @pytest.mark.parametrize(
     ("name", "call"),
     [
-        ("StackedCalibrator", lambda P, y: StackedCalibrator().fit(P, y)),
         ("soft-binned", lambda P, y: TemperatureScaling(objective="soft_binned").fit(P, y)),
         (
             "a metric as its objective",

@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
-from skcalib import StackedCalibrator, TemperatureScaling, compare_calibrators
+from skcalib import TemperatureScaling, compare_calibrators
 from skcalib._arrays.dask import DaskSource
 
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
@@ -99,9 +99,10 @@ def test_one_column_is_brought():
 
 def test_what_needs_all_rows_is_refused_by_name():
     X, y = sample()
-    named = {"stacked": StackedCalibrator(), "logistic": LogisticRegression(), "T": "temperature"}
+    soft = TemperatureScaling(objective="soft_binned")
+    named = {"soft": soft, "logistic": LogisticRegression(), "T": "temperature"}
     frame = compare_calibrators(lazy(X), y, named, metrics=["log_loss"], cv=2).frame
-    assert "StackedCalibrator: X is a dask.Array" in frame["error"]["stacked"]
+    assert "X is a dask.Array" in frame["error"]["soft"]
     assert "LogisticRegression would need all scores at once" in frame["error"]["logistic"]
     assert frame["error"]["T"] == ""
     for metric in ("roc_auc_ovr", accuracy_score):

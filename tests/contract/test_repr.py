@@ -19,7 +19,6 @@ from skcalib import (
     IdentityCalibrator,
     IsotonicCalibrator,
     PlattScaling,
-    StackedCalibrator,
     TemperatureScaling,
     VectorScaling,
 )
@@ -64,7 +63,6 @@ def test_a_fit_is_one_line_that_reads_as_code(calibrator, n_classes):
         (PlattScaling(fit_slope=False), r"3 maps: slope 1, shift -?[\d.]+ to -?[\d.]+"),
         (VectorScaling(), r"factors 0\.\d+ to 0\.\d+; offsets -?[\d.]+ to -?[\d.]+"),
         (AutoCalibrator(), r"T = 2.*: softer; [\d.]+ effective parameters; weight .*tion \d+ %"),
-        (StackedCalibrator(["temperature", "platt"], cv=2), r"[01]\.\d\d (temp|platt).* \+ 0.*"),
     ],
     ids=str,
 )

@@ -17,7 +17,6 @@ from strategies import LABEL_KINDS, names_of
 import skcalib
 from skcalib import (
     AutoCalibrator,
-    BayesianBinning,
     BetaCalibrator,
     CalibratedClassifier,
     EnsembleTemperatureScaling,
@@ -27,7 +26,6 @@ from skcalib import (
     MatrixScaling,
     PlattScaling,
     SplineCalibrator,
-    StackedCalibrator,
     TemperatureScaling,
     VectorScaling,
     VennAbersCalibrator,
@@ -38,8 +36,6 @@ onnx = pytest.importorskip("onnx", reason="models are written by onnx")
 
 MORE = [
     HistogramBinning(n_bootstraps=5, strategy="quantile", random_state=0),
-    StackedCalibrator(["temperature", "ensemble_temperature"], cv=2),
-    StackedCalibrator(["auto", "spline", "histogram", "isotonic"], cv=2),
 ]
 every_calibrator = pytest.mark.parametrize(
     "calibrator", [*CALIBRATORS, *MORE], ids=lambda c: " ".join(repr(c).split())
@@ -184,38 +180,6 @@ def test_a_model_has_few_nodes(name):
     assert len(to_onnx(calibrator).graph.node) <= NODES[name]
 
 
-@pytest.mark.parametrize(
-    ("n", "n_classes"),
-    [
-        (2000, 3),
-        pytest.param(2000, 2, marks=pytest.mark.slow),
-        pytest.param(2000, 30, marks=pytest.mark.slow),
-        pytest.param(20_000, 40, marks=pytest.mark.slow),
-    ],
-)
-def test_so_has_a_mean_of_eleven_members(n, n_classes):
-    """Members share the logits, one search in all their thresholds, and one softmax."""
-    calibrator, X = fitted(StackedCalibrator(), n_classes, "logits", "float32", n=n)
-    assert len(calibrator.calibrators_) == 11
-    for dtype in LIMIT:
-        model = to_onnx(calibrator, dtype=dtype)
-        assert len(model.graph.node) <= MOST_NODES
-        check(calibrator, runner(model), X[-1000:].astype(dtype))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_classes", [2, 40])
-def test_so_has_a_mean_of_all_calibrators(n_classes):
-    """Broken lines and steps share a search; HistogramBinning rounds its edges first."""
-    members = [getattr(skcalib, name)() for name in sorted(NODES)]
-    calibrator = StackedCalibrator(members, cv=2)
-    calibrator, X = fitted(calibrator, n_classes, "logits", "float32", n=2000)
-    model = to_onnx(calibrator)
-    assert len(calibrator.calibrators_) == 14
-    assert len(model.graph.node) <= MOST_NODES
-    check(calibrator, runner(model), X)
-
-
 @pytest.mark.parametrize("interpolation", ["linear", "step"])
 @pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 511, 512, 513, 8191, 8192, 8193])
 def test_maps_of_any_number_of_thresholds(interpolation, n):
@@ -233,16 +197,6 @@ def test_maps_of_any_number_of_thresholds(interpolation, n):
         rows = np.repeat((1.0 - p)[:, None] / 2.0, 3, axis=1)
         rows[:, k] = p
         check(calibrator, run, rows)
-
-
-def test_members_share_what_they_compute():
-    """More members with thresholds add no search."""
-    members = [IsotonicCalibrator(), SplineCalibrator(), VennAbersCalibrator(), BayesianBinning()]
-    together, _ = fitted(StackedCalibrator(members, cv=2), 3, "logits")
-    spline = together.calibrators_["SplineCalibrator()"]
-    both, one = ([node.op_type for node in to_onnx(each).graph.node] for each in (together, spline))
-    assert both.count("Gather") == one.count("Gather")
-    assert len(both) <= len(one) + 15
 
 
 @pytest.mark.parametrize("kind", ["logits", "proba"])

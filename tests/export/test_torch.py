@@ -19,7 +19,6 @@ from skcalib import (
     IsotonicCalibrator,
     MatrixScaling,
     SplineCalibrator,
-    StackedCalibrator,
     TemperatureScaling,
     to_torch,
 )
@@ -29,13 +28,12 @@ torch = pytest.importorskip("torch", reason="modules need the extra torch")
 every_calibrator = pytest.mark.parametrize(
     "calibrator", CALIBRATORS, ids=lambda c: " ".join(repr(c).split())
 )
-# A softmax, a broken line, steps, a sort, and a mean of others.
+# A softmax, a broken line, steps, a sort.
 KINDS = [
     MatrixScaling(),
     IsotonicCalibrator(),
     HistogramBinning(),
     SplineCalibrator(),
-    StackedCalibrator(["temperature", "venn_abers"], cv=2),
 ]
 each_kind = pytest.mark.parametrize("calibrator", KINDS, ids=lambda c: type(c).__name__)
 
@@ -202,7 +200,7 @@ def test_it_goes_through_the_export_of_a_network(calibrator):
 
 SMOOTH = [c for c in CALIBRATORS if type(c).__name__ not in {
     "BayesianBinning", "HistogramBinning", "IsotonicCalibrator", "SplineCalibrator",
-    "StackedCalibrator", "VennAbersCalibrator",
+    "VennAbersCalibrator",
 }]  # fmt: skip
 
 
