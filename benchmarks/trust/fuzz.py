@@ -310,7 +310,7 @@ def run_case(case: Case, seed: int) -> tuple[str, str]:
         if argument != case.argument and argument in given and role not in ("classes", "question")
     ]
     dirty = {**given, case.argument: hostile.value}
-    plain = not hostile.also and hostile.copies is None
+    plain = not (hostile.also or hostile.says) and hostile.copies is None
     if others and plain and rng.random() < 1 / SECOND and case.role != "classes":
         argument, role = others[int(rng.integers(len(others)))]
         second = _good_layout(role, sample, rng)

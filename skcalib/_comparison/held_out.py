@@ -37,6 +37,7 @@ from skcalib._validation.scores import (
     check_values,
     naming_errors_of,
     read_scores,
+    refuse_features,
     refuse_labels,
     resolve_kind,
 )
@@ -211,6 +212,8 @@ def read_rows(
         columns = columns if event == 1 else as_source(whole(columns)[:, ::-1])
     else:
         code, known = encode_labels(labels, columns.shape[1], known)
+        if classes is None:
+            refuse_features(code, S.shape, kind)
         event = event_of_columns(known, pos_label)
     columns, code, w = drop_zero_weight(columns, code, w)
     splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]

@@ -141,6 +141,7 @@ def test_features_are_no_scores(calibrator):
     asks = "X has 64 columns for 10 labels of y: are these features.*classes= if 54 classes"
     refused(asks, calibrator().fit, X, digit)
     refused(asks, calibrator().fit, X - 8, digit)
+    refused(asks, compare_calibrators, X, digit, ["temperature"], cv=2)
 
 
 def test_scores_with_few_labels_are_scores_where_they_can_be():
