@@ -72,8 +72,6 @@ TELL_THE_EVENT = {
     "Fortran order", "every second entry", "reversed strides", "read-only", "memmap", "list",
     "tuple", "pandas", "polars", "booleans", "floats", "uint8", "big-endian", "a column",
 }  # fmt: skip
-# Each of its calibrators may warn.
-OF_PARTS = ("StackedCalibrator.fit",)
 # A function that is given is called, and its errors are its own.
 CALLED = {("objective", "function"), ("objective", "class")}
 N_ROWS = 40
@@ -213,7 +211,7 @@ def judge(case: Case, hostile: Hostile, told: Told, clean: Told | None) -> tuple
     """Return the outcome, and the fault, "" if there is none."""
     subject, argument = case.subject, case.argument
     foreign = argument in subject.foreign
-    if not foreign and (storm := _storm(told.warned, subject.name in OF_PARTS)):
+    if not foreign and (storm := _storm(told.warned)):
         return "warning", storm
     if told.error is not None:
         message = " ".join(str(told.error).split("\n"))
@@ -260,7 +258,7 @@ def judge(case: Case, hostile: Hostile, told: Told, clean: Told | None) -> tuple
     return "right answer", ""
 
 
-def _storm(warned: list[warnings.WarningMessage], of_parts: bool) -> str:
+def _storm(warned: list[warnings.WarningMessage]) -> str:
     """Say which warning is not documented, or that there are several of a kind."""
     others = [w for w in warned if not any(text in str(w.message) for text in ANNOUNCED)]
     for w in others:
@@ -268,7 +266,7 @@ def _storm(warned: list[warnings.WarningMessage], of_parts: bool) -> str:
             return f"{w.category.__name__}: {w.message}"
     # As a user sees them: the same text is shown once.
     kinds = Counter(category for category, _ in {(w.category, str(w.message)) for w in others})
-    several = [f"{n} of {kind.__name__}" for kind, n in kinds.items() if n > 1 and not of_parts]
+    several = [f"{n} of {kind.__name__}" for kind, n in kinds.items() if n > 1]
     return f"{several[0]}, first {others[0].message}" if several else ""
 
 

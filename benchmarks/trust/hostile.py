@@ -331,9 +331,9 @@ def hostile_scores(S: Array, kind: str) -> dict[str, Callable[[], Hostile]]:
         either["one row as a vector"] = lambda: S[0]
         either["some names"] = lambda: pd.DataFrame(S, columns=["p_0", *"xyz"[: S.shape[1] - 1]])
         either["a few probability vectors"] = lambda: spoilt(
-            S, slice(3), np.eye(S.shape[1])[[0, 1, 1]]
+            S, slice(3), np.eye(S.shape[1])[[0, -1, -1]]
         )
-        # Probability vectors but for one row.
+    if table and S.shape[1] > 1:  # probability vectors but for one row
         either["a negative probability"] = lambda: spoilt(S, (2, slice(2)), [1.2, -0.2])
     return _collect(same, refused, either, beside=("y", "y_true", "sample_weight", "at"))
 

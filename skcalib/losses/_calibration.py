@@ -24,7 +24,7 @@ from skcalib.losses._batch import Batch, Loss, Mode, check_temperature
 
 def refuse_rows(reduction: str) -> None:
     """Refuse ``reduction="none"``."""
-    if reduction == "none":
+    if isinstance(reduction, str) and reduction == "none":
         raise ValueError(
             "reduction='none' is for nll_loss, brier_loss and focal_loss: a calibration error is "
             "one number of all rows; leave reduction out."
