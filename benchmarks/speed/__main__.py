@@ -1,7 +1,7 @@
 """Time skcalib beside its peers and beside what NumPy needs to touch the data once.
 
 ``python -m benchmarks.speed`` prints a table for each size; [the page](README.md) says how it is
-measured. ``--out benchmarks/speed`` stores the tables, ``--growth`` adds time against N and K.
+measured. ``--out benchmarks/speed`` stores the tables.
 ``--against REV`` times an earlier revision beside this tree instead.
 """
 
@@ -18,34 +18,12 @@ import numpy as np
 from benchmarks._shared.peers import version
 from benchmarks._shared.report import absent, fill, machine, markdown, number, spread, write_csv
 from benchmarks.speed import against
-from benchmarks.speed.arguments import CALIBRATOR_STEPS, names, own_sizes, sizes, wanted
 from benchmarks.speed.data import Data, make_data
-from benchmarks.speed.jobs import JOBS, LARGE, SMALL, SMALL_FIT, Budget, Job
-from benchmarks.speed.pairings import PEERS
-from benchmarks.speed.peers import Peer
+from benchmarks.speed.jobs import JOBS, names, sizes, sizes_of, wanted
+from benchmarks.speed.peers import PEERS, Peer
 from benchmarks.speed.timing import OURS, Cell, Patience, measure, ratios, verdict
 
 Row = dict[str, Any]
-
-
-def within(budget: Budget, step: int, job: Job, data: Data, rows: list[Row]) -> tuple[str, str]:
-    """Return the budget that holds for a step at this size, in words, and whether it is met."""
-    ours = rows[0]
-    met, words = None, ""
-    if data.P.shape == LARGE and budget.times:
-        words, met = f"{budget.times:g} x", ours["ratio"] <= budget.times
-    elif data.P.shape == SMALL and len(job.budgets) == 2 and step == 0:
-        words, met = f"{1e3 * SMALL_FIT:g} ms", ours["seconds"] <= SMALL_FIT
-    elif budget.ahead_of and data.P.shape == (5_000, 100):
-        words = f"ahead of {budget.ahead_of}"
-        # Without a ratio the peer failed or was given up.
-        ahead = [
-            row["ratio"] == "" or row["ratio"] > 1
-            for row in rows[1:]
-            if row["library"] == budget.ahead_of
-        ]
-        met = ahead[0] if ahead else None
-    return words, "" if met is None else "met" if met else "not met"
 
 
 def rows_of(
@@ -54,20 +32,20 @@ def rows_of(
     """Return a row for skcalib and for each peer, for each step."""
     job, rows = JOBS[name], []
     ours = cell.entries[OURS]
-    for step, budget in enumerate(job.budgets):
+    for step, floor in enumerate(job.floors):
         base = {
             "job": name,
-            "step": CALIBRATOR_STEPS[step] if len(job.budgets) == 2 else "",
+            "step": job.step_names[step],
             "n": len(data.P),
             "classes": data.P.shape[1],
             "dtype": str(data.P.dtype),
         }
         if ours.failure:
-            rows.append(row(base, OURS, budget.floor) | {"note": ours.failure})
+            rows.append(row(base, OURS, floor) | {"note": ours.failure})
             continue
         mine = ours.of_step(step)
         of_step = [
-            row(base, OURS, budget.floor, mine, ratios(mine, cell.floors[step]))
+            row(base, OURS, floor, mine, ratios(mine, cell.floors[step]))
             | {"ours": f"{np.mean(ours.answer):.8g}"}
         ]
         for peer in peers:
@@ -89,8 +67,6 @@ def rows_of(
                     "note": "" if answer == "same" and peer.tolerance < 1e-5 else peer.note,
                 }
             )
-        words, met = within(budget, step, job, data, of_step)
-        of_step[0] |= {"budget": words, "met": met}
         rows += of_step
     return rows
 
@@ -113,7 +89,7 @@ def row(
         "ratio": middle,
         "ratio_high": high,
         "rounds": 0 if seconds is None else len(seconds),
-        **dict.fromkeys(("budget", "met", "answer", "ours", "theirs", "note"), ""),
+        **dict.fromkeys(("answer", "ours", "theirs", "note"), ""),
     }
 
 
@@ -129,7 +105,7 @@ def peer_words(found: Row) -> str:
 def report(rows: list[Row]) -> list[str]:
     """Return the Markdown of all rows: a table for each size, and the answers that differ."""
     lines: list[str] = []
-    header = ["job", "step", "ms", "x floor", "floor", "budget", "peer takes x as long"]
+    header = ["job", "step", "ms", "x floor", "floor", "peer takes x as long"]
     for size in dict.fromkeys((found["n"], found["classes"]) for found in rows):
         here = [found for found in rows if (found["n"], found["classes"]) == size]
         body = []
@@ -140,9 +116,8 @@ def report(rows: list[Row]) -> list[str]:
                 for found in here
                 if (found["job"], found["step"]) == key and found["library"] != OURS
             ]
-            budget = f"{mine['budget']}: {mine['met']}" if mine["met"] else ""
             if mine["note"]:
-                body.append([JOBS[mine["job"]].title, mine["step"], mine["note"], *[""] * 4])
+                body.append([JOBS[mine["job"]].title, mine["step"], mine["note"], *[""] * 3])
                 continue
             body.append(
                 [
@@ -151,7 +126,6 @@ def report(rows: list[Row]) -> list[str]:
                     number(1e3 * mine["seconds"]),
                     spread(mine["ratio_low"], mine["ratio"], mine["ratio_high"]),
                     f"`{mine['against']}`",
-                    budget,
                     "; ".join(peers),
                 ]
             )
@@ -196,8 +170,9 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     parser.add_argument("--limit", type=float, default=15, help="seconds: slower is given up")
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
     parser.add_argument("--out", type=Path, help="folder of README.md and results/")
-    parser.add_argument("--against", metavar="REV", help="an earlier revision beside this tree")
-    parser.add_argument("--growth", action="store_true", help="time against N and K, and a plot")
+    parser.add_argument(
+        "--against", metavar="REV", help="time a revision, or a folder with one, too"
+    )
     options = parser.parse_args(arguments)
     patience = Patience(options.repeats, options.budget, options.limit)
     if options.against:
@@ -212,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
         print(f"not installed, and left out: {', '.join(absent())}")
     rows: list[Row] = []
     hopeless: set[Peer] = set()
-    for size in options.sizes or own_sizes(jobs):
+    for size in options.sizes or sizes_of(jobs):
         data = make_data(*size, options.dtype)
         for name in jobs:
             if not wanted(name, size, chosen=bool(options.sizes)):
@@ -228,10 +203,6 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     if options.out:
         write_csv(options.out / "results" / f"speed_{options.dtype}.csv", rows)
         fill(options.out / "README.md", options.dtype, ["\n".join(head), "", *lines])
-    if options.growth:
-        from benchmarks.speed import growth
-
-        growth.main(options.out)
     return rows
 
 
@@ -241,7 +212,7 @@ def line(found: Row) -> str:
         words = (
             f"{1e3 * found['seconds']:.4g} ms, "
             f"{spread(found['ratio_low'], found['ratio'], found['ratio_high'])} x "
-            f"{found['against']}; {found['budget']} {found['met']}"
+            f"{found['against']}"
         )
     else:
         words = f"{peer_words(found)} {found['answer']} {found['theirs']} {found['note']}"

@@ -1,7 +1,7 @@
 """Time the present tree beside an earlier revision, in turns, each in a process of its own.
 
 Both processes run these benchmarks; only skcalib differs. The revision's is unpacked into a
-temporary folder, so that the repository stays as it is.
+temporary folder, so that the repository stays as it is; a folder that has one is used as it is.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ import numpy as np
 import skcalib
 from benchmarks._shared.report import markdown, number
 from benchmarks._shared.timing import quiet
-from benchmarks.speed.arguments import CALIBRATOR_STEPS
 from benchmarks.speed.data import make_data
-from benchmarks.speed.jobs import JOBS, SMALL
+from benchmarks.speed.jobs import JOBS, Size
 from benchmarks.speed.timing import Patience, run
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +42,6 @@ TURN = 0.1
 # rounds once more, up to so many times, before it counts.
 MOST_TIMES = 4
 
-Size = tuple[int, int]
 Row = dict[str, Any]
 
 
@@ -125,7 +123,10 @@ def seconds_of(steps: Any) -> list[float]:
 
 @contextmanager
 def unpacked(revision: str) -> Iterator[Path]:
-    """Yield a temporary folder with the package as it was at a revision."""
+    """Yield a folder with the package as it was at a revision, or a given folder that has it."""
+    if (Path(revision) / "skcalib").is_dir():
+        yield Path(revision)
+        return
     command = ["git", "-C", str(REPOSITORY), "archive", revision, "skcalib"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:
@@ -137,15 +138,15 @@ def unpacked(revision: str) -> Iterator[Path]:
 
 
 def sizes_of(name: str, chosen: Sequence[Size] | None) -> list[Size]:
-    """Return the chosen sizes; else 5,000 x 10 and the job's largest."""
-    return list(chosen) if chosen else [SMALL, JOBS[name].sizes[-1]]
+    """Return the chosen sizes; else the smallest and the largest of the job."""
+    return list(chosen) if chosen else [JOBS[name].sizes[0], JOBS[name].sizes[-1]]
 
 
 def rows_of(
     name: str, size: Size, dtype: str, sides: dict[str, Side], patience: Patience
 ) -> list[Row]:
     """Return a row for each step of a job: the least seconds of both sides."""
-    steps = CALIBRATOR_STEPS if len(JOBS[name].budgets) == 2 else ("",)
+    steps = JOBS[name].step_names
     rows: list[Row] = [{"job": name, "step": step, "size": size, "note": ""} for step in steps]
     for side in sides.values():
         try:

@@ -1,4 +1,4 @@
-"""The jobs that are timed and weighed: what skcalib runs, its floor and its budget.
+"""The jobs that are timed and weighed: what skcalib runs, and its floor.
 
 A job is a chain of steps: a metric has one, a calibrator two, ``fit`` and ``predict_proba``. Each
 step takes the result of the one before it, the first takes nothing.
@@ -6,10 +6,12 @@ step takes the result of the one before it, the first takes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,48 +21,45 @@ from benchmarks.speed.data import SOFTMAX, SORT, SUM, TOP, Data
 from skcalib import metrics
 
 Steps = tuple[Callable[..., Any], ...]
+Size = tuple[int, int]
+CALIBRATOR_STEPS = ("fit", "predict_proba")
 N_BINS = 15
 # Strength of the penalty where skcalib and scikit-learn's LogisticRegression fit the same matrix.
 RIDGE = 1e-3
-# Where budgets in multiples of a floor hold; and where a fit may take this many seconds.
-LARGE, SMALL = (25_000, 1_000), (5_000, 10)
-SMALL_FIT = 5e-3
-
-
-class Budget(NamedTuple):
-    """Floor of a step, and at most how many times its time, and MiB, it may take, if any."""
-
-    floor: str
-    times: float | None = None
-    mebibytes: float | None = None
-    ahead_of: str | None = None
+SIZES = ((5_000, 10), (10_000, 100), (25_000, 1_000))
+SIZES_OF_A_MATRIX = ((5_000, 10), (5_000, 100))
 
 
 @dataclass(frozen=True)
 class Job:
-    """What skcalib runs.
+    """What skcalib runs, and the floor of each step.
 
-    `compares` says how answers are: "value", a number or an array that must agree, or what the
-    answer of a fit is judged by, "nll" or "brier" of its probabilities on the rows of the fit, to
+    `compares` says how results are: "value", a number or an array that must agree, or what the
+    result of a fit is judged by, "nll" or "brier" of its probabilities on the rows of the fit, to
     which `penalty`, of the fitted model, is added.
     """
 
     title: str
     steps: Callable[[Data], Steps]
-    budgets: tuple[Budget, ...]
+    floors: tuple[str, ...]
     compares: str = "value"
-    answer: Callable[[Any], Any] = lambda result: result
+    result: Callable[[Any], Any] = lambda result: result
     penalty: Callable[[Any, Data], float] | None = None
-    sizes: tuple[tuple[int, int], ...] = ((5_000, 10), (10_000, 100), (25_000, 1_000))
+    sizes: tuple[Size, ...] = SIZES
+
+    @property
+    def step_names(self) -> tuple[str, ...]:
+        """Names of the steps of a calibrator; that of a metric has none."""
+        return CALIBRATOR_STEPS if len(self.floors) == 2 else ("",)
 
 
-def metric(title: str, function: Callable[..., Any], budget: Budget, **keywords: Any) -> Job:
+def metric(title: str, function: Callable[..., Any], floor: str, **keywords: Any) -> Job:
     """Return the job of a metric."""
-    return Job(f"{title}", lambda data: (partial(function, data.y, data.P, **keywords),), (budget,))
+    return Job(title, lambda data: (partial(function, data.y, data.P, **keywords),), (floor,))
 
 
 def calibrator(
-    title: str, make: Callable[[], Any], scores: str, *budgets: Budget, compares: str, **rest: Any
+    make: Callable[[], Any], scores: str, *floors: str, title: str = "", **rest: Any
 ) -> Job:
     """Return the job of a calibrator that is fitted to the logits "Z" or probabilities "P"."""
 
@@ -68,13 +67,16 @@ def calibrator(
         X = getattr(data, scores)
         return (lambda: make().fit(X, data.y), lambda model: model.predict_proba(X))
 
-    return Job(title, steps, budgets, compares, **rest)
+    return Job(title or type(make()).__name__, steps, floors, **rest)
+
+
+columns_table = partial(metrics.reliability_table, max_prob=False, class_conditional=True)
 
 
 def table_columns(table: Any) -> NDArray[np.float64]:
-    """Accuracy and confidence of the bins that hold rows."""
-    held = table[table["count"] > 0]
-    return held[["accuracy", "confidence"]].to_numpy(np.float64)
+    """Accuracy and confidence of the bins that have rows."""
+    with_rows = table[table["count"] > 0]
+    return with_rows[["accuracy", "confidence"]].to_numpy(np.float64)
 
 
 def structured_penalty(model: Any, data: Data) -> float:
@@ -98,200 +100,101 @@ def ridge_penalty(model: Any, data: Data) -> float:  # noqa: ARG001
     return float(RIDGE * ((W**2).sum() - (W.diagonal() ** 2).sum()))
 
 
-MATRIX = {"sizes": (SMALL, (5_000, 100))}
+LEAST_SQUARES: Any = {"compares": "brier"}
+LIKELIHOOD: Any = {"compares": "nll"}
+STRUCTURED: Any = {"compares": "nll", "penalty": structured_penalty}
+ODIR: Any = {"penalty": "odir", "reg_lambda": RIDGE, "reg_mu": 0.0, "tol": 1e-5}
+RIDGED: Any = {"compares": "nll", "penalty": ridge_penalty, "sizes": SIZES_OF_A_MATRIX}
 
 JOBS: dict[str, Job] = {
-    "ece": metric("ECE", metrics.expected_calibration_error, Budget(TOP, 3, 16)),
-    "mce": metric("MCE", metrics.maximum_calibration_error, Budget(TOP, 3, 16)),
-    "rmsce": metric(
-        "RMSCE",
-        metrics.root_mean_squared_calibration_error,
-        Budget(TOP, 3, 16),
-        n_bins=N_BINS,
-        quantile_method="split",
-    ),
-    "ks": metric("KS, top label", metrics.ks_calibration_error, Budget(TOP, 3, 16)),
-    "debiased": metric("debiased, top label", metrics.debiased_calibration_error, Budget(TOP)),
-    "smooth": metric("smooth ECE, top label", metrics.smooth_calibration_error, Budget(TOP)),
-    "sce": metric("SCE", metrics.static_calibration_error, Budget(SUM, 4, 64)),
+    "ece": metric("ECE", metrics.expected_calibration_error, TOP),
+    "ks": metric("KS, top label", metrics.ks_calibration_error, TOP),
+    "debiased": metric("debiased, top label", metrics.debiased_calibration_error, TOP),
+    "smooth": metric("smooth ECE, top label", metrics.smooth_calibration_error, TOP),
+    "sce": metric("SCE", metrics.static_calibration_error, SUM),
     "table": Job(
         "`reliability_table`, all classes",
-        lambda data: (
-            partial(
-                metrics.reliability_table, data.y, data.P, max_prob=False, class_conditional=True
-            ),
-        ),
-        (Budget(SUM, 4, 64),),
-        answer=table_columns,
+        lambda data: (partial(columns_table, data.y, data.P),),
+        (SUM,),
+        result=table_columns,
     ),
-    "ace": metric("ACE", metrics.adaptive_calibration_error, Budget(SORT, 1.5, 64)),
-    "ace_split": metric(
-        "ACE, bins of equal counts",
-        metrics.adaptive_calibration_error,
-        Budget(SORT, 1.5, 64),
-        quantile_method="split",
-    ),
-    "tace": metric("TACE", metrics.thresholded_adaptive_calibration_error, Budget(SORT, 1.5, 64)),
-    "ks_classwise": metric(
-        "KS, class-wise", metrics.ks_calibration_error, Budget(SORT, 1.5, 64), mode="classwise"
-    ),
-    "debiased_classwise": metric(
-        "debiased, class-wise", metrics.debiased_calibration_error, Budget(SORT), mode="classwise"
-    ),
-    "histogram": calibrator(
-        "HistogramBinning",
-        skcalib.HistogramBinning,
-        "P",
-        Budget(SUM, 4, 64),
-        Budget(SORT, 3, 64),
-        compares="brier",
-    ),
-    "histogram_quantile": calibrator(
-        "HistogramBinning, quantile",
-        partial(skcalib.HistogramBinning, strategy="quantile"),
-        "P",
-        Budget(SORT, 1.5, 64),
-        Budget(SORT, 3, 64),
-        compares="brier",
-    ),
-    "isotonic": calibrator(
-        "IsotonicCalibrator",
-        skcalib.IsotonicCalibrator,
-        "P",
-        Budget(SORT, 1.5, 64),
-        Budget(SORT, 3, 64),
-        compares="brier",
-    ),
-    "venn_abers": calibrator(
-        "VennAbersCalibrator",
-        skcalib.VennAbersCalibrator,
-        "P",
-        Budget(SORT),
-        Budget(SORT),
-        compares="brier",
-    ),
-    "bayesian": calibrator(
-        "BayesianBinning",
-        skcalib.BayesianBinning,
-        "P",
-        Budget(SORT),
-        Budget(SORT),
-        compares="brier",
-    ),
-    "spline": calibrator(
-        "SplineCalibrator",
-        skcalib.SplineCalibrator,
-        "P",
-        Budget(SORT, 1.5, 64),
-        Budget(SORT, 3, 64),
-        compares="brier",
-    ),
-    "spline_classwise": calibrator(
-        "SplineCalibrator(mode='classwise', n_knots=6)",
-        lambda: skcalib.SplineCalibrator(mode="classwise", n_knots=6),
-        "P",
-        Budget(SORT, 1.5, 64),
-        Budget(SORT, 3, 64),
-        compares="brier",
-    ),
-    "temperature": calibrator(
-        "TemperatureScaling",
-        skcalib.TemperatureScaling,
-        "Z",
-        Budget(SOFTMAX, 4, 64),
-        Budget(SOFTMAX),
-        compares="nll",
-    ),
+    "ace": metric("ACE", metrics.adaptive_calibration_error, SORT),
+    "ks_classwise": metric("KS, class-wise", metrics.ks_calibration_error, SORT, mode="classwise"),
+    "histogram": calibrator(skcalib.HistogramBinning, "P", SUM, SORT, **LEAST_SQUARES),
+    "isotonic": calibrator(skcalib.IsotonicCalibrator, "P", SORT, SORT, **LEAST_SQUARES),
+    "venn_abers": calibrator(skcalib.VennAbersCalibrator, "P", SORT, SORT, **LEAST_SQUARES),
+    "bayesian": calibrator(skcalib.BayesianBinning, "P", SORT, SORT, **LEAST_SQUARES),
+    "spline": calibrator(skcalib.SplineCalibrator, "P", SORT, SORT, **LEAST_SQUARES),
+    "temperature": calibrator(skcalib.TemperatureScaling, "Z", SOFTMAX, SOFTMAX, **LIKELIHOOD),
     "vector": calibrator(
-        "VectorScaling, no penalty",
         partial(skcalib.VectorScaling, penalty=None),
         "Z",
-        Budget(SOFTMAX, 40, 128),
-        Budget(SOFTMAX),
-        compares="nll",
+        SOFTMAX,
+        SOFTMAX,
+        title="VectorScaling, no penalty",
+        **LIKELIHOOD,
     ),
     "vector_structured": calibrator(
-        "VectorScaling, structured",
         skcalib.VectorScaling,
         "Z",
-        Budget(SOFTMAX, 40, 128),
-        Budget(SOFTMAX),
-        compares="nll",
-        penalty=structured_penalty,
-    ),
-    "vector_log": calibrator(
-        "VectorScaling, no penalty, of probabilities",
-        partial(skcalib.VectorScaling, penalty=None),
-        "P",
-        Budget(SOFTMAX),
-        Budget(SOFTMAX),
-        compares="nll",
-        sizes=(SMALL, (10_000, 100)),
-    ),
-    "vector_proba": calibrator(
-        "VectorScaling, structured, of probabilities",
-        skcalib.VectorScaling,
-        "P",
-        Budget(SOFTMAX),
-        Budget(SOFTMAX),
-        compares="nll",
-        penalty=structured_penalty,
-    ),
-    "matrix": calibrator(
-        "MatrixScaling, no penalty",
-        partial(skcalib.MatrixScaling, penalty=None, tol=1e-5),
-        "Z",
-        Budget(SOFTMAX),
-        Budget(SOFTMAX),
-        compares="nll",
-        sizes=(SMALL,),
+        SOFTMAX,
+        SOFTMAX,
+        title="VectorScaling, structured",
+        **STRUCTURED,
     ),
     "matrix_ridge": calibrator(
-        f"MatrixScaling, ridge {RIDGE} off the diagonal",
-        partial(skcalib.MatrixScaling, penalty="odir", reg_lambda=RIDGE, reg_mu=0.0, tol=1e-5),
+        partial(skcalib.MatrixScaling, **ODIR),
         "Z",
-        Budget(SOFTMAX, None, 128, ahead_of="scikit-learn"),
-        Budget(SOFTMAX),
-        compares="nll",
-        penalty=ridge_penalty,
-        **MATRIX,
+        SOFTMAX,
+        SOFTMAX,
+        title=f"MatrixScaling, ridge {RIDGE} off the diagonal",
+        **RIDGED,
     ),
     "matrix_proba": calibrator(
-        "MatrixScaling, structured, of probabilities",
         skcalib.MatrixScaling,
         "P",
-        Budget(SOFTMAX, None, 128),
-        Budget(SOFTMAX),
-        compares="nll",
-        penalty=structured_penalty,
-        **MATRIX,
+        SOFTMAX,
+        SOFTMAX,
+        title="MatrixScaling, structured, of probabilities",
+        sizes=SIZES_OF_A_MATRIX,
+        **STRUCTURED,
     ),
     "dirichlet": calibrator(
-        f"DirichletCalibrator, ridge {RIDGE} off the diagonal",
-        partial(
-            skcalib.DirichletCalibrator, penalty="odir", reg_lambda=RIDGE, reg_mu=0.0, tol=1e-5
-        ),
+        partial(skcalib.DirichletCalibrator, **ODIR),
         "P",
-        Budget(SOFTMAX, None, 128),
-        Budget(SOFTMAX),
-        compares="nll",
-        penalty=ridge_penalty,
-        **MATRIX,
+        SOFTMAX,
+        SOFTMAX,
+        title=f"DirichletCalibrator, ridge {RIDGE} off the diagonal",
+        **RIDGED,
     ),
-    "platt": calibrator(
-        "PlattScaling",
-        skcalib.PlattScaling,
-        "P",
-        Budget(SOFTMAX),
-        Budget(SOFTMAX),
-        compares="nll",
-    ),
-    "beta": calibrator(
-        "BetaCalibrator",
-        skcalib.BetaCalibrator,
-        "P",
-        Budget(SOFTMAX),
-        Budget(SOFTMAX),
-        compares="nll",
-    ),
+    "platt": calibrator(skcalib.PlattScaling, "P", SOFTMAX, SOFTMAX, **LIKELIHOOD),
+    "beta": calibrator(skcalib.BetaCalibrator, "P", SOFTMAX, SOFTMAX, **LIKELIHOOD),
 }
+
+
+def sizes(text: str) -> list[Size]:
+    """Read sizes such as 500x3,5000x10."""
+    pairs = re.findall(r"(\d+)x(\d+)", text)
+    if ",".join("x".join(pair) for pair in pairs) != text:
+        raise argparse.ArgumentTypeError("sizes are written as 5000x10,10000x100")
+    return [(int(n), int(k)) for n, k in pairs]
+
+
+def names(text: str) -> list[str]:
+    """Read names of jobs."""
+    unknown = [name for name in text.split(",") if name not in JOBS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no job {unknown[0]}; there are {', '.join(JOBS)}")
+    return text.split(",")
+
+
+def sizes_of(jobs: Sequence[str]) -> list[Size]:
+    """Return the sizes that jobs are measured at, the smallest first."""
+    sizes = {size for name in jobs for size in JOBS[name].sizes}
+    return sorted(sizes, key=lambda size: size[0] * size[1])
+
+
+def wanted(name: str, size: Size, *, chosen: bool) -> bool:
+    """Say whether a job runs at a size: its own or, if sizes were chosen, no more classes."""
+    of_job = JOBS[name].sizes
+    return size in of_job or (chosen and size[1] <= max(n_classes for _, n_classes in of_job))

@@ -21,20 +21,13 @@ import numpy as np
 from benchmarks._shared.peers import version
 from benchmarks._shared.report import absent, fill, machine, markdown, number, write_csv
 from benchmarks._shared.timing import quiet
-from benchmarks.speed.arguments import CALIBRATOR_STEPS, names, own_sizes, sizes, wanted
 from benchmarks.speed.data import Data, make_data
-from benchmarks.speed.jobs import JOBS, LARGE, Steps
-from benchmarks.speed.pairings import PEERS
+from benchmarks.speed.jobs import JOBS, Size, Steps, names, sizes, sizes_of, wanted
+from benchmarks.speed.peers import PEERS
 from benchmarks.speed.timing import OURS
 
 MIB = 2**20
 Row = dict[str, Any]
-
-
-def load(folder: Path, mapped: bool) -> Data:
-    """Read the arrays, or map them into memory unread."""
-    mode = "r" if mapped else None
-    return Data(*(np.load(folder / f"{name}.npy", mmap_mode=mode) for name in Data._fields))
 
 
 def steps_of(name: str, contestant: str, data: Data) -> Steps:
@@ -44,7 +37,7 @@ def steps_of(name: str, contestant: str, data: Data) -> Steps:
     return next(p for p in PEERS[name] if p.library == contestant).steps(data)
 
 
-def resident(key: str) -> int:
+def resident_bytes(key: str) -> int:
     """Return bytes of memory that the process holds ("VmRSS"), or most held ("VmHWM")."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{key}:"):
@@ -56,11 +49,11 @@ def resident_peak(step: Any, arguments: list[Any]) -> tuple[Any, float]:
     """Return the result and how much memory the process took on, in MiB; NaN without /proc."""
     try:
         Path("/proc/self/clear_refs").write_text("5")  # the most held starts again from here
-        before = resident("VmRSS")
+        before = resident_bytes("VmRSS")
     except OSError:
         return step(*arguments), float("nan")
     result = step(*arguments)
-    return result, (resident("VmHWM") - before) / MIB
+    return result, (resident_bytes("VmHWM") - before) / MIB
 
 
 def traced_peak(step: Any, arguments: list[Any]) -> tuple[Any, float]:
@@ -74,7 +67,7 @@ def traced_peak(step: Any, arguments: list[Any]) -> tuple[Any, float]:
 
 
 def weigh(name: str, contestant: str, folder: Path, how: str) -> list[float]:
-    """Return the peak of each step in MiB; `how` is "resident", "traced" or "mapped"."""
+    """Return the peak of each step in MiB; `how` is "resident" or "traced"."""
     with quiet():
         warm = make_data(200, 3)
         results: list[Any] = []
@@ -82,7 +75,8 @@ def weigh(name: str, contestant: str, folder: Path, how: str) -> list[float]:
             results = [step(*results)]
         peak = resident_peak if how == "resident" else traced_peak
         results, peaks = [], []
-        for step in steps_of(name, contestant, load(folder, how == "mapped")):
+        data = Data(*(np.load(folder / f"{field}.npy") for field in Data._fields))
+        for step in steps_of(name, contestant, data):
             result, mebibytes = peak(step, results)
             results = [result]
             peaks.append(mebibytes)
@@ -112,35 +106,28 @@ def weigh_apart(
     return found
 
 
-def rows_of(name: str, size: tuple[int, int], folder: Path, limit: float) -> list[Row]:
+def rows_of(name: str, size: Size, folder: Path, limit: float) -> list[Row]:
     """Return a row for skcalib and for each peer, for each step."""
     job = JOBS[name]
     peers = [p.library for p in PEERS.get(name, ()) if version(p.library) is not None]
-    ways = [(OURS, "traced"), (OURS, "mapped"), (OURS, "resident")]
-    ways += [(peer, "resident") for peer in peers]
+    ways = [(OURS, "traced"), *((library, "resident") for library in (OURS, *peers))]
     found = {way: weigh_apart(name, *way[:1], folder, way[1], limit) for way in ways}
-    item = np.load(folder / "P.npy", mmap_mode="r").itemsize
     rows = []
-    for step, budget in enumerate(job.budgets):
-        output = size[0] * size[1] * item / MIB if step == 1 else 0.0
+    for step, step_name in enumerate(job.step_names):
+        output = (folder / "P.npy").stat().st_size / MIB if step == 1 else 0.0
         for contestant, how in ways:
             value = found[contestant, how]
             row = {
                 "job": name,
-                "step": CALIBRATOR_STEPS[step] if len(job.budgets) == 2 else "",
+                "step": step_name,
                 "n": size[0],
                 "classes": size[1],
                 "library": contestant,
                 "counted": how,
                 "mebibytes": "" if isinstance(value, str) else round(value[step], 3),
                 "output": round(output, 1),
-                "budget": budget.mebibytes or "",
-                "met": "",
                 "note": value if isinstance(value, str) else "",
             }
-            if budget.mebibytes and contestant == OURS and how != "resident" and not row["note"]:
-                met = row["mebibytes"] <= budget.mebibytes + output
-                row["met"] = "met" if met else "not met"
             rows.append(row)
     return rows
 
@@ -148,25 +135,20 @@ def rows_of(name: str, size: tuple[int, int], folder: Path, limit: float) -> lis
 def report(rows: list[Row]) -> list[str]:
     """Return the Markdown of all rows: a table for each size."""
     lines: list[str] = []
-    header = ["job", "step", "traced", "memory-mapped", "budget", "resident", "peers, resident"]
+    header = ["job", "step", "output", "traced", "resident", "peers, resident"]
     for size in dict.fromkeys((row["n"], row["classes"]) for row in rows):
         here = [row for row in rows if (row["n"], row["classes"]) == size]
         body = []
         for key in dict.fromkeys((row["job"], row["step"]) for row in here):
             mine = [row for row in here if (row["job"], row["step"]) == key]
-            traced, mapped, held, *peers = mine
-            budget = ""
-            if traced["budget"]:
-                output = f"{traced['output']:.0f} + " if traced["output"] else ""
-                met = {traced["met"], mapped["met"]} == {"met"}
-                budget = f"{output}{traced['budget']}: {'met' if met else 'not met'}"
+            traced, resident, *peers = mine
             body.append(
                 [
                     JOBS[key[0]].title,
                     key[1],
-                    *map(words, (traced, mapped)),
-                    budget,
-                    words(held),
+                    f"{traced['output']:.0f}" if traced["output"] else "",
+                    words(traced),
+                    words(resident),
                     "; ".join(f"{row['library']} {words(row)}" for row in peers),
                 ]
             )
@@ -198,14 +180,14 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     if absent():
         print(f"not installed, and left out: {', '.join(absent())}")
     rows: list[Row] = []
-    for size in options.sizes or own_sizes(options.jobs):
+    for size in options.sizes or sizes_of(options.jobs):
         with tempfile.TemporaryDirectory() as folder:
             data = make_data(*size, options.dtype)
             for field, values in data._asdict().items():
                 np.save(Path(folder) / f"{field}.npy", values)
             del data
             for name in options.jobs:
-                largest = size in (JOBS[name].sizes[-1], LARGE) and size in JOBS[name].sizes
+                largest = size == JOBS[name].sizes[-1]
                 if wanted(name, size, chosen=True) if options.sizes else largest:
                     new = rows_of(name, size, Path(folder), options.limit)
                     rows += new

@@ -1,4 +1,4 @@
-"""What each peer runs for each job: a few lines each, that import it when they are asked to.
+"""What each peer runs for each job, in a few lines that import it when they run.
 
 What a peer wants its data turned into is made before its clock starts.
 """
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._shared.peers import Logits, Scores
+from benchmarks._shared.peers import Logits, Probabilities, Scores
 from benchmarks.speed.data import Data
-from benchmarks.speed.jobs import N_BINS, Steps, about_identity
+from benchmarks.speed.jobs import N_BINS, RIDGE, Steps, about_identity, ridge_penalty
 
 
 @dataclass(frozen=True)
 class Peer:
-    """What a library runs for a job; see `Job` for `answer` and `penalty`.
+    """What a library runs for a job; see `Job` for `result` and `penalty`.
 
     `note` says why its answer may be another, and `same_problem` whether it sets out to solve the
     problem at all; `tolerance` is what its answer is good to by its own documentation.
@@ -30,36 +30,27 @@ class Peer:
     note: str = ""
     same_problem: bool = True
     tolerance: float = 1e-6
-    answer: Callable[[Any], Any] = lambda result: result
+    result: Callable[[Any], Any] = lambda result: result
     penalty: Callable[[Any, Data], float] | None = None
 
 
 # --- top-label errors -----------------------------------------------------------------------
 
 
-def torchmetrics_error(norm: str) -> Callable[[Data], Steps]:
-    """Top-label error of `norm` "l1" or "max"."""
+def torchmetrics_error(data: Data) -> Steps:
+    """Top-label ECE."""
+    import torch
+    from torchmetrics.functional.classification import multiclass_calibration_error
 
-    def steps(data: Data) -> Steps:
-        import torch
-        from torchmetrics.functional.classification import multiclass_calibration_error
-
-        P, y = torch.from_numpy(data.P), torch.from_numpy(data.y)
-        K = P.shape[1]
-        return (lambda: float(multiclass_calibration_error(P, y, K, n_bins=N_BINS, norm=norm)),)
-
-    return steps
+    P, y = torch.from_numpy(data.P), torch.from_numpy(data.y)
+    return (lambda: float(multiclass_calibration_error(P, y, P.shape[1], n_bins=N_BINS)),)
 
 
-def netcal_error(name: str) -> Callable[[Data], Steps]:
-    """Top-label "ECE" or "MCE"."""
+def netcal_error(data: Data) -> Steps:
+    """Top-label ECE."""
+    import netcal.metrics
 
-    def steps(data: Data) -> Steps:
-        import netcal.metrics
-
-        return (lambda: getattr(netcal.metrics, name)(N_BINS).measure(data.P, data.y),)
-
-    return steps
+    return (lambda: netcal.metrics.ECE(N_BINS).measure(data.P, data.y),)
 
 
 def kumar_error(power: int, debias: bool, mode: str, bins: str) -> Callable[[Data], Steps]:
@@ -201,31 +192,22 @@ def probmetrics_of_logits(name: str) -> Callable[[Data], Steps]:
     return steps
 
 
-def svs_penalty(model: Any, data: Data) -> float:
-    """Penalty of structured vector scaling."""
-    return about_identity(np.asarray(model.v_), np.asarray(model.b_), len(data.y))
-
-
 def sms_penalty(model: Any, data: Data) -> float:
     """Penalty of structured matrix scaling."""
     W = np.asarray(model.W_)
     return about_identity(W[:, :-1], W[:, -1], len(data.y))
 
 
-def kumar_columns(name: str) -> Callable[[Data], Steps]:
-    """uncertainty-calibration's calibrator of a binary score, one for each class."""
+def kumar_columns(data: Data) -> Steps:
+    """uncertainty-calibration's Platt scaling of a binary score, one for each class."""
+    from calibration import calibrators
 
-    def steps(data: Data) -> Steps:
-        from calibration import calibrators
+    def train(k: int) -> Any:
+        model = calibrators.PlattCalibrator(1, N_BINS)
+        model.train_calibration(data.P[:, k], (data.y == k).astype(float))
+        return model
 
-        def train(k: int) -> Any:
-            model = getattr(calibrators, name)(1, N_BINS)
-            model.train_calibration(data.P[:, k], (data.y == k).astype(float))
-            return model
-
-        return columns(data, train, lambda model, p: model.calibrate(p))
-
-    return steps
+    return columns(data, train, lambda model, p: model.calibrate(p))
 
 
 def betacal_columns(data: Data) -> Steps:
@@ -253,7 +235,7 @@ def venn_abers_columns(data: Data) -> Steps:
 
 
 def columns(data: Data, fit: Callable[[int], Any], predict: Callable[[Any, Any], Any]) -> Steps:
-    """Return steps that fit a binary calibrator to each class and share out its answers."""
+    """Return steps that fit a binary calibrator to each class and normalise their probabilities."""
 
     def proba(models: list[Any]) -> NDArray[np.float64]:
         Q = np.column_stack([predict(model, p) for model, p in zip(models, data.P.T, strict=True)])
@@ -261,3 +243,88 @@ def columns(data: Data, fit: Callable[[int], Any], predict: Callable[[Any, Any],
         return Q
 
     return (lambda: [fit(k) for k in range(data.P.shape[1])], proba)
+
+
+# --- which peers run beside skcalib in each job, and why their results may differ ------------
+
+KUMAR = "uncertainty-calibration"
+RIDGE_NOTE = "its ridge takes in the diagonal"
+NETCAL_NOTE = "differences in place of gradients; in float32 it ends where it starts"
+LOGISTIC_NOTE = "stops at a gradient of 1e-4 in each class, before rows are renormalised"
+PLATT_NOTE = "Platt's smoothed targets, on probabilities in place of their log-odds"
+
+PEERS: dict[str, tuple[Peer, ...]] = {
+    "ece": (
+        Peer("torchmetrics", torchmetrics_error, "computes in float32"),
+        Peer("netcal", netcal_error),
+        Peer(KUMAR, kumar_error(1, False, "top-label", "get_equal_prob_bins")),
+    ),
+    "ks": (Peer("probmetrics", probmetrics_ks, "computes in float32"),),
+    "debiased": (Peer(KUMAR, kumar_error(2, True, "top-label", "get_equal_bins")),),
+    "smooth": (Peer("relplot", relplot_smooth, "its width is good to 0.001", tolerance=1e-3),),
+    "sce": (Peer(KUMAR, kumar_error(1, False, "marginal", "get_equal_prob_bins")),),
+    "table": (Peer("scikit-learn", sklearn_curves),),
+    "histogram": (
+        Peer("netcal", netcal_calibrator("binning.HistogramBinning", N_BINS)),
+        Peer(
+            "probmetrics",
+            probmetrics_calibrator("BinaryHistogramBinningCalibrator", True, n_bins=N_BINS),
+            "the probability of an empty bin is the share of the class",
+        ),
+    ),
+    "isotonic": (
+        Peer(
+            "scikit-learn",
+            sklearn_calibrated(Probabilities, "isotonic"),
+            "in float32, takes scores closer than 1e-6 for one",
+        ),
+        Peer("netcal", netcal_calibrator("binning.IsotonicRegression")),
+    ),
+    "venn_abers": (Peer("venn-abers", venn_abers_columns),),
+    "bayesian": (
+        Peer(
+            "netcal",
+            netcal_calibrator("binning.BBQ"),
+            "other numbers of bins, other edges",
+            same_problem=False,
+        ),
+    ),
+    "temperature": (
+        Peer("scikit-learn", sklearn_calibrated(Logits, "temperature")),
+        Peer("netcal", netcal_calibrator("scaling.TemperatureScaling"), NETCAL_NOTE),
+        Peer("probmetrics", probmetrics_of_logits("TemperatureScalingCalibrator")),
+    ),
+    "vector": (Peer("probmetrics", probmetrics_of_logits("VectorScalingCalibrator")),),
+    "matrix_ridge": (
+        Peer("scikit-learn", sklearn_logistic(RIDGE), RIDGE_NOTE, penalty=ridge_penalty),
+    ),
+    "matrix_proba": (
+        Peer(
+            "probmetrics",
+            probmetrics_calibrator("SMSCalibrator"),
+            "its temperature is mixed with the uniform distribution",
+            penalty=sms_penalty,
+        ),
+    ),
+    "dirichlet": (
+        Peer("scikit-learn", sklearn_logistic(RIDGE, logs=True), RIDGE_NOTE, penalty=ridge_penalty),
+    ),
+    "platt": (
+        Peer(KUMAR, kumar_columns, LOGISTIC_NOTE, tolerance=1e-5),
+        Peer(
+            "scikit-learn",
+            sklearn_calibrated(Probabilities, "sigmoid"),
+            PLATT_NOTE,
+            same_problem=False,
+        ),
+    ),
+    "beta": (
+        Peer("betacal", betacal_columns, LOGISTIC_NOTE, tolerance=1e-5),
+        Peer(
+            "netcal",
+            netcal_calibrator("scaling.BetaCalibration"),
+            "one softmax over all classes, not one against the rest",
+            same_problem=False,
+        ),
+    ),
+}

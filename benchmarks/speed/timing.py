@@ -125,13 +125,12 @@ def measure(
                 steps[name] = chain
             del results
     hopeless.update(peer for peer in peers if entries[peer.library].gave_up)
-    floors = [budget.floor for budget in job.budgets]
-    for floor in floors:
+    for floor in job.floors:
         steps[floor] = (partial(FLOORS[floor], data),)
     found = rounds(steps, patience)
     for name in entries.keys() & found.keys():
         entries[name].seconds = found[name]
-    return Cell(entries, [np.array(found[floor])[:, 0] for floor in floors])
+    return Cell(entries, [np.array(found[floor])[:, 0] for floor in job.floors])
 
 
 def rounds(steps: dict[str, Steps], patience: Patience) -> dict[str, list[list[float]]]:
@@ -162,7 +161,7 @@ def rounds(steps: dict[str, Steps], patience: Patience) -> dict[str, list[list[f
 def judged(job: Job, contestant: Job | Peer, data: Data, results: list[Any]) -> Any:
     """Return what an answer is compared by."""
     if job.compares == "value":
-        return np.asarray(contestant.answer(results[-1]), dtype=np.float64)
+        return np.asarray(contestant.result(results[-1]), dtype=np.float64)
     model, Q = results[0], np.asarray(results[-1])
     chosen = Q[np.arange(len(Q)), data.y].astype(np.float64)
     if job.compares == "nll":

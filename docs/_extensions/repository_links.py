@@ -21,7 +21,6 @@ COPIES = [
     "benchmarks/coverage/curve.md",
     "benchmarks/coverage/table.md",
     "benchmarks/regret/table.md",
-    "benchmarks/scale/README.md",
     "benchmarks/studies/README.md",
 ]
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?![a-z]+:)([^)#\s]+)(#[^)\s]*)?\)")

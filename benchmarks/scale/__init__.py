@@ -1,1 +1,0 @@
-"""Dask arrays: passes, time, memory and what larger data would take."""
