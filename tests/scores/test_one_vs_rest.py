@@ -10,12 +10,12 @@ from skcalib._arrays.blocks import column_blocks
 from skcalib._scores.one_vs_rest import (
     class_members,
     is_unit,
-    is_whole,
     map_columns,
     map_sorted,
     sort_problem,
 )
 from skcalib._scores.scores import Scores
+from skcalib._validation.weights import is_whole
 
 
 def both(k, found):
