@@ -13,7 +13,7 @@ which of them it has.
 from __future__ import annotations
 
 import numbers
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,14 +28,12 @@ WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
 MOST_COUNTED = 2**53
 
 
-class CheckedWeight(NamedTuple):
-    """Checked weights as an argument `sample_weight`: they are taken as they are."""
-
-    w: NDArray[np.float64]
-
-
 def check_weight(
-    sample_weight: Any, n_rows: int, name: str = "sample_weight", *, scaled: bool = True
+    sample_weight: ArrayLike | None,
+    n_rows: int,
+    name: str = "sample_weight",
+    *,
+    scaled: bool = True,
 ) -> NDArray[np.float64]:
     """Return float64 weights ``(n,)`` that sum to the number of rows that they count as.
 
@@ -44,8 +42,6 @@ def check_weight(
     """
     if sample_weight is None:
         return np.ones(n_rows)
-    if isinstance(sample_weight, CheckedWeight):
-        return sample_weight.w
     w = read_weight(sample_weight, n_rows, name)
     is_final = w.dtype.kind == "i" or not scaled
     w = w.astype(np.float64, copy=False)

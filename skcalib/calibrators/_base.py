@@ -61,6 +61,7 @@ from skcalib._validation.soft_hits import (
     split_soft,
 )
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
+from skcalib.calibrators._fit_warnings import warn_of_absent_classes
 from skcalib.calibrators._shown_fit import ShownFit
 
 # Calibrators that an error names as taking soft hits.
@@ -240,6 +241,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
                 fitted["clip_"] = find_clip(rows.scores, rows.w, rows.smallest)
                 rows.scores.set_clip(fitted["clip_"])
             fitted.update(self._fit(rows.scores, rows.code, rows.w))
+        if self._absent_class is not None:
+            warn_of_absent_classes(rows.code, rows.scores.classes, self._absent_class)
         validate_data(self, rows.given, skip_check_array=True)
         for name, value in fitted.items():
             setattr(self, name, value)

@@ -17,7 +17,7 @@ from strategies import Recipe
 
 from skcalib import AutoCalibrator, TemperatureScaling, from_dict, to_dict, to_onnx
 from skcalib._scores.scores import Scores
-from skcalib._validation.weights import CheckedWeight
+from skcalib._validation.weights import check_weight
 from skcalib.calibrators._auto import many, order_preserving
 from skcalib.calibrators._auto.nll import FeatureNLL
 from skcalib.calibrators._auto.order_preserving import OrderPreservingNLL, count_levels
@@ -225,14 +225,14 @@ def test_levels_change_a_fit_of_many_classes_little(monkeypatch):
 
 def test_the_scale_is_the_minimum_of_loss_and_prior():
     Z, code = data(4)
-    w = np.random.default_rng(1).uniform(0, 2, len(code))
+    w = check_weight(np.random.default_rng(1).uniform(0, 2, len(code)), len(code))
 
     def objective(t):
         fit = log_softmax(np.exp(t) * Z, axis=1)[np.arange(len(code)), code]
         return -(w @ fit) + t * t / (2 * 0.7**2)
 
     best = minimize_scalar(objective, bounds=(-5, 5), method="bounded", options={"xatol": 1e-10}).x
-    found = AutoCalibrator().fit(Z, code, sample_weight=CheckedWeight(w))
+    found = AutoCalibrator().fit(Z, code, sample_weight=w)
     assert found.temperature_ == pytest.approx(np.exp(-best), rel=1e-6)
 
 
@@ -264,10 +264,8 @@ def test_repeated_rows_are_rows_of_double_weight(K):
 def test_the_fit_is_the_minimum_and_its_evidence_that_of_the_formula(K, preserving):
     """Gradient, fixed point, and weight of no calibration from the design written out."""
     Z, code = data(K, 200, scale=1.2)
-    w = np.random.default_rng(1).uniform(0.5, 2, len(code))
-    fitted = AutoCalibrator(tol=1e-6, order_preserving=preserving).fit(
-        Z, code, sample_weight=CheckedWeight(w)
-    )
+    w = check_weight(np.random.default_rng(1).uniform(0.5, 2, len(code)), len(code))
+    fitted = AutoCalibrator(tol=1e-6, order_preserving=preserving).fit(Z, code, sample_weight=w)
     n, beta, eps = w.sum(), 1 / fitted.temperature_, 1 / (w.sum() + 1)
     position = positions_by_sorting(Z, w, beta, n, 1.0 if preserving else 0.5)
     assert_allclose(

@@ -9,7 +9,7 @@ import pytest
 
 from skcalib import BayesianBinning, HistogramBinning
 from skcalib._scores.one_vs_rest import sort_problem
-from skcalib._validation.weights import CheckedWeight
+from skcalib._validation.weights import check_weight
 from skcalib.calibrators import _bayesian_binning
 
 LEAST = 1e-12  # mid-points keep this distance from 0 and 1
@@ -94,8 +94,8 @@ def data(n, n_classes, seed=0):
 
 WEIGHTS = {
     "none": lambda _, n: np.ones(n),
-    "whole": lambda rng, n: rng.integers(1, 4, n) * 1.0,
-    "any": lambda rng, n: rng.exponential(size=n),
+    "whole": lambda rng, n: rng.integers(1, 4, n),
+    "any": lambda rng, n: check_weight(rng.exponential(size=n), n),
 }
 
 
@@ -110,7 +110,7 @@ def test_the_answer_is_the_mean_of_all_binnings_weighted_by_their_scores(
     rng = np.random.default_rng(seed + 10)
     w = WEIGHTS[weights](rng, n)
     new = np.vstack([P[:12], rng.dirichlet(np.ones(n_classes), size=12), np.eye(n_classes)])
-    calibrator = BayesianBinning(classes=np.arange(n_classes)).fit(P, y, CheckedWeight(w))
+    calibrator = BayesianBinning(classes=np.arange(n_classes)).fit(P, y, w)
     expected = np.array([reference_map(P[:, k], y == k, w, new[:, k]) for k in range(n_classes)]).T
     if n_classes == 2:
         expected[:, 0] = 1 - expected[:, 1]

@@ -9,14 +9,13 @@ from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
 from skcalib import DirichletCalibrator, MatrixScaling
-from skcalib._validation.weights import CheckedWeight
 
 
 def data(n=400, n_classes=3, seed=0):
     rng = np.random.default_rng(seed)
     Z = 1.5 * rng.normal(size=(n, n_classes)) + np.linspace(0, 0.5, n_classes)
     y = (0.6 * Z + 0.3 * np.roll(Z, 1, axis=1) + rng.gumbel(size=Z.shape)).argmax(axis=1)
-    return Z + rng.normal(size=(n, 1)), y, rng.integers(1, 5, n) * 0.5
+    return Z + rng.normal(size=(n, 1)), y, rng.integers(1, 5, n)
 
 
 def odir(W, b, L, y, w, reg_lambda, reg_mu):
@@ -38,7 +37,7 @@ def test_the_fit_is_the_optimum_of_the_objective(kind, given):
     penalties = (0.02, 0.3) if given else (3 * 2 / n, 3 / n)
     keywords = dict(zip(("reg_lambda", "reg_mu"), penalties, strict=True)) if given else {}
     X = Z if kind == "logits" else np.exp(L)
-    fitted = DirichletCalibrator(tol=1e-9, **keywords).fit(X, y, CheckedWeight(w))
+    fitted = DirichletCalibrator(tol=1e-9, **keywords).fit(X, y, w)
 
     def objective(theta):
         return odir(theta[:9].reshape(3, 3), theta[9:], L, y, w, *penalties)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from skcalib import HistogramBinning
-from skcalib._validation.weights import CheckedWeight
 
 
 def data(n=120, n_classes=4, seed=0):
@@ -17,7 +16,7 @@ def data(n=120, n_classes=4, seed=0):
     P /= P.sum(axis=1, keepdims=True)
     P[0], P[0, 1] = 0, 1
     y = np.append(np.arange(n_classes), rng.integers(0, n_classes, n - n_classes))
-    return P, y, rng.integers(1, 4, n).astype(float)
+    return P, y, rng.integers(1, 4, n)
 
 
 # ------------------------------------------------------------------ the slow, obvious reference
@@ -91,7 +90,7 @@ def test_it_is_the_share_of_positives_of_the_bin(
     for n_bins in (1, 8):
         options = {"n_bins": n_bins, "strategy": strategy, "empty": empty}
         binning = HistogramBinning(class_conditional=class_conditional, **options)
-        Q = binning.fit(P, y, CheckedWeight(w)).predict_proba(new)
+        Q = binning.fit(P, y, w).predict_proba(new)
         expected = reference(P, y, w, new, class_conditional=class_conditional, **options)
         np.testing.assert_allclose(Q, expected, rtol=0, atol=1e-12)
 
@@ -183,7 +182,7 @@ def test_bootstraps_average_the_binnings_of_resampled_rows(n_classes, strategy, 
     P, y, w = data(60, n_classes)
     new = np.vstack([P, np.random.default_rng(1).dirichlet(np.ones(n_classes), size=20)])
     options = {"n_bins": 4, "strategy": strategy, "class_conditional": class_conditional}
-    bagged = HistogramBinning(n_bootstraps=5, random_state=3, **options).fit(P, y, CheckedWeight(w))
+    bagged = HistogramBinning(n_bootstraps=5, random_state=3, **options).fit(P, y, w)
     draws = np.random.RandomState(3).multinomial(int(w.sum()), w / w.sum(), size=5)
     expected = np.zeros(new.shape)
     for counts in draws:

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._validation.weights import CheckedWeight
+from skcalib._validation.weights import check_weight
 
 
 def data(K=4, n=400, seed=0, scale=3.0):
@@ -198,11 +198,9 @@ CASES = [
 @pytest.mark.parametrize("weighted", [False, True])
 def test_affine_map_is_the_minimum_of_its_objective(calibrator, full, penalty, K, weighted):
     Z, y = data(K, 400)
-    w = np.random.default_rng(1).uniform(0.1, 2, len(y)) if weighted else None
+    w = check_weight(np.random.default_rng(1).uniform(0.1, 2, len(y)), 400) if weighted else None
     objective, W, b, T = reference(Z, y, w, full, penalty)
-    fitted = calibrator(penalty=penalty, tol=1e-9).fit(
-        Z, y, None if w is None else CheckedWeight(w)
-    )
+    fitted = calibrator(penalty=penalty, tol=1e-9).fit(Z, y, w)
     coef = fitted.coef_ if full else np.diag(fitted.coef_)
     theta = np.concatenate([(T * coef).ravel() if full else T * fitted.coef_, fitted.intercept_])
     value, gradient = objective(theta)

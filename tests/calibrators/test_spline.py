@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from skcalib import SplineCalibrator
 from skcalib._scores.scores import Scores
-from skcalib._validation.weights import CheckedWeight
+from skcalib._validation.weights import check_weight
 from skcalib.calibrators._spline import calibrator as spline_module
 from skcalib.calibrators._spline.cumulative import cardinal_splines
 from skcalib.calibrators._spline.ranks import hits_of_ranks, rank_problems, ranks_of_true
@@ -24,7 +24,7 @@ def binary(n=60, seed=0, digits=1):
     p = np.round(rng.random(n), digits)
     y = (rng.random(n) < p**2).astype(int)
     y[:2] = 0, 1
-    return p, y, rng.random(n) + 0.1
+    return p, y, check_weight(rng.random(n) + 0.1, n)
 
 
 def several(n=70, n_classes=4, seed=0):
@@ -34,7 +34,7 @@ def several(n=70, n_classes=4, seed=0):
     P /= P.sum(axis=1, keepdims=True)
     P[0] = np.eye(n_classes)[0]
     y = np.append(np.arange(n_classes), rng.integers(0, n_classes, n - n_classes))
-    return P, y, rng.integers(1, 4, n).astype(float)
+    return P, y, rng.integers(1, 4, n)
 
 
 # ------------------------------------------------------------------ the slow, obvious reference
@@ -143,7 +143,7 @@ def test_it_is_the_limit_of_least_squares_at_ever_finer_points():
 @pytest.mark.parametrize("n_classes", [3, 10, 100])
 def test_classwise_is_a_map_for_each_column_and_rows_that_sum_to_one(n_classes):
     P, y, w = several(70 if n_classes < 100 else 110, n_classes)
-    spline = SplineCalibrator(n_knots=6, mode="classwise").fit(P, y, CheckedWeight(w))
+    spline = SplineCalibrator(n_knots=6, mode="classwise").fit(P, y, w)
     assert spline.knot_values_.shape == (n_classes, 6)
     raw = np.empty(P.shape)
     for k in range(n_classes):
@@ -194,7 +194,7 @@ def test_top_is_the_map_of_the_top_score_and_fills_the_others_up_to_it(n_classes
     top = P.argmax(axis=1)
     score = P[np.arange(len(P)), top]
     _, x, v = reference_map(score, top == y, w, 6, "natural", "residual")
-    spline = SplineCalibrator(n_knots=6, mode="top").fit(P, y, CheckedWeight(w))
+    spline = SplineCalibrator(n_knots=6, mode="top").fit(P, y, w)
     assert spline.knot_values_.shape == (1, 6)
     assert len(spline.X_thresholds_) == len(spline.y_thresholds_) == 1
     for row, answer in zip(new, spline.predict_proba(new), strict=True):
@@ -333,9 +333,7 @@ def test_cardinal_splines_are_scipys_and_end_as_their_run_out_says(runout, n_kno
 
 def test_weights_are_mass_whatever_their_scale():
     p, y, w = binary()
-    plain = (
-        SplineCalibrator(n_knots=6, mode="classwise").fit(p, y, CheckedWeight(w)).predict_proba(p)
-    )
+    plain = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y, w).predict_proba(p)
     scaled = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y, 1e-9 * w).predict_proba(p)
     np.testing.assert_allclose(scaled, plain, rtol=0, atol=1e-12)
 
@@ -347,7 +345,7 @@ def test_rows_of_almost_no_weight_get_the_slope_where_they_stand():
         np.append(p, [0.3, 0.3000001]), np.append(y, [1, 0]), np.append(w, [1e-30, 1e-30])
     )
     at = np.linspace(0, 1, 101)
-    without = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y, CheckedWeight(w))
+    without = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y, w)
     np.testing.assert_allclose(light.knot_values_, without.knot_values_, rtol=0, atol=1e-13)
     u = np.interp(0.3, np.sort(p), np.cumsum(w[np.argsort(p)]) / w.sum())
     slope = CubicSpline(light.knots_, light.knot_values_[0], bc_type="natural")(u, 1)
@@ -419,7 +417,7 @@ def put_back(row, values, apart=None, tail=0.0, least=0.0):
 def test_rank_with_a_number_of_knots_is_the_papers_spline_of_each_rank(n_classes):
     P, y, w = several(n_classes=n_classes)
     score, hit = ranks_of(P, y)
-    spline = SplineCalibrator(n_knots=5, mode="rank").fit(P, y, CheckedWeight(w))
+    spline = SplineCalibrator(n_knots=5, mode="rank").fit(P, y, w)
     assert spline.knot_values_.shape == (n_classes, 5)
     assert spline.n_knots_.tolist() == [5] * n_classes
     assert spline.kept_.tolist() == [1.0] * n_classes
@@ -462,7 +460,7 @@ def test_a_true_class_among_equal_ones_is_an_equal_part_of_a_hit_of_each_of_thei
     rng = np.random.default_rng(0)
     P = rng.multinomial(4, np.full(5, 1 / 5), size=40) / 4
     y = np.array([rng.choice(5, p=row) for row in P])
-    w = rng.integers(1, 4, 40).astype(float)
+    w = rng.integers(1, 4, 40)
     n_maps, hits = 3, np.zeros((40, 5))
     for row, k, part in zip(P, y, hits, strict=True):
         larger = sum(p > row[k] for p in row)
@@ -486,8 +484,8 @@ def test_a_true_class_among_equal_ones_is_an_equal_part_of_a_hit_of_each_of_thei
 def test_two_classes_have_one_map_of_the_second_by_rank_as_by_class():
     p, y, w = binary()
     for n_knots in (6, "auto"):
-        by_rank = SplineCalibrator(n_knots=n_knots, mode="rank").fit(p, y, CheckedWeight(w))
-        by_class = SplineCalibrator(n_knots=n_knots, mode="classwise").fit(p, y, CheckedWeight(w))
+        by_rank = SplineCalibrator(n_knots=n_knots, mode="rank").fit(p, y, w)
+        by_class = SplineCalibrator(n_knots=n_knots, mode="classwise").fit(p, y, w)
         assert by_rank.knot_values_.shape[0] == 1
         assert (by_rank.predict_proba(p) == by_class.predict_proba(p)).all()
 
@@ -526,8 +524,8 @@ def test_auto_takes_the_least_generalised_cross_validation(seed):
     p = np.round(rng.random(60), 2)
     bent = (p, p**3, 0.5 + 0.45 * np.sin(9 * p), np.full(60, 0.5))[seed]
     y = (rng.random(60) < bent).astype(int)
-    w = rng.integers(1, 4, 60).astype(float)
-    spline = SplineCalibrator(mode="classwise", classes=[0, 1]).fit(p, y, CheckedWeight(w))
+    w = rng.integers(1, 4, 60)
+    spline = SplineCalibrator(mode="classwise", classes=[0, 1]).fit(p, y, w)
     m, kept, mapped = chosen(p, y == 1, w)
     assert spline.n_knots_.tolist() == [m]
     assert spline.kept_[0] == pytest.approx(kept, abs=1e-4)
@@ -557,12 +555,12 @@ def test_the_smaller_splines_are_those_of_a_fit_with_so_many_knots():
     rng = np.random.default_rng(1)
     P, y, w = several(300, 5)
     y = rng.permutation(y)
-    auto = SplineCalibrator(mode="classwise").fit(P, y, CheckedWeight(w))
+    auto = SplineCalibrator(mode="classwise").fit(P, y, w)
     assert set(auto.n_knots_) <= {0, 4, 7, 13}
     assert len(set(auto.n_knots_) - {0}) > 1
     for k in np.flatnonzero(auto.n_knots_):
         m = int(auto.n_knots_[k])
-        one = SplineCalibrator(n_knots=m, mode="classwise").fit(P, y, CheckedWeight(w))
+        one = SplineCalibrator(n_knots=m, mode="classwise").fit(P, y, w)
         same = CubicSpline(one.knots_, one.knot_values_[k], bc_type="natural")(auto.knots_)
         np.testing.assert_allclose(auto.knot_values_[k], same, rtol=0, atol=1e-12)
         x, change = one.X_thresholds_[k], one.y_thresholds_[k] - one.X_thresholds_[k]
@@ -577,13 +575,11 @@ def test_auto_counts_weights_as_copies_and_knows_no_order_of_rows(mode, n_classe
     rng = np.random.default_rng(0)
     order = rng.permutation(len(y))
     fit = SplineCalibrator(mode=mode, classes=np.arange(n_classes)).fit
-    one = fit(P, y, CheckedWeight(w))
+    one = fit(P, y, w)
     Q, chosen_knots = one.predict_proba(P), one.n_knots_
     times = w.astype(int)
     for again in (
-        SplineCalibrator(mode=mode, classes=np.arange(n_classes)).fit(
-            P[order], y[order], CheckedWeight(w[order])
-        ),
+        SplineCalibrator(mode=mode, classes=np.arange(n_classes)).fit(P[order], y[order], w[order]),
         SplineCalibrator(mode=mode, classes=np.arange(n_classes)).fit(
             np.repeat(P, times, axis=0), np.repeat(y, times)
         ),

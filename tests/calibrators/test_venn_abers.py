@@ -7,7 +7,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from skcalib import VennAbersCalibrator
-from skcalib._validation.weights import CheckedWeight
+from skcalib._validation.weights import check_weight
 from skcalib.calibrators import _venn_abers
 
 
@@ -26,7 +26,8 @@ def binary(seed, n=40):
     rng = np.random.default_rng(seed)
     x = np.round(rng.random(n), 1 + seed % 2)
     t = rng.random(n) < [0.1, 0.5, 0.9][seed % 3]
-    w = [np.ones(n), rng.integers(1, 4, n) * 1.0, 10.0 ** rng.uniform(-3, 3, n)][seed // 2 % 3]
+    uneven = check_weight(10.0 ** rng.uniform(-3, 3, n), n)
+    w = [np.ones(n), rng.integers(1, 4, n), uneven][seed // 2 % 3]
     new = np.concatenate([x[:8], rng.random(8), [0.0, 1.0]])
     return x, t, w, new
 
@@ -34,7 +35,7 @@ def binary(seed, n=40):
 @pytest.mark.parametrize("seed", range(18))
 def test_bounds_are_two_isotonic_fits_with_the_new_row(seed):
     x, t, w, new = binary(seed)
-    calibrator = VennAbersCalibrator(classes=[False, True]).fit(x, t, CheckedWeight(w))
+    calibrator = VennAbersCalibrator(classes=[False, True]).fit(x, t, w)
     expected = np.array([refit(x, t, w, s) for s in new])
     interval = calibrator.predict_interval(new)
     np.testing.assert_allclose(interval[:, 1], expected, rtol=0, atol=1e-12)
@@ -49,9 +50,12 @@ def test_bounds_are_two_isotonic_fits_with_the_new_row(seed):
 def test_a_new_row_that_outweighs_many_blocks_is_followed_across_them(light):
     """Levels that rise all the way: with light rows the new one merges most blocks."""
     x = np.arange(1, 41) / 41
-    w = np.where(np.arange(80) % 2, 1.0, np.repeat(np.arange(1.0, 41), 2)) / (200 if light else 1)
+    w = np.where(np.arange(80) % 2, 1, np.repeat(np.arange(1, 41), 2))
     scores, hit = np.repeat(x, 2), np.tile([True, False], 40)
-    calibrator = VennAbersCalibrator(classes=[False, True]).fit(scores, hit, CheckedWeight(w))
+    if light:  # beside ten heavy rows
+        scores, hit = np.append(scores, np.ones(10)), np.append(hit, np.ones(10, dtype=bool))
+        w = check_weight(np.append(1.0 * w, np.full(10, 200.0)), 90)
+    calibrator = VennAbersCalibrator(classes=[False, True]).fit(scores, hit, w)
     new = np.concatenate([x, x - 0.01])
     expected = [refit(scores, hit, w, s) for s in new]
     np.testing.assert_allclose(calibrator.predict_interval(new)[:, 1], expected, rtol=0, atol=1e-12)
@@ -67,7 +71,7 @@ def multiclass(n, n_classes, seed=0):
     P[0] = np.eye(n_classes)[-1]
     y = rng.integers(n_classes, size=n)
     y[y == 1] = 0
-    return P, y, rng.integers(1, 5, n) * 0.5
+    return P, y, rng.integers(1, 5, n)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -76,7 +80,7 @@ def test_classes_are_fitted_against_the_rest_and_rows_divided_by_their_sum(n_cla
     P, y, w = multiclass(60, n_classes)
     w = w if weighted else np.ones(60)
     new = np.vstack([P[:6], np.eye(n_classes)])
-    calibrator = VennAbersCalibrator(classes=np.arange(n_classes)).fit(P, y, CheckedWeight(w))
+    calibrator = VennAbersCalibrator(classes=np.arange(n_classes)).fit(P, y, w)
     expected = np.array(
         [[refit(P[:, k], y == k, w, row[k]) for k in range(n_classes)] for row in new]
     )
@@ -154,9 +158,9 @@ def test_weights_that_others_drown_count_as_nothing(n_classes):
 def test_classes_solved_together_are_those_solved_alone(monkeypatch, weighted):
     P, y, w = multiclass(60, 10)
     w = w if weighted else np.ones(60)
-    together = VennAbersCalibrator(classes=np.arange(10)).fit(P, y, CheckedWeight(w))
+    together = VennAbersCalibrator(classes=np.arange(10)).fit(P, y, w)
     monkeypatch.setattr(_venn_abers, "TOGETHER_BYTES", 1)
-    alone = VennAbersCalibrator(classes=np.arange(10)).fit(P, y, CheckedWeight(w))
+    alone = VennAbersCalibrator(classes=np.arange(10)).fit(P, y, w)
     for name in ("X_thresholds_", "p0_", "p1_"):
         for found, expected in zip(getattr(together, name), getattr(alone, name), strict=True):
             np.testing.assert_array_equal(found, expected)
