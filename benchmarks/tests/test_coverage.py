@@ -12,7 +12,7 @@ from scipy.special import expit
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.coverage import __main__ as coverage
-from benchmarks.coverage import cells, curve, kept, parts, risk, sources
+from benchmarks.coverage import cells, curve, kept, risk, sources
 from benchmarks.coverage.kept import Cell, Result
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 from skcalib.metrics._interval.intervals import CalibrationInterval
@@ -209,28 +209,3 @@ def test_curves_have_the_rate_that_they_say_and_tables_name_what_is_low(tmp_path
     assert text.count("| curved, 2 %, 100 |") == 2
     assert "Below 0.93: " in text
     assert "\nwave, 20 %, 100 [" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("score", parts.SCORES)
-def test_parts_of_populations_are_what_a_large_sample_shows(score):
-    """But for what chance adds to the isotonic regression of 200,000 rows."""
-    cell = curve.Cell("wave", 0.2, 200_000)
-    m, s = curve.centre(cell), curve.SPREAD[0.2]
-    rng = np.random.default_rng(0)
-    z = rng.normal(size=cell.n)
-    y = rng.random(cell.n) < expit(curve.TRUTHS["wave"](z, m, s))
-    found = parts.score_decomposition(y, expit(m + s * z), score=score)
-    np.testing.assert_allclose(found[:4], parts.true_parts(cell, m, score), atol=0.002)
-
-
-def test_tables_of_parts(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(parts, "TRUTHS", {name: curve.TRUTHS[name] for name in ("curved", "wave")})
-    monkeypatch.setattr(parts, "CHOSEN_ON", ("curved",))
-    monkeypatch.setattr(parts, "SEVERAL", ((3, 1.5),))
-    monkeypatch.setattr(parts, "POPULATION", 5_000)
-    parts.main(["--repetitions", "2", "--n", "100", "--page", str(tmp_path / "page.md")])
-    text = (tmp_path / "page.md").read_text()
-    assert text.count("| wave, 20 %, 100 |") == text.count("| curved, 2 %, 100 |") == 1
-    assert text.count("| 3 classes, logits x 1.5, ") == 2
-    assert text.count("| mean |") == 3
-    assert "wave, 2 %, 100" in capsys.readouterr().out

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.types import Float64Array
 from skcalib._validation.keywords import check_between, check_option
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
 from skcalib.metrics._modes import check_mode
-from skcalib.metrics._score_intervals import part_intervals
-from skcalib.metrics._score_parts import Request, ScoreName, all_parts
+from skcalib.metrics._score_parts import Request, ScoreName, all_parts, score_interval
 from skcalib.metrics._statistics_table import Statistic, as_table, in_one_line
-
-PARTS = ("score", "miscalibration", "discrimination", "uncertainty")
 
 
 class _Parts(NamedTuple):
@@ -29,51 +24,22 @@ class _Parts(NamedTuple):
     scaled_score: Any
 
 
-class _End:
-    """An end of the interval of a part."""
-
-    def __init__(self, part: str, end: int) -> None:
-        self.place = PARTS.index(part), end
-
-    def __get__(self, parts: ScoreDecomposition, owner: object) -> Any:
-        ends = parts._ends[self.place]
-        if not np.ndim(parts.score):
-            return float(ends[0])
-        asked = parts._asked
-        return ends if asked is None else asked.predictions.of_classes(ends, parts.score)
-
-
 class ScoreDecomposition(_Parts):
     """What `score_decomposition` returns: a named tuple of five parts, with further attributes.
-
-    Intervals are computed when they are first used or printed.
 
     Attributes
     ----------
     score, miscalibration, discrimination, uncertainty, scaled_score : float or ndarray
         The parts.
-    score_low, score_high, miscalibration_low, miscalibration_high : float or ndarray
-        Ends of intervals.
-    discrimination_low, discrimination_high, uncertainty_low, uncertainty_high : float or ndarray
-        Ends of intervals.
+    score_low, score_high : float or ndarray
+        Ends of the interval of the score.
     confidence_level : float
-        Level of the intervals.
+        Level of the interval.
     """
 
     confidence_level: float = 0.95
-    _asked: Request | None = None
-    score_low, score_high = _End("score", 0), _End("score", 1)
-    miscalibration_low, miscalibration_high = _End("miscalibration", 0), _End("miscalibration", 1)
-    discrimination_low, discrimination_high = _End("discrimination", 0), _End("discrimination", 1)
-    uncertainty_low, uncertainty_high = _End("uncertainty", 0), _End("uncertainty", 1)
-
-    @cached_property
-    def _ends(self) -> Float64Array:
-        """Both ends ``(4, 2, m)`` of the intervals; NaN if the parts were not measured here."""
-        if self._asked is None:
-            return np.full((len(PARTS), 2, np.size(self.score)), np.nan)
-        with np.errstate(under="ignore"):
-            return part_intervals(self._asked, self.confidence_level)
+    score_low: Any = np.nan
+    score_high: Any = np.nan
 
     def __repr__(self) -> str:
         return in_one_line("ScoreDecomposition", self._statistics())
@@ -83,11 +49,10 @@ class ScoreDecomposition(_Parts):
 
     def _statistics(self) -> list[Statistic]:
         """Return the parts as they are printed."""
-        each = self._asdict()
-        if np.ndim(self.score):
-            return [Statistic(name, value) for name, value in each.items()]
-        intervals = dict(zip(PARTS, self._ends[:, :, 0].tolist(), strict=True))
-        return [Statistic(name, value, *intervals.get(name, ())) for name, value in each.items()]
+        statistics = [Statistic(name, value) for name, value in self._asdict().items()]
+        if not np.ndim(self.score):
+            statistics[0] = Statistic("score", self.score, self.score_low, self.score_high)
+        return statistics
 
 
 @listed("Dimitriadis et al. 2021; Kull and Flach 2015")
@@ -146,7 +111,7 @@ def score_decomposition(
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     confidence_level : float in (0, 1), default=0.95
-        Level of the intervals.
+        Level of the interval.
 
     Returns
     -------
@@ -158,11 +123,10 @@ def score_decomposition(
         index of prediction accuracy, for the log score McFadden's :math:`R^2`. It is NaN if all
         rows are hits or none is.
 
-        The ends of intervals of the first four are the attributes ``score_low``, ``score_high``,
-        ``miscalibration_low`` and so on. They are NaN for soft hits; for all parts but the
-        uncertainty, if all rows are hits or none is; for a score that is the same in every row; for
-        the log score and its miscalibration, if a probability is exactly 0 or 1, because those of
-        very many rows may be infinite; and for each class of a Dask array.
+        The attributes ``score_low`` and ``score_high`` are the ends of the interval of the score.
+        They are NaN for soft hits; if all rows are hits or none is; for a score that is the same in
+        every row; for the log score if a probability is exactly 0 or 1, because that of very many
+        rows may be infinite; and for each class of a Dask array.
 
     Raises
     ------
@@ -185,33 +149,14 @@ def score_decomposition(
     calibrator fitted on other rows they may be negative: then the calibrator does harm, or its
     probabilities are worse than the base rate.
 
-    Intervals are of the parts of very many rows, for which chance adds nothing, and are computed
-    when they are first used or printed, in some tenths of a second. A bootstrap would not do:
-    resampled rows have ties, the regression fits them more closely, and the bias is added again.
-
-    * Score, and all parts by a given calibrator but the uncertainty: they are means over rows, and
-      have Hall's (1992) interval of a mean, which corrects for skewness. The calibrator must not
-      have been fitted on these rows.
-    * Uncertainty of one event: a function of its rate r, :math:`r (1 - r)` or the entropy, of which
-      the interval is the image of Wilson's (1927) interval of r; it reaches the largest value if r
-      may be 1/2. Of several classes: the delta method to second order, without the bias.
-    * Miscalibration by isotonic regression: that of `calibration_interval`, from labels drawn from
-      many truths. `calibration_test` of it is exact.
-    * Discrimination D by isotonic regression: labels drawn from the calibrated probabilities show
-      its bias b and its variance :math:`s^2`, and the interval contains all d with
-      :math:`(D - b - d)^2 \le z^2 s^2 d / (D - b)`. It begins at 0 if :math:`D - b \le z s`, and
-      ends no higher than that of the uncertainty.
-
-    How often intervals contain the truth is measured by ``python -m benchmarks.coverage.parts``.
+    The score is a mean over rows and has Hall's (1992) interval of a mean, which corrects for
+    skewness.
 
     A log score is infinite if an event of probability 0 happened. The miscalibration is then
     infinite too; discrimination and uncertainty stay finite.
 
     References
     ----------
-    Wilson (1927). Probable inference, the law of succession, and statistical inference. Journal of
-    the American Statistical Association 22.
-
     Hall (1992). On the removal of skewness by transformation. Journal of the Royal Statistical
     Society B 54.
 
@@ -237,10 +182,8 @@ def score_decomposition(
     >>> p = rng.random(2000)
     >>> score_decomposition(rng.random(2000) < p, p)  # doctest: +NORMALIZE_WHITESPACE
     ScoreDecomposition(score=0.1633 (0.1549 to 0.172),
-                       miscalibration=0.003208 (0 to 0.001414),
-                       discrimination=0.08994 (0.07756 to 0.09551),
-                       uncertainty=0.25 (0.2493 to 0.25),
-                       scaled_score=0.3469)
+                       miscalibration=0.003208, discrimination=0.08994,
+                       uncertainty=0.25, scaled_score=0.3469)
     """
     check_option("score", score, ("brier", "log"))
     check_mode(mode, average, (None, "top", "classwise", "joint"))
@@ -249,20 +192,25 @@ def score_decomposition(
     predictions = predictions.of_mode(mode)
     if mode == "joint":
         predictions = predictions.as_classes()
-    asked = Request(predictions, score, mode, average, calibrator)
-    parts = np.array(all_parts(asked))
-    if not np.isfinite(parts[:, 1]).all():
+    request = Request(predictions, score, mode, average, calibrator)
+    means = np.array(all_parts(request))
+    if not np.isfinite(means[:, 1]).all():
         raise ValueError(
             "calibrator gives probability 0 to a label that occurs, so that its log score is "
             "infinite: pass score='brier', or another calibrator."
         )
-    given, recalibrated, base = parts.T if average is None else parts.mean(axis=0)
+    given, recalibrated, base = means.T if average is None else means.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = np.where(base > 0, 1 - np.divide(given, base), np.nan)
-    values = given, given - recalibrated, base - recalibrated, base, scaled
-    found = ScoreDecomposition(
-        *(predictions.of_classes(v, y_proba) if average is None else float(v) for v in values)
+    with np.errstate(under="ignore"):
+        ends = score_interval(request, confidence_level)
+    if average is not None:
+        ends = ends[:, 0]
+    values = given, given - recalibrated, base - recalibrated, base, scaled, *ends
+    *parts, low, high = (
+        predictions.of_classes(v, y_proba) if average is None else float(v) for v in values
     )
-    found.confidence_level = confidence_level
-    found._asked = asked
-    return found
+    decomposition = ScoreDecomposition(*parts)
+    decomposition.confidence_level = confidence_level
+    decomposition.score_low, decomposition.score_high = low, high
+    return decomposition

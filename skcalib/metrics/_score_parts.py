@@ -27,12 +27,14 @@ from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top, top_label
 from skcalib._validation.predictions import Predictions, refuse_each_class
+from skcalib.metrics._curve.cells import sum_by
+from skcalib.metrics._row_means import mean_interval
 
 ScoreName = Literal["brier", "log"]
 
 
 class Request(NamedTuple):
-    """Checked predictions, and what is asked of them."""
+    """Checked predictions, and the keywords of `score_decomposition`."""
 
     predictions: Predictions
     score: ScoreName
@@ -97,20 +99,12 @@ def scores_of_shares(hits: Float64Array, misses: Float64Array, score: ScoreName)
     return np.asarray(-xlogy(hits, hits / weight) - xlogy(misses, misses / weight))
 
 
-def isotonic_means(hits: Float64Array, weight: Float64Array, score: ScoreName) -> Float64Array:
-    """Mean scores ``(N,)`` of isotonic regressions on tables ``(N, cells)`` of ascending cells.
-
-    Cells without weight are left out.
-    """
-    full = weight > 0
-    table = np.nonzero(full)[0]
-    h, w = hits[full], weight[full]
-    # Each table is as far above the one before that no block contains rows of both.
-    level = isotonic_regression(h / w + 2.0 * table, sample_weight=w)
+def isotonic_mean(hits: Float64Array, weight: Float64Array, score: ScoreName) -> float:
+    """Return the mean score after isotonic regression of cells ``(cells,)`` in ascending order."""
+    level = isotonic_regression(hits / weight, sample_weight=weight)
     start = np.flatnonzero(np.diff(level, prepend=-1.0))
-    h, w = np.add.reduceat(h, start), np.add.reduceat(w, start)
-    each = scores_of_shares(h, w - h, score)
-    return np.asarray(np.bincount(table[start], each) / weight.sum(axis=1))
+    h, w = np.add.reduceat(hits, start), np.add.reduceat(weight, start)
+    return float(scores_of_shares(h, w - h, score).sum() / weight.sum())
 
 
 def parts_of_event(event: Event, w: Float64Array, score: ScoreName) -> Parts:
@@ -121,10 +115,8 @@ def parts_of_event(event: Event, w: Float64Array, score: ScoreName) -> Parts:
     given = float(w @ event_scores(p, hit, score) / total)
     if recalibrated is None:
         # On its own rows no non-decreasing map has a better score: what is below 0 is rounding.
-        distinct, place = np.unique(p, return_inverse=True)
-        hits, weight = np.zeros((2, 1, distinct.size))
-        hits[0], weight[0] = (np.bincount(place, each) for each in (w * hit, w))
-        best = float(isotonic_means(hits, weight, score)[0])
+        _, place = np.unique(p, return_inverse=True)
+        best = isotonic_mean(sum_by(place, w * hit), sum_by(place, w), score)
         return Parts(given, min(best, given, base), base)
     return Parts(given, float(w @ event_scores(recalibrated, hit, score) / total), base)
 
@@ -168,12 +160,12 @@ def recalibrate(predictions: Predictions, calibrator: Any) -> FloatArray:
 
 
 def map_events(
-    asked: Request, Q: FloatArray | None, measure: Callable[[Event], Any]
+    request: Request, Q: FloatArray | None, measure: Callable[[Event], Any]
 ) -> Iterator[Any]:
     """Yield a function of the rows of the event, of the top label, or of each class."""
-    predictions = asked.predictions
+    predictions = request.predictions
     P, code, column = predictions.P, predictions.code, predictions.event
-    if asked.is_classwise:
+    if request.is_classwise:
 
         def of_class(k: int, p: FloatArray) -> Any:
             return measure(Event(p, code == k, None if Q is None else Q[:, k]))
@@ -187,12 +179,12 @@ def map_events(
     yield measure(Event(p, hit, Q))
 
 
-def all_parts(asked: Request) -> list[Parts]:
+def all_parts(request: Request) -> list[Parts]:
     """Return the mean scores of one event, of the top label, of each class, or of vectors."""
-    predictions, score, *_ = asked
-    refuse_each_class(predictions, asked.average)
-    Q = None if asked.calibrator is None else recalibrate(predictions, asked.calibrator)
-    if asked.is_joint:
+    predictions, score, *_ = request
+    refuse_each_class(predictions, request.average)
+    Q = None if request.calibrator is None else recalibrate(predictions, request.calibrator)
+    if request.is_joint:
         if Q is None:
             raise ValueError(
                 "mode='joint' scores whole vectors, and isotonic regression recalibrates one "
@@ -200,4 +192,66 @@ def all_parts(asked: Request) -> list[Parts]:
             )
         return [parts_of_vectors(predictions, Q, score)]
     w = predictions.w
-    return list(map_events(asked, Q, lambda event: parts_of_event(event, w, score)))
+    return list(map_events(request, Q, lambda event: parts_of_event(event, w, score)))
+
+
+class RowScores(NamedTuple):
+    """Scores ``(n,)`` of rows, and what decides whether their mean has an interval.
+
+    It has none without both hits and misses, or if the mean of very many rows may be infinite.
+    """
+
+    values: Float64Array
+    has_both: bool
+    may_be_infinite: bool
+
+
+def score_interval(request: Request, level: float) -> Float64Array:
+    """Return both ends ``(2, m)`` of the interval of the mean score, NaN where it has none."""
+    predictions, score, _, average, _ = request
+    n_problems = predictions.classes.size if average is None else 1
+    if predictions.are_soft or (request.is_classwise and predictions.P.remote is not None):
+        return np.full((2, n_problems), np.nan)
+    most = {"brier": 2.0 if request.is_joint else 1.0, "log": np.inf}[score]
+    problems = row_scores(request)
+    if average is not None:
+        problems = iter([mean_over_problems(problems)])
+    ends = [
+        (np.nan, np.nan)
+        if rows.may_be_infinite or not rows.has_both
+        else mean_interval(rows.values, predictions.w, level, low=0.0, high=most)
+        for rows in problems
+    ]
+    return np.transpose(ends)
+
+
+def row_scores(request: Request) -> Iterator[RowScores]:
+    """Yield the scores of the rows of one event, of the top label, of each class, or of vectors."""
+    predictions, score, *_ = request
+    if request.is_joint:
+        P, code = whole(predictions.P), predictions.code
+        may_be_infinite = score == "log" and bool(P.min() <= 0)
+        yield RowScores(
+            vector_scores(P, code, score), bool((code != code[0]).any()), may_be_infinite
+        )
+        return
+
+    def measure(event: Event) -> RowScores:
+        p, hit, _ = event
+        may_be_infinite = score == "log" and bool(((p <= 0) | (p >= 1)).any())
+        has_both = bool(hit.any() and not hit.all())
+        return RowScores(event_scores(p, hit, score), has_both, may_be_infinite)
+
+    yield from map_events(request, None, measure)
+
+
+def mean_over_problems(problems: Iterator[RowScores]) -> RowScores:
+    """Return the mean over problems of the scores of each row."""
+    values, has_both, may_be_infinite = next(problems)
+    n_problems = 1
+    for rows in problems:
+        values = values + rows.values
+        n_problems += 1
+        has_both |= rows.has_both
+        may_be_infinite |= rows.may_be_infinite
+    return RowScores(values / n_problems, has_both, may_be_infinite)

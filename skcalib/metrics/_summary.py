@@ -14,7 +14,7 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_between
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._auc import auc_interval
-from skcalib.metrics._decomposition import PARTS, score_decomposition
+from skcalib.metrics._decomposition import score_decomposition
 from skcalib.metrics._event import EventRows, as_binary, event_log_odds, event_rows
 from skcalib.metrics._hosmer_lemeshow import hosmer_lemeshow_test
 from skcalib.metrics._integrated_index import NAMES, distance_intervals
@@ -25,8 +25,6 @@ from skcalib.metrics._listed import listed
 from skcalib.metrics._observed_expected import ratio_interval
 from skcalib.metrics._one_line import p_text
 from skcalib.metrics._resampling import Evaluation, in_copies
-from skcalib.metrics._score_intervals import part_intervals
-from skcalib.metrics._score_parts import Request
 from skcalib.metrics._spiegelhalter import spiegelhalter_test
 from skcalib.metrics._statistics_table import SMALLEST
 from skcalib.metrics._top_label import expected_calibration_error
@@ -105,27 +103,20 @@ def recalibration_lines(
     }
 
 
-def score_lines(
-    checked: Any,
-    rows: EventRows,
-    level: float,
-    notes: list[str],
-    random_state: Any,
-    smooth: FloatArray,
-) -> dict[str, Line]:
+def score_lines(checked: Any, rows: EventRows, level: float, notes: list[str]) -> dict[str, Line]:
     """Return the Brier score with its parts, and the AUC."""
-    parts = score_decomposition(checked.code, checked)
-    asked = Request(checked, "brier", None, "macro", None)
-    ends = part_intervals(asked, level, random_state, smooth)[:, :, 0].tolist()
+    parts = score_decomposition(checked.code, checked, confidence_level=level)
     area = auc_interval(rows, level)
     if np.isnan(area[0]):
         notes.append(
-            "scaled_brier_score, auc, intervals of brier_score, miscalibration and discrimination: "
-            "they need rows with and without the event."
+            "scaled_brier_score, auc, interval of brier_score: they need rows with and without the "
+            "event."
         )
-    values = zip(("brier_score", *PARTS[1:]), parts, ends, strict=False)
     return {
-        **{name: (value, *interval) for name, value, interval in values},
+        "brier_score": (parts.score, parts.score_low, parts.score_high),
+        "miscalibration": (parts.miscalibration,),
+        "discrimination": (parts.discrimination,),
+        "uncertainty": (parts.uncertainty,),
         "scaled_brier_score": (parts.scaled_score,),
         "auc": area,
     }
@@ -206,8 +197,8 @@ def calibration_summary(
           p-value by `calibration_interval`;
         * ``ici``, ``e50``, ``e90``, ``emax``: mean, median, 90th percentile and largest distance of
           the smooth curve from the diagonal, likewise: see `integrated_calibration_index`;
-        * ``brier_score``, which is ``miscalibration - discrimination + uncertainty``, all four with
-          intervals, and ``scaled_brier_score``, 1 minus its ratio to the uncertainty: see
+        * ``brier_score``, which is ``miscalibration - discrimination + uncertainty``, with its
+          interval, and ``scaled_brier_score``, 1 minus its ratio to the uncertainty: see
           `score_decomposition`;
         * ``auc``: area under the ROC curve, the C statistic;
         * ``hosmer_lemeshow`` and ``spiegelhalter``: their statistics and p-values.
@@ -259,9 +250,9 @@ def calibration_summary(
     e90                  0.08588  0.08397     0.04975 to 0.1159   < 0.0034
     emax                 0.08757  0.06573           0 to 0.2377     0.2292
     brier_score           0.1151               0.1041 to 0.1269
-    miscalibration      0.006112           0.002048 to 0.006897
-    discrimination       0.01853              0.0121 to 0.02159
-    uncertainty           0.1275               0.1168 to 0.1387
+    miscalibration      0.006112
+    discrimination       0.01853
+    uncertainty           0.1275
     scaled_brier_score   0.09736
     auc                   0.7551               0.7242 to 0.7833
     hosmer_lemeshow        183.7                                 4.011e-34
@@ -292,7 +283,7 @@ def calibration_summary(
         smooth = calibrated(predictions)
         tests = measured_lines(predictions, level, random_state, smooth)
         lines |= {name: tests.pop(name) for name in ("ece", *NAMES)}
-        lines |= score_lines(predictions, rows, level, notes, random_state, smooth) | tests
+        lines |= score_lines(predictions, rows, level, notes) | tests
     table = {name: [*line, *[np.nan] * (len(COLUMNS) - len(line))] for name, line in lines.items()}
     frame = pd.DataFrame.from_dict(table, orient="index", columns=list(COLUMNS), dtype=float)
     return CalibrationSummary(frame, notes)

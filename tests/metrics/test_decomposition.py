@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import reference as ref
+from scipy.stats import t
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss
@@ -300,20 +301,16 @@ def test_what_cannot_be_decomposed():
         score_decomposition([1, 0, 1], [0.1, 0.2, 0.9], score="log", calibrator=never)
 
 
-@pytest.mark.usefixtures("few_label_sets")
 def test_printed_it_is_one_line_and_in_a_notebook_a_table():
     y, P = ref.predictions(8, 60, seed=0)
     found = score_decomposition(y, P, labels=range(8))
-    texts = {}
-    for name in PARTS:
-        value, low, high = (getattr(found, f"{name}{end}") for end in ("", "_low", "_high"))
-        texts[name] = f"{value:.4g}", f"{low:.4g} to {high:.4g}"
-    shown = ", ".join(f"{name}={value} ({ends})" for name, (value, ends) in texts.items())
-    assert repr(found) == f"ScoreDecomposition({shown}, scaled_score={found.scaled_score:.4g})"
+    score, ends = f"{found.score:.4g}", f"{found.score_low:.4g} to {found.score_high:.4g}"
+    names = "miscalibration", "discrimination", "uncertainty", "scaled_score"
+    others = ", ".join(f"{name}={getattr(found, name):.4g}" for name in names)
+    assert repr(found) == f"ScoreDecomposition(score={score} ({ends}), {others})"
     page = found._repr_html_().replace("\u00a0", " ")  # spaces that do not break
     assert page.count("<tr>") == 6  # with the head
-    value, ends = texts["miscalibration"]
-    assert f"<td>miscalibration</td><td>{value}</td><td>{ends}</td></tr>" in page
+    assert f"<td>score</td><td>{score}</td><td>{ends}</td></tr>" in page
     each = score_decomposition(y, P, labels=range(8), mode="classwise", average=None)
     assert "..." in repr(each)
     assert "\n" not in repr(each)
@@ -333,3 +330,91 @@ def test_more_than_chance_by_calibration_test():
     assert fair.pvalue > 0.05 > wrong.pvalue
     assert fair.mean > 0  # chance alone
     assert expected_calibration_error(y, p**2) > 0
+
+
+# ------------------------------------------------------------------ the interval of the score
+
+
+def sample(n=200):
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 2, n).round(2).clip(0.01, 0.99)
+    return (rng.random(n) < p**1.4).astype(int), p
+
+
+def hall(values, level=0.95):
+    """Hall's interval of a mean, by loops: values of all copies."""
+    n = len(values)
+    mean = sum(values) / n
+    sd = math.sqrt(sum((x - mean) ** 2 for x in values) / n)
+    a = sum((x - mean) ** 3 for x in values) / n / sd**3 / math.sqrt(n)
+    q = t.ppf((1 + level) / 2, n - 1)
+    low, high = (3 / a * (math.cbrt(1 + a * (x - a / 6)) - 1) for x in (q, -q))
+    return mean - sd / math.sqrt(n - 1) * low, mean - sd / math.sqrt(n - 1) * high
+
+
+def ends(found):
+    return found.score_low, found.score_high
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+@pytest.mark.parametrize("score", SCORES)
+def test_the_score_has_the_interval_of_a_mean(score, level):
+    """Of one event, vectors, each class, their mean; weights are copies."""
+    y, p = sample()
+    asked = {"score": score, "confidence_level": level}
+    found = score_decomposition(y, p, **asked)
+    rows = [loss(a, b, score) for a, b in zip(p, y, strict=True)]
+    assert ends(found) == pytest.approx(hall(rows, level), abs=1e-12)
+    assert found.confidence_level == level
+    w = np.random.default_rng(1).integers(0, 4, y.size)
+    copies = score_decomposition(np.repeat(y, w), np.repeat(p, w), **asked)
+    found = score_decomposition(y, p, sample_weight=w, **asked)
+    assert ends(found) == pytest.approx(ends(copies), abs=1e-12)
+    y, P = ref.predictions(3, 90, seed=0)
+    y[:3] = 0, 1, 2
+    P = 0.9 * P + 0.1 / 3
+    each = np.array([[loss(P[i, k], int(y[i] == k), score) for i in range(90)] for k in range(3)])
+    apart = score_decomposition(y, P, mode="classwise", average=None, **asked)
+    for k in range(3):
+        assert [end[k] for end in ends(apart)] == pytest.approx(hall(each[k].tolist(), level))
+    mean = score_decomposition(y, P, mode="classwise", **asked)
+    assert ends(mean) == pytest.approx(hall(each.mean(axis=0).tolist(), level), abs=1e-12)
+
+    def of_vector(p, k):
+        if score == "log":
+            return -math.log(p[k])
+        return sum((p[j] - (j == k)) ** 2 for j in range(3))
+
+    fitted = TemperatureScaling().fit(P, y)
+    joint = score_decomposition(y, P, mode="joint", calibrator=fitted, **asked)
+    rows = [of_vector(r, k) for r, k in zip(P, y, strict=True)]
+    assert ends(joint) == pytest.approx(hall(rows, level), abs=1e-12)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_scores_of_one_outcome_soft_hits_and_single_rows_have_no_interval(score):
+    p = np.linspace(0.2, 0.7, 40)
+    P = np.tile([0.5, 0.3, 0.2], (40, 1))
+    fitted = VectorScaling().fit(P, np.arange(40) % 3)
+    given = {"score": score, "labels": range(3)}
+    for found in (
+        score_decomposition(np.ones(40, dtype=int), p, score=score),
+        score_decomposition(np.sqrt(p), p, score=score),
+        score_decomposition([1], [0.2], score=score),
+        score_decomposition([1] * 40, P, mode="classwise", average=None, **given),
+        score_decomposition([1] * 40, P, mode="joint", calibrator=fitted, **given),
+        score_decomposition(np.tile([0, 1], 20), np.full(40, 0.5), score=score),  # all 1/4
+    ):
+        assert np.isnan(ends(found)).all()
+        assert "score=" in repr(found)
+        assert " to " not in repr(found)
+
+
+def test_a_log_score_of_exact_0_and_1_may_be_infinite():
+    y, p = sample(80)
+    p[:2], y[:2] = (0.0, 1.0), (0, 1)
+    found = score_decomposition(y, p, score="log")
+    assert np.isfinite(found.score)
+    assert np.isnan(ends(found)).all()
+    assert np.isfinite(ends(score_decomposition(y, p))).all()
+    assert score_decomposition(1 - y, p, score="log").score == math.inf
