@@ -23,6 +23,7 @@ from benchmarks._shared.model_scores import (
     known_sets,
     tell_left_out,
 )
+from benchmarks._shared.report import counts, listed
 from benchmarks.arena import page
 from benchmarks.arena.entrants import our_entrants, peers_installed
 from benchmarks.arena.run import Experiment, Store, run
@@ -44,16 +45,6 @@ def experiments(
         for path in files:
             if names is None or path.stem in names:
                 yield Experiment(path.stem, "file", seed, partial(from_file, path, seed))
-
-
-def listed(text: str) -> list[str]:
-    """Read names between commas."""
-    return text.split(",")
-
-
-def counts(text: str) -> list[int]:
-    """Read whole numbers between commas."""
-    return [int(number) for number in text.split(",")]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

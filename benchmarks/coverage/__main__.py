@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from benchmarks._shared.report import fill
+from benchmarks._shared.report import counts, fill
 from benchmarks.coverage.cells import cells, run
 from benchmarks.coverage.kept import SUMS, Result
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
@@ -110,16 +110,6 @@ def tables(results: Sequence[Result]) -> list[str]:
         found = [f"{column.results[i].cell.name} {column.held[i]:.2f}" for i in order]
         lines.append(f"* {column.name}: {', '.join(found) or 'none'}.")
     return lines
-
-
-def listed(text: str) -> list[str]:
-    """Read names between commas."""
-    return text.split(",")
-
-
-def counts(text: str) -> list[int]:
-    """Read whole numbers between commas."""
-    return [int(number) for number in text.split(",")]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

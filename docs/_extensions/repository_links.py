@@ -18,9 +18,9 @@ COPIES = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "benchmarks/README.md",
+    "benchmarks/arena/regret.md",
     "benchmarks/coverage/curve.md",
     "benchmarks/coverage/table.md",
-    "benchmarks/regret/table.md",
     "benchmarks/studies/README.md",
 ]
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?![a-z]+:)([^)#\s]+)(#[^)\s]*)?\)")

@@ -10,7 +10,7 @@ from skcalib._comparison.choice import CLEAR_LEAD, Choice
 # Maps that are easy to understand, the simplest first. One that is as good as a chosen one that is
 # less simple is named.
 SIMPLE = ("TemperatureScaling", "PlattScaling", "VectorScaling")
-# How far two rules are from the best in hindsight, by benchmarks/regret/table.md: "always auto",
+# How far two rules are from the best in hindsight, by benchmarks/arena/regret.md: "always auto",
 # "lowest held-out loss".
 WHY_AUTO = (
     " AutoCalibrator is the default because its log loss is on average 1.1 % above that of the "

@@ -209,8 +209,8 @@ def test_a_simpler_map_is_named_if_it_is_as_good():
 
 
 def test_the_reason_for_auto_has_the_numbers_of_the_benchmark():
-    """benchmarks/regret/table.md: the column of all runs, and the number of data sets."""
-    page = (Path(__file__).parents[2] / "benchmarks" / "regret" / "table.md").read_text()
+    """benchmarks/arena/regret.md: the column of all runs, and the number of data sets."""
+    page = (Path(__file__).parents[2] / "benchmarks" / "arena" / "regret.md").read_text()
     auto, lowest = (
         re.search(rf"^\| {rule} \|.*?\| ([\d.]+) \| [\d.]+ \|(?: [\d.]+ \|){{4}}$", page, re.M)[1]
         for rule in ("always auto", "lowest held-out loss")
