@@ -25,7 +25,7 @@ from skcalib._comparison.gains import Gain, Gains, Size, sizes_of
 from skcalib._comparison.measures import Measure, as_measures
 from skcalib._comparison.progress import shown
 from skcalib._scores.top_label import top_label
-from skcalib._validation.keywords import check_between, check_seed
+from skcalib._validation.keywords import check_level, check_seed
 from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
 from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import SCORERS
@@ -268,7 +268,7 @@ def compare_calibrators(
     auto          0.56   2.0
     temperature   0.56   1.0
     """
-    check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
+    check_level(confidence_level)
     data = open_data(
         X, y, sample_weight, cv=cv, test=test, input=input, classes=classes, pos_label=pos_label
     )

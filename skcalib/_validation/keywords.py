@@ -44,6 +44,12 @@ def check_between(
         raise ValueError(f"{name} must be {what}; got {shown(value)}.")
 
 
+def check_level(confidence_level: object) -> None:
+    """Refuse a confidence level outside (0, 1), or so close to an end that quantiles overflow."""
+    what = "a number in (0, 1), such as 0.95"
+    check_between("confidence_level", confidence_level, 1e-6, 1 - 1e-6, what)
+
+
 def check_flags(**flags: object) -> None:
     """Refuse a keyword's value that is not True or False (1 or 0)."""
     for name, value in flags.items():

@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.one_vs_rest import is_unit
-from skcalib._validation.keywords import check_between, check_count, check_option, check_seed
+from skcalib._validation.keywords import check_count, check_level, check_option, check_seed
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._listed import listed
 from skcalib.metrics._one_line import shown
@@ -197,7 +197,7 @@ def bootstrap_interval(
     """
     check_count("n_resamples", n_resamples, 2)
     check_option("method", method, ("percentile", "bca"))
-    check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
+    check_level(confidence_level)
     evaluate, predictions, estimate = prepare(
         metric,
         y_true,

@@ -13,7 +13,7 @@ from skcalib._arrays.source import refuse_remote, whole
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.top_label import top_label
 from skcalib._validation.groups import Groups, read_groups
-from skcalib._validation.keywords import check_between, check_seed
+from skcalib._validation.keywords import check_level, check_seed
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import check_weight, is_whole
 from skcalib.metrics._group_calibration import ENOUGH, GroupCalibration, most_sets
@@ -216,7 +216,7 @@ def calibration_by_group(
     >>> found.frame["finding"].str[:13].tolist()
     ['miscalibrated', 'no miscalibra', 'no miscalibra']
     """
-    check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
+    check_level(confidence_level)
     named = read_metrics(metrics)
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, who="calibration_by_group"

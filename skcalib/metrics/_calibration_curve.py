@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
 from skcalib._scores.top_label import event_or_top
-from skcalib._validation.keywords import check_between, check_option
+from skcalib._validation.keywords import check_level, check_option
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._binned import Strategy, check_bins
 from skcalib.metrics._curve.cells import place_rows
@@ -247,7 +247,7 @@ def calibration_curve(
         raise ValueError(
             f"method={method!r} has no bins: pass method='bins', or neither n_bins nor strategy."
         )
-    check_between("confidence_level", confidence_level, 0, 1, "in (0, 1), such as 0.95")
+    check_level(confidence_level)
     bins = check_bins(
         15 if n_bins is None else n_bins,
         "quantile" if strategy is None else strategy,

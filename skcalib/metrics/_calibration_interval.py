@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._validation.keywords import check_between
+from skcalib._validation.keywords import check_level
 from skcalib.metrics._interval.intervals import CalibrationInterval, intervals_of
 from skcalib.metrics._listed import listed
 from skcalib.metrics._resampling import as_result, prepare
@@ -142,7 +142,7 @@ def calibration_interval(
     >>> bool(found.low < 1 / 6 < found.high)
     True
     """
-    check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
+    check_level(confidence_level)
     evaluate, predictions, _ = prepare(
         metric,
         y_true,

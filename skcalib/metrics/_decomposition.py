@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._validation.keywords import check_between, check_option
+from skcalib._validation.keywords import check_level, check_option
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._listed import listed
@@ -187,7 +187,7 @@ def score_decomposition(
     """
     check_option("score", score, ("brier", "log"))
     check_mode(mode, average, (None, "top", "classwise", "joint"))
-    check_between("confidence_level", confidence_level, 0, 1, "in (0, 1), such as 0.95")
+    check_level(confidence_level)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     predictions = predictions.of_mode(mode)
     if mode == "joint":

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._validation.keywords import check_between
+from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
 from skcalib.metrics._curve.distances import (
     curve_distances,
@@ -239,6 +239,6 @@ def integrated_calibration_index(
     >>> index.ici_low < 1 / 6 < index.ici_high
     True
     """
-    check_between("confidence_level", confidence_level, 0, 1, "in (0, 1), such as 0.95")
+    check_level(confidence_level)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     return IntegratedCalibrationIndex(curve_distances(predictions), predictions, confidence_level)

@@ -21,7 +21,7 @@ from scipy.special import chdtrc, expit, ndtri
 
 from skcalib._arrays.types import Float64Array
 from skcalib._scaling.logistic import fit_logistic, fit_shifts, separates
-from skcalib._validation.keywords import check_between
+from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._event import event_log_odds, event_rows
 from skcalib.metrics._listed import listed
@@ -242,7 +242,7 @@ def calibration_intercept_slope(
     >>> bool(result.slope_low < 1 / 1.5 < result.slope_high)
     True
     """
-    check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
+    check_level(confidence_level)
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, who="calibration_intercept_slope"
     )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from skcalib._validation.keywords import check_between
+from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._event import EventRows, event_rows
 from skcalib.metrics._listed import listed
@@ -141,7 +141,7 @@ def observed_expected_ratio(
     >>> observed_expected_ratio([0] * 1000, [0.02] * 1000)
     ObservedExpectedRatio(ratio=0 (0 to 0.1921), observed=0, expected=20)
     """
-    check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
+    check_level(confidence_level)
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, who="observed_expected_ratio"
     )

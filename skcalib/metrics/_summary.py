@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._validation.keywords import check_between
+from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._auc import auc_interval
 from skcalib.metrics._decomposition import score_decomposition
@@ -260,7 +260,7 @@ def calibration_summary(
     >>> round(float(summary.frame.loc["slope", "value"]), 2)
     0.71
     """
-    check_between("confidence_level", confidence_level, 0, 1, "a number in (0, 1)")
+    check_level(confidence_level)
     given = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, who="calibration_summary"
     )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.event import class_column
-from skcalib._validation.keywords import check_count, check_flags, check_option
+from skcalib._validation.keywords import check_count, check_flags, check_level, check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
 from skcalib.metrics._curve.bands import wilson_interval
@@ -25,7 +25,7 @@ from skcalib.plotting._display import (
     model_style,
 )
 from skcalib.plotting._display_bins import USUAL, fillable
-from skcalib.plotting._event_view import Strategy, check_level
+from skcalib.plotting._event_view import Strategy
 from skcalib.plotting._intervals import expected_deviation
 from skcalib.plotting._legend import draw_legend
 from skcalib.plotting._room import (

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.source import whole
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._validation.keywords import check_between, check_count, check_option
+from skcalib._validation.keywords import check_count, check_option
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._ks import reduce_top
 
@@ -26,11 +26,6 @@ def every_probability(
     hit = predictions.code[:, None] == np.arange(P.shape[1])
     names = ("Probability of a class", "Share of rows of the class")
     return P.ravel(), hit.ravel(), np.repeat(predictions.w, P.shape[1]), names
-
-
-def check_level(confidence_level: float) -> None:
-    """Refuse a confidence level outside (0, 1)."""
-    check_between("confidence_level", confidence_level, 0, 1, "in (0, 1), such as 0.95")
 
 
 def as_shown(predictions: Predictions, mode: Mode | None, r: int) -> Predictions:

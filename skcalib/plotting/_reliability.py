@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._validation.keywords import check_between, check_flags, check_option
+from skcalib._validation.keywords import check_between, check_flags, check_level, check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib._validation.weights import as_given
 from skcalib.metrics import calibration_curve
@@ -28,7 +28,6 @@ from skcalib.plotting._event_view import (
     Mode,
     Strategy,
     as_shown,
-    check_level,
     event_view,
     every_probability,
 )

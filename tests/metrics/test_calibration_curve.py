@@ -481,6 +481,7 @@ def test_the_result_prints_in_one_line_and_is_a_frame():
     [
         ({"method": "loess"}, "method must be one of"),
         ({"confidence_level": 1.0}, "confidence_level must be"),
+        ({"confidence_level": 1e-300}, "confidence_level must be"),
         ({"n_bins": 0}, "n_bins must be"),
         ({"strategy": "even"}, "strategy must be"),
     ],

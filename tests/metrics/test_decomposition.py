@@ -280,7 +280,7 @@ def test_what_cannot_be_decomposed():
     y[:3] = 0, 1, 2
     with pytest.raises(ValueError, match="score must be one of"):
         score_decomposition(y, P, score="nll")
-    with pytest.raises(ValueError, match="confidence_level must be in"):
+    with pytest.raises(ValueError, match="confidence_level must be a number in"):
         score_decomposition(y, P, confidence_level=95)
     with pytest.raises(ValueError, match="mode='joint' scores whole vectors"):
         score_decomposition(y, P, mode="joint")

@@ -170,7 +170,7 @@ def test_the_top_label_of_several_classes_and_resampling():
 
 @pytest.mark.parametrize("level", [0, 1, "high"])
 def test_levels_outside_of_0_and_1_are_refused(level):
-    with pytest.raises(ValueError, match="confidence_level must be in"):
+    with pytest.raises(ValueError, match="confidence_level must be a number in"):
         integrated_calibration_index(*sample(), confidence_level=level)
 
 

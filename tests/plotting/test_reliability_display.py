@@ -297,7 +297,7 @@ def test_layouts_do_not_warn_and_nothing_leaves_its_axes(layout):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"confidence_level": 95}, "confidence_level must be in"),
+        ({"confidence_level": 95}, "confidence_level must be a number in"),
         ({"mode": "every"}, "mode must be one of .*'all'"),
         ({"threshold": 1}, "threshold must be"),
         ({"mode": "all", "r": 2}, "leave out r"),
