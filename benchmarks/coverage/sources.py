@@ -55,7 +55,12 @@ ERRORS: dict[str, Error] = {
     ),
     "debiased l2": Error(
         metrics.debiased_calibration_error,
-        partial(_ece, strategy="quantile", norm="l2", quantile_method="split"),
+        partial(
+            metrics.general_calibration_error,
+            strategy="quantile",
+            norm="l2",
+            quantile_method="split",
+        ),
         False,
     ),
     "smooth": Error(metrics.smooth_calibration_error, metrics.smooth_calibration_error, False),

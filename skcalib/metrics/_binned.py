@@ -32,7 +32,9 @@ Weighting = Literal["uniform", "count"]
 Average = Literal["macro"] | None
 
 
-def check_bins(n_bins: int, strategy: str, closed: str, quantile_method: str) -> Bins:
+def check_bins(
+    n_bins: int, strategy: str, closed: str = "right", quantile_method: str = "edges"
+) -> Bins:
     """Check the keywords for the bins."""
     check_count("n_bins", n_bins, 1)
     check_option("strategy", strategy, ("uniform", "quantile"))

@@ -12,8 +12,6 @@ from skcalib._validation.keywords import check_option
 from skcalib._validation.norm import Norm
 from skcalib.metrics._binned import (
     Average,
-    Closed,
-    QuantileMethod,
     Strategy,
     Weighting,
     binned_error,
@@ -31,8 +29,6 @@ def static_calibration_error(
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
-    closed: Closed = "right",
-    quantile_method: QuantileMethod = "edges",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
@@ -61,10 +57,6 @@ def static_calibration_error(
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
         Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
         number q is the q-th root of the weighted mean of their q-th powers.
-    closed : {"right", "left"}, default="right"
-        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
-    quantile_method : {"edges", "rank", "split"}, default="edges"
-        How quantile bins are cut; see `general_calibration_error`.
     pos_label : label, default=None
         The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
         booleans; of other labels the second of two columns, while one column needs it. With more
@@ -109,7 +101,7 @@ def static_calibration_error(
     >>> round(static_calibration_error(y, P, n_bins=4), 4)
     0.15
     """
-    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    bins = check_bins(n_bins, strategy)
     return binned_error(
         (y_true, y_proba, sample_weight, labels, pos_label),
         bins,
@@ -130,8 +122,6 @@ def adaptive_calibration_error(
     n_bins: int = 15,
     strategy: Strategy = "quantile",
     norm: Norm = "l1",
-    closed: Closed = "right",
-    quantile_method: QuantileMethod = "edges",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
@@ -163,10 +153,6 @@ def adaptive_calibration_error(
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
         Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
         number q is the q-th root of the weighted mean of their q-th powers.
-    closed : {"right", "left"}, default="right"
-        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
-    quantile_method : {"edges", "rank", "split"}, default="edges"
-        How quantile bins are cut; see `general_calibration_error`.
     pos_label : label, default=None
         The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
         booleans; of other labels the second of two columns, while one column needs it. With more
@@ -190,9 +176,10 @@ def adaptive_calibration_error(
     Notes
     -----
     The paper's formula, :math:`\frac{1}{K R} \sum_k \sum_r |\mathrm{acc}_{kr} -
-    \mathrm{conf}_{kr}|` with ranges of equally many sorted predictions, takes two keywords
-    together: ``bin_weight="uniform", quantile_method="rank"``. The first alone differs from it
-    where scores tie, the second alone where R does not divide n.
+    \mathrm{conf}_{kr}|` with ranges of equally many sorted predictions, has the weights of
+    ``bin_weight="uniform"`` and splits scores that tie, as `general_calibration_error` does with
+    ``max_prob=False, class_conditional=True, strategy="quantile", bin_weight="uniform",
+    quantile_method="rank"``.
 
     Probabilities of exactly 0 count. Member 24 of the 32 of Nixon et al. (2020), whose threshold
     is 0.0, drops them: ``general_calibration_error(..., threshold=0.0)``.
@@ -213,7 +200,7 @@ def adaptive_calibration_error(
     >>> round(adaptive_calibration_error(y, P, n_bins=4), 4)
     0.3
     """
-    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    bins = check_bins(n_bins, strategy)
     return binned_error(
         (y_true, y_proba, sample_weight, labels, pos_label),
         bins,
@@ -237,8 +224,6 @@ def thresholded_adaptive_calibration_error(
     n_bins: int = 15,
     strategy: Strategy = "quantile",
     norm: Norm = "l1",
-    closed: Closed = "right",
-    quantile_method: QuantileMethod = "edges",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
@@ -283,10 +268,6 @@ def thresholded_adaptive_calibration_error(
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
         Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
         number q is the q-th root of the weighted mean of their q-th powers.
-    closed : {"right", "left"}, default="right"
-        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
-    quantile_method : {"edges", "rank", "split"}, default="edges"
-        How quantile bins are cut; see `general_calibration_error`.
     pos_label : label, default=None
         The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
         booleans; of other labels the second of two columns, while one column needs it. With more
@@ -325,11 +306,11 @@ def thresholded_adaptive_calibration_error(
     """
     check_option("version", version, (1, 2))
     check_option("bin_weight", bin_weight, (None, "count", "uniform"))
-    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    bins = check_bins(n_bins, strategy)
     pooled = version == 1
     if pooled and average is None:
         raise ValueError("average=None gives an error for each class: version=1 pools them.")
-    if pooled and bins.method == "edges":
+    if pooled and strategy == "quantile":
         bins = replace(bins, method="floor")
     return binned_error(
         (y_true, y_proba, sample_weight, labels, pos_label),

@@ -10,16 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
-from skcalib._binning.quantiles import rank_cuts
 from skcalib._binning.tables import flat_table
-from skcalib._scores.one_vs_rest import stable_order
 from skcalib._validation.norm import Norm, check_norm, exponent
 from skcalib._validation.predictions import check_predictions
-from skcalib._validation.weights import is_whole
 from skcalib.metrics._binned import (
     Average,
-    Closed,
-    QuantileMethod,
     Strategy,
     check_bins,
 )
@@ -32,33 +27,15 @@ def label_binned_error(
 ) -> float:
     """Return the norm of the distances between each score and the accuracy of its bin."""
     table = flat_table(score, hit, w, bins)
-    if bins.method == "rank":
-        index, row, w = _rank_pieces(score, w, bins.n_bins)
-        score = score[row]
-    elif bins.method == "uniform":
+    if bins.method == "uniform":
         index = bins.uniform_index(score)
     else:
-        opens = "left" if bins.method == "split" else "right"
-        index = np.searchsorted(table.left[0, 1:], score, side=opens)  # type: ignore[call-overload]
+        index = np.searchsorted(table.left[0, 1:], score, side="right")
     gap = np.abs(table.accuracy[0, index] - score)
     if norm == "max":
         return float(gap.max())
     q = exponent(norm)
     return float(((w * gap**q).sum() / w.sum()) ** (1 / q))
-
-
-def _rank_pieces(
-    score: Float64Array, w: Float64Array, n_bins: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp], Float64Array]:
-    """Return bin, row and weight of each part of a row: a heavy row may belong to several bins."""
-    order = stable_order(score)
-    ends = np.cumsum(w[order])
-    cuts = rank_cuts(np.arange(1, n_bins), n_bins, ends[-1], is_whole(w))
-    stops = np.union1d(ends, cuts)
-    starts = np.concatenate([[0.0], stops[:-1]])
-    row = np.searchsorted(ends, starts, side="right")
-    index = np.searchsorted(cuts, starts, side="right")
-    return index, order[row], stops - starts
 
 
 @listed("Karandikar et al. 2021", scorer=True)
@@ -71,8 +48,6 @@ def label_binned_calibration_error(
     n_bins: int = 15,
     strategy: Strategy = "quantile",
     norm: Norm = "l2",
-    closed: Closed = "right",
-    quantile_method: QuantileMethod = "edges",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
@@ -107,10 +82,6 @@ def label_binned_calibration_error(
         Bins of equal width on [0, 1], or of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l2"
         q, or the largest distance of any row.
-    closed : {"right", "left"}, default="right"
-        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
-    quantile_method : {"edges", "rank", "split"}, default="edges"
-        How quantile bins are cut; see `general_calibration_error`.
     pos_label : label, default=None
         The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
         booleans; of other labels the second of two columns, while one column needs it. With more
@@ -153,7 +124,7 @@ def label_binned_calibration_error(
     >>> round(label_binned_calibration_error(y, P, n_bins=2), 4)
     0.3536
     """
-    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    bins = check_bins(n_bins, strategy)
     check_norm(norm)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
 

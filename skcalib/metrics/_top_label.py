@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from skcalib._validation.norm import Norm
-from skcalib.metrics._binned import Closed, QuantileMethod, Strategy, binned_error, check_bins
+from skcalib.metrics._binned import Strategy, binned_error, check_bins
 from skcalib.metrics._listed import listed
 
 
@@ -20,8 +20,6 @@ def expected_calibration_error(
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
-    closed: Closed = "right",
-    quantile_method: QuantileMethod = "edges",
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
@@ -51,10 +49,6 @@ def expected_calibration_error(
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
         Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
         number q is the q-th root of the weighted mean of their q-th powers.
-    closed : {"right", "left"}, default="right"
-        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
-    quantile_method : {"edges", "rank", "split"}, default="edges"
-        How quantile bins are cut; see `general_calibration_error`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -90,7 +84,7 @@ def expected_calibration_error(
     >>> round(expected_calibration_error(y, P, n_bins=4), 4)
     0.15
     """
-    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    bins = check_bins(n_bins, strategy)
     return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))
 
 
@@ -103,8 +97,6 @@ def maximum_calibration_error(
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     norm: Norm = "max",
-    closed: Closed = "right",
-    quantile_method: QuantileMethod = "edges",
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
@@ -133,10 +125,6 @@ def maximum_calibration_error(
     norm : {"l1", "l2", "max"} or float in [1, 10], default="max"
         Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
         number q is the q-th root of the weighted mean of their q-th powers.
-    closed : {"right", "left"}, default="right"
-        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
-    quantile_method : {"edges", "rank", "split"}, default="edges"
-        How quantile bins are cut; see `general_calibration_error`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -172,7 +160,7 @@ def maximum_calibration_error(
     >>> round(maximum_calibration_error(y, P, n_bins=4), 4)
     0.2
     """
-    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    bins = check_bins(n_bins, strategy)
     return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))
 
 
@@ -184,8 +172,6 @@ def root_mean_squared_calibration_error(
     n_bins: int = 15,
     strategy: Strategy = "quantile",
     norm: Norm = "l2",
-    closed: Closed = "right",
-    quantile_method: QuantileMethod = "edges",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
@@ -210,10 +196,6 @@ def root_mean_squared_calibration_error(
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l2"
         Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
         number q is the q-th root of the weighted mean of their q-th powers.
-    closed : {"right", "left"}, default="right"
-        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
-    quantile_method : {"edges", "rank", "split"}, default="edges"
-        How quantile bins are cut; see `general_calibration_error`.
     pos_label : label, default=None
         The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
         booleans; of other labels the second of two columns, while one column needs it. With more
@@ -257,5 +239,5 @@ def root_mean_squared_calibration_error(
     >>> round(root_mean_squared_calibration_error(y, P, n_bins=4), 4)
     0.3536
     """
-    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    bins = check_bins(n_bins, strategy)
     return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))

@@ -167,10 +167,8 @@ def test_label_binned_and_swept_errors_bin_alike(dtype):
         keywords = {"strategy": "uniform", "mode": "classwise", "average": None}
         if metric is metrics.label_binned_calibration_error:
             keywords["n_bins"] = 20
-        for closed in CLOSED:
-            expected = metric(y, wide, closed=closed, **keywords)
-            found = metric(y, c, closed=closed, **keywords)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
+        expected = metric(y, wide, **keywords)
+        np.testing.assert_allclose(metric(y, c, **keywords), expected, rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -197,9 +195,12 @@ def test_float32_scores_give_the_error_of_the_same_numbers_in_float64():
     P = (rng.multinomial(20, [0.2, 0.3, 0.5], size=300) / 20).astype(np.float32)
     y = rng.integers(3, size=300)
     for closed in CLOSED:
-        for metric in (metrics.static_calibration_error, metrics.expected_calibration_error):
-            single = metric(y, P, n_bins=20, closed=closed)
-            assert single == metric(y, P.astype(np.float64), n_bins=20, closed=closed)
+        for each in (False, True):
+            keywords = {"n_bins": 20, "closed": closed}
+            keywords |= {"max_prob": not each, "class_conditional": each}
+            single = metrics.general_calibration_error(y, P, **keywords)
+            wide = P.astype(np.float64)
+            assert single == metrics.general_calibration_error(y, wide, **keywords)
 
 
 # ------------------------------------------------------------------------ histogram binning

@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 from strategies import LABEL_KINDS, EdgeRecipe, attempt, edge_recipes, names_of, recipes
 
 from skcalib import HistogramBinning
-from skcalib.metrics import expected_calibration_error, static_calibration_error
+from skcalib.metrics import general_calibration_error
 
 pytestmark = pytest.mark.slow
 
@@ -196,11 +196,12 @@ def test_scores_on_the_edges_are_binned_as_fractions_are(recipe):
     n_bins, closed, k, code, w = recipe.n_bins, recipe.closed, recipe.k, recipe.code, recipe.w
     keywords = {"n_bins": n_bins, "closed": closed, "sample_weight": w, "labels": [0, 1]}
     single = recipe.p.astype(np.float32) if recipe.dtype == "float16" else recipe.p
-    found = expected_calibration_error(code, recipe.p, pos_label=1, **keywords)
+    found = general_calibration_error(code, recipe.p, pos_label=1, **keywords)
     expected = slow_error(zip(k, single, code == 1, w, strict=True), n_bins, closed)
     assert found == pytest.approx(expected, abs=1e-9)
     if recipe.dtype != "float16":
-        each = static_calibration_error(code, recipe.P, average=None, **keywords)
+        keywords |= {"max_prob": False, "class_conditional": True, "average": None}
+        each = general_calibration_error(code, recipe.P, **keywords)
         for column, edge in ((0, n_bins - k), (1, k)):
             rows = zip(edge, recipe.P[:, column], code == column, w, strict=True)
             assert each[column] == pytest.approx(slow_error(rows, n_bins, closed), abs=1e-9)

@@ -1,6 +1,7 @@
 """Binned errors equal a double loop over rows and bins, on everything that is awkward."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -220,7 +221,7 @@ def test_ends_of_the_unit_interval_have_no_bin_of_their_own():
     y = np.array([0, 1, 0, 0])
     for closed in ("right", "left"):
         expected = 3 / 4 * abs(2 / 3 - 2.95 / 3) + 1 / 4 * abs(1 - 0.5)
-        actual = metrics.expected_calibration_error(y, P, n_bins=10, closed=closed)
+        actual = metrics.general_calibration_error(y, P, n_bins=10, closed=closed, pos_label=0)
         assert actual == pytest.approx(expected, abs=1e-12)
 
 
@@ -248,12 +249,20 @@ def test_first_bin_is_exact_even_where_a_class_dominates():
     assert first["confidence"] == 1e-9
 
 
-@pytest.mark.parametrize("name", [*PRESETS, "general_calibration_error"])
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("name", PRESETS)
+def test_whole_weights_are_copies_and_order_does_not_matter(name, strategy):
+    weights_are_copies(getattr(metrics, name), {"strategy": strategy})
+
+
 @pytest.mark.parametrize("options", [o for o in OPTIONS if o.get("quantile_method") != "rank"])
-def test_whole_weights_are_copies_and_order_does_not_matter(name, options):
+def test_whole_weights_are_copies_in_all_bins(options):
+    weights_are_copies(metrics.general_calibration_error, options)
+
+
+def weights_are_copies(metric, options):
     y, P = ref.predictions(4, 50, seed=9, kind="ties")
     w = np.random.default_rng(0).integers(0, 4, 50)
-    metric = getattr(metrics, name)
     weighted = metric(y, P, sample_weight=w, labels=range(4), **options)
     repeated = metric(np.repeat(y, w), np.repeat(P, w, axis=0), labels=range(4), **options)
     assert weighted == pytest.approx(repeated, abs=1e-12)
@@ -279,7 +288,7 @@ def test_fractional_weights_cut_bins_by_mass(options):
     """Scaling fractional weights changes nothing; nor does writing a row as two halves."""
     y, P = ref.predictions(4, 50, seed=9)
     w = np.random.default_rng(0).uniform(0.1, 2, 50)
-    metric = metrics.adaptive_calibration_error
+    metric = partial(metrics.general_calibration_error, max_prob=False, class_conditional=True)
     value = metric(y, P, sample_weight=w, labels=range(4), **options)
     scaled = metric(y, P, sample_weight=w * 0.37, labels=range(4), **options)
     halves = metric(

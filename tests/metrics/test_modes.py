@@ -16,10 +16,6 @@ ERRORS = {
         partial(metrics.label_binned_calibration_error, norm="l1", strategy="uniform"),
         "l1",
     ),
-    "label-split": (
-        partial(metrics.label_binned_calibration_error, quantile_method="split"),
-        "l2",
-    ),
     "soft": (metrics.soft_binned_calibration_error, "l2"),
     "soft-label-l1": (
         partial(metrics.soft_binned_calibration_error, kind="label", norm="l1"),
@@ -38,7 +34,6 @@ ERRORS = {
 }
 # These give ranks to equal scores by row order, so that only distinct scores can be shuffled.
 BY_RANK = {
-    "label-rank": (partial(metrics.label_binned_calibration_error, quantile_method="rank"), "l2"),
     "sweep": (metrics.sweep_calibration_error, "l2"),
 }
 every_error = pytest.mark.parametrize("name", [*ERRORS, *BY_RANK])

@@ -242,7 +242,7 @@ def _with_bins(
     **reduction: Any,
 ) -> CellError | None:
     """Return an error by bins; None where bins split tied rows, which have no bin of their own."""
-    bins = check_bins(*(keywords[name] for name in BINS))
+    bins = check_bins(**{name: keywords[name] for name in BINS if name in keywords})
     if bins.method == "rank":
         return None
     if average is None:  # each class, whether or not one of them is the event

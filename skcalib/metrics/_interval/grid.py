@@ -118,9 +118,7 @@ def label_binned(
     predictions: Predictions, keywords: Keywords, shared: SharedRows
 ) -> CellError | None:
     """Return the label-binned error: a cell is the part of a node that lies in one bin."""
-    bins = check_bins(*(keywords[name] for name in BINS))
-    if bins.method == "rank":
-        return None
+    bins = check_bins(keywords["n_bins"], keywords["strategy"])
     norm, B = keywords["norm"], bins.n_bins
     bins = bins.with_precision_of(predictions.P)
     each = classwise(predictions, keywords)
