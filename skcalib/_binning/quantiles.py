@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable
 from skcalib._binning.edges import Side
-from skcalib._scores.one_vs_rest import SortedProblem, sort_problem
+from skcalib._scores.one_vs_rest import SortedProblem, sort_problem, stable_order
 from skcalib._validation.weights import is_whole
 
 # Sums of weights closer than this, as a share of all weight, are equal up to rounding.
@@ -151,7 +151,7 @@ def rank_table(
     """
     n_bins = bins.n_bins
     weights = np.ones(score.size) if w is None else w
-    order = np.argsort(score, kind="stable")
+    order = stable_order(score)
     values, weights = score[order].astype(np.float64), weights[order]
     cumulative = np.concatenate([[0.0], np.cumsum(weights)])
     cuts = rank_cuts(np.arange(n_bins + 1), n_bins, cumulative[-1], is_whole(weights))

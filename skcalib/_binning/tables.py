@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.passes import LIGHT, merge_rows, total
+from skcalib._arrays.passes import LIGHT, map_rows, merge_rows, total
 from skcalib._arrays.precision import (
     FLOAT32,
     FLOAT64,
     bits_of_columns,
     bits_of_probabilities,
 )
-from skcalib._arrays.source import Source
+from skcalib._arrays.source import Source, refuse_remote
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, exceeds
 from skcalib._binning.quantiles import quantile_table, table_by_edges
@@ -217,6 +217,27 @@ def _uniform_of_chunk(
     if threshold is None:
         _fill_first_bin(table, scores, code, w, bins, column_sum, first)
     return table
+
+
+def pooled_table(
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    bins: Bins,
+    *,
+    threshold: float | None = None,
+) -> BinTable:
+    """Table of all n K entries as one problem; an entry is a hit if its class is true."""
+    if bins.method == "uniform":
+        return columns_table(scores, code, w, bins, threshold=threshold).pooled()
+    refuse_remote(scores.source, "Quantile bins of the entries of all classes together")
+    score = np.empty(scores.shape, dtype=scores.dtype)
+    map_rows(np.asarray, scores.as_proba(), out=score)
+    hit = np.zeros(scores.shape, dtype=bool)
+    hit[np.arange(code.size), code] = True
+    # A broadcast 1 needs no memory; other weights are repeated.
+    weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.repeat(w, scores.shape[1])
+    return flat_table(score.ravel(), hit.ravel(), weight, bins, threshold=threshold)
 
 
 def bits_of_scores(scores: Scores) -> int:

@@ -13,8 +13,7 @@ from skcalib._arrays.precision import FLOAT64
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable
 from skcalib._binning.edges import Side
-from skcalib._binning.pooled import pooled_table
-from skcalib._binning.tables import bits_of_scores, columns_table
+from skcalib._binning.tables import bits_of_scores, columns_table, pooled_table
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import COUNT_HIGH, check_seed
 from skcalib.calibrators._base import ColumnwiseCalibrator

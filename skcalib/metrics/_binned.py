@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins, BinTable, in_precision_of
-from skcalib._binning.pooled import pooled_table
-from skcalib._binning.tables import columns_table, flat_table
+from skcalib._binning.tables import columns_table, flat_table, pooled_table
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_between, check_count, check_flags, check_option

@@ -251,7 +251,6 @@ PRESETS = {
     "each class": partial(metrics.static_calibration_error, average=None),
     "above": partial(POOLED, class_conditional=True, threshold=0.1),
     "pooled": POOLED,
-    "pooled quantile bins": partial(POOLED, strategy="quantile"),
 }
 
 
@@ -504,6 +503,7 @@ def test_a_dask_array_beside_a_numpy_array():
             lambda P, y: metrics.calibration_test(metrics.expected_calibration_error, y, P),
         ),
         ("Calibration by group", lambda P, y: metrics.calibration_by_group(y, P, y % 2)),
+        ("Quantile bins of the entries", lambda P, y: POOLED(y, P, strategy="quantile")),
     ],
 )
 def test_what_would_load_an_array_is_refused_by_its_size(name, call, passes):

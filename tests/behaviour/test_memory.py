@@ -121,8 +121,6 @@ def test_a_calibrator_copies_neither_what_a_row_less_leaves_nor_what_is_clipped(
             assert most - left < allowed
 
 
-POOLED = {"max_prob": False, "strategy": "quantile", "quantile_method": "edges"}
-RANKED = POOLED | {"quantile_method": "rank"}
 ERRORS = {
     "ece": (metrics.expected_calibration_error, {}, 6),
     "sce": (metrics.static_calibration_error, {}, 12),
@@ -139,9 +137,6 @@ ERRORS = {
     "mmce": (metrics.maximum_mean_calibration_error, {}, 8),
     "brier": (metrics.top_label_brier_score, {}, 6),
     "soft avuc": (metrics.soft_avuc_loss, {}, 8),
-    "pooled": (metrics.general_calibration_error, POOLED, 28),
-    "pooled above": (metrics.general_calibration_error, POOLED | {"threshold": 0.01}, 28),
-    "pooled by rank": (metrics.general_calibration_error, RANKED, 28),
     "table": (
         metrics.reliability_table,
         {"max_prob": False, "class_conditional": True},

@@ -11,9 +11,8 @@ import pytest
 from edges import even_bin, ways_to_write
 
 from skcalib._binning.bins import Bins
-from skcalib._binning.pooled import pooled_table
 from skcalib._binning.quantiles import opening_positions
-from skcalib._binning.tables import columns_table, flat_table
+from skcalib._binning.tables import columns_table, flat_table, pooled_table
 from skcalib._scores.scores import Scores
 
 METHODS = ["uniform", "edges", "floor", "split", "rank"]
@@ -133,11 +132,7 @@ def test_every_class_against_the_rest_is_its_own_column(method, n_classes, weigh
 @pytest.mark.parametrize("threshold", [None, 0.2])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("most_sorted", [1000, 0])
-def test_a_pooled_table_bins_all_entries_together(
-    most_sorted, method, weighted, threshold, monkeypatch
-):
-    monkeypatch.setattr("skcalib._binning.pooled.SORTED", most_sorted)
+def test_a_pooled_table_bins_all_entries_together(method, weighted, threshold):
     P, code, w = coarse(25, 4, seed=7)
     w = w if weighted else np.ones(25)
     bins = Bins(6, method)

@@ -9,13 +9,12 @@ import pytest
 from skcalib._arrays.blocks import column_blocks
 from skcalib._scores.one_vs_rest import (
     class_members,
-    is_unit,
     map_columns,
     map_sorted,
     sort_problem,
+    stable_order,
 )
 from skcalib._scores.scores import Scores
-from skcalib._validation.weights import is_whole
 
 
 def both(k, found):
@@ -122,8 +121,8 @@ def test_a_memory_layout_changes_no_column():
     assert c_order.tolist() == f_order.tolist()
 
 
-def test_unit_and_whole_weights_are_told_apart():
-    assert is_unit(np.ones(3))
-    assert not is_unit(np.array([1.0, 2.0]))
-    assert is_whole(np.array([1.0, 2.0]))
-    assert not is_whole(np.array([1.0, 0.5]))
+@pytest.mark.parametrize("digits", [1, 3, 16])
+def test_ties_keep_the_order_of_their_rows(digits):
+    """Whether many scores are tied, a few or none."""
+    x = np.round(np.random.default_rng(0).random(500), digits)
+    assert stable_order(x).tolist() == sorted(range(500), key=lambda i: x[i])
