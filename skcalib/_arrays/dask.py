@@ -36,7 +36,6 @@ from skcalib._arrays.dask_tasks import (
     values_of_chunk,
 )
 from skcalib._arrays.passes import PerRow
-from skcalib._arrays.precision import Shortness
 from skcalib._arrays.source import ALL, ArraySource, Remote, Source
 from skcalib._arrays.types import FloatArray, Intp, Rows
 
@@ -139,7 +138,6 @@ class DaskSource(Remote):
         row_bytes = self.shape[1] * self.dtype.itemsize
         self.step = -(-self.shape[0] // max(1, min(SAMPLE_ROWS, SAMPLE_BYTES // row_bytes)))
         self.sampled: list[FloatArray] = []
-        self.short: list[tuple[Shortness, ...]] = []
         self._sent: dict[int, tuple[Any, list[Any]]] = {}
 
     # -------------------------------------------------------------- passes
@@ -152,17 +150,6 @@ class DaskSource(Remote):
         """Return ``function(source, *per_row)`` of each chunk, in order."""
         listed = partial(_in_list, function)
         return self._run(listed, source, per_row, tree=False).value
-
-    @property
-    def was_read(self) -> bool:
-        """Whether a pass has been made, which finds the precision of the numbers."""
-        return bool(self.short)
-
-    def shortness(self) -> list[tuple[Shortness, ...]]:
-        """Return `shortness_of_columns` of each chunk, which the first pass finds."""
-        if not self.short:
-            self.each(_nothing, self, ())
-        return self.short
 
     def spans(self) -> list[slice]:
         """Return the rows of each chunk that has any."""
@@ -181,7 +168,6 @@ class DaskSource(Remote):
             checks.correct = checks.settle(made.found).checks.correct
             checks.check = checks.settle = None
             if checks.correct is not None:
-                self.short.clear()  # it is that of the numbers as they were
                 made = self._computed(function, source, per_row, tree)
         return made
 
@@ -200,7 +186,6 @@ class DaskSource(Remote):
         if isinstance(made, Refused):
             raise made.error
         self.sampled += made.sample  # shared with the sources that are made of this one
-        self.short += made.shortness
         return made
 
     def _tasks(
@@ -210,8 +195,7 @@ class DaskSource(Remote):
 
         work = Parcel.dumps((function, source), self)
         checks, step = self.checks, 0 if self.sampled else self.step
-        first = not self.short
-        sent = Sent(work, checks.check, checks.correct, self.dtype, self.shape[1], step, first)
+        sent = Sent(work, checks.check, checks.correct, self.dtype, self.shape[1], step)
         sent = dask.delayed(sent, pure=False, traverse=False)  # a task of its own: sent only once
         run = dask.delayed(task, pure=False)
         return [run(sent, *each) for each in self._pieces(per_row)]
@@ -336,13 +320,13 @@ class DaskSource(Remote):
         few = copy.copy(self)
         few.rows = rows if self.rows is None else self.rows[rows]
         few.shape = rows.size, self.shape[1]
-        few._sent, few.short = {}, []
+        few._sent = {}
         return few
 
     def corrected(self, correct: Callable[[FloatArray], FloatArray]) -> DaskSource:
         """Return the rows as `correct` makes them of those that are read."""
         other = copy.copy(self)
-        other.checks, other.short = Checks(correct=correct), []
+        other.checks = Checks(correct=correct)
         return other
 
     def checked(
@@ -351,7 +335,7 @@ class DaskSource(Remote):
         settle: Callable[[list[Any]], Source],
     ) -> DaskSource:
         other = copy.copy(self)
-        other.checks, other.short = Checks(check, settle), []
+        other.checks = Checks(check, settle)
         return other
 
 

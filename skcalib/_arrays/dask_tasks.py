@@ -12,7 +12,6 @@ from joblib import parallel_config
 from numpy.typing import NDArray
 
 from skcalib._arrays.passes import add
-from skcalib._arrays.precision import Shortness, shortness_of_columns
 from skcalib._arrays.source import ArraySource, Remote, Source
 from skcalib._arrays.types import FloatArray
 
@@ -51,14 +50,12 @@ class Refused(NamedTuple):
 class Made(NamedTuple):
     """What a pass made of a chunk, None if its check found a flaw; what the check found.
 
-    If the pass is the first, ``sample`` has some of the rows, at equal distances, and ``shortness``
-    that of the numbers.
+    If the pass is the first, ``sample`` has some of the rows, at equal distances.
     """
 
     value: Any
     found: list[Any]
     sample: list[FloatArray]
-    shortness: list[tuple[Shortness, ...]]
 
 
 class Parcel(pickle.Unpickler):
@@ -103,7 +100,6 @@ class Sent(NamedTuple):
     dtype: np.dtype[Any]
     n_columns: int
     step: int
-    survey: bool
 
 
 def of_chunk(sent: Sent, chunk: Any, span: range, chosen: Part | None, parts: list[Any]) -> Any:
@@ -117,7 +113,6 @@ def of_chunk(sent: Sent, chunk: Any, span: range, chosen: Part | None, parts: li
             )
         )
     found: list[Any] = []
-    short: list[tuple[Shortness, ...]] = []
     sample = [array[-span.start % sent.step :: sent.step].copy()] if sent.step else []
     try:
         with parallel_config(n_jobs=1):
@@ -125,18 +120,16 @@ def of_chunk(sent: Sent, chunk: Any, span: range, chosen: Part | None, parts: li
                 seen, fine = sent.check(ArraySource(array), span)
                 found.append(seen)
                 if not fine:
-                    return Made(None, found, sample, short)
+                    return Made(None, found, sample)
             if sent.correct is not None:
                 array = sent.correct(array)
             if chosen is not None:
                 array = array[chosen.unpacked()]
             if not len(array):
-                return Made(None, found, sample, short)
-            if sent.survey:
-                short.append(shortness_of_columns(ArraySource(array)))
+                return Made(None, found, sample)
             function, source = Parcel.loads(sent.work, ArraySource(array))
             each = (part.unpacked() if isinstance(part, Part) else part for part in parts)
-            return Made(function(source, *each), found, sample, short)
+            return Made(function(source, *each), found, sample)
     except ValueError as error:
         return Refused(error)
 
@@ -151,13 +144,12 @@ def values_of_chunk(*args: Any) -> NDArray[Any]:
 
 def joined(several: Sequence[Any]) -> Any:
     """Return the sum of what was made of some chunks, or the first error."""
-    total, found, sample, short = None, [], [], []
+    total, found, sample = None, [], []
     for made in several:
         if isinstance(made, Refused):
             return made
         found += made.found
         sample += made.sample
-        short += made.shortness
         if made.value is not None:
             total = made.value if total is None else add(total, made.value)
-    return Made(total, found, sample, short)
+    return Made(total, found, sample)

@@ -87,15 +87,6 @@ class Remote(Source):
         """The source itself."""
         return self
 
-    @property
-    @abstractmethod
-    def was_read(self) -> bool:
-        """Whether a pass has been made, which finds the precision of the numbers."""
-
-    @abstractmethod
-    def shortness(self) -> list[tuple[Any, ...]]:
-        """Return `shortness_of_columns` of each chunk, which the first pass finds."""
-
     @abstractmethod
     def total(self, function: Callable[..., Any], source: Source, per_row: Any) -> Any:
         """Return the sum over chunks of ``function(source, *per_row)``."""
@@ -199,23 +190,6 @@ class Computed(Derived):
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
         """Return a block, a new array."""
         return self._compute(rows)[:, columns].astype(self.dtype, copy=False)
-
-
-class Column(Derived):
-    """A single column of a source, ``(n, 1)``."""
-
-    def __init__(self, source: Source, k: int) -> None:
-        super().__init__(source, source.shape[0], source.dtype)
-        self.shape = source.shape[0], 1
-        self.k = k
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Where a pass runs, the source is a chunk of it.
-        self.__dict__ = {**state, "shape": (state["source"].shape[0], 1)}
-
-    def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
-        """Return a block."""
-        return self.source.read(rows, slice(self.k, self.k + 1))[:, columns]
 
 
 def refuse_remote(source: Source, who: str) -> None:

@@ -9,29 +9,22 @@ For problem j with scores
 
 For uniform bins of all classes, small entries need not be binned: a row has at most B entries above
 1/B, and the first bin of a class is its column sum minus the other bins.
+
+A score of 3/10 is 0.3 rounded to its type: 0.30000001 in float32, above the float64 number 0.3. So
+edges and thresholds are rounded to the type of the scores before they are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from skcalib._arrays.precision import (
-    FLOAT64,
-    bits_of_probabilities,
-    most_bits,
-    significant_bits,
-)
-from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._binning.edges import Side, all_even_edges, as_written
 
-T = TypeVar("T")
-
+Side = Literal["left", "right"]
 Method = Literal["uniform", "edges", "rank", "split", "floor"]
 
 
@@ -43,40 +36,21 @@ class Bins:
     on the left), "rank" (equal counts by rank, ties are split), "split" (edges half-way between
     equal parts, bins are closed on the right) or "floor" ("edges" with range starts rounded down,
     as in the paper that introduced the thresholded adaptive calibration error). ``closed`` is the
-    closed side of uniform bins. ``bits`` are the significant bits of the scores, None for those of
-    the binned column. ``complements`` says whether scores may have been computed as 1 - p.
+    closed side of uniform bins.
     """
 
     n_bins: int = 15
     method: Method = "uniform"
     closed: Side = "right"
-    bits: int | None = None
-    complements: bool = False
 
-    def with_precision_of(self, P: Source) -> Bins:
-        """Return the bins with the precision of probabilities ``P (n, K)``."""
-        return replace(self, bits=bits_of_probabilities(P), complements=P.shape[1] == 2)
-
-    def uniform_edges(self) -> Float64Array:
-        """Edges k/B of even bins on [0, 1], rounded to float64."""
-        return np.arange(self.n_bins + 1.0) / self.n_bins
-
-    def compared_edges(self, bits: int) -> Float64Array:
-        """Edges of even bins, rounded to `bits` significant bits for an exact comparison."""
-        return all_even_edges(self.n_bins, bits, self.complements, self.closed)
-
-    def threshold(self, exact: float | None) -> float | None:
-        """Return a threshold in the precision of the scores; an equal score is not above it."""
-        if exact is None:
-            return None
-        bits = FLOAT64 if self.bits is None else self.bits
-        above = np.array([exact], dtype=np.float64)
-        return float(as_written(above, 1 - above, bits, self.complements, "right"))
+    def edges(self, dtype: DTypeLike = np.float64) -> Float64Array:
+        """Return the edges k/B of even bins on [0, 1], rounded to the type of the scores."""
+        edges = np.arange(self.n_bins + 1.0) / self.n_bins
+        return edges.astype(dtype).astype(np.float64, copy=False)
 
     def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
         """Bin of each score; 0 is in the first bin and 1 in the last, for either closed side."""
-        bits = significant_bits(score) if self.bits is None else self.bits
-        edges = self.compared_edges(bits).copy()
+        edges = self.edges(score.dtype)
         edges[0], edges[-1] = -np.inf, np.inf  # all scores lie between them
         score = score.astype(np.float64, copy=False)
         # A score's bin is on one side of the edge nearest to it, also if the edge is rounded.
@@ -84,20 +58,6 @@ class Bins:
         edge = edges.take(nearest)
         nearest -= score <= edge if self.closed == "right" else score < edge
         return nearest
-
-
-def in_precision_of(P: Source, bins: Bins, use: Callable[[Bins], T]) -> T:
-    """Return ``use(bins)``, with bins of the precision of probabilities ``P (n, K)``.
-
-    `use` reads probabilities that are remote, and takes them to be as precise as their type; if its
-    first pass finds that they are not, it is called again.
-    """
-    if P.remote is not P or P.remote.was_read:
-        return use(bins.with_precision_of(P))
-    typical = replace(bins, bits=most_bits(P), complements=P.shape[1] == 2)
-    used = use(typical)
-    exact = bins.with_precision_of(P)
-    return used if exact == typical else use(exact)
 
 
 @dataclass(frozen=True)
@@ -144,8 +104,5 @@ class BinTable:
 
 
 def exceeds(score: FloatArray, threshold: float) -> NDArray[np.bool_]:
-    """Whether scores lie above the exact threshold.
-
-    The threshold is an array because NumPy 1 would round a scalar to the type of the scores.
-    """
-    return score > np.array([threshold], dtype=np.float64)
+    """Whether scores lie above the threshold, rounded to their type."""
+    return np.asarray(score > score.dtype.type(threshold))

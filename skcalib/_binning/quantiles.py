@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._binning.bins import Bins, BinTable
-from skcalib._binning.edges import Side
+from skcalib._binning.bins import Bins, BinTable, Side
 from skcalib._scores.one_vs_rest import SortedProblem, sort_problem, stable_order
 from skcalib._validation.weights import is_whole
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,12 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.passes import LIGHT, map_rows, merge_rows, total
-from skcalib._arrays.precision import (
-    FLOAT32,
-    FLOAT64,
-    bits_of_columns,
-    bits_of_probabilities,
-)
 from skcalib._arrays.source import Source, refuse_remote
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, exceeds
@@ -81,7 +74,7 @@ def _from_cells(
         total = np.bincount(cell, weights=weighted, minlength=m * bins.n_bins)
         return total.astype(np.float64, copy=False).reshape(shape)
 
-    edges = bins.uniform_edges()
+    edges = bins.edges()
     count = np.bincount(cell, minlength=m * bins.n_bins).reshape(shape)
     return BinTable(
         edges[None, :-1].repeat(m, axis=0),
@@ -110,8 +103,8 @@ def columns_table(
     """
     if bins.method == "uniform":
         kernel = partial(_uniform_of_chunk, scores=scores, threshold=threshold)
-        kernel = partial(kernel, first=first, confidence=confidence)
-        return _in_own_precision(kernel, scores, code, w, bins)
+        kernel = partial(kernel, bins=bins, first=first, confidence=confidence)
+        return total(kernel, scores.source, code, w)
     if bins.method == "rank":
 
         def by_rank(k: int, column: FloatArray) -> BinTable:
@@ -120,26 +113,6 @@ def columns_table(
         return _stack(list(map_columns(by_rank, scores, first)))
     by_edges = partial(_table_above, threshold=threshold, bins=bins)
     return _stack(list(map_sorted(by_edges, scores, code, w, first)))
-
-
-def _in_own_precision(
-    kernel: Any, scores: Scores, code: NDArray[np.intp], w: Float64Array, bins: Bins
-) -> BinTable:
-    """Return the sum of tables of chunks in the precision of all scores.
-
-    The chunks of remote probabilities that are read for the first time take that of their own
-    scores. It nearly always is that of all, so that a pass suffices.
-    """
-    source, remote = scores.source, scores.source.remote
-    if remote is None or bins.bits is not None:
-        return total(partial(kernel, bins=bins), source, code, w)
-    if remote is source and scores.kind == "proba" and not remote.was_read:
-        table = total(partial(kernel, bins=bins), source, code, w)
-        bits = bits_of_scores(scores)
-        if all(bits_of_columns(each, source.dtype) == bits for each in remote.shortness()):
-            return table
-    exact = replace(bins, bits=bits_of_scores(scores))
-    return total(partial(kernel, bins=exact), source, code, w)
 
 
 def _table_above(problem: SortedProblem, threshold: float | None, bins: Bins) -> BinTable:
@@ -177,12 +150,10 @@ def _uniform_of_chunk(
 ) -> BinTable:
     n, n_classes = scores.shape
     m = n_classes - first
-    bits = bits_of_scores(scores) if bins.bits is None else bins.bits
-    bins = replace(bins, bits=bits, complements=n_classes == 2)
-    # Entries up to the cut are dropped (threshold) or belong to the first bin. A cut may round up
-    # in the type of the scores, so it is lowered by one step, and `sift` drops the few extra ones.
-    exact = bins.compared_edges(bits)[1] if threshold is None else np.float64(threshold)
-    cut = np.nextafter(scores.dtype.type(exact), scores.dtype.type(-1))
+    # Entries below the cut are dropped (threshold) or belong to the first bin. Those on it may too:
+    # `sift` drops them.
+    edge = bins.edges(scores.dtype)[1] if threshold is None else threshold
+    cut = np.nextafter(scores.dtype.type(edge), scores.dtype.type(-1))
     unit = is_unit(w)
 
     def sift(at: NDArray[np.intp], value: FloatArray) -> BinTable:
@@ -238,13 +209,6 @@ def pooled_table(
     # A broadcast 1 needs no memory; other weights are repeated.
     weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.repeat(w, scores.shape[1])
     return flat_table(score.ravel(), hit.ravel(), weight, bins, threshold=threshold)
-
-
-def bits_of_scores(scores: Scores) -> int:
-    """Return the significant bits of the probabilities; for logits, those of their type."""
-    if scores.kind == "proba":
-        return bits_of_probabilities(scores.source)
-    return FLOAT64 if scores.dtype == np.float64 else FLOAT32
 
 
 def _fill_first_bin(

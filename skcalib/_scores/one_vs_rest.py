@@ -63,12 +63,12 @@ class SortedProblem(NamedTuple):
         return float(self.values.size if self.weights is None else self.weights.sum())
 
     def above(self, threshold: float | None) -> SortedProblem:
-        """Return the problem restricted to scores above `threshold`."""
+        """Return the problem restricted to scores above `threshold`, rounded to their type."""
         if threshold is None:
             return self
-        # A float64 scalar, so that float32 scores are compared with the exact threshold.
-        start = np.searchsorted(self.values, np.float64(threshold), side="right")
-        first = np.searchsorted(self.positives, np.float64(threshold), side="right")
+        cut = self.values.dtype.type(threshold)
+        start = np.searchsorted(self.values, cut, side="right")
+        first = np.searchsorted(self.positives, cut, side="right")
         return SortedProblem(
             self.values[start:],
             None if self.weights is None else self.weights[start:],

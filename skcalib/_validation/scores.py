@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from skcalib._arrays.passes import LIGHT, merge_rows
-from skcalib._arrays.precision import BFLOAT16, FLOAT16, FLOAT32, have_no_bits
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
 from skcalib._arrays.selection import clip_and_divide, sums_of_rows
 from skcalib._arrays.source import ALL, Source, as_source
@@ -33,6 +32,8 @@ from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
 from skcalib._validation.frames import read_frame
 from skcalib._validation.lazy import refuse_lazy
 
+# Significant bits.
+FLOAT32, FLOAT16, BFLOAT16 = 24, 11, 8
 # Largest distance of a probability from [0, 1].
 ENTRY_TOLERANCE = 1e-3
 # Values further below 0 are negative logits, not rounding.
@@ -301,7 +302,8 @@ def _has_short_mantissa(S: Source, bits: int) -> bool:
     if S.dtype != np.float32:
         return False
     values = np.ascontiguousarray(S.read(slice(0, SAMPLED_ROWS)))
-    return have_no_bits(values, (1 << (FLOAT32 - bits)) - 1)
+    spare = np.uint32((1 << (FLOAT32 - bits)) - 1)
+    return not (values.view(np.uint32) & spare).any()
 
 
 def _not_a_number(block: FloatArray, start: int, name: str) -> str:

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.precision import FLOAT64
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._binning.bins import Bins, BinTable
-from skcalib._binning.edges import Side
-from skcalib._binning.tables import bits_of_scores, columns_table, pooled_table
+from skcalib._binning.bins import Bins, BinTable, Side
+from skcalib._binning.tables import columns_table, pooled_table
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import COUNT_HIGH, check_seed
 from skcalib.calibrators._base import ColumnwiseCalibrator
@@ -71,15 +69,15 @@ def edges_passed(edges: Float64Array, columns: FloatArray, side: Side) -> NDArra
     return passed.view(np.uint8).sum(axis=1, dtype=np.uint8)
 
 
-def closing_scores(edges: Float64Array, bits: int) -> Float64Array:
-    """Return the highest float64 numbers that round to these at `bits` significant bits.
+def closing_scores(edges: Float64Array, dtype: np.dtype[Any]) -> Float64Array:
+    """Return the highest float64 numbers that are rounded to these scores of the type `dtype`.
 
-    A float64 score then passes the same edges as after rounding to the calibration scores' bits.
+    A float64 score then passes the same edges as after rounding to float32.
     """
-    if bits == FLOAT64:
+    if dtype == np.float64:
         return edges
-    _, exponent = np.frexp(edges)
-    return np.nextafter(edges + np.ldexp(0.5, exponent - bits), 0.0)
+    above = np.nextafter(edges.astype(dtype), dtype.type(2)).astype(np.float64)
+    return np.nextafter((edges + above) / 2, 0.0)
 
 
 def opening_scores(edges: Float64Array, dtype: np.dtype[Any]) -> Float64Array:
@@ -248,11 +246,8 @@ class HistogramBinning(ColumnwiseCalibrator):
     def _fit_once(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> StepMaps:
         n_classes = scores.shape[1]
         first = self._first_column(n_classes)
-        if self.strategy == "uniform":
-            bits, complements = bits_of_scores(scores), n_classes == 2
-            bins = Bins(int(self.n_bins), bits=bits, complements=complements)
-        else:
-            bins = Bins(int(self.n_bins), "edges")
+        uniform = self.strategy == "uniform"
+        bins = Bins(int(self.n_bins), "uniform" if uniform else "edges")
         prior = np.bincount(code, weights=w, minlength=n_classes)[first:] / w.sum()
         if self.class_conditional:
             table = columns_table(scores, code, w, bins, first=first, confidence=False)
@@ -262,8 +257,8 @@ class HistogramBinning(ColumnwiseCalibrator):
         maps = bin_shares(table, prior if self.empty == "prior" else None)
         # New scores are compared with numbers that depend on the calibration scores alone, so that
         # the bin of a row does not depend on the other rows of its batch.
-        if bins.bits is not None:
-            maps.edges[:, 1:-1] = closing_scores(bins.compared_edges(bins.bits)[1:-1], bins.bits)
+        if uniform:
+            maps.edges[:, 1:-1] = closing_scores(bins.edges(scores.dtype)[1:-1], scores.dtype)
         else:
             maps.edges[:, 1:-1] = opening_scores(maps.edges[:, 1:-1], scores.dtype)
         return maps

@@ -8,14 +8,13 @@ norm of its gaps:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
-from skcalib._binning.bins import Bins, BinTable, in_precision_of
+from skcalib._binning.bins import Bins, BinTable
 from skcalib._binning.tables import columns_table, flat_table, pooled_table
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label
@@ -59,17 +58,8 @@ def bin_predictions(
     names = predictions.classes.tolist()
     if event is None and not max_prob:
         reduce = columns_table if class_conditional else pooled_table
-        scores = Scores(P, "proba")
-        if bins.method == "uniform" and threshold is None:  # the table finds the precision
-            table = reduce(scores, code, w, replace(bins, complements=P.shape[1] == 2))
-        else:
-            table = in_precision_of(
-                P,
-                bins,
-                lambda own: reduce(scores, code, w, own, threshold=own.threshold(threshold)),
-            )
+        table = reduce(Scores(P, "proba"), code, w, bins, threshold=threshold)
         return table, names if class_conditional else ["all"]
-    # Scores are gathered first: their pass finds the precision of remote probabilities.
     if event is not None:
         score, hit = predictions.of_event()
         names = [names[event]]
@@ -77,8 +67,6 @@ def bin_predictions(
         score, predicted = top_label(P)
         hit = predicted == code
         names = names if class_conditional else ["top label"]
-    bins = bins.with_precision_of(P)
-    threshold = bins.threshold(threshold)
     if event is None and class_conditional:
         n_groups = P.shape[1]
         return flat_table(
@@ -199,7 +187,7 @@ def general_calibration_error(
         class) or all rows (without `max_prob`, all n K entries) are one problem.
     threshold : float in [0, 1), default=None
         Only scores strictly above it are kept; None keeps all, 0 drops exact zeros. It is rounded
-        to the precision of the scores, so that a float32 score of 0.05 is not above 0.05.
+        to the type of the scores, so that a float32 score of 0.05 is not above 0.05.
     class_weight : {"uniform", "count"}, default="uniform"
         :math:`c_j`: 1/m for each problem, empty ones included, or its share of the kept weight.
     bin_weight : {"count", "uniform"}, default="count"
@@ -255,8 +243,8 @@ def general_calibration_error(
       model is sure of them: that is ``class_weight="count"``. The default is 1/K for each class,
       also for one that is never predicted, as in the formula of SCE.
 
-    Edges of uniform bins are rounded to the precision of the scores, so that k/B lies in the bin
-    that ends there (with ``closed="left"``, begins there) in float64, float32 and float16.
+    Edges of uniform bins are rounded to the type of the scores, so that k/B lies in the bin that
+    ends there (with ``closed="left"``, begins there) in float64 and in float32.
 
     References
     ----------

@@ -252,7 +252,7 @@ def thresholded_adaptive_calibration_error(
         order; a frame whose columns are named by the labels is read by name. One or two columns
         give the probability of one event, `pos_label`, and are measured as that.
     threshold : float in [0, 1) or None, default=0.01
-        Keep probabilities above it, strictly; None keeps all. It is rounded to their precision.
+        Keep probabilities above it, strictly; None keeps all. It is rounded to their type.
     version : {2, 1}, default=2
         The second or the first paper's definition.
     bin_weight : {"count", "uniform"} or None, default=None

@@ -128,5 +128,5 @@ def label_binned_calibration_error(
     check_norm(norm)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
 
-    error = partial(label_binned_error, norm=norm)
-    return error_by_mode(predictions, y_proba, error, mode, average, norm, bins)
+    error = partial(label_binned_error, bins=bins, norm=norm)
+    return error_by_mode(predictions, y_proba, error, mode, average, norm, dtype=None)

@@ -8,13 +8,12 @@ is the class-wise error with exponent q: the root is taken once, of the mean.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._binning.bins import Bins, in_precision_of
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
@@ -59,13 +58,12 @@ def error_by_mode(
     mode: str | None,
     average: str | None,
     norm: Norm = "l1",
-    bins: Bins | None = None,
+    dtype: DTypeLike | None = np.float64,
 ) -> float | Float64Array:
     """Measure ``error(score, hit, w)`` of one event, of the top label, or of each class.
 
     ``average=None`` returns the error of each class, even if there is an event, in the form of the
-    probabilities as given, `y_proba`. `bins`, in
-    the precision of the probabilities, are a keyword of the error.
+    probabilities as given, `y_proba`. Scores are passed as `dtype`, with None as their own.
     """
     check_mode(mode, average)
     refuse_each_class(predictions, average)
@@ -73,20 +71,12 @@ def error_by_mode(
     P, code, w = predictions.P, predictions.code, predictions.w
     if mode != "classwise" or (predictions.event is not None and average is not None):
         score, hit = event_or_top(predictions)
-        if bins is not None:
-            error = partial(error, bins=bins.with_precision_of(P))
-        return float(error(score.astype(np.float64), hit, w))
+        return float(error(score.astype(dtype or score.dtype, copy=False), hit, w))
 
-    def of_classes(error: BinaryError) -> Float64Array:
-        def measure(k: int, column: FloatArray) -> float:
-            return float(error(column.astype(np.float64, copy=False), code == k, w))
+    def measure(k: int, column: FloatArray) -> float:
+        return float(error(column.astype(dtype or column.dtype, copy=False), code == k, w))
 
-        return np.array(list(map_columns(measure, Scores(P, "proba"))))
-
-    if bins is None:
-        each = of_classes(error)
-    else:
-        each = in_precision_of(P, bins, lambda own: of_classes(partial(error, bins=own)))
+    each = np.array(list(map_columns(measure, Scores(P, "proba"))))
     if average is None:
         return predictions.of_classes(each, y_proba)
     return mean_of_classes(each, average, norm)

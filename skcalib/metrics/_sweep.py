@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.precision import significant_bits
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
-from skcalib._binning.edges import even_edges
 from skcalib._binning.quantiles import rank_cuts
 from skcalib._binning.tables import flat_table
 from skcalib._scores.one_vs_rest import stable_order
@@ -83,8 +81,6 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> NDArray[np.intp]
     some, missed = hits > 0.0, hits < weights
     first, last = some.argmax(axis=1), values.size - 1 - missed[:, ::-1].argmax(axis=1)
     (left,) = np.nonzero(some.any(axis=1) & missed.any(axis=1) & (first <= last))
-    if bins.method == "uniform":
-        bits = significant_bits(values) if bins.bits is None else bins.bits
     start, size = 2, 8
     while start <= most and left.size:
         sweep = np.arange(start, min(start + size, most + 1))
@@ -95,8 +91,7 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> NDArray[np.intp]
             below = rows.at(weight_below, hits_below[left])
         else:
             M, j = _edges_between(sweep, values[low], values[high])
-            edges = even_edges(j, M, bits, bins.complements, bins.closed)
-            edge = np.searchsorted(values, edges, side=bins.closed)
+            edge = np.searchsorted(values, (j / M).astype(values.dtype), side=bins.closed)
             weight_below, below = position[edge], hits_below[left][:, edge]
         failed = _first_fall(M, weight_below, below, total, hits_below[left, -1], whole)
         fell = failed > 0
@@ -267,5 +262,5 @@ def sweep_calibration_error(
         y_true, y_proba, sample_weight, labels, pos_label, who="sweep_calibration_error"
     )
 
-    error = partial(sweep_error, norm=norm)
-    return error_by_mode(predictions, y_proba, error, mode, average, norm, bins)
+    error = partial(sweep_error, bins=bins, norm=norm)
+    return error_by_mode(predictions, y_proba, error, mode, average, norm, dtype=None)

@@ -358,7 +358,7 @@ class CalibrationMapDisplay(InWords):
         label = label_of(name, f"{percent(self.flipped)} flip")
         (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
         if histogram:
-            edges = HISTOGRAM_BINS.uniform_edges()
+            edges = HISTOGRAM_BINS.edges()
             if first:
                 before = draw_histogram(
                     ax, edges, shares(self.before), {"color": ink(), "linestyle": ":"}

@@ -314,57 +314,6 @@ def test_an_error_reads_each_chunk_once(metric, n_classes, dtype):
     assert read.n_read == 5
 
 
-@pytest.mark.parametrize("metric", [metrics.static_calibration_error, POOLED], ids=["SCE", "all"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_first_pass_of_dropped_rows_tells_the_precision(metric, weighted):
-    """Shares of 1/10 in float32 are binned as such, also if other numbers have weight 0."""
-    rng = np.random.default_rng(0)
-    P = rng.multinomial(10, [0.2, 0.3, 0.5], size=N).astype(np.float32) / np.float32(10)
-    P, w = P.astype(np.float64), np.ones(N)
-    if weighted:
-        P[::3], w[::3] = [0.21, 0.34, 0.45], 0
-    y = rng.integers(3, size=N)
-    expected = metric(y, P, n_bins=10, sample_weight=w)
-    found = metric(y, da.from_array(P, chunks=(34, 3)), n_bins=10, sample_weight=w)
-    assert found == pytest.approx(expected, abs=1e-12)
-
-
-EVEN = {
-    "ECE": metrics.expected_calibration_error,
-    "SCE": metrics.static_calibration_error,
-    "all": POOLED,
-    "event": partial(metrics.expected_calibration_error, pos_label=1),
-    "each top label": partial(metrics.general_calibration_error, class_conditional=True),
-    "label-binned": partial(metrics.label_binned_calibration_error, strategy="uniform"),
-    "sweep": partial(metrics.sweep_calibration_error, strategy="uniform"),
-}
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("short", ["float32 in float64", "float16", "float64 at the end"])
-@pytest.mark.parametrize("metric", EVEN.values(), ids=EVEN)
-def test_numbers_shorter_than_their_type_take_one_pass(metric, short, n_classes, passes):
-    """Shares of 1/10, of which 3/10 lies in other bins if it is not read as float32 or float16."""
-    rng = np.random.default_rng(0)
-    shares = rng.multinomial(10, np.full(n_classes, 1 / n_classes), size=N)
-    y = rng.integers(n_classes, size=N)
-    P = (shares.astype(np.float32) / np.float32(10)).astype(np.float64)
-    if short == "float16":
-        P = P.astype(np.float16)
-    if short == "float64 at the end":  # other chunks look as if all were float32
-        P[-1] = [0.1 + 1e-9, *[(0.9 - 1e-9) / (n_classes - 1)] * (n_classes - 1)]
-    keywords = {} if metric is EVEN["sweep"] else {"n_bins": 10}
-    expected = metric(y, P, **keywords)
-    found = metric(y, da.from_array(P, chunks=(34, n_classes)), **keywords)
-    assert found == pytest.approx(expected, abs=1e-12)
-    # Chunks make tables of all classes. Rows of float16 are divided by their sums.
-    again = short == "float16" or (short == "float64 at the end" and metric in TABLES)
-    assert len(passes) == (2 if again else 1)
-
-
-TABLES = EVEN["SCE"], EVEN["all"]
-
-
 @pytest.mark.parametrize("fit", [False, True])
 def test_columns_are_written_once_to_the_folder_of_dask(fit, monkeypatch, passes, tmp_path):
     """Without a folder, each pass brings as many columns as fit: here one."""

@@ -249,10 +249,9 @@ def _with_bins(
         predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, **reduction)
     P, w, event = predictions.P, predictions.w, predictions.event
-    bins = bins.with_precision_of(P)
     edges, B = table.left[:, 1:], bins.n_bins
     kept = reduction.get("threshold")
-    find = partial(_bin, bins=bins, threshold=None if kept is None else bins.threshold(kept))
+    find = partial(_bin, bins=bins, threshold=kept)
     m = len(edges)
     if event is None and not reduction.get("max_prob", True):
         place = np.empty(P.shape, dtype=np.min_scalar_type(m * (B + 1)))

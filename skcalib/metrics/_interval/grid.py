@@ -120,7 +120,6 @@ def label_binned(
     """Return the label-binned error: a cell is the part of a node that lies in one bin."""
     bins = check_bins(keywords["n_bins"], keywords["strategy"])
     norm, B = keywords["norm"], bins.n_bins
-    bins = bins.with_precision_of(predictions.P)
     each = classwise(predictions, keywords)
     if keywords["average"] is None:  # each class, whether or not one of them is the event
         predictions = predictions.without_event()
