@@ -1,4 +1,7 @@
-"""Cells of the simulation: a truth, a number of rows and one of classes, again and again."""
+"""Cells of the simulation: a truth, a number of rows and one of classes, again and again.
+
+Sums over the repetitions are in a table, to which later runs add.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,14 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from benchmarks._shared.data import sample_labels
 from benchmarks._shared.timing import quiet
-from benchmarks.coverage.kept import Cell, Result, read, sums_of, write
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS, Rows, limits
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._interval.gains import GainSimulation
@@ -27,6 +29,42 @@ Array = NDArray[np.float64]
 LEVEL = 0.95
 # Repetitions of one task.
 AT_ONCE = 10
+# Intervals that contain the limit; value as measured and its square; width; squared errors of the
+# value and of the estimate without bias.
+SUMS = ("contained", "value", "value_squared", "width", "squared_error", "squared_error_debiased")
+CELL = ["truth", "n", "K"]
+ROUNDING = 1e-9
+
+
+class Cell(NamedTuple):
+    """A truth of one model, or, for a gain, of a pair; rows; classes."""
+
+    truth: str
+    n: int
+    K: int
+
+    @property
+    def name(self) -> str:
+        """Name, as `--cells` takes it."""
+        return f"{self.truth}/{self.n}/{self.K}"
+
+
+class Result(NamedTuple):
+    """A cell, the number of its repetitions, limits ``(m,)`` and sums ``(m, 6)``, as `SUMS`."""
+
+    cell: Cell
+    repetitions: int
+    true: Array
+    sums: Array
+
+    def mean(self, name: str) -> Array:
+        """Return the mean ``(m,)`` of what is summed."""
+        return np.asarray(self.sums[:, SUMS.index(name)] / self.repetitions)
+
+    def spread(self) -> Array:
+        """Return the standard deviation ``(m,)`` of the values as measured."""
+        variance = self.mean("value_squared") - self.mean("value") ** 2
+        return np.asarray((variance * self.repetitions / (self.repetitions - 1)) ** 0.5)
 
 
 def cells(
@@ -34,35 +72,35 @@ def cells(
 ) -> list[Cell]:
     """Return the cells whose names are like one of the patterns, small ones first."""
     every = [Cell(truth, n, K) for n, K, truth in product(sizes, classes, truths)]
-    kept = [cell for cell in every if any(fnmatch(cell.name, like) for like in patterns)]
-    return sorted(kept, key=lambda cell: cell.n * cell.K)
+    cells = [cell for cell in every if any(fnmatch(cell.name, like) for like in patterns)]
+    return sorted(cells, key=lambda cell: cell.n * cell.K)
 
 
 def run(listed: Sequence[Cell], repetitions: int, path: Path, jobs: int) -> list[Result]:
     """Run the repetitions that the table lacks, and return all cells that it has."""
-    kept = read(path)
-    limits = {(cell.truth, cell.K): result.true for cell, result in kept.items()}
+    results = read(path)
+    limits = {(cell.truth, cell.K): result.true for cell, result in results.items()}
     lacking = {(cell.truth, cell.K) for cell in listed} - limits.keys() if repetitions else set()
     kinds = sorted(lacking, key=lambda kind: kind[1])
     found = Parallel(n_jobs=jobs)(delayed(known_limits)(*kind) for kind in kinds)
     limits.update(zip(kinds, found, strict=True))
     for cell in listed:
-        kept.setdefault(cell, Result(cell, 0, limits.get(cell[::2]), np.zeros((len(ERRORS), 6))))
+        results.setdefault(cell, Result(cell, 0, limits.get(cell[::2]), np.zeros((len(ERRORS), 6))))
     # All cells advance together, so that a run that is stopped has as many of each.
     tasks = [
         (cell, start, min(start + AT_ONCE, repetitions))
         for cell in listed
-        for start in range(kept[cell].repetitions, repetitions, AT_ONCE)
+        for start in range(results[cell].repetitions, repetitions, AT_ONCE)
     ]
     tasks.sort(key=lambda task: task[1])
-    made = Parallel(n_jobs=jobs, return_as="generator")(delayed(repeat)(*task) for task in tasks)
-    for (cell, _, stop), numbers in zip(tasks, made, strict=True):
-        _, _, true, sums = kept[cell]
-        kept[cell] = Result(cell, stop, true, sums + sums_of(numbers, true))
-        write(path, {cell: result for cell, result in kept.items() if result.repetitions})
+    batches = Parallel(n_jobs=jobs, return_as="generator")(delayed(repeat)(*task) for task in tasks)
+    for (cell, _, stop), numbers in zip(tasks, batches, strict=True):
+        _, _, true, sums = results[cell]
+        results[cell] = Result(cell, stop, true, sums + sums_of(numbers, true))
+        write(path, {cell: result for cell, result in results.items() if result.repetitions})
         if stop == repetitions:
-            print(line_of(kept[cell]), flush=True)
-    return [kept[cell] for cell in listed if kept[cell].repetitions]
+            print(cell.name, flush=True)
+    return [results[cell] for cell in listed if results[cell].repetitions]
 
 
 def repeat(cell: Cell, start: int, stop: int) -> Array:
@@ -82,7 +120,8 @@ def measure(cell: Cell, number: int, metrics: list[Callable[..., Any]]) -> list[
     """Draw rows and labels, and return the four numbers of each metric."""
     rng = np.random.default_rng([zlib.crc32(cell.name.encode()), number])
     truth, models, w = draw_of(cell.truth)(cell.n, cell.K, rng)
-    y = sample_labels(truth, rng)
+    edges = np.cumsum(truth, axis=1)[:, :-1]
+    y = (edges <= rng.random(len(truth))[:, None]).sum(axis=1)
     evaluations = [Evaluation(metric, {}, column=False) for metric in metrics]
     before, *after = (check_predictions(y, P, w, range(cell.K)) for P in models)
     with quiet():
@@ -112,8 +151,40 @@ def known_limits(truth: str, K: int) -> Array:
     return np.asarray(values[:, 0] - values[:, 1:].sum(axis=1))
 
 
-def line_of(result: Result) -> str:
-    """Return a line with the share of each error."""
-    shares = zip(ERRORS, result.mean("contained"), strict=True)
-    words = [f"{name} {share:.2f}" for name, share in shares]
-    return f"{result.cell.name}: {', '.join(words)}"
+def sums_of(found: Array, true: Array) -> Array:
+    """Return the sums ``(m, 6)`` of repetitions ``(R, m, 4)``.
+
+    Their numbers are the value as measured, the estimate without bias, and the interval's ends.
+    """
+    value, debiased, low, high = np.moveaxis(found, 2, 0)
+    contained = (low <= true + ROUNDING) & (true <= high + ROUNDING)
+    each = contained, value, value**2, high - low, (value - true) ** 2, (debiased - true) ** 2
+    return np.array([part.sum(axis=0) for part in each], dtype=float).T
+
+
+def read(path: Path) -> dict[Cell, Result]:
+    """Return all cells of a table."""
+    if not path.exists():
+        return {}
+    results = {}
+    for (truth, n, K), rows in pd.read_csv(path).groupby(CELL, sort=False):
+        cell = Cell(truth, int(n), int(K))
+        assert list(rows.error) == list(ERRORS), f"other errors in {path}: remove it"
+        repetitions = int(rows.repetitions.iloc[0])
+        results[cell] = Result(cell, repetitions, rows.limit.to_numpy(), rows[[*SUMS]].to_numpy())
+    return results
+
+
+def write(path: Path, results: dict[Cell, Result]) -> None:
+    """Write all cells, whole or not at all."""
+    parts = []
+    for cell in sorted(results):
+        _, repetitions, true, sums = results[cell]
+        frame = pd.DataFrame(sums, columns=SUMS)
+        head = {**cell._asdict(), "error": list(ERRORS), "repetitions": repetitions, "limit": true}
+        for place, (name, column) in enumerate(head.items()):
+            frame.insert(place, name, column)
+        parts.append(frame.astype({"contained": int}))
+    partial = path.with_suffix(".partial.csv")
+    pd.concat(parts).to_csv(partial, index=False, float_format="%.9g", lineterminator="\n")
+    partial.replace(path)

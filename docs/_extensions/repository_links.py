@@ -19,7 +19,6 @@ COPIES = [
     "CONTRIBUTING.md",
     "benchmarks/README.md",
     "benchmarks/arena/regret.md",
-    "benchmarks/coverage/curve.md",
     "benchmarks/coverage/table.md",
     "benchmarks/studies/README.md",
 ]

@@ -211,7 +211,7 @@ def calibration_intercept_slope(
     gives them for R's `glm`, with the inverse of the information as covariance; that of c by the
     sandwich estimator, as R's `sandwich` and "HC0" of statsmodels, since slope 1 need not be true.
     In simulations with 10 to 2,000 events they contained the truth in 94 to 97 % of samples
-    (``python -m benchmarks.coverage.risk``).
+    (``python -m benchmarks.coverage statistics``).
 
     Probabilities of exactly 0 and 1 count as half the smallest probability above 0 among these
     rows, and 1 minus that, as in :class:`skcalib.PlattScaling`. A row of probability 0 or 1 that is

@@ -121,8 +121,8 @@ def observed_expected_ratio(
     2017) ignore that p predicts part of the events: with 20 % events, 95 % intervals contained the
     true ratio in 98 % of samples. This interval, a score interval (Wilson's, for a sum) with the
     variance estimated from the rows, contained it in 94 to 96 % (``python -m
-    benchmarks.coverage.risk``). Pseudo rows, half of them with the event, keep its width above 0 if
-    no row or every row has the event.
+    benchmarks.coverage statistics``). Pseudo rows, half of them with the event, keep its width
+    above 0 if no row or every row has the event.
 
     References
     ----------

@@ -217,7 +217,7 @@ def calibration_summary(
     Notes
     -----
     The interval of the AUC is that of Newcombe (2006), method 5, which covers the truth with ten
-    events too (``python -m benchmarks.coverage.risk``).
+    events too (``python -m benchmarks.coverage statistics``).
 
     References
     ----------
