@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import skcalib
 
 ROOT = Path(skcalib.__file__).parent
@@ -19,20 +17,24 @@ LATE = {
     *("_export/onnx_operations.py", "_export/sklearn_graph.py", "_export/torch_module.py"),
     "plotting/_free_text.py",
 }
-FILES = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
 
 
-@pytest.mark.parametrize("file", sorted(set(FILES) - LATE))
-def test_optional_packages_are_imported_late(file):
+def imported(node):
+    """Return the top-level packages that a statement imports."""
+    if isinstance(node, ast.Import):
+        return {alias.name.split(".")[0] for alias in node.names}
+    return {(node.module or "").split(".")[0]} if isinstance(node, ast.ImportFrom) else set()
+
+
+def test_optional_packages_are_imported_late():
     """Plotting and tensor libraries are loaded only by the function that needs them."""
-    for node in ast.parse(FILES[file].read_text()).body:
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
-        else:
-            continue
-        assert not {name.split(".")[0] for name in names} & LATE_ONLY
+    early = [
+        (path.relative_to(ROOT).as_posix(), package)
+        for path in sorted(ROOT.rglob("*.py"))
+        for node in ast.parse(path.read_text()).body
+        for package in imported(node) & LATE_ONLY
+    ]
+    assert [pair for pair in early if pair[0] not in LATE] == []
 
 
 def test_the_package_and_a_loss_of_arrays_load_no_optional_package():
