@@ -1,7 +1,8 @@
 """One thread a process: the arrays are small, and two workers on two cores would only get in each
-other's way. And how many inputs the property tests try.
+other's way. How many inputs the property tests try, and what is left out without PyTorch.
 """
 
+import importlib.util
 import os
 
 # Read once, when the numerical libraries are first imported: after this file.
@@ -22,6 +23,19 @@ COMMON = {
 settings.register_profile("suite", max_examples=EXAMPLES, derandomize=True, database=None, **COMMON)
 settings.register_profile("many", max_examples=300, print_blob=True, **COMMON)
 settings.load_profile("suite")
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+collect_ignore = [] if HAS_TORCH else ["arrays/test_tensors.py", "export/test_torch.py"]
+
+
+def pytest_report_header():
+    """Say that tests of tensors are left out."""
+    return [] if HAS_TORCH else "PyTorch is not installed: tests of tensors are not collected"
+
+
+def pytest_collection_modifyitems(items):
+    """Leave out tests of tensors where PyTorch is not installed."""
+    items[:] = [item for item in items if HAS_TORCH or not item.get_closest_marker("torch")]
 
 
 @pytest.fixture

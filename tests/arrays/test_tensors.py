@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from discovery import CALIBRATORS, ERRORS
 from numpy.testing import assert_array_equal
 from sklearn import config_context
@@ -31,7 +32,7 @@ from skcalib._arrays import tensors
 from skcalib._arrays.tensors import TensorSource, is_tensor, to_array
 from skcalib.testing._promises import make_sample
 
-torch = pytest.importorskip("torch", reason="needs the extra torch")
+pytestmark = pytest.mark.torch
 
 SHORT = [torch.bfloat16, torch.float16]
 FLOATS = [*SHORT, torch.float32, torch.float64]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from discovery import CALIBRATORS
 from exported import LIMIT, fitted, rows_to_try, runner, sample
 from numpy.testing import assert_allclose
@@ -23,7 +24,7 @@ from skcalib import (
     to_torch,
 )
 
-torch = pytest.importorskip("torch", reason="modules need the extra torch")
+pytestmark = pytest.mark.torch
 
 every_calibrator = pytest.mark.parametrize(
     "calibrator", CALIBRATORS, ids=lambda c: " ".join(repr(c).split())

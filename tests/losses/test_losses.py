@@ -31,7 +31,7 @@ try:
     import torch
 except ImportError:
     torch = None
-needs_torch = pytest.mark.skipif(torch is None, reason="needs torch and array-api-compat")
+needs_torch = pytest.mark.torch
 
 
 # ------------------------------------------------------------------------------- slow references
