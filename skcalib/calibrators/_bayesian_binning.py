@@ -1,19 +1,9 @@
-r"""Bayesian binning into quantiles: many histogram binnings, averaged by how well each predicts.
+"""Bayesian binning into quantiles: many histogram binnings, averaged by how well each predicts.
 
 All binnings of a class are computed from one sorted column. A bin is a range of its rows: rows and
 hits of a bin are differences of cumulative sums. The mean of all maps is a step function over the
 edges of all binnings. Its change at an edge is the sum of the changes of the binnings that have
 this edge.
-
-Most binnings fit so badly that their weight is lost in rounding. The score of a binning is the
-product of one ratio of beta functions for each bin,
-
-.. math:: \frac{B(\alpha + h, \beta + g)}{B(\alpha, \beta)} \le
-          2^{\alpha + \beta} \frac{\alpha \beta}{\alpha + \beta} B(h, g)
-          \quad \text{with h > 0 hits and g > 0 misses, else} \le 1 .
-
-The bound is close, and fast where h and g are whole numbers. Only the binnings that pass the bound
-get their exact score.
 """
 
 from __future__ import annotations
@@ -26,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logit
 from sklearn.utils._param_validation import Interval
 
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.quantiles import ROUNDING
-from skcalib._scores.one_vs_rest import TIE, SortedProblem, is_unit, map_sorted
+from skcalib._scores.one_vs_rest import TIE, SortedProblem, map_sorted
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.keywords import COUNT_HIGH
@@ -45,11 +35,8 @@ MAX_THRESHOLDS = 1 << 21
 # Differences of log-odds below this count as 0.
 SAME = 1e-12
 
-# Binnings with a posterior weight below exp(NEGLIGIBLE) are ignored.
-NEGLIGIBLE = -64.0
-
-# With fewer hits nearly all binnings have a weight that counts, and bounds save no time.
-FEW_HITS = 50
+# Binnings with a smaller posterior weight are ignored.
+NEGLIGIBLE = 1e-28
 
 # Smallest distance of a mid-point from 0 and 1.
 LEAST = float(np.exp(LOG_PROBA_MIN))
@@ -61,14 +48,9 @@ MOST = float(np.nextafter(1.0, 0.0))
 class Binnings(NamedTuple):
     """M quantile binnings side by side: all bins of the first, all of the second, ..."""
 
-    position: NDArray[Any]  # of each bin: the cumulative weight at its lower edge
-    member: NDArray[np.intp]  # of each bin: the binning that it belongs to
-    first: NDArray[np.intp]  # of each binning: its first bin
+    member: Intp  # of each bin: the binning that it belongs to
+    position: Float64Array  # of each bin: the cumulative weight at its lower edge
     prior: Float64Array  # of each binning: the weight of the prior of one bin
-    log_limit: Float64Array  # of each bin: log of (alpha + beta) 2^(alpha + beta)
-    log_gamma: Float64Array | None  # of each number of rows; None if weights differ
-    untied: NDArray[np.intp]  # of each bin: rows if no tie moves an edge; -1 if weights differ
-    untied_score: Float64Array  # log of Gamma(prior) / Gamma(prior + these)
 
 
 def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> Binnings:
@@ -86,19 +68,7 @@ def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> 
         np.round(position, out=position)
     else:  # rounding of sums of weights must not decide on which side of a cut a row lies
         position += ROUNDING * total
-    prior = prior_strength / n_bins
-    log_limit = (np.log(prior) + prior * np.log(2.0))[member]
-    if not is_unit(w):
-        none = np.full(member.size, -1, dtype=np.intp)
-        return Binnings(position, member, first, prior, log_limit, None, none, np.zeros(none.size))
-    # For whole numbers log Gamma is the log of a factorial: fast, and exact enough for a bound.
-    log_gamma = np.cumsum(np.log(np.maximum(np.arange(-1.0, w.size), 1.0)))
-    log_gamma[0] = np.inf
-    opens = position.astype(np.intp)
-    untied = np.append(opens[1:], w.size) - opens
-    untied[first[1:] - 1] = w.size - opens[first[1:] - 1]
-    score = gammaln(prior)[member] - gammaln(prior[member] + untied)
-    return Binnings(opens, member, first, prior, log_limit, log_gamma, untied, score)
+    return Binnings(member, position, prior_strength / n_bins)
 
 
 class StepMap(NamedTuple):
@@ -112,130 +82,83 @@ class StepMap(NamedTuple):
 class Bins(NamedTuple):
     """Bins of one sorted problem, binning by binning; each array is ``(b,)``."""
 
-    place: NDArray[np.intp]  # index among all bins
-    member: NDArray[np.intp]  # the binning
-    opens: NDArray[np.intp]  # the first row
-    rows: NDArray[np.intp]  # number of rows; 0 if the next bin begins with the same tie
-    middle: Float64Array  # the mid-point
-    mass: NDArray[Any]  # weight of the rows, of the hits and of the misses
-    hit: NDArray[Any]
-    miss: NDArray[Any]
-
-    def chosen(self, which: NDArray[np.bool_]) -> Bins:
-        """Return a selection of the bins."""
-        at = np.flatnonzero(which)
-        return Bins._make(part[at] for part in self)
+    member: Intp  # the binning
+    opens: Intp  # the first row
+    alpha: Float64Array  # parameters of the prior
+    beta: Float64Array
+    hit: Float64Array  # weights of the hits and of the misses
+    miss: Float64Array
 
 
-def cut_bins(problem: SortedProblem, cumulative: Float64Array, binnings: Binnings) -> Bins:
-    """Cut a sorted problem into the bins of all binnings."""
+def cut_bins(problem: SortedProblem, binnings: Binnings) -> Bins:
+    """Cut a sorted problem into the bins of all binnings; bins without rows are left out."""
     values, n = problem.values.astype(np.float64, copy=False), problem.values.size
-    opens = binnings.position
-    if problem.weights is not None:
-        opens = np.minimum(np.searchsorted(cumulative[1:], opens, side="right"), n - 1)
+    cumulative = problem.cumulative_weight()
+    if problem.weights is None:
+        opens = binnings.position.astype(np.intp)
+    else:
+        opens = np.minimum(cumulative[1:].searchsorted(binnings.position, side="right"), n - 1)
     # A whole tie belongs to the bin that begins within it.
-    tied = values[1:] - values[:-1] <= TIE * values[1:]
-    if tied.any():
-        start = np.arange(n)
-        start[1:][tied] = 0
-        opens = np.maximum.accumulate(start)[opens]
-
-    last = binnings.first - 1  # of each binning, in another order
-
-    def of_bins(operation: np.ufunc, opening: NDArray[Any], end: Any) -> NDArray[Any]:
-        """Apply an operation to the end and the start of each bin; the last bins end with `end`."""
-        out = np.empty_like(opening)
-        operation(opening[1:], opening[:-1], out=out[:-1])
-        out[last] = operation(end, opening[last])
-        return out
+    start = np.arange(n)
+    start[1:][values[1:] - values[:-1] <= TIE * values[1:]] = 0
+    opens = np.maximum.accumulate(start)[opens]
+    member = binnings.member
+    # Only the first bin of a binning opens at row 0, unless its next bins have no rows.
+    distinct = np.append(True, (opens[1:] != opens[:-1]) | (member[1:] != member[:-1]))
+    opens, member = opens[distinct], member[distinct]
+    closes = np.append(opens[1:], 0)
+    closes[closes == 0] = n
 
     # Hits below the first row of each tie.
     place = values.searchsorted(problem.positives)
-    hits = np.append(0, np.cumsum(np.bincount(place, problem.positive_weights, minlength=n)))
-    hit = of_bins(np.subtract, hits[opens], hits[-1])
-    mass = rows = of_bins(np.subtract, opens, n)
-    if problem.weights is None:
-        miss = rows - hit
-    else:
-        mass = of_bins(np.subtract, cumulative[opens], cumulative[-1])
-        miss = np.maximum(mass - hit, 0.0)
+    hits = np.append(0.0, np.cumsum(np.bincount(place, problem.positive_weights, minlength=n)))
+    hit = hits[closes] - hits[opens]
+    miss = np.maximum(cumulative[closes] - cumulative[opens] - hit, 0.0)
 
-    edge = values.copy()
+    edge = np.append(values, 1.0)
     edge[0] = 0.0
     below = edge[opens]
-    middle = of_bins(np.add, below, 1.0)
     if values[-1] == 1.0:
         # A bin with only the score 1 has no width: its prior includes the gap below it.
         certain = below == 1.0
-        middle[certain] = edge[opens[certain] - 1] + 1.0
-    middle *= 0.5
-    np.clip(middle, LEAST, 1 - LEAST, out=middle)
-    return Bins(np.arange(opens.size), binnings.member, opens, rows, middle, mass, hit, miss)
+        below[certain] = edge[opens[certain] - 1]
+    middle = np.clip((below + edge[closes]) / 2, LEAST, 1 - LEAST)
+    prior = binnings.prior[member]
+    return Bins(member, opens, prior * middle, prior * (1 - middle), hit, miss)
 
 
-def score_bounds(bins: Bins, binnings: Binnings) -> Float64Array:
-    """Return an upper bound of the log score of each binning."""
-
-    def log_gamma(count: NDArray[Any]) -> Float64Array:
-        """Return log Gamma of numbers of rows or of weights; infinite at 0."""
-        table = binnings.log_gamma
-        return np.asarray(gammaln(count) if table is None else table[count], dtype=np.float64)
-
-    bound: Float64Array = 1 - bins.middle
-    bound *= bins.middle
-    np.log(bound, out=bound)
-    bound += binnings.log_limit
-    bound -= log_gamma(bins.mass + (bins.mass == 0))
-    bound += log_gamma(bins.hit)
-    bound += log_gamma(bins.miss)
-    # No ratio exceeds 1, even if rounding makes the difference that gives the misses inexact.
-    np.minimum(bound, 0.0, out=bound)
-    return np.asarray(np.add.reduceat(bound, binnings.first), dtype=np.float64)
-
-
-def log_scores(bins: Bins, binnings: Binnings) -> Float64Array:
-    """Return the log score of each binning; 0 if `bins` has none of its bins."""
-    prior = binnings.prior[bins.member]
-    # All classes share one table, except for bins whose edges are moved by ties.
-    score = binnings.untied_score[bins.place]
-    moved = np.flatnonzero(bins.mass != binnings.untied[bins.place])
-    score[moved] = gammaln(prior[moved]) - gammaln(prior[moved] + bins.mass[moved])
-    for count, start in ((bins.hit, prior * bins.middle), (bins.miss, prior * (1 - bins.middle))):
-        some = np.flatnonzero(count)
-        start = start[some]
-        score[some] += gammaln(start + count[some]) - gammaln(start)
-    by_binning = np.bincount(bins.member, weights=score, minlength=binnings.prior.size)
-    return by_binning.astype(np.float64, copy=False)
+def log_rising(start: Float64Array, count: Float64Array) -> Float64Array:
+    """Return the logarithm of Gamma(start + count) / Gamma(start); it is 0 where count is 0."""
+    ratio = np.zeros(start.size)
+    some = np.flatnonzero(count)
+    ratio[some] = gammaln(start[some] + count[some]) - gammaln(start[some])
+    return ratio
 
 
 def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     """Mean map of the binnings of one sorted problem, each weighted by its score."""
-    cumulative = problem.cumulative_weight()
-    bins = cut_bins(problem, cumulative, binnings)
-    wanted = np.ones(binnings.prior.size, dtype=bool)
-    if problem.positives.size >= FEW_HITS:
-        bound = score_bounds(bins, binnings)
-        likely = bound.argmax()
-        likely_score = log_scores(bins.chosen(bins.member == likely), binnings)[likely]
-        wanted = bound >= likely_score + NEGLIGIBLE
-    used = wanted[bins.member] & (bins.rows > 0)
-    bins = bins if used.all() else bins.chosen(used)
-    score = np.where(wanted, log_scores(bins, binnings), -np.inf)
+    bins = cut_bins(problem, binnings)
+    log_ratio = log_rising(bins.alpha, bins.hit) + log_rising(bins.beta, bins.miss)
+    prior = binnings.prior[bins.member]
+    log_ratio += gammaln(binnings.prior)[bins.member] - gammaln(prior + bins.hit + bins.miss)
+    score = np.bincount(bins.member, log_ratio)
     share = np.exp(score - score.max())
     share /= share.sum()
 
-    prior = binnings.prior[bins.member]
-    mean = (prior * bins.middle + bins.hit) / (prior + bins.mass)
-    part = share[bins.member] * mean
-    inner = np.flatnonzero(bins.opens)
+    # Steps of a binning that does not count would be rounding errors.
+    counts = (share > NEGLIGIBLE)[bins.member]
+    member, opens, alpha, beta, hit, miss = (part[counts] for part in bins)
+    mean = (alpha + hit) / (alpha + beta + hit + miss)
+    part = share[member] * mean
+    inner = np.flatnonzero(opens)
     change = part.copy()
     change[inner] -= part[inner - 1]
-    edge = np.flatnonzero(np.bincount(bins.opens))
+    edge = np.flatnonzero(np.bincount(opens))
     # Values increase from left to right, nearly, so the sum begins with the small ones.
-    y = np.cumsum(np.bincount(bins.opens, weights=change)[edge])
+    y = np.cumsum(np.bincount(opens, weights=change)[edge])
     x = problem.values[edge].astype(np.float64)
     x[0] = 0.0
-    below = cumulative[np.append(edge, -1)]
+    below = problem.cumulative_weight()[np.append(edge, -1)]
     return StepMap(x, np.clip(y, mean.min(), mean.max()), below[1:] - below[:-1])
 
 
