@@ -229,31 +229,19 @@ def map_sorted(
     w: Float64Array,
     first: int = 0,
 ) -> Iterator[T]:
-    """Yield ``function(problem)`` of the sorted problem of each class from `first` on, in order."""
-    return map_sorted_blocks(partial(_each, function), scores, code, w, first)
-
-
-def _each(function: Callable[[SortedProblem], T], problems: list[SortedProblem]) -> list[T]:
-    return [function(problem) for problem in problems]
-
-
-def map_sorted_blocks(
-    function: Callable[[list[SortedProblem]], list[T]],
-    scores: Scores,
-    code: NDArray[np.intp],
-    w: Float64Array,
-    first: int = 0,
-) -> Iterator[T]:
-    """Yield what ``function(problems)`` returns for each of several classes at a time, in order.
+    """Yield ``function(problem)`` of the sorted problem of each class from `first` on, in order.
 
     Threads only sort. Work on a sorted problem is mostly many short calls, which threads would slow
     down, so the caller's thread does it.
     """
     members = class_members(code, scores.shape[1])
     kernel = partial(_sort_some, members=members, w=None if is_unit(w) else w)
-    yield from chain.from_iterable(
-        in_columns(kernel, scores, first, SORTED_BLOCK_BYTES, then=function)
-    )
+    then = partial(_each, function)
+    yield from chain.from_iterable(in_columns(kernel, scores, first, SORTED_BLOCK_BYTES, then=then))
+
+
+def _each(function: Callable[[SortedProblem], T], problems: list[SortedProblem]) -> list[T]:
+    return [function(problem) for problem in problems]
 
 
 def _sort_some(

@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import config_context
-from sklearn.isotonic import isotonic_regression
+from scipy.optimize import isotonic_regression
 from sklearn.utils._param_validation import StrOptions
 
 from skcalib._arrays.types import Float64Array, FloatArray
@@ -53,9 +52,7 @@ def isotonic_blocks(problem: SortedProblem) -> Blocks:
     else:
         weight = np.add.reduceat(problem.weights, start)
         hits[at] = np.add.reduceat(problem.positive_weights, member) if member.size else 0.0
-    # With a thousand short columns the checks of scikit-learn take longer than the fits.
-    with config_context(assume_finite=True, skip_parameter_validation=True):
-        level = isotonic_regression(hits / weight, sample_weight=weight, y_min=0.0, y_max=1.0)
+    level = np.clip(isotonic_regression(hits / weight, weights=weight).x, 0.0, 1.0)
     rises = np.flatnonzero(np.diff(level, prepend=-1.0))
     last = np.append(start[rises][1:], n) - 1
     return Blocks(start[rises], last, level[rises])

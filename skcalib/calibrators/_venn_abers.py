@@ -17,21 +17,18 @@ computed row by row for p1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import config_context
-from sklearn.isotonic import isotonic_regression
+from scipy.optimize import isotonic_regression
 
-from skcalib._arrays.blocks import column_blocks
 from skcalib._arrays.dask import is_dask
 from skcalib._arrays.tensors import follow
-from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._scores.one_vs_rest import SortedProblem, map_sorted_blocks
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._shown_fit import counted, levels
@@ -39,49 +36,11 @@ from skcalib.calibrators._shown_fit import counted, levels
 # Largest number of scores of all maps together; with both values, 48 MiB.
 MAX_THRESHOLDS = 1 << 21
 
-# Rows of the problems that are solved together, so that their arrays fit the cache.
-TOGETHER_BYTES = 1 << 19
-
 # No label is ever impossible: limits of p0 and p1 in spite of rounding.
 LEAST, MOST = 1e-100, float(np.nextafter(1.0, 0.0))
 
 
-class Runs(NamedTuple):
-    """Runs of all problems, problem by problem; each array is ``(r,)``.
-
-    The runs of a problem lie before, between and after its distinct scores that have hits. A run
-    may be empty.
-    """
-
-    owner: NDArray[np.intp]  # the problem
-    start: NDArray[np.intp]  # rows before the run
-    stop: NDArray[np.intp]  # rows up to its end
-    hits: Float64Array  # hits before it
-
-
-def find_runs(problems: Sequence[SortedProblem]) -> Runs:
-    """Find the runs between the hits of each problem."""
-    size: list[int] = []
-    start: list[ArrayLike] = []
-    stop: list[ArrayLike] = []
-    hits: list[Float64Array] = []
-    for values, _, positives, weights in problems:
-        last = np.flatnonzero(np.append(positives[1:] != positives[:-1], True)[: positives.size])
-        x = positives[last]
-        size.append(x.size + 1)
-        start += [[0], values.searchsorted(x, side="right")]
-        stop += [values.searchsorted(x, side="left"), [values.size]]
-        total = np.arange(1.0, positives.size + 1) if weights is None else np.cumsum(weights)
-        hits += [np.zeros(1), total[last]]
-    owner = np.repeat(np.arange(len(problems)), size)
-    return Runs(owner, np.concatenate(start), np.concatenate(stop), np.concatenate(hits))
-
-
-def least_enough(
-    low: NDArray[np.intp],
-    high: NDArray[np.intp],
-    enough: Callable[[NDArray[np.intp]], NDArray[np.bool_]],
-) -> NDArray[np.intp]:
+def least_enough(low: Intp, high: Intp | int, enough: Callable[[Intp], NDArray[np.bool_]]) -> Intp:
     """Return the least number from `low` to `high` that is enough; all larger ones are, too."""
     while (low < high).any():
         middle = (low + high) // 2
@@ -92,7 +51,7 @@ def least_enough(
 
 
 class Hull(NamedTuple):
-    """Vertices of the lower hulls of all problems and the slopes on both sides of each."""
+    """Vertices of a lower hull and the slopes on both sides of each."""
 
     W: Float64Array
     H: Float64Array
@@ -100,60 +59,44 @@ class Hull(NamedTuple):
     beyond: Float64Array
 
     def with_one(
-        self, W: Float64Array, H: Float64Array, low: NDArray[np.intp], high: NDArray[np.intp]
-    ) -> tuple[Float64Array, NDArray[np.intp]]:
-        """Return the minimum of the formula over vertices `low` to `high`, and where it is."""
-        value = (self.H[low] - H + 1.0) / (self.W[low] - W + 1.0)
-        # Most lines touch the first vertex. Beyond the touched vertex the hull is steeper.
-        far = np.flatnonzero(self.beyond[low] < value)
-        W, H = W[far], H[far]
+        self, W: Float64Array, H: Float64Array, first: Intp, last: Intp
+    ) -> tuple[Float64Array, Intp]:
+        """Return the minimum of the formula over vertices `first` to `last`, and where it is."""
 
-        def slope(t: NDArray[np.intp]) -> Float64Array:
+        def slope(t: Intp, W: Float64Array, H: Float64Array) -> Float64Array:
             return np.asarray((self.H[t] - H + 1.0) / (self.W[t] - W + 1.0))
 
-        t = least_enough(low[far] + 1, high[far], lambda t: self.beyond[t] >= slope(t))
-        value[far] = slope(t)
-        touched = low.copy()
+        value = slope(first, W, H)
+        # Most lines touch the first vertex. Beyond the touched vertex the hull is steeper.
+        far = np.flatnonzero(self.beyond[first] < value)
+        part = W[far], H[far]
+        t = least_enough(first[far] + 1, last[far], lambda t: self.beyond[t] >= slope(t, *part))
+        value[far] = slope(t, *part)
+        touched = first.copy()
         touched[far] = t
         return value, touched
 
-    def with_zero(
-        self, W: Float64Array, H: Float64Array, low: NDArray[np.intp], high: NDArray[np.intp]
-    ) -> Float64Array:
-        """Return the maximum of the formula over vertices `low` to `high`."""
+    def with_zero(self, W: Float64Array, H: Float64Array, last: Intp) -> Float64Array:
+        """Return the maximum of the formula over the vertices up to `last`."""
 
-        def slope(t: NDArray[np.intp]) -> Float64Array:
+        def slope(t: Intp) -> Float64Array:
             return np.asarray((H - self.H[t]) / (W - self.W[t] + 1.0))
 
-        back = least_enough(-high, -low, lambda back: self.before[-back] <= slope(-back))
+        back = least_enough(-last, 0, lambda back: self.before[-back] <= slope(-back))
         return slope(-back)
 
 
-def lower_hulls(
-    W: Float64Array, H: Float64Array, first: NDArray[np.intp], last: NDArray[np.intp]
-) -> tuple[Hull, NDArray[np.intp]]:
-    """Return the hulls of the points from `first` to `last`, and each point's next vertex.
-
-    That of a vertex is itself.
-    """
+def lower_hull(W: Float64Array, H: Float64Array) -> tuple[Hull, Intp]:
+    """Return the hull of points, and of each point the first vertex that is not before it."""
     # A weight that is lost in the rounding of the sum counts as a tiny one.
     weight = np.maximum(np.diff(W), LEAST)
-    share = np.diff(H) / weight
-    slope = np.empty(W.size)
-    # With a thousand short columns the checks of scikit-learn take longer than the fits.
-    with config_context(assume_finite=True, skip_parameter_validation=True):
-        for i, j in zip(first, last, strict=True):
-            if i < j:
-                slope[i:j] = isotonic_regression(share[i:j], sample_weight=weight[i:j])
-    np.minimum(slope, 1.0, out=slope)
-    slope[last] = np.inf
+    slope = np.full(W.size, np.inf)
+    if weight.size:
+        slope[:-1] = np.minimum(isotonic_regression(np.diff(H) / weight, weights=weight).x, 1.0)
     turns = np.append(True, slope[1:] != slope[:-1])
-    turns[first] = turns[last] = True
     vertex = np.flatnonzero(turns)
-    following = np.cumsum(turns) - turns
-    before = slope[vertex - 1]
-    before[following[first]] = -np.inf
-    return Hull(W[vertex], H[vertex], before, slope[vertex]), following
+    before = np.append(-np.inf, slope[vertex[1:] - 1])
+    return Hull(W[vertex], H[vertex], before, slope[vertex]), np.cumsum(turns) - turns
 
 
 class Bounds(NamedTuple):
@@ -167,76 +110,47 @@ class Bounds(NamedTuple):
     p1: Float64Array
 
 
-def bounds_of_blocks(problems: Sequence[SortedProblem], n_thresholds: int) -> list[Bounds]:
-    """Return `venn_abers_bounds`, of a few problems at a time, which bounds the memory."""
-    blocks = column_blocks(problems[0].values.size, len(problems), TOGETHER_BYTES)
-    each = [venn_abers_bounds(problems[some], n_thresholds) for some in blocks]
-    return list(chain.from_iterable(each))
+def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
+    """Return p0 and p1 at up to `n_thresholds` scores."""
+    cumulative = problem.cumulative_weight()
+    values = np.append(-1.0, problem.values)  # values[i] is the last of i rows
 
-
-def venn_abers_bounds(problems: Sequence[SortedProblem], n_thresholds: int) -> list[Bounds]:
-    """Return p0 and p1 of each problem at up to `n_thresholds` scores.
-
-    All problems have n rows. Point i of problem j, with i rows before it, is at place
-    j (n + 1) + i.
-    """
-    n = problems[0].values.size
-    weight = np.concatenate([problem.cumulative_weight() for problem in problems])
-    values = np.empty((len(problems), n + 1))
-    for row, problem in zip(values, problems, strict=True):
-        row[0], row[1:] = -1.0, problem.values
-    owner, start, stop, H = find_runs(problems)
-    last = np.cumsum(np.bincount(owner)) - 1
-    first = np.append(0, last[:-1] + 1)
+    # A run of misses before, between and after the scores with hits; it may be empty.
+    positive, member = np.unique(problem.positives, return_index=True)
+    start = np.append(0, problem.values.searchsorted(positive, side="right"))
+    stop = np.append(problem.values.searchsorted(positive, side="left"), problem.values.size)
+    weights = problem.positive_weights
+    hits = (
+        np.arange(problem.positives.size + 1.0)
+        if weights is None
+        else np.cumsum(np.append(0.0, weights))
+    )
+    H = hits[np.append(member, problem.positives.size)]
 
     # Both formulas at the end of each run.
-    W = weight[owner * (n + 1) + stop]
-    hull, vertex = lower_hulls(W, H, first, last)
-    lowest, highest = vertex[first][owner], vertex[last][owner]
-    p0 = hull.with_zero(W, H, lowest, np.maximum(vertex - 1, lowest))
-    p0[first] = 0.0
-    p1, touched = hull.with_one(W, H, vertex, highest)
-    reached = np.zeros(W.size)
-    for i, j in zip(first, last, strict=True):
-        p0[i : j + 1] = np.minimum.accumulate(p0[i : j + 1][::-1])[::-1]
-        np.maximum.accumulate(p1[i:j], out=reached[i + 1 : j + 1])
+    W = cumulative[stop]
+    hull, vertex = lower_hull(W, H)
+    p0 = hull.with_zero(W, H, np.maximum(vertex - 1, 0))
+    p0[0] = 0.0
+    p0 = np.minimum.accumulate(p0[::-1])[::-1]
+    p1, touched = hull.with_one(W, H, vertex, np.full_like(vertex, vertex[-1]))
 
-    # Points where a bound may change: the start of each run and, in runs where p1 increases, rows
-    # within. With weights of 1 the formula gives the first such row, except for rounding.
-    rises = np.flatnonzero(p1 > reached)
-    skipped = stop - start
-    skipped[rises] = 0
-    if problems[0].weights is None:
-        level = np.maximum(reached[rises], LEAST)
-        t = least_enough(vertex[rises], touched[rises], lambda t: hull.beyond[t] >= level)
-        row = hull.W[t] + 1.0 - (hull.H[t] + 1.0 - H[rises]) / level
-        skipped[rises] = np.clip(row - 1.0 - start[rises], 0, (stop - start)[rises])
-    count = stop - start - skipped + 1
-    ends = np.cumsum(count)
-    begins = ends - count
+    # Points where a bound may change: the start of each run and, where p1 increases, its rows.
+    rises = p1 > np.append(0.0, np.maximum.accumulate(p1)[:-1])
+    count = np.where(rises, stop - start, 0) + 1
     run = np.repeat(np.arange(W.size), count)
-    place = np.arange(run.size) + (owner * (n + 1) + start + skipped - begins)[run]
-    place[begins] -= skipped
-    p1, _ = hull.with_one(weight[place], H[run], vertex[run], touched[run])
+    place = np.arange(run.size) + (start - np.cumsum(count) + count)[run]
+    p1, _ = hull.with_one(cumulative[place], H[run], vertex[run], touched[run])
     # There is no point within a tie.
-    inside = np.zeros(values.shape, dtype=bool)
-    np.equal(values[:, 1:], values[:, :-1], out=inside[:, :-1])
-    if inside.any():
-        p1[inside.ravel()[place]] = 0.0
-    for i, j in zip(begins[first], ends[last], strict=True):
-        np.maximum.accumulate(p1[i:j], out=p1[i:j])
-    np.clip(p1, LEAST, 1.0, out=p1)
+    inside = values[place] == np.append(values, np.inf)[place + 1]
+    p1[inside] = 0.0
+    p1 = np.clip(np.maximum.accumulate(p1), LEAST, 1.0)
 
     # Scores between equal values are dropped; beyond the ends p0 is 0 and p1 is 1.
-    changed = np.append(False, p1[1:] != p1[:-1])
-    changed[begins[1:]] |= p0[1:] != p0[:-1]
-    changed[begins[first]] = False
-    kept = np.flatnonzero(changed)
-    x, p0, p1 = values.ravel()[place[kept]], p0[run[kept]], p1[kept - 1]
-    np.minimum(p0, np.minimum(p1, MOST), out=p0)
-    cuts = kept.searchsorted(ends[last][:-1])
-    bounds = map(Bounds, *(np.split(part, cuts) for part in (x, p0, p1)))
-    return [thinned(each, n_thresholds) for each in bounds]
+    p0 = p0[run]
+    changed = 1 + np.flatnonzero((p1[1:] != p1[:-1]) | (p0[1:] != p0[:-1]))
+    x, p0, p1 = values[place[changed]], p0[changed], p1[changed - 1]
+    return thinned(Bounds(x, np.minimum(p0, np.minimum(p1, MOST)), p1), n_thresholds)
 
 
 def thinned(bounds: Bounds, most: int) -> Bounds:
@@ -328,11 +242,11 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     _paper = "Vovk and Petej 2014; Vovk et al. 2015"
     _monotone = True
 
-    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])
         n_thresholds = max(2, MAX_THRESHOLDS // (scores.shape[1] - first))
-        fit_some = partial(bounds_of_blocks, n_thresholds=n_thresholds)
-        maps = list(map_sorted_blocks(fit_some, scores, code, w, first))
+        fit_one = partial(venn_abers_bounds, n_thresholds=n_thresholds)
+        maps = list(map_sorted(fit_one, scores, code, w, first))
         return {
             "X_thresholds_": [bounds.x for bounds in maps],
             "p0_": [bounds.p0 for bounds in maps],

@@ -154,18 +154,6 @@ def test_weights_that_others_drown_count_as_nothing(n_classes):
     np.testing.assert_allclose(both, heavy, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_classes_solved_together_are_those_solved_alone(monkeypatch, weighted):
-    P, y, w = multiclass(60, 10)
-    w = w if weighted else np.ones(60)
-    together = VennAbersCalibrator(classes=np.arange(10)).fit(P, y, w)
-    monkeypatch.setattr(_venn_abers, "TOGETHER_BYTES", 1)
-    alone = VennAbersCalibrator(classes=np.arange(10)).fit(P, y, w)
-    for name in ("X_thresholds_", "p0_", "p1_"):
-        for found, expected in zip(getattr(together, name), getattr(alone, name), strict=True):
-            np.testing.assert_array_equal(found, expected)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_a_bound_changes_at_each_score_kept_and_nowhere_else(seed):
     """Long runs of misses between few hits: the rows where p1 rises begin within them."""
