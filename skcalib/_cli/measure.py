@@ -34,7 +34,7 @@ LEAST_P = 1 / (1 + NULL_SETS)
 # A p-value up to this one is a finding.
 LEVEL = 0.05
 LEGEND = """\
-'Debiased': the value less what chance adds to it; the interval is of the value that
+'Debiased': as measured, less what chance adds to it; the interval is of the value that
 very many rows would give. 'If calibrated': what these rows would show on average if
 every probability were right, which is not 0; the p-value tests that."""
 
@@ -52,12 +52,13 @@ class Measured(NamedTuple):
 
     def cells(self) -> list[str]:
         """Return a row of the table."""
-        others = ["", "", ""]
+        debiased, *others = "", "", ""
         if not np.isnan(self.p_value):
-            p = p_text(self.p_value, LEAST_P)
-            others = [f"{self.debiased:.4f}", f"{self.if_calibrated:.4f}", p]
+            debiased = f"{self.debiased:.4f}"
+            others = [f"{self.if_calibrated:.4f}", p_text(self.p_value, LEAST_P)]
+        # The debiased value stands beside the interval, which may lie below the value.
         interval = f"[{self.low:.4f}, {self.high:.4f}]"
-        return [self.metric, f"{self.value:.4f}", others[0], interval, *others[1:]]
+        return [self.metric, debiased, interval, f"{self.value:.4f}", *others]
 
     def unbiased(self) -> float:
         """Return the value less what chance adds to it."""
@@ -108,7 +109,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         if groups is not None:
             record["groups"] = records_of(groups)
         return Printed(as_json(record), "\n".join(failed), code)
-    head = ["metric", "value", "debiased", "95 % interval", "if calibrated", "p-value"]
+    head = ["metric", "debiased", "95 % interval", "as measured", "if calibrated", "p-value"]
     lines = [
         heading,
         columns,

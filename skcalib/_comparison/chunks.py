@@ -192,7 +192,8 @@ def predict_rows(calibrator: Any, data: HeldOutData) -> HeldOutFit:
     w = np.where(fold[:, 0] >= 0, np.ones(n) if data.w is None else data.w, 0.0)
     y = data.classes[data.code]
     checked = check_predictions(y, P, as_given(w), data.classes)
-    return HeldOutFit([checked._replace(event=data.event, event_by=data.event_by)], seconds)
+    pooled = checked._replace(event=data.event, event_by=data.event_by)
+    return HeldOutFit([pooled], [np.arange(n)], seconds)
 
 
 def predict_by_fold(

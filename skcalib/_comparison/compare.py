@@ -25,7 +25,7 @@ from skcalib._comparison.gains import Gain, Gains, Size, sizes_of
 from skcalib._comparison.measures import Measure, as_measures
 from skcalib._comparison.progress import shown
 from skcalib._scores.top_label import top_label
-from skcalib._validation.keywords import check_level, check_seed
+from skcalib._validation.keywords import check_level, seed_of
 from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
 from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import SCORERS
@@ -197,7 +197,8 @@ def compare_calibrators(
         Level of the intervals: for :class:`AutoCalibrator` alone, and for all other calibrators
         together.
     random_state : int, RandomState instance or None, default=None
-        Seed of the simulations for the intervals of errors.
+        Seed of the simulations for the intervals of errors. With an integer, the errors of the
+        identity are those of :func:`skcalib.metrics.calibration_interval` with it.
     n_jobs : int, default=None
         Calibrators tried at the same time, as in joblib; one by one on a Dask array.
     verbose : int, default=0
@@ -278,7 +279,7 @@ def compare_calibrators(
     if is_lazy:
         refuse_metrics(measures, chosen_by)
     named, left_out = _choose(calibrators, data.classes.size)
-    seed = int(check_seed(random_state).randint(2**31))
+    seed = seed_of(random_state)
     folds = data if test is None else folds_of(data, cv)
     task = Task(folds, None if test is None else data, measures, chosen_by, seed)
     anchor = next((name for name, c in named.items() if type(c) is AutoCalibrator), None)

@@ -69,20 +69,22 @@ class HeldOutRows(NamedTuple):
 
 
 class HeldOutFit(NamedTuple):
-    """Predictions for the measured rows of each split, and the seconds that each fit took."""
+    """Predictions for the measured rows of each split, these rows, and the seconds of each fit."""
 
     folds: list[Predictions]
+    rows: list[NDArray[np.intp]]
     seconds: list[float]
 
     def pooled(self) -> Predictions:
-        """Return the predictions of all splits as one."""
+        """Return the predictions of all splits as one, in the order of the rows that were given."""
         if len(self.folds) == 1:
             return self.folds[0]._replace(w=effective(self.folds[0].w))
         P, code, w, *_ = zip(*self.folds, strict=True)
+        order = np.argsort(np.concatenate(self.rows))
         return self.folds[0]._replace(
-            P=as_source(np.concatenate([whole(part) for part in P])),
-            code=np.concatenate(code),
-            w=effective(np.concatenate(w)),
+            P=as_source(np.concatenate([whole(part) for part in P])[order]),
+            code=np.concatenate(code)[order],
+            w=effective(np.concatenate(w)[order]),
         )
 
 
@@ -160,7 +162,7 @@ def _once(
     seen: NDArray[np.intp] = np.empty(0, dtype=np.intp)
     once = []
     for train, test in folds:
-        new = test[~np.isin(test, seen)]
+        new = np.setdiff1d(test, seen)
         seen = np.concatenate([seen, new])
         if new.size:
             once.append((train, new))
@@ -301,4 +303,4 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
         # Of all rows: one fold counts in relation to another.
         w = checked.w if data.w is None else data.w[test]
         folds.append(checked._replace(w=w, event=data.event, event_by=data.event_by))
-    return HeldOutFit(folds, seconds)
+    return HeldOutFit(folds, [test for _, test in data.splits], seconds)

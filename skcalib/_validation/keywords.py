@@ -57,6 +57,14 @@ def check_flags(**flags: object) -> None:
             raise ValueError(f"{name} must be True or False; got {shown(value)}.")
 
 
+def seed_of(random_state: Any) -> int:
+    """Return an integer as it is, so that all functions draw the same with it; else draw one."""
+    random = check_seed(random_state)
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(random.randint(2**31))
+
+
 def check_seed(random_state: Any) -> np.random.RandomState:
     """Return the generator for `random_state`."""
     try:

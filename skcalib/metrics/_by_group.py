@@ -13,7 +13,7 @@ from skcalib._arrays.source import refuse_remote, whole
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.top_label import top_label
 from skcalib._validation.groups import Groups, read_groups
-from skcalib._validation.keywords import check_level, check_seed
+from skcalib._validation.keywords import check_level, seed_of
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import check_weight, is_whole
 from skcalib.metrics._group_calibration import ENOUGH, GroupCalibration, most_sets
@@ -66,13 +66,13 @@ def sequential_p_value(
     If h of l sets do by then, it is h / l; else, after `most` - 1 sets, (h + 1) / `most`.
     """
     errors = label_errors([evaluate], predictions)
-    observed = observed_of(errors, predictions)[0]
+    observed = observed_of(errors, predictions)[0][0]
     q = whole(predictions.P)
     starts = range(0, most - 1, AT_ONCE)
     seeds = np.random.SeedSequence(random_state).spawn(len(starts))
     reached = 0
     for start, seed in zip(starts, seeds, strict=True):
-        drawn = simulate(errors, q, min(AT_ONCE, most - 1 - start), seed).values[:, 0]
+        drawn = simulate(errors, q, min(AT_ONCE, most - 1 - start), seed)[0].values[:, 0]
         so_far = reached + np.cumsum(drawn >= observed)
         reached = int(so_far[-1])
         if reached >= ENOUGH:
@@ -270,11 +270,7 @@ def measure_groups(
     evaluations = [Evaluation(metric, {}, column) for metric in named.values()]
     for evaluate in evaluations:
         refuse_relative(evaluate, predictions)
-    if isinstance(random_state, int | np.integer):
-        check_seed(random_state)
-        seed = int(random_state)
-    else:
-        seed = int(check_seed(random_state).randint(2**31 - 1))
+    seed = seed_of(random_state)
     tested = [g for g, part in enumerate(parts) if part.w.sum() >= FEWEST_ROWS]
     most = most_sets(len(tested))
     measured = []

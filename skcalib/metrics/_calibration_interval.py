@@ -78,7 +78,8 @@ def calibration_interval(
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the labels; the same for any `n_jobs`.
+        Seed of the labels; the same for any `n_jobs`. With an integer, `compare_calibrators`,
+        `calibration_by_group` and the command line give the same numbers of the same rows.
     n_jobs : int, default=None
         Processes that share the truths, as in joblib.
     **keywords : object

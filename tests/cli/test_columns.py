@@ -181,4 +181,4 @@ def test_two_columns_are_one_event_which_is_printed(capsys, names, labels, optio
     assert both.split("\n\n", 1)[1] == one.split("\n\n", 1)[1]
     if command == "measure":
         ece = expected_calibration_error(y == k, p if k else 1 - p)
-        assert re.search(rf"^expected_calibration_error +{ece:.4f} ", both, re.MULTILINE)
+        assert re.search(rf"^expected_calibration_error .*\] +{ece:.4f} ", both, re.MULTILINE)

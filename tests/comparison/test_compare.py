@@ -156,6 +156,30 @@ def test_gain_of_a_mean_over_rows_has_halls_interval():
             assert (found["low"], found["high"]) == pytest.approx(ends, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.usefixtures("few_label_sets")
+def test_numbers_of_a_metric_depend_on_neither_other_metrics_nor_the_order_of_the_folds():
+    """Sorted folds, shuffled ones, and a split that lists its rows backwards."""
+    y, Z = scores()
+    backwards = [(np.arange(200), np.arange(200, 400)), (np.arange(200, 400), np.arange(200)[::-1])]
+    ks, more = ["ks_calibration_error"], [*METRICS, "adaptive_calibration_error"]
+    parts = ["value", "debiased", "if calibrated", "gain", "low", "high"]
+    one, *others = (
+        frame_of(Z, y, ["temperature"], metrics=metrics, cv=cv, random_state=0)[
+            "ks_calibration_error"
+        ]
+        for metrics, cv in (
+            (ks, 4),
+            (more, 4),
+            (ks, KFold(3, shuffle=True, random_state=0)),
+            (ks, backwards),
+            (ks, [(np.arange(400), np.arange(400)[::-1])]),
+        )
+    )
+    for found in others:
+        pd.testing.assert_series_equal(found.loc["identity", parts], one.loc["identity", parts])
+    pd.testing.assert_frame_equal(others[0][parts], one[parts])
+
+
 def test_gain_of_a_function_of_ones_own_is_a_paired_bootstrap(monkeypatch):
     """Resamples rebuilt by repeating rows, the same ones for both; bias taken off once."""
     monkeypatch.setattr("skcalib._comparison.gains.MOST_RESAMPLES", 20)
@@ -170,7 +194,7 @@ def test_gain_of_a_function_of_ones_own_is_a_paired_bootstrap(monkeypatch):
     P, Q = softmax(Z_test), TemperatureScaling().fit(Z, y).predict_proba(Z_test)
     checked = check_predictions(y_test, P)
     gains = []
-    for seed, size in random_chunks(20, np.random.RandomState(5).randint(2**31)):
+    for seed, size in random_chunks(20, 5):
         for drawn in draw_counts(checked, seed, size):
             i = np.repeat(np.arange(150), drawn.w.astype(int))
             gains.append(largest_gap(y_test[i], P[i]) - largest_gap(y_test[i], Q[i]))

@@ -392,7 +392,7 @@ def test_without_the_excess_of_few_rows_an_error_is_closer_to_that_of_many():
         y, P, q = sample(n, 100, 2.0, seed, scale=3.5)
         evaluate = Evaluation(metrics.adaptive_calibration_error, {}, False)
         found = label_errors([evaluate], check_predictions(y, P, labels=range(100)))
-        limit = intervals.limits_of(found, Truth(q))
+        limit = found[0].limits(Truth(q))
         excess = jackknife.excess_of_few_rows(jackknife.limits_without(found, q), limit)
         return limit[0], limit[0] * (1 - excess[0])
 
@@ -890,6 +890,25 @@ def test_cells_of_tiny_probabilities_after_large_ones_have_no_hits(monkeypatch):
     H = score_cells.ScoreCells(rows, edges).draw_hits(truth, 50, np.random.default_rng(0))
     assert H[..., :1000].mean() == pytest.approx(20 * 0.99999, abs=1e-3)
     assert (H[..., 1000:] == 0).all()
+
+
+@pytest.mark.parametrize("at_least", [10**9, 100], ids=["labels", "hits of cells"])
+@pytest.mark.parametrize("n_classes", [2, 3, 12])
+def test_an_interval_does_not_depend_on_the_other_metrics(n_classes, at_least, monkeypatch):
+    """By the top label, by an event, class-wise, of each class, and by calls."""
+    monkeypatch.setattr(score_cells, "MANY_ROWS", at_least)
+    for name, few in (("NULL_SETS", 20), ("Q_SETS", 10), ("SETS", 6)):
+        monkeypatch.setattr(intervals, name, few)
+    y, P, _ = sample(400, n_classes, 1.5, 0)
+    predictions = check_predictions(y, P, labels=range(n_classes))
+    names = ["ECE", "KS", "ECE of an event", "SCE", "SCE of each", "top by class", "debiased"]
+    metrics_of_names = [*(FAST[name] for name in names), SLOW["rank bins"]]
+    evaluations = [Evaluation(metric, {}, column=False) for metric in metrics_of_names]
+    together = intervals.intervals_of(evaluations[::-1], predictions, random_state=0)[::-1]
+    for evaluate, found in zip(evaluations, together, strict=True):
+        (alone,) = intervals.intervals_of([evaluate], predictions, random_state=0)
+        for part, expected in zip(found, alone, strict=True):
+            np.testing.assert_array_equal(part, expected)
 
 
 @pytest.mark.parametrize("weight", [1.0, 2.0])

@@ -93,7 +93,7 @@ class GainSimulation:
         self._seeds = np.random.SeedSequence(entropy.tolist()).spawn(PLACES.size + BESIDE + 1)
         self._base = calibrated(before)
         self._errors = label_errors(evaluations, before)
-        self._observed = observed_of(self._errors, before)
+        self._observed = np.concatenate(observed_of(self._errors, before))
         self._drawn = self._draw(self._errors, [j for j, u in enumerate(PLACES) if -1 <= u <= 0])
 
     def gains(self, after: Predictions, level: float) -> list[GainInterval]:
@@ -105,7 +105,7 @@ class GainSimulation:
         others = [j for j in range(PLACES.size) if j not in self._drawn]
         first = {**self._drawn, **self._draw(self._errors, others, Q)}
         beside = self._beside(errors, Q)
-        before, now = self._observed, observed_of(errors, after)
+        before, now = self._observed, np.concatenate(observed_of(errors, after))
         return [
             gain_interval(
                 [_one(first[j], k) for j in range(PLACES.size)],
@@ -171,8 +171,10 @@ def draw(
     errors: list[LabelError], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
 ) -> Drawn:
     """Return the errors at a truth; the same seed gives the same labels."""
-    made = simulate(errors, q, n_sets, seed, same_labels=True)
-    return Drawn(made.limits, limits_without(errors, q, FEWER_ENTRIES), made.values)
+    each = simulate(errors, q, n_sets, seed, same_labels=True)
+    limits = np.concatenate([error.limits for error in each])
+    values = np.concatenate([error.values for error in each], axis=1)
+    return Drawn(limits, limits_without(errors, q, FEWER_ENTRIES), values)
 
 
 def _one(drawn: Drawn, k: int) -> Drawn:

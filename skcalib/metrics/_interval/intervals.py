@@ -1,19 +1,17 @@
-"""Intervals of several metrics of the same predictions, from the same sets of labels."""
+"""Intervals of metrics of the same predictions, each as if it were the only one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from itertools import compress
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
 from skcalib._arrays.source import whole
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._interval.any_metric import take_every
@@ -39,7 +37,7 @@ from skcalib.metrics._resampling import Evaluation, in_copies
 
 # Sets of labels: drawn from the predictions, from Q, and from each further truth.
 NULL_SETS, Q_SETS, SETS = 300, 150, 75
-# Truths of a path for one number, and for several at once.
+# Truths of a path of a metric of one number, and of several.
 TRUTHS, MANY_TRUTHS = 8, 12
 # Factors beyond Q at which the error is tried.
 TRIED = (1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512)
@@ -51,9 +49,8 @@ SPREAD = 12
 FEW_CLASSES = 10
 # An error below this is rounding.
 ROUNDING = 1e-6
-# Sets of labels of an interval.
-PATH_SETS = Q_SETS + MANY_TRUTHS * SETS
-ALL_SETS = NULL_SETS + 2 * PATH_SETS
+# Sets of labels of an interval of one number.
+ALL_SETS = NULL_SETS + 2 * (Q_SETS + TRUTHS * SETS)
 
 # Called with the number of sets of labels drawn since the last call.
 Report = Callable[[float], None]
@@ -79,13 +76,13 @@ class CalibrationInterval(NamedTuple):
 
 @dataclass(frozen=True)
 class Simulated:
-    """Several errors at one truth: limits ``(m,)``, and values ``(R, m)`` of sets of labels."""
+    """An error of m numbers at one truth: limits ``(m,)``, and values ``(R, m)`` of label sets."""
 
     limits: Float64Array
     values: Float64Array
 
     def point(self, j: int, row_variance: float, excess: float = 0.0) -> Point:
-        """Return the simulations of one error, of which a share is due to few rows."""
+        """Return the simulations of one number, of which a share is due to few rows."""
         return Point(float(self.limits[j]) * (1.0 - excess), row_variance, self.values[:, j])
 
 
@@ -95,28 +92,29 @@ def simulate(
     n_sets: int,
     seed: np.random.SeedSequence,
     same_labels: bool = False,
-) -> Simulated:
+) -> list[Simulated]:
     """Measure labels drawn from a truth, or hits of cells or rows where these are enough.
 
+    The result of an error does not depend on the others: what is drawn depends on the seed alone.
     With `same_labels`, labels are drawn, which the seed makes the same for all predictions.
     """
     draw = Draw(q, every_of(len(q)))
-    values: dict[int, list[Float64Array]] = {j: [] for j in range(len(errors))}
-    by_rows = []
+    values: list[list[Float64Array]] = [[] for _ in errors]
+    by_rows: dict[ScoredRows | None, list[int]] = {}
     for j, error in enumerate(errors):
         if isinstance(error, CellError) and error.draws and not same_labels:
-            random = np.random.default_rng([*seed.generate_state(4).tolist(), j])
-            values[j].append(error.drawn(draw.truth, n_sets, random))
+            values[j].append(error.drawn(draw.truth, n_sets, np.random.default_rng(seed)))
         else:
-            by_rows.append(j)
-    if by_rows:
-        rows = None if same_labels else rows_of([errors[j] for j in by_rows])
+            by_rows.setdefault(None if same_labels else rows_of(error), []).append(j)
+    for rows, members in by_rows.items():
         sets = drawn_labels(draw, n_sets, seed) if rows is None else rows.drawn(draw, n_sets, seed)
         for labels in sets:
-            for j in by_rows:
+            for j in members:
                 values[j].append(errors[j].values(draw, labels))
-    each = [np.concatenate(parts) for parts in values.values()]
-    return Simulated(limits_of(errors, draw.truth), np.concatenate(each, axis=1))
+    return [
+        Simulated(error.limits(draw.truth), np.concatenate(parts))
+        for error, parts in zip(errors, values, strict=True)
+    ]
 
 
 def drawn_labels(draw: Draw, n_sets: int, seed: np.random.SeedSequence) -> Iterator[LabelSets]:
@@ -127,49 +125,29 @@ def drawn_labels(draw: Draw, n_sets: int, seed: np.random.SeedSequence) -> Itera
         yield LabelSets(codes[start : start + step])
 
 
-def rows_of(errors: list[LabelError]) -> ScoredRows | None:
-    """Return the rows whose hits are all that the errors need, or None."""
-    cells = [error.cells if isinstance(error, CellError) else None for error in errors]
-    rows = {each.rows if isinstance(each, ScoreCells) else None for each in cells}
-    return rows.pop() if len(rows) == 1 else None
+def rows_of(error: LabelError) -> ScoredRows | None:
+    """Return the rows whose hits are all that the error needs, or None."""
+    cells = error.cells if isinstance(error, CellError) else None
+    return cells.rows if isinstance(cells, ScoreCells) else None
 
 
-def limits_of(errors: list[LabelError], truth: Truth) -> Float64Array:
-    """Return the errors ``(m,)`` of a truth."""
-    return np.concatenate([error.limits(truth) for error in errors])
-
-
-def observed_of(errors: list[LabelError], predictions: Predictions) -> Float64Array:
-    """Return the errors ``(m,)`` of the labels of the data."""
+def observed_of(errors: list[LabelError], predictions: Predictions) -> list[Float64Array]:
+    """Return each error ``(m,)`` of the labels of the data."""
     labels = LabelSets(predictions.code[None])
-    return np.concatenate([error.observed(labels) for error in errors])
+    return [error.observed(labels) for error in errors]
 
 
 class Measured(NamedTuple):
-    """Errors of predictions: what they are of the data, and if labels follow the predictions.
+    """A metric of predictions: what it is of the data, and if labels follow the predictions.
 
-    ``observed (m,)`` are all numbers of the data, ``of_number`` the error that each belongs to.
+    ``event``: the column of the event that the metric measures, None if there is none.
     """
 
-    evaluations: list[Evaluation]
-    errors: list[LabelError]
-    predictions: Predictions
-    null: Simulated
+    evaluate: Evaluation
+    error: LabelError
+    event: int | None
     observed: Float64Array
-    of_number: Intp
-
-    def only(self, kept: NDArray[np.bool_]) -> Measured:
-        """Return some of the errors."""
-        evaluations, errors, predictions, null, observed, of_number = self
-        columns = kept[of_number]
-        return Measured(
-            list(compress(evaluations, kept)),
-            list(compress(errors, kept)),
-            predictions,
-            Simulated(null.limits[columns], null.values[:, columns]),
-            observed[columns],
-            np.unique(of_number[columns], return_inverse=True)[1],
-        )
+    null: Simulated
 
 
 def choose_truths(
@@ -178,7 +156,7 @@ def choose_truths(
     one: Float64Array,
     ranges: list[tuple[float, float]],
 ) -> Float64Array:
-    """Return the t of truths whose errors are evenly spread over the ranges of all errors."""
+    """Return the t of truths whose errors are evenly spread over the ranges of all numbers."""
     tried, found = [0.0, 1.0], [null, one]
     high = np.array([end for _, end in ranges])
     for t in TRIED:
@@ -200,63 +178,74 @@ def choose_truths(
 
 
 def follow(
-    measured: Measured,
+    measured: list[Measured],
+    predictions: Predictions,
     Q: FloatArray,
-    seed: np.random.SeedSequence,
+    seeds: list[np.random.SeedSequence],
     n_jobs: int | None,
     report: Report,
-) -> list[list[Point]]:
-    """Return the simulations along the path to Q and beyond, a list for each error."""
-    evaluations, errors, predictions, null, observed, of_number = measured
-    P = predictions.P
-    first, *seeds = seed.spawn(1 + MANY_TRUTHS)
+) -> list[list[list[Point]]]:
+    """Return the simulations along the path to Q and beyond, a list for each number of a metric.
+
+    Each metric has truths of its own: its interval does not depend on the others.
+    """
+    P, errors = predictions.P, [each.error for each in measured]
     q = on_path(P, Q, 1.0)
-    one = simulate(errors, q, Q_SETS, first)
-    without = limits_without(errors, q)
-    variance = jackknife_variance(without)
-    known = np.array([error.has_excess for error in errors])[of_number]
-    excess = np.where(known, excess_of_few_rows(without, one.limits), 0.0)
-    numbers = range(observed.size)
-    ranges = [
-        search_range(observed[j], null.point(j, 0.0), one.point(j, variance[j])) for j in numbers
-    ]
+    ones = simulate(errors, q, Q_SETS, seeds[0])
+    report(Q_SETS)
+    ends = np.cumsum([one.limits.size for one in ones])
+    withouts = np.split(limits_without(errors, q), ends[:-1], axis=1)
     n, n_classes = P.shape
     every = max(1, min(n * n_classes // SCOUTED_ENTRIES, n // FEWEST_ROWS))
     some = take_every(predictions, every)
-    scouts = errors if every == 1 else label_errors(evaluations, some)
+    scouts = errors if every == 1 else label_errors([each.evaluate for each in measured], some)
 
-    def limit(t: float) -> Float64Array:
-        return limits_of(scouts, Truth(on_path(some.P, Q[::every], t)))
+    @cache
+    def limits(t: float) -> list[Float64Array]:
+        truth = Truth(on_path(some.P, Q[::every], t))
+        return [scout.limits(truth) for scout in scouts]
 
-    scale = np.ones(observed.size)
-    if every > 1:
-        scale = one.limits / np.maximum(limit(1.0), ROUNDING)
-    chosen = choose_truths(lambda t: limit(t) * scale, null.limits, one.limits, ranges)
-    report(Q_SETS)
-    rest = []
-    for made in Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(simulate_on_path)(errors, predictions, Q, t, own)
-        for t, own in zip(chosen, seeds, strict=False)
-    ):
-        rest.append(made)
-        report(SETS)
-    relative = variance / np.maximum(one.limits, ROUNDING) ** 2
-    return [
-        [null.point(j, 0.0), one.point(j, variance[j], excess[j])]
-        + [made.point(j, relative[j] * made.limits[j] ** 2, excess[j]) for made in rest]
-        for j in numbers
-    ]
+    paths, tasks, beyond = [], [], []
+    for k, (each, one, without) in enumerate(zip(measured, ones, withouts, strict=True)):
+        variance = jackknife_variance(without)
+        excess = np.zeros(variance.size)
+        if each.error.has_excess:
+            excess = excess_of_few_rows(without, one.limits)
+        path = [
+            [each.null.point(j, 0.0), one.point(j, variance[j], excess[j])]
+            for j in range(variance.size)
+        ]
+        ranges = [search_range(x, *two) for x, two in zip(each.observed, path, strict=True)]
+        scale = one.limits / np.maximum(limits(1.0)[k], ROUNDING) if every > 1 else 1.0
+        limit = partial(_scaled, limits, k, scale)
+        chosen = choose_truths(limit, each.null.limits, one.limits, ranges)
+        tasks += [(k, t, seed) for t, seed in zip(chosen, seeds[1:], strict=False)]
+        paths.append(path)
+        beyond.append((variance / np.maximum(one.limits, ROUNDING) ** 2, excess))
+    simulations = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(simulate_on_path)(errors[k], predictions, Q, t, seed) for k, t, seed in tasks
+    )
+    for (k, *_), made in zip(tasks, simulations, strict=True):
+        relative, excess = beyond[k]
+        for j, points in enumerate(paths[k]):
+            points.append(made.point(j, relative[j] * made.limits[j] ** 2, excess[j]))
+        report(SETS / len(measured))
+    return paths
+
+
+def _scaled(limits: Callable[[float], list[Float64Array]], k: int, scale: Any, t: float) -> Any:
+    return limits(t)[k] * scale
 
 
 def simulate_on_path(
-    errors: list[LabelError],
+    error: LabelError,
     predictions: Predictions,
     Q: FloatArray,
     t: float,
     seed: np.random.SeedSequence,
 ) -> Simulated:
-    """Simulate at one truth of a path."""
-    return simulate(errors, on_path(predictions.P, Q, t), SETS, seed)
+    """Simulate one error at one truth of a path."""
+    return simulate([error], on_path(predictions.P, Q, t), SETS, seed)[0]
 
 
 def intervals_of(
@@ -269,83 +258,87 @@ def intervals_of(
     report: Report = lambda _: None,
     smooth: FloatArray | None = None,
 ) -> list[CalibrationInterval]:
-    """Return the interval of each metric; `report` is called with each number of sets drawn.
+    """Return the interval of each metric, which does not depend on the other metrics.
 
-    `smooth` is the result of `calibrated`, where it is known.
+    `report` is called with each number of sets of labels drawn for a metric; `smooth` is the result
+    of `calibrated`, where it is known.
 
     A metric of others that is smaller where labels do not follow the predictions is not a
     calibration error: its interval and its debiased value are NaN.
     """
     predictions = in_copies(predictions)
-    measured_as = [evaluate.measured(predictions) for evaluate in evaluations]
-    if len({each.event for each in measured_as}) == 1:
-        predictions = measured_as[0]
-    estimates = [evaluate(predictions) for evaluate in evaluations]
-    of_number = np.repeat(np.arange(len(estimates)), [estimate.size for estimate in estimates])
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     seeds = np.random.SeedSequence(entropy.tolist()).spawn(3)
     errors = label_errors(evaluations, predictions)
     observed = observed_of(errors, predictions)
-    null = simulate(errors, whole(predictions.P), NULL_SETS, seeds[0])
+    nulls = simulate(errors, whole(predictions.P), NULL_SETS, seeds[0])
     report(NULL_SETS)
-    null.limits[null.limits < ROUNDING] = 0.0
+    measured = []
+    for evaluate, error, found, null in zip(evaluations, errors, observed, nulls, strict=True):
+        null.limits[null.limits < ROUNDING] = 0.0
+        event = evaluate.measured(predictions).event
+        measured.append(Measured(evaluate, error, event, found, null))
     smooth = calibrated(predictions) if smooth is None else smooth
-    measured = Measured(evaluations, errors, predictions, null, observed, of_number)
-    paths = [
-        follow(measured, smooth, seeds[1], n_jobs, report),
-        follow_second(measured, seeds[2], n_jobs, report),
+    first = follow(measured, predictions, smooth, seeds_on_path(seeds[1]), n_jobs, report)
+    second = follow_second(measured, predictions, seeds[2], n_jobs, report)
+    return [
+        interval_of(each, evaluate(predictions), paths, level)
+        for each, evaluate, *paths in zip(measured, evaluations, first, second, strict=True)
     ]
+
+
+def seeds_on_path(seed: np.random.SeedSequence) -> list[np.random.SeedSequence]:
+    """Return the seeds of Q and of the truths of a path; they are spawned once for all metrics."""
+    return seed.spawn(1 + MANY_TRUTHS)
+
+
+def interval_of(
+    measured: Measured, estimate: Any, paths: list[list[list[Point]]], level: float
+) -> CalibrationInterval:
+    """Return the interval of a metric from its simulations along all paths."""
+    evaluate, _, _, observed, null = measured
     ends = [
-        combine([invert(path[j], observed[j], level) for path in paths])
-        for j in range(observed.size)
+        combine([invert(points, x, level) for points in each])
+        for x, *each in zip(observed, *paths, strict=True)
     ]
+    parts = np.array([[end.middle, end.low, end.high] for end in ends]).T
+    if not evaluate.is_error and any(falls(points) for path in paths for points in path):
+        parts[:] = np.nan
     chance = (1 + (null.values >= observed).sum(axis=0)) / (1 + NULL_SETS)
     expected = np.maximum(null.values, 0.0).mean(axis=0)
-    results, start = [], 0
-    for evaluate, estimate in zip(evaluations, estimates, strict=True):
-        own = slice(start, start + estimate.size)
-        start += estimate.size
-        parts = np.array([[end.middle, end.low, end.high] for end in ends[own]]).T
-        if not evaluate.is_error and any(
-            falls(path[j]) for path in paths for j in range(own.start, own.stop)
-        ):
-            parts[:] = np.nan
-        numbers = (estimate, *parts, expected[own], chance[own])
-        results.append(CalibrationInterval(*(_as_given(x, estimate) for x in numbers)))
-    return results
+    numbers = (estimate, *parts, expected, chance)
+    return CalibrationInterval(*(_as_given(x, estimate) for x in numbers))
 
 
 def follow_second(
-    measured: Measured,
+    measured: list[Measured],
+    predictions: Predictions,
     seed: np.random.SeedSequence,
     n_jobs: int | None,
     report: Report,
-) -> list[list[Point]]:
-    """Return the simulations towards truths of which errors vary most, a list for each error.
+) -> list[list[list[Point]]]:
+    """Return the simulations towards truths of which errors vary most, as `follow` does.
 
     Errors vary most, and are small by chance most often, if all odds of the class that counts are
     too high. Where each of many classes counts, the odds of half of them are.
     """
-    P, event = measured.predictions.P, measured.predictions.event
-    one_class = np.array([counts_one_class(error) for error in measured.errors])
-    if P.shape[1] <= FEW_CLASSES:
-        one_class[:] = True
-    points: list[list[Point]] = [[] for _ in measured.observed]
-    for kept, truth in (
-        (one_class, partial(too_high, P, event)),
-        (~one_class, partial(shifted_classes, P, np.random.default_rng(seed))),
-    ):
-        if kept.any():
-            told = partial(_in_part, report, float(kept.mean()))
-            made = follow(measured.only(kept), truth(), seed, n_jobs, told)
-            for j, found in zip(np.flatnonzero(kept[measured.of_number]), made, strict=True):
-                points[j] = found
-    return points
-
-
-def counts_one_class(error: LabelError) -> bool:
-    """Whether one class of each row counts, as the top one."""
-    return isinstance(error, CellError) and isinstance(error.cells, ScoreCells)
+    P = predictions.P
+    seeds = seeds_on_path(seed)
+    alike: dict[Any, list[int]] = {}
+    for k, each in enumerate(measured):
+        one_class = P.shape[1] <= FEW_CLASSES or rows_of(each.error) is not None
+        alike.setdefault(each.event if one_class else "each class", []).append(k)
+    paths: list[list[list[Point]]] = [[] for _ in measured]
+    for event, members in alike.items():
+        if event == "each class":
+            Q = shifted_classes(P, np.random.default_rng(seed))
+        else:
+            Q = too_high(P, event)
+        share = partial(_in_part, report, len(members) / len(measured))
+        found = follow([measured[k] for k in members], predictions, Q, seeds, n_jobs, share)
+        for k, path in zip(members, found, strict=True):
+            paths[k] = path
+    return paths
 
 
 def _in_part(report: Report, share: float, sets: float) -> None:
