@@ -116,13 +116,18 @@ def as_given(w: NDArray[np.float64]) -> NDArray[Any]:
 
 def _scaled(w: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return relative weights scaled to the effective number of rows."""
-    positive = w > 0
-    if np.ptp(w[positive]) == 0.0:
-        return positive.astype(np.float64)
-    w = w / w.max()  # so that no square is lost
-    w *= w.sum() / (w @ w)
-    # A scaled weight may happen to be 2.0, and rows of it alone would then be read as copies.
-    return np.where((w > 1.0) & (w == np.floor(w)), np.nextafter(w, 0.0), w)
+    rows = np.flatnonzero(w)
+    some = w[rows]  # so that rows of weight 0 do not even change a rounding error
+    if np.ptp(some) == 0.0:
+        some = np.ones(some.size)
+    else:
+        some = some / some.max()  # so that no square is lost
+        some *= some.sum() / (some @ some)
+        # One may happen to be 2.0, and rows of it alone would then be read as copies.
+        some = np.where((some > 1) & (some == np.floor(some)), np.nextafter(some, 0.0), some)
+    scaled = np.zeros(w.size)
+    scaled[rows] = some
+    return scaled
 
 
 def check_lengths(y: NDArray[Any], n_rows: int, y_name: str, S_name: str) -> None:

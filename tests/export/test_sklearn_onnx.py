@@ -163,6 +163,7 @@ def test_the_mean_of_an_ensemble():
     check(CalibratedClassifier(logistic(), "vector", ensemble=True, cv=3).fit(X, y), X, 1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:cv. fold . has no training row")
 @pytest.mark.parametrize("estimator", [logistic(), GaussianNB()], ids=["logits", "proba"])
 def test_classes_that_a_fold_has_not_seen(estimator):
     X, y = FLOWERS

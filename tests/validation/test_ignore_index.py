@@ -24,6 +24,7 @@ CALIBRATORS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:no row of class 0")
 @pytest.mark.parametrize("calibrator", CALIBRATORS)
 @pytest.mark.parametrize("label", [255, -1, -100, 0])
 @pytest.mark.parametrize("weights", [None, "counts", "floats", 2.0])
