@@ -12,15 +12,14 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, Phase, settings  # noqa: E402
 
-# The same inputs in every run of the suite, or as many as the variable says, as
-# `benchmarks.trust.properties` does; others, and many more, with --hypothesis-profile=many.
-EXAMPLES = int(os.environ.get("SKCALIB_EXAMPLES", "3"))
+# The same inputs in every run of the suite; others, and many more, with
+# --hypothesis-profile=many.
 COMMON = {
     "deadline": None,
     "phases": [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     "suppress_health_check": list(HealthCheck),
 }
-settings.register_profile("suite", max_examples=EXAMPLES, derandomize=True, database=None, **COMMON)
+settings.register_profile("suite", max_examples=3, derandomize=True, database=None, **COMMON)
 settings.register_profile("many", max_examples=300, print_blob=True, **COMMON)
 settings.load_profile("suite")
 

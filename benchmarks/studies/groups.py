@@ -33,7 +33,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks._shared.data import sample_labels
 from benchmarks._shared.peers import version
 from skcalib import AutoCalibrator, GroupwiseCalibrator
 
@@ -110,7 +109,9 @@ def simulate(
     def rows(group: NDArray[np.intp]) -> Grouped:
         z = 1.2 * rng.normal(size=(group.size, n_classes))
         truth = softmax(slope[group] * z + shift[group], axis=1)
-        return Grouped(1.5 * z, sample_labels(truth, rng), group, truth)
+        edges = np.cumsum(truth, axis=1)[:, :-1]
+        y = (edges <= rng.random(len(truth))[:, None]).sum(axis=1)
+        return Grouped(1.5 * z, y, group, truth)
 
     # Groups of unequal size, as they are.
     share = rng.dirichlet(np.full(n_groups, 2.0))

@@ -1,182 +1,73 @@
-"""Make ``docs/trust.md`` of the figures in ``figures/``: ``python -m benchmarks.trust``.
+"""Try invalid calls and write docs/trust.md: ``python -m benchmarks.trust``.
 
-Each figure comes from the program that its section names, by way of the JSON that the program
-wrote; nothing is counted here but what stands there.
+It prints each fault, fills the page with the counts and with those of the record, and exits with 1
+if there is a fault. ``--calls 0`` writes those of the record only.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from benchmarks._shared.report import fill
+from benchmarks.trust.fuzz import OUTCOMES, run
 
 ROOT = Path(__file__).parents[2]
-STORED = Path(__file__).parent / "figures"
 PAGE = ROOT / "docs" / "trust.md"
 RECORD = ROOT / "tests" / "record" / "values.json"
-
-OPENING = """\
-# Trust, in figures
-
-This page reports how the correctness of skcalib is tested: with invalid input, generated input,
-several versions of its dependencies, and recorded numbers. The command below each figure repeats
-it, in a clone with `pip install -e ".[test]"`; `python -m benchmarks.trust` then writes this page.
-"""
-CLOSING = """\
-## What is tested on every change
-
-The test suite tests every calibrator and metric of the package, including new ones: with generated
-inputs, with `check_calibrator` and `check_calibration_metric` of [extending](extending.md), with
-files of this release that must load, with interrupted fits, and with simultaneous fits in threads
-and processes. `.ci/run` runs it in two fresh environments. `SECURITY.md` in
-the repository says which files are safe to load, and how to report a fault.
-"""
-GOOD = ("right answer", "valid answer", "refused")
-MEANING = {
-    "right answer": "correct result: that of the same data as a plain array",
-    "valid answer": "valid result: finite and within its bounds; nothing to compare with",
-    "refused": "error: `ValueError` or `TypeError` of one line that names the argument",
-}
+MEANING = (
+    "correct result: that of the same data as a plain array",
+    "valid result: finite and within its bounds; nothing to compare with",
+    "error: `ValueError` or `TypeError` of one line that names the argument",
+)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Return the lines of a table whose columns after the first are right-aligned."""
-    rule = ["---"] + ["--:"] * (len(header) - 1)
-    return [f"| {' | '.join(map(str, row))} |" for row in (header, rule, *rows)]
-
-
-def number(count: int) -> str:
-    """Write a count with commas."""
-    return f"{count:,}"
-
-
-def hostile_input(fuzz: dict[str, Any]) -> list[str]:
-    """Report how malformed calls ended."""
-    outcomes = fuzz["by_outcome"]
-    faults = sum(count for name, count in outcomes.items() if name not in GOOD)
-    lines = [
-        "## Invalid input",
-        "",
-        f"{number(fuzz['calls'])} calls with one invalid argument, and a quarter of them with",
-        "another in an unusual layout: wrong shapes, ragged lists, NaN, objects, empty arrays,",
-        "sparse matrices, frames with missing values, and so on. They include each mistake that",
-        "people make with good data, with each method: exchanged arguments, labels or features in",
-        "place of scores, an ignored label in place of a class, columns in another order than the",
-        "labels, percentages and ratings, weights that are counts or relative.",
-        "",
-        *table(
-            ["result of the call", "calls"],
-            [
-                *([MEANING[name], number(outcomes.get(name, 0))] for name in GOOD),
-                ["anything else, which is a fault", number(faults)],
-            ],
-        ),
-        "",
-    ]
-    again = f"python -m benchmarks.trust.fuzz --calls {fuzz['calls']} --seed {fuzz['seed']}"
-    return [*lines, f"Repeat: `{again}`.", ""]
-
-
-def generated_inputs(properties: dict[str, Any]) -> list[str]:
-    """Report what was tested on generated inputs."""
-    counts = [
-        [name.replace("_", " "), number(value)]
-        for name, value in properties.items()
-        if isinstance(value, int)
-    ]
+def calls_table(outcomes: Counter[str]) -> list[str]:
+    """Return how many calls ended in which way."""
+    rows = [(words, outcomes[name]) for words, name in zip(MEANING, OUTCOMES, strict=True)]
+    faults = outcomes.total() - sum(count for _, count in rows)
+    lines = [f"| {words} | {count:,} |" for words, count in rows]
     return [
-        "## Generated inputs",
-        "",
-        "Properties of every calibrator and every metric are tested on generated inputs: ties,",
-        "exact 0 and 1, impossible classes, huge and tiny scales, weights of 0, labels of any",
-        "type. This has found thirteen faults, which were corrected. Two limits are left, for",
-        "logits that differ by 1e-12. If logits of -inf are in the same column, a gradient of 1e-9",
-        "does not determine W without a penalty: fits of weighted rows and of repeated rows differ",
-        "by 0.003 (`penalty='odir'`, `--examples 60`). And Platt scaling depends by 2e-5 on the",
-        "order of the rows, since log-odds have a precision of 1e-16 (`--examples 100`).",
-        "",
-        *table(["counted", "number"], counts),
-        "",
-        f"Repeat: `{properties['command']}`. With new inputs each time: `pytest -m ''",
-        "tests/contract/test_properties_calibrators.py tests/contract/test_properties_metrics.py",
-        "--hypothesis-profile=many`.",
-        "",
+        f"| result of the call | {outcomes.total():,} calls |",
+        "| --- | --: |",
+        *lines,
+        f"| anything else, which is a fault | {faults:,} |",
     ]
 
 
-def versions(runs: dict[str, Any]) -> list[str]:
-    """Report on which versions the suite passed, and what it covers."""
-    names = list(next(iter(runs.values()))["versions"])
-    rows: list[list[object]] = [["Python", *(run["python"] for run in runs.values())]]
-    rows += [[name, *(run["versions"][name] for run in runs.values())] for name in names]
-    for label, key in (
-        ("tests passed", "passed"),
-        ("failed", "failed"),
-        ("skipped", "skipped"),
-    ):
-        rows.append([label, *(number(run[key]) for run in runs.values())])
-    for label, key in (("branches covered", "branches"), ("lines covered", "lines")):
-        rows.append([label, *(f"{run[key]} %" for run in runs.values())])
-    return [
-        "## Versions and coverage",
-        "",
-        "The test suite on the oldest and the newest versions, with every warning an error. It",
-        "fails if less than 95 % of the branches of the package are covered. Before a change",
-        "lands, all tests run on the newest versions; on the oldest, those that take every branch.",
-        "The numbers below are of the whole suite, run once on each.",
-        "",
-        *table(["", *runs], rows),
-        "",
-        "Repeat: "
-        + ", ".join(f"`python -m benchmarks.trust.versions {name}`" for name in runs)
-        + ".",
-        "",
-    ]
-
-
-def record(kept: dict[str, Any]) -> list[str]:
-    """Report how many numbers are recorded."""
-    values = kept["values"].values()
-    count = sum(len(value) for value in values if isinstance(value, list))
-    made = ", ".join(f"{name} {version}" for name, version in kept["made_with"].items())
-    return [
-        "## Recorded numbers",
-        "",
-        f"{number(count)} numbers of {number(len(values))} calls, to 12 digits: each calibrator,",
-        "metric, scorer and loss, with each option. A test fails if one changes by more than 1e-9",
-        "of its size, or 1e-6 if it is found by an optimiser.",
-        "",
-        f"Made with {made}. Repeat: `python tests/record/write.py`.",
-        "",
-    ]
-
-
-SECTIONS = {
-    "fuzz.json": hostile_input,
-    "properties.json": generated_inputs,
-    "versions.json": versions,
-}
-
-
-def page(stored: Path = STORED) -> str:
-    """Return the page as it follows from the stored figures; what is not stored is left out."""
-    lines = [OPENING]
-    for name, section in SECTIONS.items():
-        if (stored / name).exists():
-            lines += section(json.loads((stored / name).read_text()))
-    lines += record(json.loads(RECORD.read_text()))
-    return "\n".join([*lines, CLOSING])
+def record_lines() -> list[str]:
+    """Return how many numbers are recorded."""
+    record = json.loads(RECORD.read_text())
+    count = sum(len(value) for value in record["values"].values() if isinstance(value, list))
+    versions = ", ".join(f"{name} {version}" for name, version in record["made_with"].items())
+    calls = len(record["values"])
+    return [f"{count:,} numbers of {calls:,} calls, computed with {versions}."]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the page."""
-    argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.trust").parse_args(
-        arguments
-    )
-    PAGE.write_text(page())
-    print(f"wrote {PAGE}")
+    """Call, print faults, and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.trust", description=__doc__)
+    parser.add_argument("--calls", type=int, default=6000, help="invalid calls")
+    parser.add_argument("--seed", type=int, default=7, help="which ones")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page to write")
+    options = parser.parse_args(arguments)
+    fill(options.page, "record", record_lines())
+    if not options.calls:
+        return
+    outcomes: Counter[str] = Counter()
+    for case, seed, outcome, fault, _ in run(options.calls, options.seed):
+        outcomes[outcome] += 1
+        if fault:
+            print(f"{outcome}: {case} [{seed}]: {fault[:220]}", flush=True)
+    lines = calls_table(outcomes)
+    print(*lines, sep="\n")
+    fill(options.page, "calls", lines)
+    if not outcomes.keys() <= set(OUTCOMES):
+        sys.exit("there are faults")
 
 
 if __name__ == "__main__":

@@ -1,28 +1,22 @@
 """Malformed calls, each of which must end in a right answer or in an error that says why.
 
-``python -m benchmarks.trust.fuzz`` calls every public calibrator, metric, scorer, loss, display and
+``python -m benchmarks.trust`` calls every public calibrator, metric, scorer, loss, display and
 join with hostile values: other layouts and containers of good data, whose answer must be that of
 the good data; data that cannot be answered, whose error must be a ValueError or TypeError of one
 line that names the argument; and data or keywords that may be either. The mistakes that people
 make with good data (see `mistakes`) are all tried, among others that are drawn. No call may warn
 twice, warn of what is not documented, return NaN or numbers out of range, or raise anything else.
-It prints counts, writes ``benchmarks/trust/figures/fuzz.json``, and exits with 1 if there is a
-fault.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
-import sys
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import chain, cycle
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +35,6 @@ from benchmarks.trust.hostile import (
 from benchmarks.trust.mistakes import UNLIKE_COPIES, excused, mistakes
 from benchmarks.trust.subjects import Subject, subjects
 
-PAGE = Path(__file__).parent / "figures" / "fuzz.json"
 DOCUMENTED = (ConvergenceWarning, UndefinedMetricWarning, DataConversionWarning)
 # What every estimator of scikit-learn says of a frame after an array, and what is said of
 # probabilities that are a little off, of options that were not offered.
@@ -371,41 +364,3 @@ def run(calls: int, seed: int) -> Iterator[tuple[Case, int, str, str, float]]:
         done += 1
         if done == calls:
             return
-
-
-def main() -> None:
-    """Run, print and write the counts."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--calls", type=int, default=8000, help="malformed calls")
-    parser.add_argument("--seed", type=int, default=0, help="which ones")
-    options = parser.parse_args()
-    total: Counter[tuple[str, str]] = Counter()
-    faults: list[dict[str, Any]] = []
-    slowest = (0.0, "")
-    for case, own, outcome, fault, seconds in run(options.calls, options.seed):
-        total[case.subject.group, outcome] += 1
-        slowest = max(slowest, (seconds, str(case)))
-        if fault:
-            faults.append({"call": str(case), "seed": own, "outcome": outcome, "fault": fault})
-            print(f"{outcome}: {case} [{own}]: {fault[:220]}", flush=True)
-    outcomes = [*OUTCOMES, *sorted({outcome for _, outcome in total} - set(OUTCOMES))]
-    print(f"\n| calls of | {' | '.join(outcomes)} |\n|---|{'--:|' * len(outcomes)}")
-    for group in sorted({group for group, _ in total}):
-        print(f"| {group} | {' | '.join(str(total[group, o]) for o in outcomes)} |")
-    print(f"\n{sum(total.values())} calls, {len(faults)} faults")
-    print(f"The slowest took {slowest[0]:.1f} s: {slowest[1]}")
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(json.dumps({
-        "seed": options.seed,
-        "calls": sum(total.values()),
-        "by_outcome": {o: sum(n for (_, k), n in total.items() if k == o) for o in outcomes},
-        "by_group": {
-            g: {o: total[g, o] for o in outcomes} for g in sorted({group for group, _ in total})
-        },
-        "faults": faults,
-    }, indent=1) + "\n")  # fmt: skip
-    sys.exit(1 if faults else 0)
-
-
-if __name__ == "__main__":
-    main()

@@ -15,7 +15,7 @@ from skcalib.metrics import general_calibration_error
     ("calls", "seed"), [(60, 20), pytest.param(400, 21, marks=pytest.mark.slow)]
 )
 def test_hostile_calls_end_in_a_right_answer_or_a_named_error(calls, seed):
-    """A slice of what ``python -m benchmarks.trust.fuzz`` tries."""
+    """A slice of what ``python -m benchmarks.trust`` tries."""
     faults = [
         f"{outcome}: {case} (seed {own}): {fault}"
         for case, own, outcome, fault, _ in fuzz.run(calls, seed)
