@@ -16,39 +16,45 @@ from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_flags
 from skcalib._validation.labels import check_classes, name_columns
 from skcalib.calibrators._affine import AffineCalibrator
+from skcalib.plotting._diagram import draw_diagonal, draw_histogram, free_limits, set_limits
 from skcalib.plotting._display import (
     MODEL,
+    Display,
     check_matplotlib,
     count_models,
-    draw_diagonal,
     model_style,
     new_axes,
-    unit_square,
 )
-from skcalib.plotting._heat_map import draw_matrix, figure_size
-from skcalib.plotting._in_words import InWords
-from skcalib.plotting._legend import draw_legend, free_corner
-from skcalib.plotting._room import fit_text, is_small, make_margins, shrink_text
+from skcalib.plotting._numbers import WHOLE
 from skcalib.plotting._score_pairs import ScorePairs, read_proba, score_pairs
-from skcalib.plotting._strip import draw_histogram
-from skcalib.plotting._style import ink, label_of, merge_style, percent, veil
+from skcalib.plotting._style import (
+    LEGEND,
+    ink,
+    label_of,
+    merge_style,
+    name_ticks,
+    percent,
+    shorten,
+    veil,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
 
 GRID = np.linspace(0, 1, 1001)
 # At most so many rows are drawn as points, evenly by rank.
 MAX_POINTS = 2000
-# Up to so many rows, points are larger: few small ones can hardly be seen.
-FEW_ROWS = 200
 # Rows that a quantile is taken of, at least.
 LEAST_ROWS = 12
 HISTOGRAM_BINS = Bins(20)
+# Largest numbers of classes for which a matrix shows its numbers, and all its labels.
+WRITTEN, LABELLED = 6, 12
 
 
 @dataclass(eq=False, repr=False)
-class CalibrationMapDisplay(InWords):
+class CalibrationMapDisplay(Display):
     r"""Calibration map: probability after calibration against the probability before.
 
     With two classes the score is the probability p of the second. The curve is the map of (1 - p,
@@ -142,10 +148,6 @@ class CalibrationMapDisplay(InWords):
         pos_label: Any = None,
         ax: Axes | None = None,
         name: str | None = None,
-        ref_line: bool = True,
-        points: bool = True,
-        band: bool = True,
-        histogram: bool = True,
         **kwargs: Any,
     ) -> Self:
         """Draw the map of a fitted calibrator on `X`.
@@ -160,8 +162,9 @@ class CalibrationMapDisplay(InWords):
         pos_label : label, default=None
             Show the probability of this class; None shows that of the second of two classes, or
             of the top label.
-        ax, name, ref_line, points, band, histogram, **kwargs
-            See `plot`; `name` is the class of the calibrator if not given.
+        ax, name, **kwargs
+            See `plot`, also of `ref_line`, `points`, `band` and `histogram`; `name` is the class
+            of the calibrator if not given.
 
         Returns
         -------
@@ -178,10 +181,8 @@ class CalibrationMapDisplay(InWords):
         check_matplotlib(f"{cls.__name__}.from_estimator")
         pairs = score_pairs(estimator, X)
         shown = estimator if pairs.calibrator is None else pairs.calibrator
-        display = cls._from_pairs(pairs, pos_label, type(shown).__name__ if name is None else name)
-        return display.plot(
-            ax, ref_line=ref_line, points=points, band=band, histogram=histogram, **kwargs
-        )
+        name = type(shown).__name__ if name is None else name
+        return cls._from_pairs(pairs, pos_label, name).plot(ax, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -193,10 +194,6 @@ class CalibrationMapDisplay(InWords):
         labels: ArrayLike | None = None,
         ax: Axes | None = None,
         name: str | None = None,
-        ref_line: bool = True,
-        points: bool = True,
-        band: bool = True,
-        histogram: bool = True,
         **kwargs: Any,
     ) -> Self:
         """Draw probabilities after calibration against those before.
@@ -212,8 +209,8 @@ class CalibrationMapDisplay(InWords):
         labels : array-like of shape (K,), default=None
             Labels of the columns, in their order; None means 0 to K - 1. A frame whose columns
             are named by the labels is read by name.
-        ax, name, ref_line, points, band, histogram, **kwargs
-            See `plot`.
+        ax, name, **kwargs
+            See `plot`: also `ref_line`, `points`, `band` and `histogram`.
 
         Returns
         -------
@@ -240,10 +237,8 @@ class CalibrationMapDisplay(InWords):
             )
         K = before.shape[1]
         classes = np.arange(K) if labels is None else check_classes(labels, K, "labels")
-        display = cls._from_pairs(ScorePairs(before, after, classes, None, None), pos_label, name)
-        return display.plot(
-            ax, ref_line=ref_line, points=points, band=band, histogram=histogram, **kwargs
-        )
+        pairs = ScorePairs(before, after, classes, None, None)
+        return cls._from_pairs(pairs, pos_label, name).plot(ax, **kwargs)
 
     @classmethod
     def _from_pairs(cls, pairs: ScorePairs, pos_label: Any, name: str | None) -> Self:
@@ -322,51 +317,39 @@ class CalibrationMapDisplay(InWords):
         """
         check_matplotlib(f"{type(self).__name__}.plot")
         check_flags(ref_line=ref_line, points=points, band=band, histogram=histogram)
-        ax = new_axes(4.2, 4.6) if ax is None else ax
+        ax = new_axes(5.2, 5.4) if ax is None else ax
         first = not count_models(ax)
         x, y = self.curve
         mark = "" if x.size > 1 else "o"  # a median alone draws no line
         style = merge_style({**model_style(ax), "marker": mark, "linewidth": 1.6}, kwargs)
+        limits = free_limits(ax, WHOLE)
         if first:
-            if is_small(ax):
-                shrink_text(ax)
-            unit_square(ax)
-            ax.set(ylabel="After")
-            fit_text(ax.xaxis.label, (f"Probability of {self.event}", ", before"), ax.bbox.width)
+            ax.set(xlabel=f"Probability of {shorten(self.event, 22)}, before", ylabel="After")
         if ref_line:
             draw_diagonal(ax, "as before")
         self.band_ = self.points_ = self.histogram_ = None
+        look: dict[str, Any]
         if band and self.band is not None and x.size > 1:
-            look: dict[str, Any] = {"color": style["color"], "alpha": veil(ax, 0.2), "lw": 0}
+            look = {"color": style["color"], "alpha": veil(ax, 0.2), "lw": 0}
             look["label"] = "90% of rows" if first else None
             self.band_ = ax.fill_between(x, *self.band, zorder=1.4, **look)
         if points:
-            kept = np.linspace(0, self.before.size - 1, min(self.before.size, MAX_POINTS))
-            kept, many = kept.astype(np.intp), self.before.size > FEW_ROWS
-            self.points_ = ax.scatter(
-                self.before[kept],
-                self.after[kept],
-                s=4 if many else 16,
-                color=style["color"],
-                alpha=0.3 if many else 0.6,
-                lw=0,
-                zorder=1.3,
-                rasterized=True,
-                label="row" if first else None,
-            )
+            n = self.before.size
+            rows = np.linspace(0, n - 1, min(n, MAX_POINTS)).astype(np.intp)
+            look = {"s": 8, "color": style["color"], "alpha": 0.4, "lw": 0, "zorder": 1.3}
+            look |= {"rasterized": True, "label": "row" if first else None}
+            self.points_ = ax.scatter(self.before[rows], self.after[rows], **look)
         name = self.name if name is None else name
         label = label_of(name, f"{percent(self.flipped)} flip")
         (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
         if histogram:
             edges = HISTOGRAM_BINS.edges()
             if first:
-                before = draw_histogram(
-                    ax, edges, shares(self.before), {"color": ink(), "linestyle": ":"}
-                )
-                before.set_label("scores before")
-            self.histogram_ = draw_histogram(ax, edges, shares(self.after), style)
-        draw_legend(ax, free_corner(float((self.after - self.before).mean())))
-        make_margins(ax)
+                grey = {"color": ink(), "linestyle": ":"}
+                draw_histogram(ax, edges, [shares(self.before)], grey)
+            self.histogram_ = draw_histogram(ax, edges, [shares(self.after)], style)
+        set_limits(ax, limits)
+        ax.legend(**LEGEND)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -402,13 +385,35 @@ class CalibrationMapDisplay(InWords):
                 f"{self.name or 'the display'} has no matrix of coefficients: draw a "
                 "MatrixScaling or DirichletCalibrator by from_estimator."
             )
-        ax = new_axes(*figure_size(self.classes)) if ax is None else ax
+        ax = new_axes(5.0, 4.3) if ax is None else ax
         self.image_ = draw_matrix(ax, self.coef, self.classes)
-        bar: Any = self.image_.colorbar
-        for drawn in (ax, bar.ax):
-            make_margins(drawn)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def draw_matrix(ax: Axes, W: NDArray[np.float64], classes: NDArray[Any]) -> AxesImage:
+    """Draw ``W (K, K)``; colours span plus and minus its largest entry off the diagonal."""
+    K = classes.size
+    span = float(np.abs(W[~np.eye(K, dtype=bool)]).max()) or 1.0
+    # The lightness of this map is monotone, so that signs are visible in grey, too.
+    image = ax.imshow(W, cmap="cividis", vmin=-span, vmax=span)
+    figure: Any = ax.figure
+    extend = "max" if W.max() > span else "neither"
+    figure.colorbar(image, ax=ax, extend=extend).set_label("Coefficient")
+    if K <= WRITTEN:
+        digits = int(np.clip(1 - np.floor(np.log10(span)), 2, 4))
+        for (row, column), value in np.ndenumerate(W):
+            # Adding 0 turns -0.00 into 0.00.
+            text = f"{round(value, digits) + 0.0:.{digits}f}"
+            color = "black" if value > 0 else "white"
+            ax.text(column, row, text, ha="center", va="center", color=color, size=8)
+    ticks = np.arange(K) if K <= LABELLED else np.linspace(0, K - 1, 6).astype(np.intp)
+    for axis in (ax.xaxis, ax.yaxis):
+        name_ticks(axis, ticks, classes[ticks])
+    ax.set(xlabel="From the score of class", ylabel="To the score of class")
+    low, high = (f"{end(np.diag(W)):.2f}" for end in (np.min, np.max))
+    ax.set_title(f"diagonal {low}" if low == high else f"diagonal {low} to {high}")
+    return image
 
 
 def median_and_band(

@@ -15,27 +15,25 @@ from skcalib._validation.keywords import check_count, check_flags, check_level, 
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
 from skcalib.metrics._curve.bands import wilson_interval
+from skcalib.plotting._diagram import draw_diagonal
 from skcalib.plotting._display import (
     MODEL,
     PredictionDisplay,
     check_axes,
     check_matplotlib,
     count_models,
-    draw_diagonal,
     model_style,
 )
-from skcalib.plotting._display_bins import USUAL, fillable
-from skcalib.plotting._event_view import Strategy
-from skcalib.plotting._intervals import expected_deviation
-from skcalib.plotting._legend import draw_legend
-from skcalib.plotting._room import (
-    fit_text,
-    is_small,
-    make_margins,
+from skcalib.plotting._numbers import USUAL, Strategy, expected_deviation, fillable
+from skcalib.plotting._style import (
+    LEGEND,
+    ink,
+    label_of,
     name_ticks,
-    shrink_text,
+    percent,
+    percent_tick,
+    shorten,
 )
-from skcalib.plotting._style import ink, label_of, percent, percent_tick
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,11 +142,7 @@ class ClasswiseDisplay(PredictionDisplay):
         labels: ArrayLike | None = None,
         ax: Axes | Sequence[Axes] | None = None,
         name: str | None = None,
-        kind: Kind = "both",
-        n_curves: int = 6,
-        classes: ArrayLike | None = None,
-        order: ArrayLike | None = None,
-        ref_line: bool = True,
+        **kwargs: Any,
     ) -> Self:
         """Plot labels and probabilities.
 
@@ -179,8 +173,8 @@ class ClasswiseDisplay(PredictionDisplay):
         labels : array-like of shape (K,), default=None
             Labels of the columns, in their order; needed if they cannot be inferred from
             `y_true`.
-        ax, name, kind, n_curves, classes, order, ref_line
-            See `plot`.
+        ax, name, **kwargs
+            See `plot`: also `kind`, `n_curves`, `classes`, `order` and `ref_line`.
 
         Returns
         -------
@@ -229,9 +223,7 @@ class ClasswiseDisplay(PredictionDisplay):
             (weight / n_rows * expected_deviation(confidence, weight)).sum(axis=1),
             name=name,
         )
-        return display.plot(
-            ax, kind=kind, n_curves=n_curves, classes=classes, order=order, ref_line=ref_line
-        )
+        return display.plot(ax, **kwargs)
 
     def plot(
         self,
@@ -312,8 +304,6 @@ class ClasswiseDisplay(PredictionDisplay):
                 panel.set_ylabel("Frequency", fontsize="small")
             if alone or (ax is None and i + COLUMNS >= n_panels):
                 panel.set_xlabel("Probability", fontsize="small")
-        for panel in self.axes_:
-            make_margins(panel)
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         return self
 
@@ -343,8 +333,6 @@ class ClasswiseDisplay(PredictionDisplay):
     ) -> None:
         n_classes = ranked.size
         errors, first = self.errors[ranked], not count_models(ax)
-        if first and is_small(ax):
-            shrink_text(ax)
         edges = np.arange(n_classes + 1) + 0.5
         style = model_style(ax)
         named = n_classes <= NAMED_BARS
@@ -361,41 +349,22 @@ class ClasswiseDisplay(PredictionDisplay):
             what = "with a curve" if 0 < shown.size < n_classes else None
             ax.stairs(chosen, edges, fill=True, color=style["color"], alpha=0.5, lw=0, label=what)
         label = label_of(name, f"SCE {percent(float(self.errors.mean()))}")
-        self.bars_ = ax.stairs(
-            errors,
-            edges,
-            color=style["color"],
-            ls=style["linestyle"],
-            lw=1.2,
-            label=label,
-            gid=MODEL,
-        )
+        outline: dict[str, Any] = {"color": style["color"], "ls": style["linestyle"], "lw": 1.2}
+        self.bars_ = ax.stairs(errors, edges, label=label, gid=MODEL, **outline)
         if ref_line:
-            self.expected_line_ = ax.stairs(
-                self.expected[ranked],
-                edges,
-                baseline=None,
-                color=ink() if first else style["color"],
-                ls=":" if named else "-",
-                lw=1.3 if named else 0.6,
-                alpha=1.0 if named else 0.5,  # of many classes it would cover the bars
-                label="if calibrated" if first else None,
-            )
-        ax.set(
-            xlim=(0.5, n_classes + 0.5),
-            xlabel="Class" if named else "Rank of the class",
-            ylabel="Error",
-        )
+            look: dict[str, Any] = {"color": ink() if first else style["color"]}
+            look["label"] = "if calibrated" if first else None
+            # Of many classes the line would cover the bars.
+            look |= {"ls": ":", "lw": 1.3} if named else {"lw": 0.6, "alpha": 0.5}
+            self.expected_line_ = ax.stairs(self.expected[ranked], edges, baseline=None, **look)
+        xlabel = "Class" if named else "Rank of the class"
+        ax.set(xlim=(0.5, n_classes + 0.5), xlabel=xlabel, ylabel="Error")
         if named and first:
-            name_ticks(ax.xaxis, names, 1)
+            name_ticks(ax.xaxis, range(1, n_classes + 1), names)
             ax.xaxis.label.set_gid(mark)
-        drawn: list[Any] = list(ax.patches)
-        highest = max(float(patch.get_data().values.max()) for patch in drawn)
-        # Room for the legend: an entry takes about a sixth of the height of a small axes.
-        room = 1.05 + 0.16 * len(ax.get_legend_handles_labels()[0])
-        ax.set_ylim(0, room * max(highest, 1e-6))
+        ax.margins(y=0.4)  # place of the legend
         ax.yaxis.set_major_formatter(percent_tick)
-        draw_legend(ax, "upper right")
+        ax.legend(**{**LEGEND, "loc": "upper right", "ncols": 2})
 
     def _draw_curve(self, ax: Axes, k: int, ref_line: bool) -> Any:
         first, style = not count_models(ax), model_style(ax)
@@ -404,16 +373,10 @@ class ClasswiseDisplay(PredictionDisplay):
         table = table[table["weight"] > 0]
         name = str(self.classes[k])
         if first:
-            if is_small(ax):
-                shrink_text(ax)
             ax.title.set_gid(f"{CLASS}{name}")
-            ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
-            ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-            ax.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
-            ax.tick_params(labelsize="x-small" if is_small(ax) else "small")
-            ax.set_title("", fontsize="small", pad=3)
-            error = f": {percent(float(self.errors[k]))}"
-            fit_text(ax.title, (name, error), 1.1 * ax.bbox.width)
+            ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+            ax.tick_params(labelsize="small")
+            ax.set_title(f"{shorten(name)}: {percent(float(self.errors[k]))}", fontsize="small")
         elif ax.title.get_gid() != f"{CLASS}{name}":
             raise ValueError(
                 f"the axes show {str(ax.title.get_gid()).removeprefix(CLASS)}, not {name}: pass "
@@ -421,17 +384,10 @@ class ClasswiseDisplay(PredictionDisplay):
             )
         if ref_line:
             draw_diagonal(ax, "calibrated")
-        x = table["confidence"].to_numpy()
-        ax.vlines(
-            x,
-            table["accuracy_low"].to_numpy(),
-            table["accuracy_high"].to_numpy(),
-            color=style["color"],
-            lw=0.8,
-            alpha=0.6,
-            zorder=1.8,
-        )
-        (line,) = ax.plot(x, table["accuracy"].to_numpy(), **style, markersize=3, lw=1.2, gid=MODEL)
+        columns = ("confidence", "accuracy", "accuracy_low", "accuracy_high")
+        x, y, low, high = (table[column].to_numpy() for column in columns)
+        ax.vlines(x, low, high, color=style["color"], lw=0.8, alpha=0.6, zorder=1.8)
+        (line,) = ax.plot(x, y, **style, markersize=3, lw=1.2, gid=MODEL)
         return line
 
 
@@ -441,7 +397,7 @@ def _grid(bars: bool, n_panels: int) -> list[Axes]:
     columns = min(COLUMNS, max(n_panels, 1))
     rows = -(-n_panels // columns)
     height = 2.2 * bars + 1.6 * rows
-    width = 5.0 if bars else 1.7 * columns + 0.3
+    width = 5.6 if bars else 1.8 * columns + 0.3
     figure = plt.figure(figsize=(width, height), layout="constrained")
     ratios = [1.4] * bars + [1.0] * rows
     grid = figure.add_gridspec(bars + rows, columns, height_ratios=ratios)

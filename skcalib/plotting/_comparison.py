@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from skcalib.calibrators._shown_fit import counted
-from skcalib.plotting._display import check_axes, check_matplotlib
-from skcalib.plotting._in_words import InWords
+from skcalib.plotting._display import Display, check_axes, check_matplotlib
 from skcalib.plotting._style import COLORS, ink
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def ordered(frame: pd.DataFrame) -> pd.DataFrame:
     return rows.iloc[np.lexsort((losses.to_numpy(), ~rows["choice", "chosen"].to_numpy()))]
 
 
-class ComparisonDisplay(InWords):
+class ComparisonDisplay(Display):
     """Plot of the result of `skcalib.compare_calibrators`, with a panel for each metric.
 
     The recommended calibrator is at the top, the others follow by their log loss. A mark is the
@@ -198,17 +198,8 @@ class ComparisonDisplay(InWords):
         ax.set_axisbelow(True)
         # Few, short labels: panels are narrow, and labels of neighbours would touch.
         ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
-        ax.set_title(_in_lines(name), fontsize="medium")
+        words = " ".join(SPELLED.get(word, word) for word in name.split("_"))
+        ax.set_title(textwrap.fill(words, 17), fontsize="medium")
         ax.set_xlabel("gain")
         ax.spines[["top", "right"]].set_visible(False)
         return marks
-
-
-def _in_lines(name: str) -> str:
-    """Return a metric's name in words, in lines that fit above a panel."""
-    lines = [""]
-    for word in (SPELLED.get(word, word) for word in name.split("_")):
-        if lines[-1] and len(lines[-1]) + len(word) > 16:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return "\n".join(lines)

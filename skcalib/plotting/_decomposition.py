@@ -19,9 +19,7 @@ from skcalib.plotting._display import (
     model_style,
     new_axes,
 )
-from skcalib.plotting._legend import Corner, draw_legend
-from skcalib.plotting._room import is_small, make_margins, shrink_text
-from skcalib.plotting._style import label_of, merge_style
+from skcalib.plotting._style import LEGEND, label_of, merge_style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,12 +34,6 @@ LEVEL = "skcalib-level"
 LEVELS = 7
 # Room beyond the largest point, and the least width of one axis as a share of the other.
 ROOM, LEAST = 1.15, 0.05
-CORNERS: dict[tuple[float, float], Corner] = {
-    (1.0, 0.0): "lower right",
-    (0.0, 0.0): "lower left",
-    (1.0, 1.0): "upper right",
-    (0.0, 1.0): "upper left",
-}
 
 
 @dataclass(eq=False, repr=False)
@@ -253,13 +245,9 @@ class DecompositionDisplay(PredictionDisplay):
                 **{"label": label, **merge_style(style, kwargs)},
                 gid=MODEL,
             )
-        if is_small(ax):
-            shrink_text(ax)
         ax.set(xlabel="Miscalibration (MCB)", ylabel="Discrimination (DSC)")
         self.levels_ = draw_levels(ax, float(known[0]))
-        make_margins(ax)  # the numbers beside the axes need some, which leaves less to the legend
-        draw_legend(ax, free_of_points(ax), title=NAMES[self.score])
-        make_margins(ax)
+        ax.legend(**LEGEND, title=NAMES[self.score])
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -323,10 +311,3 @@ def draw_levels(ax: Axes, uncertainty: float) -> list[Any]:
         label=label_of("base rate", f"{uncertainty:.3g}"),
     )
     return [*drawn, base]
-
-
-def free_of_points(ax: Axes) -> Corner:
-    """Return the corner that is farthest from the nearest point, the lower ones first."""
-    places = ax.transAxes.inverted().transform(ax.transData.transform(points_of(ax)))
-    near = {corner: float(np.hypot(*(places - np.array(corner)).T).min()) for corner in CORNERS}
-    return CORNERS[max(CORNERS, key=lambda corner: min(near[corner], 0.6))]

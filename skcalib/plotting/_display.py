@@ -11,16 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from skcalib._scores.responses import choose_response, class_scores
 from skcalib._validation.keywords import check_flags
 from skcalib.metrics._every_class import MetricInput, with_every_class
-from skcalib.plotting._in_words import InWords
 from skcalib.plotting._score_pairs import proba_before
-from skcalib.plotting._style import ink, style_of
+from skcalib.plotting._style import style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Mark on the artists of a model; counting them gives the number of models on the axes.
 MODEL = "skcalib-model"
-REFERENCE = "skcalib-reference"
 
 
 def check_matplotlib(caller: str) -> None:
@@ -33,7 +31,20 @@ def check_matplotlib(caller: str) -> None:
         ) from error
 
 
-class PredictionDisplay(InWords):
+class Display:
+    """Base class: ``repr`` is the class, the name of the model, and ``_in_words()``."""
+
+    def _in_words(self) -> str:
+        """Return what is shown, in one short line."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        name = getattr(self, "name", None)
+        model = f"{name}: " if name else ""
+        return f"<{type(self).__name__} {model}{self._in_words()}>"
+
+
+class PredictionDisplay(Display):
     """Base class of displays of labels and probabilities."""
 
     before_: Self | None
@@ -94,15 +105,14 @@ class PredictionDisplay(InWords):
         classes = np.asarray(estimator.classes_)
         proba = class_scores(estimator, X, response, classes)
         weight = keywords.get("sample_weight")
-        found = [proba_before(estimator, X), proba] if before else [proba]
-        inputs = [with_every_class(MetricInput(y, each, classes), None, weight) for each in found]
-        other = None
-        if before:
-            y, each, labels = inputs[0]
-            other = cls.from_predictions(y, each, labels=labels, **{**keywords, "name": "before"})
-            keywords |= other._beside()
-        y, proba, labels = inputs[-1]
-        display = cls.from_predictions(y, proba, labels=labels, **keywords)
+
+        def draw(proba: Any, more: dict[str, Any]) -> Any:
+            given = MetricInput(y, proba, classes)
+            labels_true, padded, labels = with_every_class(given, None, weight)
+            return cls.from_predictions(labels_true, padded, labels=labels, **(keywords | more))
+
+        other = draw(proba_before(estimator, X), {"name": "before"}) if before else None
+        display: Self = draw(proba, other._beside() if other else {})
         display.before_ = other
         return display
 
@@ -113,20 +123,26 @@ class PredictionDisplay(InWords):
 
 def new_axes(width: float, height: float) -> Axes:
     """Create an axes in a new figure."""
+    return new_grid(1, 1, width, height)[0]
+
+
+def new_grid(n: int, columns: int, width: float, height: float) -> list[Axes]:
+    """Create a figure with `n` axes, row by row; each takes so many inches."""
     import matplotlib.pyplot as plt
 
-    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
-    return ax
+    rows = -(-n // columns)
+    figure = plt.figure(figsize=(width * columns, height * rows), layout="constrained")
+    return [figure.add_subplot(rows, columns, i + 1) for i in range(n)]
 
 
 def check_axes(axes: Any, wanted: int, what: str) -> list[Axes]:
     """Return the given axes as a list; raise ValueError unless there are `wanted` of them."""
-    found = list(np.ravel(np.asarray(axes, dtype=object)))
-    if len(found) != wanted:
+    given = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(given) != wanted:
         raise ValueError(
-            f"ax contains {len(found)} axes but {wanted} are drawn ({what}): pass so many."
+            f"ax contains {len(given)} axes but {wanted} are drawn ({what}): pass {wanted} axes."
         )
-    return found
+    return given
 
 
 def count_models(ax: Axes) -> int:
@@ -137,17 +153,3 @@ def count_models(ax: Axes) -> int:
 def model_style(ax: Axes) -> dict[str, Any]:
     """Return colour, marker and dashes of the next model on an axes."""
     return style_of(count_models(ax))
-
-
-def draw_diagonal(ax: Axes, label: str) -> None:
-    """Draw the line y = x, only once on an axes."""
-    if not any(line.get_gid() == REFERENCE for line in ax.lines):
-        style: dict[str, Any] = {"ls": ":", "lw": 1.2, "alpha": 0.7, "marker": ""}
-        ax.plot([0, 1], [0, 1], color=ink(), label=label, gid=REFERENCE, zorder=1.5, **style)
-
-
-def unit_square(ax: Axes) -> None:
-    """Set the limits of both axes to [0, 1]."""
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    ax.set_xticks(np.linspace(0, 1, 6))
-    ax.set_yticks(np.linspace(0, 1, 6))

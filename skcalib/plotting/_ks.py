@@ -22,11 +22,10 @@ from skcalib.plotting._display import (
     check_matplotlib,
     count_models,
     model_style,
+    new_grid,
 )
-from skcalib.plotting._event_view import Mode, as_shown, event_view
-from skcalib.plotting._legend import SCORE, draw_legend, fit_names
-from skcalib.plotting._room import is_small, make_margins, shrink_text
-from skcalib.plotting._style import ink, label_of, merge_style, percent, percent_tick
+from skcalib.plotting._numbers import Mode, as_shown, event_view
+from skcalib.plotting._style import LEGEND, ink, label_of, merge_style, percent, percent_tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +45,7 @@ VISIBLE = 0.03
 MAX_POINTS = 2000
 
 # Mark on a legend above the panels.
-LEGEND = "skcalib-legend"
+ABOVE = "skcalib-legend"
 # Title of each view, and names of its axes; the place of "accuracy" is left open.
 TEXTS: dict[View, tuple[str, str, str]] = {
     "cumulative_percentile": ("Cumulative, by percentile", "Percentile of rows", "Cumulative"),
@@ -266,30 +265,26 @@ class KSDisplay(PredictionDisplay):
         views = (views,) if isinstance(views, str) or not np.iterable(views) else tuple(views)
         if not views or not all(isinstance(view, str) and view in VIEWS for view in views):
             raise ValueError(f"views must be some of {list(VIEWS)}; got {list(views)}.")
-        self.axes_ = (
-            _grid(len(views)) if ax is None else check_axes(ax, len(views), f"{list(views)}")
-        )
+        n_views = len(views)
+        if ax is None:
+            self.axes_ = new_grid(n_views, -(-n_views // 2) if n_views > 2 else n_views, 3.3, 2.8)
+        else:
+            self.axes_ = check_axes(ax, n_views, f"{list(views)}")
         self.score_lines_: list[Line2D] = []
         self.accuracy_lines_: list[Line2D] = []
         self.ks_marks_: list[Line2D] = []
         name = self.name if name is None else name
         label = label_of(name or self._rate(), f"KS {percent(self.error)}")
         for view, panel in zip(views, self.axes_, strict=True):
-            new = not count_models(panel)
-            if new and is_small(panel):
-                shrink_text(panel)
-            elif new and len(views) > 1:
-                panel.tick_params(labelsize="small")
-                panel.xaxis.label.set_fontsize("small")
-                panel.yaxis.label.set_fontsize("small")
             self._draw(panel, view, label, kwargs)
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
-        if (ax is None and len(views) > 1) or _legend_above(self.figure_):
-            _draw_legend_above(self.axes_)
+        earlier = [legend for legend in self.figure_.legends if legend.get_gid() == ABOVE]
+        if earlier or (ax is None and len(views) > 1):
+            for legend in earlier:
+                legend.remove()
+            draw_legend_above(self.axes_)
         else:
-            draw_legend(self.ax_, "upper left")
-        for panel in self.axes_:
-            make_margins(panel)
+            self.ax_.legend(**LEGEND)
         return self
 
     def _in_words(self) -> str:
@@ -299,47 +294,39 @@ class KSDisplay(PredictionDisplay):
         return "accuracy" if self.axis_names[1] == "Accuracy" else "share"
 
     def _draw(self, ax: Axes, view: View, label: str, kwargs: dict[str, Any]) -> None:
-        own = model_style(ax)
-        style = merge_style({**own, "linestyle": "-", "markersize": 4, "linewidth": 1.4}, kwargs)
-        style.setdefault("markevery", (0.05, 0.1))
-        what = self._rate()
+        default = {**model_style(ax), "linestyle": "-", "markersize": 4, "linewidth": 1.4}
+        style = {"markevery": (0.05, 0.1), **merge_style(default, kwargs)}
+        rate = self._rate()
         x, score, accuracy, at = self._curves(view)
         first = not count_models(ax)
-        kept = np.unique(np.linspace(0, x.size - 1, min(x.size, MAX_POINTS)).astype(np.intp))
-        kept = np.union1d(kept, at)
+        points = np.linspace(0, x.size - 1, min(x.size, MAX_POINTS)).astype(np.intp)
+        points = np.union1d(points, at)
         dashed: dict[str, Any] = {"color": style["color"], "ls": (0, (4, 2)), "lw": 1.1}
         dashed["label"] = self.axis_names[0] if first else None
-        self.score_lines_ += ax.plot(x[kept], score[kept], **dashed, gid=SCORE)
+        self.score_lines_ += ax.plot(x[points], score[points], **dashed)
         line = {"label": label, **style}
         if view == "gap":  # it is too jagged for marks at equal distances along it
-            line["markevery"] = max(kept.size // 10, 1)
+            line["markevery"] = max(points.size // 10, 1)
             ax.yaxis.set_major_formatter(percent_tick)
-        self.accuracy_lines_ += ax.plot(x[kept], accuracy[kept], **line, gid=MODEL)
+        self.accuracy_lines_ += ax.plot(x[points], accuracy[points], **line, gid=MODEL)
         bar = view.startswith("cumulative") or view == "gap"
         ends = [score[at], accuracy[at]] if bar else [0.0, score[at]]
         name = "KS error" if bar else "place of the KS error"
-        self.ks_marks_ += ax.plot(
-            [x[at]] * 2,
-            ends,
-            color=style["color"] if not first else ink(),
-            lw=2.2 if bar else 0.9,
-            ls="-" if bar else ":",
-            solid_capstyle="butt",
-            zorder=2.5,
-            label=name if first else None,
-        )
+        mark: dict[str, Any] = {"color": ink() if first else style["color"], "zorder": 2.5}
+        mark |= {"lw": 2.2, "ls": "-"} if bar else {"lw": 0.9, "ls": ":"}
+        mark |= {"solid_capstyle": "butt", "label": name if first else None}
+        self.ks_marks_ += ax.plot([x[at]] * 2, ends, **mark)
         title, xlabel, ylabel = TEXTS[view]
-        ax.set(xlabel=xlabel, ylabel=ylabel.format(what))
+        ax.set(xlabel=xlabel, ylabel=ylabel.format(rate))
         if not ax.get_title():
-            ax.set_title(title.format(what), fontsize="x-small" if is_small(ax) else "small")
+            ax.set_title(title.format(rate), fontsize="medium")
         if xlabel == "Percentile of rows":
             ax.set(xlim=(-2, 102), xticks=(0, 50, 100))
 
     def _curves(self, view: View) -> tuple[Float64Array, Float64Array, Float64Array, int]:
         """Return the horizontal axis of a view, its two curves and the index of the KS error."""
-        x = {"cumulative_score": self.cumulative_score, "score": self.score}.get(
-            view, self.percentile
-        )
+        other = {"cumulative_score": self.cumulative_score, "score": self.score}
+        x = other.get(view, self.percentile)
         if view in ("percentile", "score"):
             return x, self.score, self.accuracy, self.place
         score, accuracy = self.cumulative_score, self.cumulative_accuracy
@@ -349,40 +336,12 @@ class KSDisplay(PredictionDisplay):
         return x, score, accuracy, self.place + 1
 
 
-def _legend_above(figure: Any) -> list[Any]:
-    return [legend for legend in figure.legends if legend.get_gid() == LEGEND]
-
-
-def _draw_legend_above(axes: list[Axes]) -> None:
-    """Put the legend of all panels above them, because a narrow panel has no room for it."""
-    figure: Any = axes[0].figure
-    found: dict[str, Any] = {}
+def draw_legend_above(axes: list[Axes]) -> None:
+    """Put a legend of all panels above them, in which each entry is named once."""
+    handles: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            found.setdefault(str(label), handle)
-    for legend in _legend_above(figure):
-        legend.remove()
-    legend = figure.legend(
-        list(found.values()),
-        list(found),
-        loc="outside upper left",
-        fontsize="small",
-        frameon=False,
-        ncols=2,
-        borderaxespad=0.2,
-    )
-    legend.set_gid(LEGEND)
-    fit_names(legend, 0.98 * figure.bbox.width)
-
-
-def _grid(n: int) -> list[Axes]:
-    import matplotlib.pyplot as plt
-
-    rows = 2 if n > 2 else 1
-    columns = -(-n // rows)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(3.3 * columns, 2.8 * rows), layout="constrained", squeeze=False
-    )
-    for spare in axes.ravel()[n:]:
-        figure.delaxes(spare)
-    return list(axes.ravel()[:n])
+            handles.setdefault(str(label), handle)
+    figure: Any = axes[0].figure
+    look = {**LEGEND, "loc": "outside upper left", "ncols": 2}
+    figure.legend(list(handles.values()), list(handles), **look).set_gid(ABOVE)

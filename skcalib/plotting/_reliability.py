@@ -8,42 +8,50 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib._arrays.types import Float64Array
 from skcalib._validation.keywords import check_between, check_flags, check_level, check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib._validation.weights import as_given
 from skcalib.metrics import calibration_curve
 from skcalib.metrics._calibration_curve import CalibrationCurve
 from skcalib.plotting._by_group import small_multiples
+from skcalib.plotting._diagram import (
+    draw_diagonal,
+    draw_histogram,
+    free_limits,
+    set_limits,
+    strip_below,
+)
 from skcalib.plotting._display import (
     MODEL,
     PredictionDisplay,
     check_matplotlib,
     count_models,
-    draw_diagonal,
     model_style,
     new_axes,
 )
-from skcalib.plotting._display_bins import USUAL, add_intervals, bin_rows, choose_bins, gap_of
-from skcalib.plotting._event_view import (
+from skcalib.plotting._numbers import (
+    USUAL,
+    WHOLE,
+    Limits,
     Mode,
     Strategy,
+    add_intervals,
     as_shown,
-    event_view,
-    every_probability,
-)
-from skcalib.plotting._legend import draw_legend, free_corner, mean_height
-from skcalib.plotting._limits import WHOLE, Limits, limits_of, show_square
-from skcalib.plotting._parts import Parts
-from skcalib.plotting._room import fit_labels, is_small, make_margins, shrink_text
-from skcalib.plotting._statistics import (
+    bin_rows,
+    choose_bins,
+    count_rows,
     error_of,
     error_text,
+    event_view,
+    every_probability,
+    gap_of,
+    limits_of,
     local_curve,
     numbers_of,
-    write_numbers,
+    text_of,
 )
-from skcalib.plotting._strip import count_rows, draw_both, draw_histogram
-from skcalib.plotting._style import label_of, merge_style
+from skcalib.plotting._style import LEGEND, label_of, merge_style, percent, veil
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +64,10 @@ STYLE: dict[bool, dict[str, Any]] = {
     False: {"marker": "", "linewidth": 1.6},
     True: {"markersize": 4.5, "linewidth": 1.4},
 }
+# Parts beside the curve, and the number of models up to which they are drawn unless the user asks.
+MOST = {"interval": 2, "band": 2, "gaps": 1, "means": 1}
+# Mark on parts that the user has not asked for.
+AUTO = "skcalib-auto-"
 
 
 @dataclass(eq=False, repr=False)
@@ -83,7 +95,8 @@ class ReliabilityDisplay(PredictionDisplay):
     band then take the probabilities of a row for independent.
 
     Of one event, the axes show where the scores and rates are: up to 0.1, say, if the event is
-    rare. Limits that you set are kept.
+    rare. Limits that you set are kept. The histogram has axes of its own, in a fifth of the place
+    of those of the diagram, and the name of the horizontal axis is below it.
 
     Create it with `from_estimator` or `from_predictions`.
 
@@ -205,12 +218,6 @@ class ReliabilityDisplay(PredictionDisplay):
         labels: ArrayLike | None = None,
         ax: Axes | None = None,
         name: str | None = None,
-        ref_line: bool = True,
-        interval: bool | None = None,
-        band: bool | None = None,
-        gaps: bool | None = None,
-        means: bool | None = None,
-        histogram: bool = True,
         statistics: bool = False,
         **kwargs: Any,
     ) -> Self:
@@ -260,8 +267,8 @@ class ReliabilityDisplay(PredictionDisplay):
         labels : array-like of shape (K,), default=None
             Labels of the columns, in their order; needed if they cannot be inferred from
             `y_true`.
-        ax, name, ref_line, interval, band, gaps, means, histogram, statistics, **kwargs
-            See `plot`.
+        ax, name, statistics, **kwargs
+            See `plot`: also `ref_line`, `interval`, `band`, `gaps`, `means` and `histogram`.
 
         Returns
         -------
@@ -335,17 +342,7 @@ class ReliabilityDisplay(PredictionDisplay):
             numbers=numbers_of(score, hit, w) if statistics else None,
             means=(float(np.average(score, weights=w)), float(np.average(hit, weights=w))),
         )
-        return display.plot(
-            ax,
-            ref_line=ref_line,
-            interval=interval,
-            band=band,
-            gaps=gaps,
-            means=means,
-            histogram=histogram,
-            statistics=statistics,
-            **kwargs,
-        )
+        return display.plot(ax, statistics=statistics, **kwargs)
 
     def _in_words(self) -> str:
         x, y = (name[0].lower() + name[1:] for name in self.axis_names)
@@ -384,17 +381,17 @@ class ReliabilityDisplay(PredictionDisplay):
             the same as for `interval`.
         gaps : bool, default=None
             Whether to draw a wide bar from the diagonal to each point: the gap of the bin. None
-            draws them while there is one model on axes that are not small; a curve has none.
+            draws them while there is one model; a curve has none.
         means : bool, default=None
             Whether to mark the mean score and the share of hits of all rows by a star. None marks
-            them while there is one model on axes that are not small.
+            them while there is one model.
         histogram : bool, default=True
             Whether to draw the share of rows below.
         statistics : bool, default=False
             Whether to write the numbers of rows and events, slope and intercept of a logistic
-            recalibration, the AUC (C) and the integrated calibration index with E90 into a corner,
-            or beside the axes if no corner is free. A number that does not exist, such as the
-            slope of equal scores or of soft hits, is left out.
+            recalibration, the AUC (C) and the integrated calibration index with E90 above the
+            diagram. A number that does not exist, such as the slope of equal scores or of soft
+            hits, is left out.
         **kwargs : object
             Style of the curve, passed to matplotlib's ``plot``.
 
@@ -419,42 +416,96 @@ class ReliabilityDisplay(PredictionDisplay):
                 "the display has no numbers to write: make it by from_predictions(..., "
                 "statistics=True)."
             )
-        ax = new_axes(4.2, 4.6) if ax is None else ax
+        ax = new_axes(5.2, 5.4) if ax is None else ax
         style = merge_style({**model_style(ax), **STYLE[self.curve is None]}, kwargs)
-        if not count_models(ax) and is_small(ax):
-            shrink_text(ax)
-        new = not ax.lines
-        show_square(ax, self.limits)
+        limits = free_limits(ax, self.limits)
+        if not count_models(ax):
+            xlabel, ylabel = self.axis_names
+            ax.set(xlabel=ax.get_xlabel() or xlabel, ylabel=ax.get_ylabel() or ylabel)
         if ref_line:
             draw_diagonal(ax, "calibrated")
-        draw = Parts(ax, style, optional, self.confidence_level)
-        self.histogram_ = self.statistics_ = None
-        self.gaps_: Any = None
+        self._draw_parts(ax, style["color"], optional)
         if self.curve is None:
-            shown = self.table[self.table["weight"] > 0]
-            x, y = shown["confidence"].to_numpy(), shown["accuracy"].to_numpy()
-            self.band_, self.interval_ = draw.band_of_bins(shown), draw.interval_of_bins(shown)
-            self.gaps_ = draw.gaps_of_bins(x, y)
+            x, y = self._bins()["confidence"], self._bins()["accuracy"]
         else:
             x, y = self.curve.prob_pred, self.curve.prob_true
-            self.band_ = self.interval_ = None
-            if self.curve.method != "local":
-                self.band_, self.interval_ = draw.bands_of_curve(self.curve)
         label = label_of(self.name if name is None else name, error_text(self.error, self.curve))
         (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
-        self.means_ = draw.star(self.means, self.axis_names) if self.means else None
+        self.histogram_ = self.statistics_ = None
         if histogram:
             edges = np.append(self.histogram["left"].to_numpy(), self.histogram["right"].iloc[-1])
-            share, *both = (part.to_numpy() for _, part in list(self.histogram.items())[2:])
-            if self.curve is None:
-                self.histogram_ = draw_histogram(ax, edges, share, style)
-            else:
-                self.histogram_ = draw_both(ax, edges, both, style)
-        fit_labels(ax, self.axis_names, new=new)
-        below = draw_legend(ax, free_corner(mean_height(ax)))
+            names = ["share"] if self.curve is None else ["events", "others"]
+            shares = [self.histogram[column].to_numpy() for column in names]
+            self.histogram_ = draw_histogram(ax, edges, shares, style)
+            if self.curve is not None:
+                strip_below(ax).set_ylabel("Others | events", fontsize="small")
         if statistics and self.numbers is not None:
-            self.statistics_ = write_numbers(ax, self.numbers)
-        make_margins(ax)
-        fit_labels(ax, self.axis_names, new=False, after_layout=below)
+            self.statistics_ = ax.set_title(text_of(self.numbers), loc="left", fontsize="small")
+        set_limits(ax, limits)
+        ax.legend(**LEGEND)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _bins(self) -> dict[str, Float64Array]:
+        """Return the columns of the bins that have rows."""
+        table = self.table[self.table["weight"] > 0]
+        return {str(column): table[column].to_numpy() for column in table}
+
+    def _draw_parts(self, ax: Axes, color: Any, optional: dict[str, bool | None]) -> None:
+        """Draw what is beside the curve of the next model."""
+        first, level = not count_models(ax), f"{100 * self.confidence_level:g}%"
+        marks = mark_parts(ax, optional)
+        self.interval_: Any = None
+        self.band_: Any = None
+        self.gaps_: Any = None
+        self.means_: Any = None
+
+        def look(part: str, text: str, **style: Any) -> dict[str, Any]:
+            return {"color": color, "gid": marks[part], "label": text if first else None, **style}
+
+        def shade(part: str, x: Any, low: Any, high: Any, text: str, alpha: float) -> Any:
+            if marks[part] is None:
+                return None
+            return ax.fill_between(
+                x, low, high, **look(part, text, alpha=veil(ax, alpha), lw=0, zorder=1)
+            )
+
+        if self.curve is None:
+            bins = self._bins()
+            x, y = bins["confidence"], bins["accuracy"]
+            calibrated = f"{level} if calibrated"
+            self.band_ = shade("band", x, bins["band_low"], bins["band_high"], calibrated, 0.15)
+            if marks["interval"]:
+                style = look("interval", f"{level} interval", lw=1, zorder=1.8)
+                self.interval_ = ax.vlines(x, bins["accuracy_low"], bins["accuracy_high"], **style)
+            if marks["gaps"]:
+                style = look("gaps", "gap", alpha=veil(ax, 0.3), lw=5, zorder=1.7)
+                self.gaps_ = ax.vlines(x, np.minimum(x, y), np.maximum(x, y), **style)
+        elif self.curve.method != "local":
+            x, c = self.curve.prob_pred, self.curve
+            whole = f"{level}, whole curve"
+            self.band_ = shade("band", x, c.low_simultaneous, c.high_simultaneous, whole, 0.1)
+            self.interval_ = shade("interval", x, c.low, c.high, f"{level}, each score", 0.2)
+        if self.means and marks["means"]:
+            rate = "accuracy" if self.axis_names[1] == "Accuracy" else "share"
+            style = {"marker": "*", "ms": 11, "ls": "none", "mew": 1.2, "mec": color, "zorder": 4}
+            style |= {"label": f"mean {percent(self.means[0])}, {rate} {percent(self.means[1])}"}
+            style |= {"mfc": ax.get_facecolor(), "gid": marks["means"]}
+            (self.means_,) = ax.plot(*self.means, **style)
+
+
+def mark_parts(ax: Axes, optional: dict[str, bool | None]) -> dict[str, str | None]:
+    """Return the mark of each part of the next model, None if it is not drawn.
+
+    Parts of earlier models that nobody has asked for are removed where there are too many models.
+    """
+    n_models, marks = count_models(ax) + 1, {}
+    for part, most in MOST.items():
+        asked = optional[part]
+        drawn = n_models <= most if asked is None else asked
+        marks[part] = (f"{AUTO}{part}" if asked is None else part) if drawn else None
+        if n_models > most:
+            for artist in ax.get_children():
+                if artist.get_gid() == f"{AUTO}{part}":
+                    artist.remove()
+    return marks

@@ -1,4 +1,4 @@
-"""Colours of displays, and numbers in words.
+"""Colours of displays, the legend, and names and numbers in pictures.
 
 The colours of models are those of Okabe and Ito, which colour-blind readers can distinguish, or
 those of the style that the user has chosen (``axes.prop_cycle``). Markers and dashes differ as
@@ -15,6 +15,20 @@ if TYPE_CHECKING:
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1)), ":")
+
+# Look of a legend, in the corner in which it covers least.
+LEGEND: dict[str, Any] = {
+    "loc": "best",
+    "fontsize": "small",
+    "title_fontsize": "small",
+    "framealpha": 0.7,
+    "edgecolor": "none",
+    "borderpad": 0.2,
+    "labelspacing": 0.2,
+    "handletextpad": 0.5,
+}
+# Letters of the name of a class in a picture, at most.
+LETTERS = 14
 
 # Shades on a dark ground are this much less transparent.
 ON_DARK = 2.0
@@ -72,6 +86,23 @@ def veil(ax: Axes, alpha: float) -> float:
 def label_of(name: str | None, number: str) -> str:
     """Return the label of a model in the legend."""
     return f"{name} ({number})" if name else number
+
+
+def shorten(name: Any, length: int = LETTERS) -> str:
+    """Return a name of at most so many letters: first and last ones, dots between."""
+    text = str(name)
+    if len(text) <= length:
+        return text
+    last = max((length - 1) // 3, 1)
+    return f"{text[: length - 1 - last].rstrip()}…{text[-last:].lstrip()}"
+
+
+def name_ticks(axis: Any, places: Any, names: Any) -> None:
+    """Name ticks by classes, in short names, which are slanted below axes if they are wide."""
+    texts = [shorten(name) for name in names]
+    slanted = axis.axis_name == "x" and max(map(len, texts)) > 3
+    look = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+    axis.set_ticks(places, texts, **look)
 
 
 def percent(share: float) -> str:

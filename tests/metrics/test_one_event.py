@@ -359,7 +359,7 @@ def test_displays_show_the_event_of_one_column():
 
     shown = ReliabilityDisplay.from_predictions(NAMES, P, pos_label="case")
     assert shown.error == pytest.approx(slow_error(HIT, P))
-    assert shown.ax_.get_xlabel() == "Probability of class case"
+    assert shown.axis_names[0] == "Probability of class case"
     assert ReliabilityDisplay.from_predictions(HIT, P).error == pytest.approx(shown.error)
     assert KSDisplay.from_predictions(HIT, P).error == pytest.approx(
         metrics.ks_calibration_error(HIT, P)

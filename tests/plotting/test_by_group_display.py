@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from drawings import nothing_is_cut
 from sklearn.linear_model import LogisticRegression
 
 from skcalib import ReliabilityDisplay
 from skcalib.metrics import calibration_by_group
-from skcalib.plotting._by_group import columns_of
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
 pytestmark = pytest.mark.usefixtures("few_label_sets")
@@ -40,26 +40,27 @@ def test_each_panel_is_the_diagram_of_its_group():
     assert len({axes.figure for axes in display.axes_}) == 1
 
 
-def test_only_outer_panels_have_labels():
-    y, p, group = in_groups(6)
-    axes = ReliabilityDisplay.from_predictions(y, p, groups=group).axes_
-    assert [bool(panel.get_ylabel()) for panel in axes] == [True, False, False] * 2
-    assert [bool(panel.get_xlabel()) for panel in axes] == [False] * 3 + [True] * 3
-
-
-@pytest.mark.parametrize(("panels", "columns"), [(1, 1), (4, 4), (5, 3), (7, 4), (9, 3), (12, 4)])
-def test_rows_are_filled_evenly(panels, columns):
-    assert columns_of(panels) == columns
+def test_panels_of_equal_size_share_the_names_of_their_axes():
+    """Five of them stand in rows of three; statistics are below the titles."""
+    y, p, group = in_groups(5)
+    display = ReliabilityDisplay.from_predictions(y, p, groups=group, statistics=True)
+    figure = display.figure_
+    names = figure.get_supxlabel(), figure.get_supylabel()
+    assert names == display.axis_names == ("Probability of class 1", "Share of class 1")
+    assert not any(ax.get_xlabel() or ax.get_ylabel() for ax in figure.axes)
+    nothing_is_cut(figure)
+    boxes = np.array([panel.get_window_extent().bounds for panel in display.axes_])
+    np.testing.assert_allclose(boxes[:, 2:], np.broadcast_to(boxes[0, 2:], (5, 2)), rtol=0.1)
+    assert len({round(left / 100) for left in boxes[:, 0]}) == 3
+    assert all("ICI" in panel.get_title() for panel in display.axes_)
 
 
 def test_what_is_not_drawn_is_said():
     y, p, group = in_groups(14, 1400)
     group[:4] = 99
     figure = ReliabilityDisplay.from_predictions(y, p, groups=group).figure_
-    said = "the 12 worst of 14 groups; not shown: 1 of fewer than 10 rows"
-    assert figure.get_supxlabel() == said
-    y, p, group = in_groups()
-    assert ReliabilityDisplay.from_predictions(y, p, groups=group).figure_.get_supxlabel() == ""
+    note = "the 12 worst of 14 groups; not shown: 1 of fewer than 10 rows"
+    assert figure.get_supxlabel().split("\n") == ["Probability of class 1", note]
 
 
 @pytest.mark.parametrize("curve", ["bins", pytest.param("smooth", marks=pytest.mark.slow)])

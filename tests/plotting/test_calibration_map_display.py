@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from discovery import DEFAULTS
-from drawings import nothing_is_cut_or_covered, predictions
+from drawings import nothing_is_cut, predictions
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -183,11 +183,12 @@ def test_several_calibrators_share_an_axes():
         skcalib.IsotonicCalibrator().fit(Z, y), Z, ax=first.ax_
     )
     assert first.line_.get_linestyle() != second.line_.get_linestyle()
-    (strip,) = first.ax_.child_axes
-    assert len(strip.patches) == 2 * 3  # a fill and an outline of: before, first, second
+    assert (
+        len(first.histogram_.axes.patches) == 2 * 3
+    )  # a fill and an outline of: before, first, second
     texts = [text.get_text().split(" (")[0] for text in first.ax_.get_legend().get_texts()]
     models = ["TemperatureScaling", "IsotonicCalibrator"]
-    assert sorted(texts) == sorted(["as before", "90% of rows", "row", "scores before", *models])
+    assert sorted(texts) == sorted(["as before", "90% of rows", "row", *models])
 
 
 @pytest.mark.parametrize(("n_classes", "written"), [(3, 9), (12, 0)])
@@ -221,7 +222,7 @@ def test_each_part_may_be_left_out():
         drawn = {
             "ref_line": any(line.get_label() == "as before" for line in display.ax_.lines),
             "points": display.points_ is not None and len(display.ax_.collections) == 2,
-            "histogram": display.histogram_ is not None and len(display.ax_.child_axes) == 1,
+            "histogram": display.histogram_ is not None and len(display.figure_.axes) == 2,
         }
         assert drawn == {name: name != part for name in drawn}
         assert display.band_ is not None
@@ -241,50 +242,33 @@ def test_wrong_arguments_are_refused():
         CalibrationMapDisplay.from_predictions(P, P, labels=list("abcd"), pos_label="x")
 
 
-@pytest.mark.parametrize(
-    ("n_classes", "long"),
-    [
-        (12, True),
-        pytest.param(12, False, marks=pytest.mark.slow),
-        *(pytest.param(n, yes, marks=pytest.mark.slow) for n in (3, 6, 10, 40) for yes in (0, 1)),
-    ],
-)
-def test_names_in_the_heat_map_are_neither_cut_nor_covered(n_classes, long):
+@pytest.mark.parametrize("n_classes", [3, 12, 40])
+def test_long_names_are_shortened(n_classes):
+    """In the heat map, which keeps its size, and below the axes of the map."""
     y, _, Z = predictions(400, n_classes)
-    y = np.array([f"{k:02d} a class with a long name" for k in range(n_classes)])[y] if long else y
-    display = CalibrationMapDisplay.from_estimator(skcalib.MatrixScaling().fit(Z, y), Z)
-    for ax in (None, plt.figure(figsize=(3, 2.5)).add_subplot()):
-        shown = display.plot_coef(ax)
-        shown.figure_.canvas.draw()
-        nothing_is_cut_or_covered(shown.figure_)
-        assert ax is not None or shown.ax_.get_window_extent().width > 150
-
-
-def test_the_axes_of_a_map_have_names():
-    y, _, Z = predictions(100)
-    display = CalibrationMapDisplay.from_estimator(skcalib.TemperatureScaling().fit(Z, y), Z)
-    assert display.ax_.get_ylabel() == "After"
-
-
-def test_a_long_class_name_fits_below_the_axes():
-    y, _, Z = predictions(300, 3)
-    names = np.array([f"{word} of a class with a long name" for word in "abc"])
-    calibrator = skcalib.TemperatureScaling().fit(Z, names[y])
+    names = np.array([f"{k:02d} a class with a long name" for k in range(n_classes)])
+    calibrator = skcalib.MatrixScaling().fit(Z, names[y])
     display = CalibrationMapDisplay.from_estimator(calibrator, Z, pos_label=names[1])
-    display.figure_.canvas.draw()
-    nothing_is_cut_or_covered(display.figure_)
-    assert display.ax_.get_xlabel().endswith(", before")
+    nothing_is_cut(display.figure_)
+    strip = display.histogram_.axes
+    assert strip.get_xlabel() == "Probability of class 01 a cla…ng name, before"
+    assert display.ax_.get_ylabel() == "After"
+    matrix = display.plot_coef()
+    nothing_is_cut(matrix.figure_)
+    assert matrix.ax_.get_window_extent().width > 150
+    ticks = [text.get_text() for text in matrix.ax_.get_xticklabels()]
+    assert ticks[0] == "00 a clas…name"
+    assert len(ticks) == {3: 3, 12: 12, 40: 6}[n_classes]
 
 
-@pytest.mark.parametrize("n", [8, 200, 600])
+@pytest.mark.parametrize("n", [8, 200])
 def test_whatever_the_legend_names_is_drawn(n):
-    """A median of few rows is a point and has no band; few rows are large points."""
+    """A median of few rows is a point and has no band."""
     _, P, _ = predictions(n, 5)
     display = CalibrationMapDisplay.from_predictions(P, P**0.5 / (P**0.5).sum(1, keepdims=True))
     x = display.line_.get_xdata()
     assert (x.size > 1) == (display.band_ is not None) == (display.line_.get_marker() == "")
     assert (x.size > 1) == (n > 8)
-    assert display.points_.get_sizes() == (4 if n > 200 else 16)
 
 
 def test_numbers_in_a_heat_map_have_enough_digits():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skcalib.metrics._curve.bands import wilson_interval
-from skcalib.plotting._intervals import consistency_band, expected_deviation
+from skcalib.plotting._numbers import consistency_band, expected_deviation
 
 
 def test_wilson_interval_of_published_examples():

@@ -15,7 +15,6 @@ LATE_ONLY = {
 # Files that stand on such a package as a whole, and are imported late themselves.
 LATE = {
     *("_export/onnx_operations.py", "_export/sklearn_graph.py", "_export/torch_module.py"),
-    "plotting/_free_text.py",
 }
 
 

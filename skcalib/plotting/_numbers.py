@@ -1,0 +1,255 @@
+r"""Numbers that displays show: score and hit of an event, bins, bands, errors and statistics.
+
+An average over a bin of width h has a squared bias of order h^2 and, of n rows, a variance of
+order 1/(n h). Their sum is least at a width of order :math:`n^{-1/3}`: the number of bins is the
+cube root of n, rounded up, at most 15.
+
+For a calibrated model whose n scores of a bin have mean p, the number of hits is binomial(n, p) if
+the scores are equal, and has a slightly smaller variance if they are not. Its quantiles are the
+band. Its mean deviation, with :math:`m = \lfloor n p \rfloor + 1` (De Moivre),
+
+.. math:: \frac{1}{n} E |X - n p| = \frac{2 m (1 - p)}{n} P(X = m) ,
+
+is the mean gap that n rows of a calibrated model show by chance.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+from sklearn.metrics import roc_auc_score
+
+from skcalib._arrays.source import whole
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._validation.keywords import check_count, check_option
+from skcalib._validation.predictions import Predictions
+from skcalib._validation.weights import as_given
+from skcalib.metrics import (
+    calibration_intercept_slope,
+    integrated_calibration_index,
+    local_calibration,
+    reliability_table,
+    score_decomposition,
+)
+from skcalib.metrics._calibration_curve import CalibrationCurve
+from skcalib.metrics._curve.bands import wilson_interval
+from skcalib.metrics._ks import reduce_top
+from skcalib.plotting._style import percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Mode = Literal["top", "within_top"]
+Strategy = Literal["uniform", "quantile"]
+Hits = NDArray[np.bool_]
+Limits = tuple[float, float]
+
+# Statistics in a picture, line by line.
+LINES = (("n", "events"), ("slope", "intercept"), ("C", "ICI", "E90"))
+
+WHOLE: Limits = (0.0, 1.0)
+# Ends of a smaller square, from 0 up or from 1 down; with a wider range of data, all is shown.
+ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+# Share of the rows with scores beyond the square, at each end.
+BEYOND = 0.01
+# Bins of the errors, of the histogram, and of the diagram at most.
+USUAL = 15
+# Where most scores lie within so small a part of [0, 1], even bins would hold all rows in a few.
+PART = 0.25
+
+
+def every_probability(
+    predictions: Predictions,
+) -> tuple[FloatArray, Hits, Float64Array, tuple[str, str]]:
+    """Return all n K probabilities, whether the class of each is true, weights, names of axes."""
+    P = whole(predictions.P)
+    hit = predictions.code[:, None] == np.arange(P.shape[1])
+    names = ("Probability of a class", "Share of rows of the class")
+    return P.ravel(), hit.ravel(), np.repeat(predictions.w, P.shape[1]), names
+
+
+def as_shown(predictions: Predictions, mode: Mode | None, r: int) -> Predictions:
+    """Return the predictions with the event that is shown, or without one."""
+    check_option("mode", mode, (None, "top", "within_top"))
+    check_count("r", r, 1, predictions.P.shape[1])
+    return predictions.of_mode(mode, int(r))
+
+
+def event_view(
+    predictions: Predictions, mode: Mode | None, r: int
+) -> tuple[FloatArray, Hits, tuple[str, str]]:
+    """Return score and hit of the shown event, and the names of the axes."""
+    score, hit = reduce_top(predictions, mode, r)
+    if predictions.event is not None:
+        label = predictions.classes.tolist()[predictions.event]
+        names = (f"Probability of class {label}", f"Share of class {label}")
+        if label is True:
+            names = ("Probability of the event", "Share of events")
+    elif r == 1:
+        names = ("Confidence (top label)", "Accuracy")
+    elif mode == "within_top":
+        names = (f"Probability of the {r} likeliest", "Share of hits")
+    else:
+        names = (f"Probability of rank {r}", "Share of hits")
+    return score, hit, names
+
+
+def most_scores(score: FloatArray, w: Float64Array) -> Limits:
+    """Return the range of all scores but those of 1 % of the rows at each end."""
+    order = np.argsort(score)
+    share = np.cumsum(w[order]) / w.sum()
+    places = np.searchsorted(share, (BEYOND, 1.0 - BEYOND))
+    low, high = score[order][np.minimum(places, score.size - 1)].tolist()
+    return low, high
+
+
+def limits_of(score: FloatArray, w: Float64Array, x: Float64Array, rate: Float64Array) -> Limits:
+    """Return the square that shows the scores of nearly all rows, and the rates drawn there."""
+    low, high = most_scores(score, w)
+    there = rate[(x >= low) & (x <= high)].tolist()
+    low, high = min([low, *there]), max([high, *there])
+    end = next((end for end in ENDS if high <= end), None)
+    if end is not None:
+        return 0.0, end
+    start = next((end for end in ENDS if 1.0 - low <= end), None)
+    return WHOLE if start is None else (1.0 - start, 1.0)
+
+
+def choose_bins(
+    score: FloatArray, w: Float64Array, n_bins: int | None, strategy: Strategy | None
+) -> tuple[int, Strategy]:
+    """Return the number and the strategy of the bins that are drawn."""
+    if n_bins is not None:
+        return n_bins, strategy or "uniform"
+    low, high = most_scores(score, w)
+    return fillable(float(w.sum())), strategy or ("quantile" if high - low < PART else "uniform")
+
+
+def fillable(n_rows: float) -> int:
+    """Return the number of bins that so many rows fill."""
+    return max(min(USUAL, int(np.ceil(np.cbrt(n_rows) - 1e-9))), 1)
+
+
+def bin_rows(
+    score: FloatArray, hit: Hits, w: Float64Array, n_bins: int, strategy: Strategy
+) -> pd.DataFrame:
+    """Return the bins of a score."""
+    return reliability_table(
+        hit, score, pos_label=True, n_bins=n_bins, strategy=strategy, sample_weight=as_given(w)
+    )
+
+
+def gap_of(table: pd.DataFrame) -> float:
+    """Return the mean gap of bins."""
+    weight = table["weight"].to_numpy()
+    return float((weight * table["gap"].abs().fillna(0.0)).sum() / weight.sum())
+
+
+def add_intervals(table: pd.DataFrame, confidence_level: float) -> None:
+    """Add interval and band of each bin to a table."""
+    n = table["weight"].to_numpy()
+    ends = {
+        "accuracy": wilson_interval(table["accuracy"].to_numpy(), n, confidence_level),
+        "band": consistency_band(table["confidence"].to_numpy(), n, confidence_level),
+    }
+    for what, (low, high) in ends.items():
+        table[f"{what}_low"], table[f"{what}_high"] = low, high
+
+
+def consistency_band(
+    confidence: Float64Array, n: Float64Array, confidence_level: float
+) -> tuple[Float64Array, Float64Array]:
+    """Return quantiles of the share of hits of a calibrated bin; NaN where there are no rows."""
+    copies = _copies(n)
+    tail = (1 - confidence_level) / 2
+    p = np.clip(confidence, 0.0, 1.0)
+    low, high = (binom.ppf(q, copies, p) / copies for q in (tail, 1 - tail))
+    return np.where(n > 0, low, np.nan), np.where(n > 0, high, np.nan)
+
+
+def expected_deviation(confidence: Float64Array, n: Float64Array) -> Float64Array:
+    """Mean distance of the share of hits of a calibrated bin from its confidence; 0 if empty."""
+    copies = _copies(n)
+    p = np.clip(np.where(n > 0, confidence, 0.0), 0.0, 1.0)
+    m = np.floor(copies * p) + 1
+    return np.asarray(2 * m * (1 - p) * binom.pmf(m, copies, p) / copies)
+
+
+def _copies(n: Float64Array) -> Float64Array:
+    """Return a whole number of rows, at least one: sums of weights may be fractions."""
+    return np.maximum(np.round(n), 1.0)
+
+
+def error_of(method: str, score: FloatArray, hit: NDArray[Any], w: Float64Array) -> float:
+    """Return the number of a curve: the ICI of a smooth one, the miscalibration of a rising one.
+
+    Of a local one it is the mean distance of the rows from the diagonal.
+    """
+    keywords: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
+    if method == "local":
+        rate = local_calibration(hit, score, at=score, **keywords)
+        return float(np.average(np.abs(rate - score), weights=w))
+    if method == "smooth":
+        return integrated_calibration_index(hit, score, **keywords).ici
+    return float(score_decomposition(hit, score, **keywords).miscalibration)
+
+
+def error_text(error: float, curve: CalibrationCurve | None) -> str:
+    """Return the error of bins or of a curve, with its name."""
+    if curve is not None and curve.method == "isotonic":
+        return f"MCB {error:.3g}"
+    names = {"bins": "ECE", "smooth": "ICI", "local": "mean gap"}
+    return f"{names['bins' if curve is None else curve.method]} {percent(error)}"
+
+
+def local_curve(
+    score: FloatArray, hit: NDArray[Any], w: Float64Array, level: float
+) -> CalibrationCurve:
+    """Return the decay estimate at hundredths within the scores, which has no bands."""
+    grid = np.linspace(0.0, 1.0, 101)
+    at = np.unique(np.clip(grid, score.min(), score.max()))
+    rate = local_calibration(hit, score, at=at, pos_label=True, sample_weight=w)
+    none = np.full(at.size, np.nan)
+    return CalibrationCurve(at, rate, none, none, none, none, none, "local", level)
+
+
+def count_rows(
+    score: FloatArray, hit: NDArray[Any], w: Float64Array, limits: Limits, n_bins: int
+) -> pd.DataFrame:
+    """Return the shares of all rows, events and other rows in even parts of the limits."""
+    import pandas as pd  # imported late, because pandas takes long to import
+
+    edges = np.linspace(*limits, n_bins + 1)
+    shares = [
+        np.histogram(score, edges, weights=amount)[0] / max(float(amount.sum()), 1e-300)
+        for amount in (w, w * hit, w * (1.0 - hit))
+    ]
+    names = ("left", "right", "share", "events", "others")
+    return pd.DataFrame(dict(zip(names, (edges[:-1], edges[1:], *shares), strict=True)))
+
+
+def numbers_of(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> dict[str, float]:
+    """Return the statistics by their names, without those that these rows do not have."""
+    keywords: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
+    events = float((w * hit).sum())
+    numbers = {"n": float(w.sum()), "events": events}
+    try:
+        line = calibration_intercept_slope(hit, score, **keywords)
+        numbers |= {"slope": line.slope, "intercept": line.intercept}
+    except ValueError:  # soft hits, one outcome alone, equal scores, or no finite slope
+        pass
+    if hit.dtype.kind == "b" and 0 < events < numbers["n"]:
+        numbers["C"] = float(roc_auc_score(hit, score, sample_weight=w))
+    index = integrated_calibration_index(hit, score, **keywords)
+    return {**numbers, "ICI": index.ici, "E90": index.e90}
+
+
+def text_of(numbers: dict[str, float]) -> str:
+    """Return the numbers in lines that fit above a diagram."""
+    texts = {name: f"{name} {value:.3g}" for name, value in numbers.items()}
+    texts |= {name: f"{name} {numbers[name]:,.0f}" for name in ("n", "events")}
+    lines = [[texts[name] for name in line if name in texts] for line in LINES]
+    return "\n".join(", ".join(line) for line in lines if line)
