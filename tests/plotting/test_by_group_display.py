@@ -63,14 +63,11 @@ def test_what_is_not_drawn_is_said():
     assert figure.get_supxlabel().split("\n") == ["Probability of class 1", note]
 
 
-@pytest.mark.parametrize("curve", ["bins", pytest.param("smooth", marks=pytest.mark.slow)])
-def test_panels_show_the_same_square(curve):
+def test_panels_show_the_same_square():
     y, p, group = in_groups(3, 3000)
     p = p * np.array([0.02, 0.1, 0.3])[group]
     y = (np.random.default_rng(0).random(3000) < p).astype(int)
-    display = ReliabilityDisplay.from_predictions(y, p, groups=group, curve=curve)
-    name = "ECE" if curve == "bins" else "ICI"
-    assert all(f"rows, {name} " in panel.get_title() for panel in display.axes_)
+    display = ReliabilityDisplay.from_predictions(y, p, groups=group)
     assert len({each.limits for each in display.groups_.values()}) > 1
     assert len({panel.get_xlim() for panel in display.axes_}) == 1
     assert len({panel.get_ylim() for panel in display.axes_}) == 1

@@ -138,6 +138,7 @@ def test_many_classes_most_without_rows(n, n_classes):
         ({"classes": [9]}, "classes=9 is not one of"),
         ({"order": [0, 1]}, "order must name each of the 4 labels once"),
         ({"confidence_level": 0}, "confidence_level must be"),
+        ({"ax": [1, 2, 3]}, "ax contains 3 axes but 5 are drawn"),
     ],
 )
 def test_wrong_arguments_are_refused(keywords, message):
@@ -146,14 +147,6 @@ def test_wrong_arguments_are_refused(keywords, message):
     with pytest.raises(ValueError, match=message):
         ClasswiseDisplay.from_predictions(y, P, **keywords)
     assert not plt.get_fignums()
-
-
-def test_as_many_axes_as_panels():
-    """Axes for the bars and for each curve are asked for."""
-    y, P, _ = predictions(50)
-    _, axes = plt.subplots(1, 3)
-    with pytest.raises(ValueError, match="ax contains 3 axes but 5 are drawn"):
-        ClasswiseDisplay.from_predictions(y, P, ax=axes)
 
 
 def long_names(n_classes):
@@ -199,16 +192,3 @@ def test_every_part_of_the_bars_is_in_the_legend():
     display = ClasswiseDisplay.from_predictions(y, P, n_curves=2, name="a")
     texts = [text.get_text().split(" (")[0] for text in display.ax_.get_legend().get_texts()]
     assert sorted(texts) == ["a", "if calibrated", "with a curve"]
-
-
-def test_two_models_of_classes_with_long_names_share_axes():
-    y, P, _ = predictions(n_classes=6)
-    names = long_names(6)
-    axes = [plt.figure().add_subplot() for _ in range(3)]
-    first = ClasswiseDisplay.from_predictions(names[y], P, n_curves=2, ax=axes)
-    order = {"order": first.order_, "classes": first.shown_}
-    ClasswiseDisplay.from_predictions(names[y], P, ax=axes, **order)
-    with pytest.raises(ValueError, match="in another order: pass order="):
-        ClasswiseDisplay.from_predictions(
-            names[y], P, ax=axes, order=first.order_[::-1], classes=first.shown_
-        )

@@ -180,6 +180,7 @@ def test_panels_have_titles_of_their_own():
     assert "accuracy" in titles[3]
     event = KSDisplay.from_predictions(y, P, pos_label=1)
     assert "share" in event.axes_[3].get_title()
+    assert event.accuracy_lines_[0].get_label().startswith("share (KS ")
     _, ax = plt.subplots()
     ax.set_title("mine")
     assert KSDisplay.from_predictions(y, P, views="score", ax=ax).ax_.get_title() == "mine"
@@ -201,12 +202,3 @@ def test_many_rows_are_few_points_of_a_line():
     for line in (*display.score_lines_, *display.accuracy_lines_):
         assert len(line.get_xdata()) <= 2001
     assert display.percentile[display.place] in display.accuracy_lines_[0].get_xdata()
-
-
-def test_the_legend_names_what_is_accumulated():
-    """The accuracy of the top label, the share of an event."""
-    y, P, _ = predictions(200, 3)
-    for keywords, word in (({}, "accuracy"), ({"pos_label": 1}, "share"), ({"name": "M"}, "M")):
-        display = KSDisplay.from_predictions(y, P, **keywords)
-        labels = {line.get_label().split(" (KS")[0] for line in display.accuracy_lines_}
-        assert labels == {word}
