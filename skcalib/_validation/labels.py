@@ -23,7 +23,7 @@ from skcalib._validation.named_columns import (
 )
 from skcalib._validation.scores import from_tensor, naming_errors_of
 
-# What may be a label among objects; a Decimal or a Fraction is refused by its name.
+# What may be a label among objects, beside strings.
 NUMBERS = (int, float, np.integer, np.floating)
 
 
@@ -129,28 +129,16 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
             f"{name} contains a missing label (NaN or None; first at row {missing[0]}); drop "
             "rows without a label."
         )
-    values = array.tolist()
-    kinds = [
-        "string" if isinstance(v, str) else "number" if isinstance(v, NUMBERS) else "other"
-        for v in values
-    ]
-    if "other" in kinds:
-        row = kinds.index("other")
-        raise ValueError(
-            f"Unknown label type: {name} has a {type(values[row]).__name__} at row {row}; labels "
-            "are integers, booleans or strings."
-        )
-    if len(set(kinds)) > 1:
-        row = next(i for i, kind in enumerate(kinds) if kind != kinds[0])
-        raise ValueError(
-            f"{name} mixes {kinds[0]}s and {kinds[row]}s (first at row {row}): make all labels "
-            "one type."
-        )
-    if not kinds or kinds[0] == "string":
+    types = {type(label) for label in array.tolist()}
+    if all(issubclass(kind, str) for kind in types):
         return array
-    plain = np.array(values)
+    plain = np.array(array.tolist()) if all(issubclass(kind, NUMBERS) for kind in types) else array
     if plain.dtype.kind == "O":
-        raise ValueError(f"{name} has whole numbers beyond 64 bits; pass them as strings.")
+        names = ", ".join(sorted(kind.__name__ for kind in types))
+        raise ValueError(
+            f"Unknown label type: {name} has labels of type {names}; make all of them integers of "
+            "at most 64 bits, booleans or strings."
+        )
     return plain
 
 

@@ -494,7 +494,7 @@ def test_scorers_of_scikit_learn_are_told_the_classes_that_the_rows_lack():
         ({"test": (np.zeros((2, 3)),)}, "test must be"),
         ({"test": (np.ones((5, 2)), [0, 1, 0, 1, 0])}, "2 classes"),
         ({"test": (np.full((5, 3), 1 / 3), [0, 1, 2, 1, 0])}, "probability vectors"),
-        ({"test": (2 * np.eye(3), ["a", "b", "c"])}, "mixes"),
+        ({"test": (2 * np.eye(3), ["a", "b", "c"])}, "labels of type int, str"),
         ({"confidence_level": 95}, "confidence_level"),
         ({"sample_weight": np.zeros(60)}, "zero"),
     ],

@@ -38,11 +38,8 @@ MENDED = {
     "complex weights": ({"sample_weight": P[:, 0] + 1j}, "sample_weight: complex128"),
     "complex scores": ({"y_proba": P + 1j}, "y_proba: Complex data not supported"),
     "scores beyond float64": ({"y_proba": [[10**400, 0]] * 4}, "y_proba: int too large"),
-    "labels beyond 64 bits": ({"y_true": [10**30, 1, 1, 0]}, "y_true has whole numbers beyond"),
-    "a fraction as a label": (
-        {"y_true": [Fraction(1, 2), 1, 1, 0]},
-        "y_true has a Fraction at row 0",
-    ),
+    "labels beyond 64 bits": ({"y_true": [10**30, 1, 1, 0]}, "y_true has labels of type int; make"),
+    "a fraction as a label": ({"y_true": [Fraction(1, 2), 1, 1, 0]}, "of type Fraction, int; make"),
     "ragged labels": ({"y_true": [[0], [1, 1], [1], [0]]}, "y_true: "),
     "a function as labels": ({"labels": print}, r"labels should be a 1d array"),
     "weights whose sum overflows": ({"sample_weight": P[:, 0] * 1e308}, "sample_weight sums to"),
