@@ -28,7 +28,7 @@ CALIBRATORS = {
     "spline, cubic": SplineCalibrator(runout="cubic", n_knots=4),
 }
 BOOTSTRAPPED = {
-    "bootstrap": HistogramBinning(n_bins=5, n_bootstraps=8, random_state=0),
+    "bootstrap": HistogramBinning(n_bins=7, n_bootstraps=8, random_state=0),
     "bootstrap, quantile": HistogramBinning(
         n_bins=5, strategy="quantile", n_bootstraps=8, random_state=0
     ),

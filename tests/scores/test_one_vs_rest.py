@@ -61,13 +61,13 @@ def test_weights_of_one_are_not_carried():
 
 @pytest.mark.parametrize("w", [None, "some"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_above_keeps_scores_strictly_above_the_exact_threshold(w, dtype):
-    # float32(0.1) is above 0.1 and float32(0.7) is below 0.7.
+def test_above_keeps_scores_strictly_above_the_threshold_in_their_type(w, dtype):
+    # float32(0.1) is above 0.1, but equal to the threshold 0.1 of float32 scores.
     score = np.array([0.1, 0.7, 0.0, 0.7, 1.0, 0.1], dtype=dtype)
     hit = np.array([True, False, True, True, False, False])
     weight = None if w is None else np.arange(1.0, 7.0)
     for threshold in (0.0, 0.1, 0.5, 0.7, 1.0):
-        kept = [float(s) > threshold for s in score]
+        kept = [s > dtype(threshold) for s in score]
         problem = sort_problem(score, hit, weight).above(threshold)
         assert problem.values.tolist() == sorted(score[kept].tolist())
         assert problem.positives.tolist() == sorted(score[kept & hit].tolist())
