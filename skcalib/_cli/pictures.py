@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import io
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
 
-from skcalib._cli.page import image
 from skcalib._comparison.comparison import CalibratorComparison
 from skcalib._validation.predictions import Predictions
 from skcalib.plotting._comparison import ordered
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Ground of the page on dark screens, as in its style, and when it is used.
+BACK = "#181a1d"
+DARK = "screen and (prefers-color-scheme: dark)"
 MISSING = '<p>There are no pictures: matplotlib is not installed (pip install "skcalib[plot]").</p>'
 
 
@@ -39,15 +48,14 @@ def before_and_after(chosen: str, before: Predictions, after: Predictions) -> st
         return figure
 
     both = {"before": before, f"after: {chosen}": after}
-    found = [
+    return side_by_side(
         image(partial(draw, title, predictions), f"Reliability diagram {title}")
         for title, predictions in both.items()
-    ]
-    return f'<div class="pictures">{"".join(found)}</div>'
+    )
 
 
 def gains(comparison: CalibratorComparison) -> str:
-    """Return a picture of the gains by each metric."""
+    """Return the section with a picture of the gains by each metric."""
     from matplotlib.figure import Figure
 
     height = 1.2 + 0.27 * len(ordered(comparison.frame))
@@ -57,11 +65,15 @@ def gains(comparison: CalibratorComparison) -> str:
         comparison.plot(metrics=[name], ax=figure.subplots())
         return figure
 
-    found = [
+    drawn = side_by_side(
         image(partial(draw, name), f"Gains by {name.replace('_', ' ')}, with intervals")
         for name in comparison.metrics
-    ]
-    return f'<div class="pictures">{"".join(found)}</div>'
+    )
+    return (
+        '<h2>Gains by each metric</h2>\n<p class="lead note">To the right of the dotted line a '
+        "calibrator is better than no calibration. The intervals cover the chance in the measured "
+        f"rows, not that of other calibration rows.</p>\n{drawn}"
+    )
 
 
 def worst_classes(before: Predictions) -> str:
@@ -77,4 +89,30 @@ def worst_classes(before: Predictions) -> str:
         ClasswiseDisplay.from_predictions(checked, checked, kind="bars", ax=figure.subplots())
         return figure
 
-    return f'<div class="pictures">{image(draw, "Error of every class before")}</div>'
+    return side_by_side([image(draw, "Error of every class before")])
+
+
+def side_by_side(images: Iterable[str]) -> str:
+    """Return pictures beside each other."""
+    return f'<div class="pictures">{"".join(images)}</div>'
+
+
+def image(draw: Callable[[], Figure], text: str) -> str:
+    """Return a figure as part of the page, with a text for those who do not see it.
+
+    It is drawn twice: for light screens and paper, and for dark screens.
+    """
+    from matplotlib import style
+
+    codes = []
+    looks: tuple[list[Any], ...] = ["default"], ["dark_background", {"legend.facecolor": BACK}]
+    for look in looks:
+        buffer = io.BytesIO()
+        with style.context(look):
+            draw().savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+        codes.append(base64.b64encode(buffer.getvalue()).decode("ascii"))
+    light, dark = (f"data:image/svg+xml;base64,{code}" for code in codes)
+    return (
+        f'<picture><source media="{DARK}" srcset="{dark}">'
+        f'<img alt="{escape(text)}" src="{light}"></picture>'
+    )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import skcalib
 from skcalib._cli import pictures
-from skcalib._cli.page import definitions, page, pairs, table
 from skcalib._cli.sentences import confidence_of, confidence_sentence, percent
 from skcalib._comparison.agreement import metric_rank_correlation
 from skcalib._comparison.comparison import CalibratorComparison
@@ -24,6 +25,7 @@ from skcalib.plotting._comparison import ordered
 if TYPE_CHECKING:
     import pandas as pd
 
+TEMPLATE = Path(__file__).with_name("report.html")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 # Metrics beside log loss in one table: a page of paper is not wider.
 COLUMNS = 4
@@ -47,11 +49,8 @@ TERMS = {
 
 def troubles(frame: pd.DataFrame) -> list[str]:
     """Say which calibrators have no numbers or warned, and why."""
-    found = []
-    for column in ("error", "warning"):
-        texts = frame[column]
-        found += [f"{name}: {text}" for name, text in texts.items() if text]
-    return found
+    columns = [frame["error"], frame["warning"]]
+    return [f"{name}: {text}" for texts in columns for name, text in texts.items() if text]
 
 
 def report_html(
@@ -85,35 +84,47 @@ def report_html(
     first = [confidence_sentence(confidence_of(before))]
     if chosen != identity:
         first.append(f"Calibrated by {chosen}: {_lower(confidence_of(after))}")
-    body = [
-        f"<h1>{escape(title)}</h1>",
-        *(f'<p class="first">{sentence(line)}</p>' for line in first),
-        f'<p class="verdict">{sentence(comparison.verdict)}</p>',
-        "<h2>All calibrators, on rows that they were not fitted on</h2>",
-        *(_metrics(comparison, names) for names in _columns(comparison.metrics)),
-        '<p class="note">The recommended one first, then by log loss; lower is better in every '
-        "column but the gain. Below an error: debiased · if calibrated.</p>",
-        f'<h2>Before and after</h2><p class="lead note">Below the diagonal {below}.</p>',
-        pictures.before_and_after(shown, before, after),
-    ]
+    gains = classes = ""
     if pictures.can_draw() and len(ordered(comparison.frame)) > 1:
-        body += [
-            '<h2>Gains by each metric</h2><p class="lead note">To the right of the dotted line a '
-            "calibrator is better than no calibration. The intervals cover the chance in the "
-            "measured rows, not that of other calibration rows.</p>",
-            pictures.gains(comparison),
-        ]
+        gains = pictures.gains(comparison)
     if before.event is None and before.classes.size > 2:
-        body += _classes(before, after, shown)
-    body += ["<h2>What the words mean</h2>", definitions(_meanings(comparison.metrics))]
-    body += _agreement(comparison)
-    if troubles(comparison.frame):
-        items = "".join(f"<li>{escape(text)}</li>" for text in troubles(comparison.frame))
-        body += ["<h2>Left out, failed or in doubt</h2>", f"<ul>{items}</ul>"]
-    body += ["<h2>How to use it</h2>", *use]
-    body += ["<h2>Settings and versions</h2>"]
-    body.append(pairs((str(key), str(value)) for key, value in {**settings, **versions()}.items()))
-    return page(title, body)
+        classes = _classes(before, after, shown)
+    facts = {**settings, **versions()}
+    template = Template(TEMPLATE.read_text(encoding="utf-8"))
+    return template.substitute(
+        title=escape(title),
+        first="\n".join(f'<p class="first">{sentence(line)}</p>' for line in first),
+        verdict=sentence(comparison.verdict),
+        tables="\n".join(_metrics(comparison, names) for names in _columns(comparison.metrics)),
+        below=below,
+        before_and_after=pictures.before_and_after(shown, before, after),
+        gains=gains,
+        classes=classes,
+        meanings=fill("<dt>{}</dt><dd>{}</dd>", _meanings(comparison.metrics)),
+        agreement=_agreement(comparison),
+        troubles=_troubles(comparison.frame),
+        use="\n".join(use),
+        settings=fill("<tr><td>{}</td><td>{}</td></tr>", facts.items()),
+    )
+
+
+def fill(form: str, rows: Iterable[tuple[Any, Any]]) -> str:
+    """Return pairs in a form of HTML."""
+    return "".join(form.format(escape(str(name)), escape(str(text))) for name, text in rows)
+
+
+def table(head: Iterable[str], rows: Iterable[tuple[Iterable[str], bool]]) -> str:
+    """Return a table of cells that are HTML; a row comes with whether it is marked."""
+    heads = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    lines = []
+    for cells, marked in rows:
+        row = "".join(f"<td>{cell}</td>" for cell in cells)
+        lines.append(f'<tr class="chosen">{row}</tr>' if marked else f"<tr>{row}</tr>")
+    body = "\n".join(lines)
+    return (
+        f'<div class="wide"><table><thead><tr>{heads}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody></table></div>"
+    )
 
 
 def sentence(text: str) -> str:
@@ -121,8 +132,13 @@ def sentence(text: str) -> str:
     return escape(text).replace(" %", "&nbsp;%")
 
 
-def _lower(found: Any) -> str:
-    text = confidence_sentence(found)
+def _troubles(frame: pd.DataFrame) -> str:
+    items = "".join(f"<li>{escape(text)}</li>" for text in troubles(frame))
+    return f"<h2>Left out, failed or in doubt</h2>\n<ul>{items}</ul>" if items else ""
+
+
+def _lower(confidence: Any) -> str:
+    text = confidence_sentence(confidence)
     return text[0].lower() + text[1:]
 
 
@@ -143,15 +159,15 @@ def _metrics(comparison: CalibratorComparison, others: list[str]) -> str:
     has_loss = "log_loss" in comparison.metrics
     head = ["calibrator", "log loss", *(["gain"] if has_loss else []), "changed decisions"]
     losses = rows["log_loss", "value"] if has_loss else rows["choice", "log loss"]
-    found = []
+    lines = []
     for i, name in enumerate(rows.index):
         marks = [
             text
-            for text, holds in (
+            for text, applies in (
                 ("recommended", name == comparison.choice),
                 ("as good", name in comparison.as_good and name != comparison.choice),
             )
-            if holds
+            if applies
         ]
         small = f"<small>{', '.join(marks)}</small>" if marks else ""
         cells = [escape(_shown_name(str(name), identity)) + small, f"{losses.iloc[i]:.4f}"]
@@ -159,8 +175,8 @@ def _metrics(comparison: CalibratorComparison, others: list[str]) -> str:
             cells.append("" if name == identity else _gain(rows["log_loss"].iloc[i]))
         cells.append(percent(float(rows["argmax changed"].iloc[i])))
         cells += [_error(rows[metric].iloc[i]) for metric in others]
-        found.append((cells, name == comparison.choice))
-    return table([*head, *map(short, others)], found)
+        lines.append((cells, name == comparison.choice))
+    return table([*head, *map(short, others)], lines)
 
 
 def _gain(row: Any) -> str:
@@ -179,7 +195,7 @@ def _error(row: Any) -> str:
     return f"{value:.4f}<small>{debiased:.4f} · {expected:.4f}</small>"
 
 
-def _classes(before: Predictions, after: Predictions, shown: str) -> list[str]:
+def _classes(before: Predictions, after: Predictions, shown: str) -> str:
     """Return the classes with the largest errors, before and after."""
     first, last = class_errors(before), class_errors(after)
     order = np.argsort(-first["error"].to_numpy(), kind="stable")[:WORST]
@@ -198,22 +214,13 @@ def _classes(before: Predictions, after: Predictions, shown: str) -> list[str]:
         for k in order
     ]
     some = f"The {WORST} classes" if len(first) > WORST else "The classes"
-    return [
-        f"<h2>{some} with the largest errors</h2>",
-        table(
-            [
-                "class",
-                "rows",
-                "mean probability before",
-                "share of rows",
-                "error before",
-                f"error after: {escape(shown)}",
-            ],
-            rows,
-        ),
-        '<p class="note">The mean of the errors of all classes is the SCE.</p>',
-        pictures.worst_classes(before) if pictures.can_draw() else "",
-    ]
+    head = ["class", "rows", "mean probability before", "share of rows", "error before"]
+    return (
+        f"<h2>{some} with the largest errors</h2>\n"
+        f"{table([*head, f'error after: {escape(shown)}'], rows)}\n"
+        '<p class="note">The mean of the errors of all classes is the SCE.</p>\n'
+        f"{pictures.worst_classes(before) if pictures.can_draw() else ''}"
+    )
 
 
 def class_errors(predictions: Predictions) -> pd.DataFrame:
@@ -230,43 +237,42 @@ def class_errors(predictions: Predictions) -> pd.DataFrame:
 
 
 def _meanings(metrics: list[str]) -> list[tuple[str, str]]:
-    found = [("log loss", MEANING["log loss"])]
+    texts = [("log loss", MEANING["log loss"])]
     for metric in metrics:
         name = short(metric)
         scorer = SCORERS.get(f"neg_{metric}")
         if name in MEANING:
-            found.append((name, MEANING[name]))
+            texts.append((name, MEANING[name]))
         elif scorer is not None:
             text = (scorer._score_func.__doc__ or "").split("\n")[0]
-            found.append((name, text))
-    return [*dict(found).items(), *TERMS.items()]
+            texts.append((name, text))
+    return [*dict(texts).items(), *TERMS.items()]
 
 
-def _agreement(comparison: CalibratorComparison) -> list[str]:
+def _agreement(comparison: CalibratorComparison) -> str:
     correlation = None
     if len(ordered(comparison.frame)) > 1:
         correlation = metric_rank_correlation(comparison)
     if correlation is None or len(correlation) < 2:
-        return []
+        return ""
     names = [escape(short(str(name))) for name in correlation]
     rows = [
         ([name, *(f"{round(value, 2) + 0.0:.2f}" for value in row)], False)  # 0 has no sign
         for name, row in zip(names, correlation.to_numpy(), strict=True)
     ]
-    return [
-        "<h2>Do the metrics agree?</h2>",
-        table(["rank correlation", *names], rows),
+    return (
+        f"<h2>Do the metrics agree?</h2>\n{table(['rank correlation', *names], rows)}\n"
         '<p class="note">1: two metrics rank the calibrators in the same order; 0: their orders '
-        "are unrelated.</p>",
-    ]
+        "are unrelated.</p>"
+    )
 
 
 def versions() -> dict[str, str]:
     """Return the versions of what the numbers come from."""
-    found = {"skcalib": skcalib.__version__, "Python": platform.python_version()}
+    numbers = {"skcalib": skcalib.__version__, "Python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            numbers[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            numbers[package] = "not installed"
+    return numbers
