@@ -34,7 +34,6 @@ from skcalib.metrics._interval.any_metric import AnyError
 from skcalib.metrics._interval.cells import CellError, Close
 from skcalib.metrics._interval.class_cells import ClassCells
 from skcalib.metrics._interval.class_curves import ClassCurveError
-from skcalib.metrics._interval.curve import CurveError
 from skcalib.metrics._interval.grid import BINS, bin_index, quotient
 from skcalib.metrics._interval.label_sets import Draw, LabelSets, RowGroups, Truth, every_of
 from skcalib.metrics._interval.score_cells import ScoreCells, ScoredRows, SharedRows
@@ -187,7 +186,7 @@ def cumulative(predictions: Predictions, keywords: Keywords, shared: SharedRows)
         rank = _ranks(rows.score)
         if rows.are_many:
             rank = _joined(rank, DRAWN_RANKS)
-        return CurveError(ScoreCells.of_index(rows, rank, int(rank[-1]) + 1), close)
+        return CellError(ScoreCells.of_index(rows, rank, int(rank[-1]) + 1), close)
     found = list(map_columns(lambda _, column: _ties(column), Scores(P, "proba")))
     cells = max(number for _, number in found)
     # NumPy sorts numbers of 32 bits three times as fast as those of 16.
