@@ -33,7 +33,7 @@ from benchmarks._shared.model_scores import (
 from benchmarks._shared.report import counts, fill, listed
 from benchmarks._shared.timing import quiet
 from skcalib._comparison.choice import HeldOut, choose, held_out
-from skcalib._comparison.held_out import fit_calibrator, open_rows, predict_held_out
+from skcalib._comparison.held_out import fit_rows, open_rows, predict_held_out
 from skcalib._comparison.row_losses import row_log_loss
 from skcalib.calibrators._names import calibrators_by_name
 
@@ -105,7 +105,7 @@ def run(family: str, scores: Scores, n: int, rng: np.random.Generator) -> Run:
     with quiet(), np.errstate(all="ignore"):
         for name, calibrator in calibrators_by_name().items():
             losses = held_out(predict_held_out(calibrator, data).pooled())
-            P = fit_calibrator(calibrator, data).predict_proba(S[test])
+            P = fit_rows(calibrator, data).predict_proba(S[test])
             results[name] = losses, row_log_loss(P, y[test])
     return Run(
         family,

@@ -15,7 +15,7 @@ from skcalib._cli.printed import Printed, as_json, flat_records, wrapped
 from skcalib._cli.progress import counted_sets, drawing
 from skcalib._cli.sentences import confidence_of, confidence_sentence
 from skcalib._comparison.gains import affordable_resamples
-from skcalib._comparison.held_out import fit_calibrator, read_rows
+from skcalib._comparison.held_out import fit_rows, read_rows
 from skcalib._comparison.measures import ROW_LOSSES
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.calibrators import IdentityCalibrator
@@ -76,7 +76,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
     rows = slice(None) if found.test is None else np.flatnonzero(found.test)
     classes, event = data.classes, data.event
     pos_label = None if event is None else classes.tolist()[event]
-    P = fit_calibrator(IdentityCalibrator(), data).predict_proba(data.scores.read(rows))
+    P = fit_rows(IdentityCalibrator(), data).predict_proba(data.scores.read(rows))
     w = None if found.weights is None else found.weights[rows]
     predictions = check_predictions(y[rows], P, w, classes, pos_label)
     n, n_classes = predictions.P.shape

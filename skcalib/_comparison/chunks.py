@@ -19,7 +19,7 @@ from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
 from skcalib._comparison.held_out import (
     HeldOutFit,
     HeldOutRows,
-    fit_calibrator,
+    fit_rows,
     in_folds,
     make_folds,
     open_rows,
@@ -150,10 +150,10 @@ def folds_of(data: HeldOutData, cv: Any) -> HeldOutData:
     return data._replace(splits=[(rows[train], rows[test]) for train, test in folds])
 
 
-def fit_rows(calibrator: Any, data: HeldOutData, rows: Any) -> Any:
+def fit_some(calibrator: Any, data: HeldOutData, rows: Any) -> Any:
     """Fit a clone of a calibrator on some of the rows, in the order of the sorted labels."""
     if isinstance(data, HeldOutRows):
-        return fit_calibrator(calibrator, data, rows).calibrator_
+        return fit_rows(calibrator, data, rows)
     if not isinstance(calibrator, ScoreCalibrator):
         raise TypeError(
             f"{type(calibrator).__name__} would need all scores at once, but X is a dask array: "
@@ -175,7 +175,7 @@ def predict_rows(calibrator: Any, data: HeldOutData) -> HeldOutFit:
     fold, fitted, seconds = np.full((n, 1), -1), [], []
     for k, (train, test) in enumerate(data.splits):
         start = time.perf_counter()
-        fitted.append(fit_rows(calibrator, data, train))
+        fitted.append(fit_some(calibrator, data, train))
         seconds.append(time.perf_counter() - start)
         fold[test] = k
     dtype = as_matrix(np.zeros((1, data.classes.size), dtype=data.X.dtype)).dtype

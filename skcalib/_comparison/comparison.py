@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy.typing import ArrayLike
 
 from skcalib._comparison.choice import AS_GOOD, SMALL_SHARE
-from skcalib._comparison.chunks import HeldOutData, fit_rows, predict_rows
+from skcalib._comparison.chunks import HeldOutData, fit_some, predict_rows
 from skcalib._comparison.tables import summary_table
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
 from skcalib._validation.predictions import Predictions
@@ -124,7 +124,7 @@ class CalibratorComparison:
             own = with_input_and_classes(calibrator, data.kind, data.classes)
             return own.fit(X, y, sample_weight=sample_weight)
         rows = slice(None) if len(data.splits) > 1 else data.splits[0][0]
-        return fit_rows(calibrator, data, rows)
+        return fit_some(calibrator, data, rows)
 
     def plot(self, *, metrics: Any = None, ax: Any = None) -> ComparisonDisplay:
         """Plot the gain of every calibrator by every metric.

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils.metaestimators import available_if
 
 from skcalib._arrays.source import ALL, Source, as_source, whole
 from skcalib._arrays.types import FloatArray, Kind
-from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
-from skcalib._meta_estimators.out_of_fold import warn_of_lost_classes
+from skcalib._meta_estimators.out_of_fold import (
+    ScoredRows,
+    TrainingData,
+    calibrated_proba,
+    fit_calibrator,
+    warn_of_lost_classes,
+)
 from skcalib._validation.event import EventBy, event_by, event_of_columns, read_event
 from skcalib._validation.keywords import check_option
 from skcalib._validation.labels import (
@@ -86,43 +88,6 @@ class HeldOutFit(NamedTuple):
             code=np.concatenate(code)[order],
             w=effective(np.concatenate(w)[order]),
         )
-
-
-class ScoresAsGiven(ClassifierMixin, BaseEstimator):
-    """A fitted classifier that returns its input: scores ``(n, K)`` of a given kind.
-
-    With it, code that computes the scores of a classifier can take scores that exist already.
-    """
-
-    def __init__(self, classes: NDArray[Any], kind: Kind) -> None:
-        self.classes = classes
-        self.kind = kind
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Sorted labels of the columns."""
-        return self.classes
-
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: ARG002
-        """Do nothing."""
-        return self
-
-    @available_if(lambda self: self.kind == "logits")  # type: ignore[untyped-decorator]
-    def decision_function(self, X: FloatArray) -> FloatArray:
-        """Return the logits."""
-        return X
-
-    @available_if(lambda self: self.kind == "proba")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: FloatArray) -> FloatArray:
-        """Return the probabilities."""
-        return X
-
-    def predict(self, X: FloatArray) -> NDArray[Any]:
-        """Return the label of the largest score, the lowest column on ties."""
-        return self.classes[X.argmax(axis=1)]
 
 
 def open_rows(
@@ -278,17 +243,15 @@ def _folds(
     return splits
 
 
-def fit_calibrator(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
+def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
     """Fit a clone of a calibrator, or of any classifier, on some of the rows."""
-    scores = FrozenEstimator(ScoresAsGiven(data.classes, data.kind))
     response = "decision_function" if data.kind == "logits" else "predict_proba"
-    joined = CalibratedClassifier(scores, calibrator, response_method=response)
+    rows = np.arange(data.code.size)[rows]
+    scored = ScoredRows(None, rows, data.scores.read(rows), response)
+    w = None if data.w is None else as_given(data.w)
+    training = TrainingData(None, data.classes[data.code], data.classes, w, {})
     with config_context(enable_metadata_routing=False):  # only if it takes weights
-        return joined.fit(
-            data.scores.read(rows),
-            data.classes[data.code[rows]],
-            sample_weight=None if data.w is None else as_given(data.w[rows]),
-        )
+        return fit_calibrator(calibrator, scored, training)
 
 
 def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
@@ -296,9 +259,9 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
     folds, seconds = [], []
     for train, test in data.splits:
         start = time.perf_counter()
-        fitted = fit_calibrator(calibrator, data, train)
+        fitted = fit_rows(calibrator, data, train)
         seconds.append(time.perf_counter() - start)
-        P = fitted.predict_proba(data.scores.read(test))
+        P = calibrated_proba(fitted, data.scores.read(test), data.kind, data.classes)
         checked = check_predictions(data.classes[data.code[test]], P, None, data.classes)
         # Of all rows: one fold counts in relation to another.
         w = checked.w if data.w is None else data.w[test]

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer_names
 
+from skcalib._arrays.types import FloatArray
 from skcalib._comparison.choice import HeldOut, held_out
-from skcalib._comparison.held_out import ScoresAsGiven
 from skcalib._comparison.row_losses import (
     row_brier_score,
     row_error_rate,
@@ -20,6 +21,7 @@ from skcalib._comparison.row_losses import (
     wrong_brier_score,
     wrong_log_loss,
 )
+from skcalib._scores.responses import most_likely
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics import SCORERS, get_scorer
 from skcalib.metrics._resampling import Evaluation
@@ -78,6 +80,29 @@ def own_errors(measures: list[Measure]) -> list[Evaluation]:
     return [m.evaluate for m in measures if m.evaluate is not None and m.is_own_error]
 
 
+class ProbabilitiesAsGiven(ClassifierMixin, BaseEstimator):
+    """A fitted classifier that returns its input, for scorers, which ask a classifier."""
+
+    def __init__(self, classes: NDArray[Any]) -> None:
+        self.classes = classes
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Sorted labels of the columns."""
+        return self.classes
+
+    def predict_proba(self, X: FloatArray) -> FloatArray:
+        """Return the probabilities."""
+        return X
+
+    def predict(self, X: FloatArray) -> NDArray[Any]:
+        """Return the label of the largest probability, the lowest column on ties."""
+        return most_likely(X, self.classes)
+
+
 class Scored:
     """A scikit-learn scorer, times `sign`, as a metric of labels and probabilities."""
 
@@ -88,7 +113,7 @@ class Scored:
     def __call__(
         self, y_true: NDArray[Any], y_proba: NDArray[Any], *, labels: Any, sample_weight: Any
     ) -> float:
-        classifier = ScoresAsGiven(labels, "proba")
+        classifier = ProbabilitiesAsGiven(labels)
         scorer = _with_labels(self.scorer, labels)
         return self.sign * float(scorer(classifier, y_proba, y_true, sample_weight=sample_weight))
 

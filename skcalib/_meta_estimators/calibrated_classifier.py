@@ -25,11 +25,11 @@ from skcalib._meta_estimators.out_of_fold import (
     ScoredRows,
     TrainingData,
     bring_rows,
+    calibrated_proba,
     fit_calibrator,
     fit_classifier,
     is_frozen,
     one_response,
-    readable_scores,
     score_fold,
     score_out_of_fold,
     score_rows,
@@ -38,7 +38,6 @@ from skcalib._meta_estimators.out_of_fold import (
 from skcalib._meta_estimators.routing import fit_and_split_params, router_of
 from skcalib._scores.responses import (
     RESPONSES,
-    align_columns,
     choose_response,
     class_scores,
     most_likely,
@@ -402,10 +401,9 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         self, estimator: Any, calibrator: Any, X: Any, groups: NDArray[Any] | None
     ) -> FloatArray:
         scores = class_scores(estimator, X, self.response_method_, self.classes_)
-        readable = readable_scores(calibrator, scores, response_kind(self.response_method_))
-        own = {} if groups is None else {"groups": groups}
-        proba = calibrator.predict_proba(readable, **own)
-        return align_columns(proba, calibrator.classes_, self.classes_, 0.0)
+        params = {} if groups is None else {"groups": groups}
+        kind = response_kind(self.response_method_)
+        return calibrated_proba(calibrator, scores, kind, self.classes_, **params)
 
     def predict(self, X: Any, **params: Any) -> NDArray[Any]:
         """Return the label of the largest calibrated probability, the lowest column on ties.

@@ -19,7 +19,12 @@ from sklearn.utils.validation import _check_method_params, has_fit_parameter
 from skcalib._arrays.dask import bring, is_dask
 from skcalib._arrays.tensors import follow
 from skcalib._arrays.types import FloatArray, Kind
-from skcalib._scores.responses import choose_response, class_scores, response_kind
+from skcalib._scores.responses import (
+    align_columns,
+    choose_response,
+    class_scores,
+    response_kind,
+)
 from skcalib._scores.scores import Scores
 from skcalib._validation.labels import find_distinct
 from skcalib._validation.lazy import refuse_lazy
@@ -156,6 +161,14 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
         # -inf is the logit of a class that the estimator did not see, which is no option less.
         own._options_before = False
     return own.fit(scores, labels, **params)
+
+
+def calibrated_proba(
+    calibrator: Any, scores: FloatArray, kind: Kind, classes: NDArray[Any], **params: Any
+) -> FloatArray:
+    """Return the probabilities of a fitted calibrator, a column for each of the classes."""
+    proba = calibrator.predict_proba(readable_scores(calibrator, scores, kind), **params)
+    return align_columns(proba, calibrator.classes_, classes, 0.0)
 
 
 def with_input_and_classes(calibrator: Any, kind: Kind, classes: NDArray[Any]) -> Any:

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib._comparison.choice import HeldOut, as_good_as, choose, held_out
-from skcalib._comparison.held_out import fit_calibrator, open_rows, predict_held_out
+from skcalib._comparison.held_out import fit_rows, open_rows, predict_held_out
 from skcalib._comparison.row_losses import hall_interval
 from skcalib._comparison.verdict import (
     WHY_AUTO,
@@ -243,7 +243,7 @@ def test_the_choice_for_naive_bayes_on_few_rows_loses_little():
         found, losses = {}, {}
         for name, calibrator in calibrators_by_name().items():
             found[name] = held_out(predict_held_out(calibrator, data).pooled())
-            P = fit_calibrator(calibrator, data).predict_proba(P_test)
+            P = fit_rows(calibrator, data).predict_proba(P_test)
             losses[name] = log_loss(y_test, np.clip(P, 1e-12, 1))
         choice = choose(found, np.ones(171))
         assert choice.kind == "sure"
