@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import signal
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 
 class OutOfTimeError(BaseException):
@@ -22,3 +24,27 @@ def quiet() -> Iterator[None]:
     ):
         warnings.simplefilter("ignore")
         yield
+
+
+@contextlib.contextmanager
+def at_most(seconds: float, clock: str) -> Iterator[None]:
+    """Interrupt what takes longer by a "REAL" clock or uses more processor time ("PROF").
+
+    Nothing is interrupted where the system has no such clock. With processor time other work on the
+    machine costs nobody a result.
+    """
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def ring(*_: Any) -> None:
+        raise OutOfTimeError
+
+    number = getattr(signal, "SIGALRM" if clock == "REAL" else "SIGPROF")
+    before = signal.signal(number, ring)
+    signal.setitimer(getattr(signal, f"ITIMER_{clock}"), seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(getattr(signal, f"ITIMER_{clock}"), 0)
+        signal.signal(number, before)

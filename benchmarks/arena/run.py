@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import gzip
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._shared.model_scores import SMALLEST, Float64Array, Given, Scores
-from benchmarks._shared.timing import OutOfTimeError, quiet
+from benchmarks._shared.timing import OutOfTimeError, at_most, quiet
 from benchmarks.arena.entrants import Entrant
 from skcalib import metrics
 
@@ -53,34 +51,12 @@ def checked(P: Any, shape: tuple[int, ...]) -> Float64Array:
     return P / P.sum(axis=1, keepdims=True)
 
 
-@contextlib.contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Interrupt what uses more processor time, where the system has such a clock.
-
-    Other work on the machine costs no entrant its answer; the coarse clock is good for no more.
-    """
-    if not hasattr(signal, "SIGPROF"):
-        yield
-        return
-
-    def ring(*_: Any) -> None:
-        raise OutOfTimeError
-
-    before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
 def enter(entrant: Entrant, scores: Scores, n_cal: int, limit: float) -> Row:
     """Fit, predict and measure; a failure is told in the note."""
     kind, n_classes = scores.kind, scores.test.shape[1]
     seconds: Row = {}
     try:
-        with quiet(), np.errstate(all="ignore"), at_most(limit):
+        with quiet(), np.errstate(all="ignore"), at_most(limit, "PROF"):
             start = time.perf_counter()
             pool = Given(scores.pool[:n_cal], kind)
             predict = entrant.fit(pool, scores.pool_labels[:n_cal], n_classes)

@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
             cell = measure(JOBS[name], peers, data, patience, hopeless)
             new = rows_of(name, data, peers, cell, patience)
             rows += new
-            print(f"{size[0]}x{size[1]} {name}:", *map(line, new), sep="\n  ", flush=True)
+            print(f"{size[0]}x{size[1]} {name}", flush=True)
     lines = report(rows)
     print("", *lines, sep="\n")
     print(f"\n{(time.perf_counter() - started) / 60:.1f} minutes")
@@ -204,19 +204,6 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
         write_csv(options.out / "results" / f"speed_{options.dtype}.csv", rows)
         fill(options.out / "README.md", options.dtype, ["\n".join(head), "", *lines])
     return rows
-
-
-def line(found: Row) -> str:
-    """Return a row as a line of progress."""
-    if found["library"] == OURS and not found["note"]:
-        words = (
-            f"{1e3 * found['seconds']:.4g} ms, "
-            f"{spread(found['ratio_low'], found['ratio'], found['ratio_high'])} x "
-            f"{found['against']}"
-        )
-    else:
-        words = f"{peer_words(found)} {found['answer']} {found['theirs']} {found['note']}"
-    return f"{found['step']} {words}".strip()
 
 
 if __name__ == "__main__":

@@ -21,14 +21,13 @@ from benchmarks.speed.jobs import N_BINS, RIDGE, Steps, about_identity, ridge_pe
 class Peer:
     """What a library runs for a job; see `Job` for `result` and `penalty`.
 
-    `note` says why its answer may be another, and `same_problem` whether it sets out to solve the
-    problem at all; `tolerance` is what its answer is good to by its own documentation.
+    `note` says why its answer may be another; `tolerance` is what its answer is good to by its own
+    documentation.
     """
 
     library: str
     steps: Callable[[Data], Steps]
     note: str = ""
-    same_problem: bool = True
     tolerance: float = 1e-6
     result: Callable[[Any], Any] = lambda result: result
     penalty: Callable[[Any, Data], float] | None = None
@@ -251,7 +250,6 @@ KUMAR = "uncertainty-calibration"
 RIDGE_NOTE = "its ridge takes in the diagonal"
 NETCAL_NOTE = "differences in place of gradients; in float32 it ends where it starts"
 LOGISTIC_NOTE = "stops at a gradient of 1e-4 in each class, before rows are renormalised"
-PLATT_NOTE = "Platt's smoothed targets, on probabilities in place of their log-odds"
 
 PEERS: dict[str, tuple[Peer, ...]] = {
     "ece": (
@@ -281,14 +279,6 @@ PEERS: dict[str, tuple[Peer, ...]] = {
         Peer("netcal", netcal_calibrator("binning.IsotonicRegression")),
     ),
     "venn_abers": (Peer("venn-abers", venn_abers_columns),),
-    "bayesian": (
-        Peer(
-            "netcal",
-            netcal_calibrator("binning.BBQ"),
-            "other numbers of bins, other edges",
-            same_problem=False,
-        ),
-    ),
     "temperature": (
         Peer("scikit-learn", sklearn_calibrated(Logits, "temperature")),
         Peer("netcal", netcal_calibrator("scaling.TemperatureScaling"), NETCAL_NOTE),
@@ -309,22 +299,6 @@ PEERS: dict[str, tuple[Peer, ...]] = {
     "dirichlet": (
         Peer("scikit-learn", sklearn_logistic(RIDGE, logs=True), RIDGE_NOTE, penalty=ridge_penalty),
     ),
-    "platt": (
-        Peer(KUMAR, kumar_columns, LOGISTIC_NOTE, tolerance=1e-5),
-        Peer(
-            "scikit-learn",
-            sklearn_calibrated(Probabilities, "sigmoid"),
-            PLATT_NOTE,
-            same_problem=False,
-        ),
-    ),
-    "beta": (
-        Peer("betacal", betacal_columns, LOGISTIC_NOTE, tolerance=1e-5),
-        Peer(
-            "netcal",
-            netcal_calibrator("scaling.BetaCalibration"),
-            "one softmax over all classes, not one against the rest",
-            same_problem=False,
-        ),
-    ),
+    "platt": (Peer(KUMAR, kumar_columns, LOGISTIC_NOTE, tolerance=1e-5),),
+    "beta": (Peer("betacal", betacal_columns, LOGISTIC_NOTE, tolerance=1e-5),),
 }

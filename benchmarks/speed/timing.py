@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import signal
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks._shared.timing import OutOfTimeError, quiet
+from benchmarks._shared.timing import OutOfTimeError, at_most, quiet
 from benchmarks.speed.data import FLOORS, Data
 from benchmarks.speed.jobs import Job, Steps
 from benchmarks.speed.peers import Peer
@@ -35,25 +32,6 @@ class Patience(NamedTuple):
     repeats: int
     budget: float
     limit: float
-
-
-@contextlib.contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Interrupt what runs for longer, where the system has an alarm clock."""
-    if not hasattr(signal, "SIGALRM"):
-        yield
-        return
-
-    def ring(*_: Any) -> None:
-        raise OutOfTimeError
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def run(steps: Steps) -> tuple[list[float], list[Any]]:
@@ -111,7 +89,7 @@ def measure(
         try:
             with quiet():
                 chain = contestant.steps(data)
-            with quiet(), at_most(patience.limit):
+            with quiet(), at_most(patience.limit, "REAL"):
                 seconds, results = run(chain)
                 entry.answer = judged(job, contestant, data, results)
         except OutOfTimeError:
@@ -172,9 +150,7 @@ def judged(job: Job, contestant: Job | Peer, data: Data, results: list[Any]) -> 
 
 
 def verdict(job: Job, peer: Peer, ours: Any, theirs: Any) -> str:
-    """Say "same", "lower" (ours is the better objective), "other problem" or "differs"."""
-    if not peer.same_problem:
-        return "other problem"
+    """Say "same", "lower" (ours is the better objective) or "differs"."""
     if np.shape(ours) == np.shape(theirs) and np.allclose(
         ours, theirs, rtol=0, atol=peer.tolerance
     ):

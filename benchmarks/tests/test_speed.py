@@ -66,7 +66,6 @@ def never_end():
     ("step", "rest", "answer", "note"),
     [
         (lambda: 0.5, {"note": "half of all"}, "differs", "half of all"),
-        (lambda: 0.5, {"same_problem": False}, "other problem", ""),
         (fail, {}, "", "RuntimeError: no such thing"),
         (never_end, {}, "", "given up after 0.2 s"),
     ],

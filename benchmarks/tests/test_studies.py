@@ -28,7 +28,7 @@ def test_groups(capsys):
 
 def test_groups_has_the_numbers_of_its_page():
     """The rows of ten rows a group, of both numbers of classes."""
-    cells = pd.DataFrame(groups.known_cells("report", 4, [10]))
+    cells = pd.DataFrame(groups.known_cells(4, [10]))
     means = 1000 * cells.groupby(["K", "strength"])[["one map", "own maps", "groupwise"]].mean()
     text = (Path(__file__).parents[1] / "studies" / "README.md").read_text()
     for K in (2, 4):
