@@ -117,8 +117,8 @@ class Recipe:
     def w(self):
         """Whole weights, many of them 0, not all."""
         rng = np.random.default_rng(self.seed + 2)
-        w = rng.integers(0, 4, self.n).astype(float)
-        w[rng.integers(self.n)] = 2.0
+        w = rng.integers(0, 4, self.n)
+        w[rng.integers(self.n)] = 2
         return w
 
     @property
@@ -172,8 +172,8 @@ class EdgeRecipe:
     @cached_property
     def w(self):
         """Whole weights, not all of them 0."""
-        w = np.random.default_rng(self.seed + 2).integers(0, 4, self.n).astype(float)
-        w[0] = 2.0
+        w = np.random.default_rng(self.seed + 2).integers(0, 4, self.n)
+        w[0] = 2
         return w
 
 

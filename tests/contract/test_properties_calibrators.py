@@ -48,6 +48,7 @@ def noting_failed_fits():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("error")
         warnings.simplefilter("always", ConvergenceWarning)
+        warnings.filterwarnings("ignore", ".*-inf is read as a small probability")
         yield caught
 
 
@@ -118,7 +119,7 @@ def test_untold_scores_are_calibrated_or_refused_by_name(calibrator, recipe):
     with noting_failed_fits():
         fitted, refusal = attempt(clone(calibrator).fit, recipe.S, recipe.y)
     if refusal:
-        assert refusal.startswith(("X: ", "y has "))
+        assert refusal.startswith(("X: ", "y has ", "y: label "))
         assert re.search("[Pp]ass input=|pass classes=", refusal)
         assert "\n" not in refusal
     else:
@@ -219,7 +220,11 @@ def test_the_order_of_classes_means_nothing(calibrator, recipe):
 @example(recipe=NO_DOUBT)  # a curvature of 1e-312 has no inverse
 @given(recipe=recipes(dtypes=["float32"]))
 def test_float32_scores_give_the_answers_of_float64(calibrator, recipe):
-    """But where logits become probabilities in float32: a steep map sees them rounded."""
+    """But where logits become probabilities in float32: a steep map sees them rounded.
+
+    Even bins have edges in the type of the scores: 0.2 of float32 is above 0.2.
+    """
+    assume(not isinstance(calibrator, HistogramBinning) or calibrator.strategy == "quantile")
     assume(recipe.kind == "proba" or not isinstance(calibrator, ColumnwiseCalibrator))
     S, T = recipe.S.astype(np.float64), recipe.seen.astype(np.float64)
     with noting_failed_fits() as failed:
