@@ -51,8 +51,8 @@ def record_lines() -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Call, print faults, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trust", description=__doc__)
-    parser.add_argument("--calls", type=int, default=6000, help="invalid calls")
-    parser.add_argument("--seed", type=int, default=7, help="which ones")
+    parser.add_argument("--calls", type=int, default=8000, help="invalid calls")
+    parser.add_argument("--seed", type=int, default=0, help="which ones")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to write")
     options = parser.parse_args(arguments)
     fill(options.page, "record", record_lines())
