@@ -12,13 +12,9 @@ VARIANTS = {
     "SplineCalibrator": [
         {"mode": "top"},
         {"mode": "classwise", "n_knots": 6},
-        {"target": "cumulative", "runout": "cubic"},
+        {"runout": "cubic"},
     ],
-    "HistogramBinning": [
-        {"strategy": "quantile", "n_bins": 8},
-        {"class_conditional": False},
-        {"empty": "prior"},
-    ],
+    "HistogramBinning": [{"strategy": "quantile", "n_bins": 8}, {"class_conditional": False}],
     "IsotonicCalibrator": [{"interpolation": "step"}, {"centered": True}],
     "PlattScaling": [{"degree": 2}, {"fit_slope": False}],
 }

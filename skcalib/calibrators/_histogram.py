@@ -29,11 +29,11 @@ class StepMaps(NamedTuple):
     values: Float64Array
 
 
-def bin_shares(table: BinTable, prior: Float64Array | None) -> StepMaps:
-    """Share of positives of each bin; an empty bin gets `prior (m,)`, or its mid-point."""
+def bin_shares(table: BinTable) -> StepMaps:
+    """Share of positives of each bin; an empty bin gets its mid-point."""
     edges = np.hstack([table.left, table.right[:, -1:]])
-    stand_in = (table.left + table.right) / 2 if prior is None else prior[:, None]
-    return StepMaps(edges, np.where(table.weight > 0, table.accuracy, stand_in))
+    middle = (table.left + table.right) / 2
+    return StepMaps(edges, np.where(table.weight > 0, table.accuracy, middle))
 
 
 def average_steps(maps: list[StepMaps]) -> StepMaps:
@@ -116,9 +116,6 @@ class HistogramBinning(ColumnwiseCalibrator):
     class_conditional : bool, default=True
         One map for each class (with two classes: one, for the second). False pools the entries
         of all columns into a single map, applied to every column.
-    empty : {"midpoint", "prior"}, default="midpoint"
-        Value of a bin without calibration rows: the centre of its edges, or the share of the
-        class among the calibration rows.
     n_bootstraps : int, default=0
         With B > 0, bootstrap histogram binning: B resamples of the calibration rows, each
         binned with its own edges, their probability vectors averaged, rows renormalised once.
@@ -138,7 +135,7 @@ class HistogramBinning(ColumnwiseCalibrator):
         bootstrapped quantile bins keep the edges of every resample. Always float64; for
         quantile bins of float32 scores, the lowest numbers that round to an edge.
     bin_values_ : ndarray of shape (m, B)
-        Calibrated value of each bin.
+        Calibrated value of each bin; of a bin without calibration rows, its mid-point.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     input_ : {"logits", "proba"}
@@ -186,7 +183,6 @@ class HistogramBinning(ColumnwiseCalibrator):
         "n_bins": [Interval(Integral, 1, COUNT_HIGH, closed="both")],
         "strategy": [StrOptions({"uniform", "quantile"})],
         "class_conditional": ["boolean"],
-        "empty": [StrOptions({"midpoint", "prior"})],
         "n_bootstraps": [Interval(Integral, 0, COUNT_HIGH, closed="both")],
         "random_state": ["random_state"],
     }
@@ -197,7 +193,6 @@ class HistogramBinning(ColumnwiseCalibrator):
         n_bins: int = 15,
         strategy: Literal["uniform", "quantile"] = "uniform",
         class_conditional: bool = True,
-        empty: Literal["midpoint", "prior"] = "midpoint",
         n_bootstraps: int = 0,
         random_state: int | np.random.RandomState | None = None,
         input: str = "auto",
@@ -207,7 +202,6 @@ class HistogramBinning(ColumnwiseCalibrator):
         self.n_bins = n_bins
         self.strategy = strategy
         self.class_conditional = class_conditional
-        self.empty = empty
         self.n_bootstraps = n_bootstraps
         self.random_state = random_state
 
@@ -248,13 +242,11 @@ class HistogramBinning(ColumnwiseCalibrator):
         first = self._first_column(n_classes)
         uniform = self.strategy == "uniform"
         bins = Bins(int(self.n_bins), "uniform" if uniform else "edges")
-        prior = np.bincount(code, weights=w, minlength=n_classes)[first:] / w.sum()
         if self.class_conditional:
             table = columns_table(scores, code, w, bins, first=first, confidence=False)
         else:
             table = pooled_table(scores, code, w, bins)
-            prior = np.array([1 / n_classes])
-        maps = bin_shares(table, prior if self.empty == "prior" else None)
+        maps = bin_shares(table)
         # New scores are compared with numbers that depend on the calibration scores alone, so that
         # the bin of a row does not depend on the other rows of its batch.
         if uniform:

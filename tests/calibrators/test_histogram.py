@@ -38,7 +38,7 @@ def bin_of(s, edges, strategy):
     return sum(e <= s for e in inner)
 
 
-def map_of(column, hit, w, n_bins, strategy, empty, prior):
+def map_of(column, hit, w, n_bins, strategy):
     edges = edges_of(column, w, n_bins, strategy)
     values = []
     for b in range(n_bins):
@@ -47,14 +47,11 @@ def map_of(column, hit, w, n_bins, strategy, empty, prior):
             if bin_of(s, edges, strategy) == b:
                 mass += weight
                 hits += weight * t
-        if mass > 0:
-            values.append(hits / mass)
-        else:
-            values.append((edges[b] + edges[b + 1]) / 2 if empty == "midpoint" else prior)
+        values.append(hits / mass if mass > 0 else (edges[b] + edges[b + 1]) / 2)
     return edges, values
 
 
-def reference(P, y, w, new, n_bins, strategy, empty, class_conditional=True):
+def reference(P, y, w, new, n_bins, strategy, class_conditional=True):
     n, n_classes = P.shape
     raw = np.zeros(new.shape)
     pooled = None
@@ -62,10 +59,9 @@ def reference(P, y, w, new, n_bins, strategy, empty, class_conditional=True):
         column = [P[i, k] for i in range(n) for k in range(n_classes)]
         hit = [y[i] == k for i in range(n) for k in range(n_classes)]
         weight = [w[i] for i in range(n) for _ in range(n_classes)]
-        pooled = map_of(column, hit, weight, n_bins, strategy, empty, 1 / n_classes)
+        pooled = map_of(column, hit, weight, n_bins, strategy)
     for k in range(n_classes):
-        prior = sum(w[i] for i in range(n) if y[i] == k) / sum(w)
-        edges, values = pooled or map_of(P[:, k], y == k, w, n_bins, strategy, empty, prior)
+        edges, values = pooled or map_of(P[:, k], y == k, w, n_bins, strategy)
         for i in range(len(new)):
             raw[i, k] = values[bin_of(new[i, k], edges, strategy)]
     if n_classes == 2 and class_conditional:
@@ -77,18 +73,15 @@ def reference(P, y, w, new, n_bins, strategy, empty, class_conditional=True):
 
 
 @pytest.mark.parametrize("class_conditional", [True, False])
-@pytest.mark.parametrize("empty", ["midpoint", "prior"])
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_it_is_the_share_of_positives_of_the_bin(
-    n_classes, strategy, empty, class_conditional, weighted
-):
+def test_it_is_the_share_of_positives_of_the_bin(n_classes, strategy, class_conditional, weighted):
     P, y, w = data(n_classes=n_classes)
     w = w if weighted else np.ones(len(w))
     new = np.vstack([P[::3], np.random.default_rng(1).dirichlet(np.ones(n_classes), size=30)])
     for n_bins in (1, 8):
-        options = {"n_bins": n_bins, "strategy": strategy, "empty": empty}
+        options = {"n_bins": n_bins, "strategy": strategy}
         binning = HistogramBinning(class_conditional=class_conditional, **options)
         Q = binning.fit(P, y, w).predict_proba(new)
         expected = reference(P, y, w, new, class_conditional=class_conditional, **options)
@@ -98,7 +91,7 @@ def test_it_is_the_share_of_positives_of_the_bin(
 def test_a_hundred_classes():
     P, y, w = data(150, 100)
     Q = HistogramBinning(n_bins=5).fit(P, y, w).predict_proba(P)
-    expected = reference(P, y, w, P, n_bins=5, strategy="uniform", empty="midpoint")
+    expected = reference(P, y, w, P, n_bins=5, strategy="uniform")
     np.testing.assert_allclose(Q, expected, rtol=0, atol=1e-12)
 
 
@@ -108,7 +101,7 @@ def test_attributes_hold_a_row_for_each_map():
     assert binning.bin_edges_.shape == (3, 5)
     assert binning.bin_values_.shape == (3, 4)
     for k in range(3):
-        edges, values = map_of(P[:, k], y == k, w, 4, "uniform", "midpoint", None)
+        edges, values = map_of(P[:, k], y == k, w, 4, "uniform")
         np.testing.assert_allclose(binning.bin_edges_[k], edges, rtol=0, atol=1e-15)
         np.testing.assert_allclose(binning.bin_values_[k], values, rtol=0, atol=1e-12)
     pooled = HistogramBinning(n_bins=4, class_conditional=False).fit(P, y, w)
@@ -156,20 +149,10 @@ def test_an_all_zero_row_becomes_uniform():
     assert binning.predict_proba([[0.3, 0.3, 0.4]]).tolist() == [[1 / 3, 1 / 3, 1 / 3]]
 
 
-def test_empty_bins_answer_their_middle_or_the_share_of_the_class():
+def test_the_value_of_an_empty_bin_is_its_middle():
     p, y, w = [0.1, 0.2, 0.95], [0, 1, 1], [1.0, 2.0, 5.0]
     middle = HistogramBinning(n_bins=4).fit(p, y, w)
     np.testing.assert_allclose(middle.bin_values_, [[2 / 3, 0.375, 0.625, 1]], atol=1e-15)
-    prior = HistogramBinning(n_bins=4, empty="prior").fit(p, y, w)
-    np.testing.assert_allclose(prior.bin_values_, [[2 / 3, 7 / 8, 7 / 8, 1]], atol=1e-15)
-
-
-def test_the_prior_of_pooled_entries_is_one_in_k():
-    """Of n K entries n are hits, whatever the weights of the classes."""
-    P = [[0.1, 0.1, 0.8], [0.9, 0.1, 0.0], [0.1, 0.0, 0.9]]
-    binning = HistogramBinning(n_bins=3, class_conditional=False, empty="prior")
-    binning.fit(P, [2, 0, 1], [1.0, 2.0, 3.0])
-    np.testing.assert_allclose(binning.bin_values_, [[3 / 12, 1 / 3, 3 / 6]], atol=1e-15)
 
 
 # ------------------------------------------------------------------------------- bootstraps

@@ -12,7 +12,6 @@ from skcalib import HistogramBinning, IsotonicCalibrator, SplineCalibrator
 
 CALIBRATORS = {
     "histogram": HistogramBinning(n_bins=7),
-    "histogram, prior": HistogramBinning(n_bins=7, empty="prior"),
     "histogram, quantile": HistogramBinning(n_bins=7, strategy="quantile"),
     "histogram, pooled": HistogramBinning(n_bins=7, class_conditional=False),
     "histogram, pooled quantile": HistogramBinning(
@@ -23,7 +22,6 @@ CALIBRATORS = {
     "spline": SplineCalibrator(),
     "spline, top": SplineCalibrator(mode="top"),
     "spline, class-wise": SplineCalibrator(n_knots=6, mode="classwise"),
-    "spline, cumulative": SplineCalibrator(target="cumulative"),
     "spline, parabolic": SplineCalibrator(runout="parabolic", n_knots=5),
     "spline, cubic": SplineCalibrator(runout="cubic", n_knots=4),
 }
@@ -253,14 +251,12 @@ def test_blocks_are_not_seen(calibrator, monkeypatch, small_blocks):
     [
         (HistogramBinning(n_bins=0), "n_bins"),
         (HistogramBinning(strategy="even"), "strategy"),
-        (HistogramBinning(empty="zero"), "empty"),
         (HistogramBinning(n_bootstraps=-1), "n_bootstraps"),
         (IsotonicCalibrator(interpolation="cubic"), "interpolation"),
         (SplineCalibrator(n_knots=3), "n_knots"),
         (SplineCalibrator(n_knots="many"), "n_knots"),
         (SplineCalibrator(mode="all"), "mode"),
         (SplineCalibrator(runout="clamped"), "runout"),
-        (SplineCalibrator(target="h"), "target"),
     ],
 )
 def test_a_parameter_out_of_range_is_named(estimator, match):

@@ -68,7 +68,7 @@ def distinct(score):
     return levels
 
 
-def reference_map(score, hit, w, n_knots, runout, target):
+def reference_map(score, hit, w, n_knots, runout):
     """Knot values, distinct scores and mapped values, by quadrature of the definition."""
     levels = distinct(score)
     ends, d_at, total = [0.0], [0.0], sum(w)
@@ -77,8 +77,7 @@ def reference_map(score, hit, w, n_knots, runout, target):
         mass = sum(w[i] for i in rows)
         share = sum(w[i] * hit[i] for i in rows) / mass
         ends.append(ends[-1] + mass / total)
-        slope = share - level if target == "residual" else share
-        d_at.append(d_at[-1] + slope * mass / total)
+        d_at.append(d_at[-1] + (share - level) * mass / total)
     knots = np.linspace(0, 1, n_knots)
     phi = [unit_spline(n_knots, j, runout) for j in range(n_knots)]
     point, weight = np.polynomial.legendre.leggauss(4)
@@ -96,25 +95,22 @@ def reference_map(score, hit, w, n_knots, runout, target):
 
     mapped = []
     for level, a, b in zip(levels, ends, ends[1:], strict=False):
-        slope = (f(b) - f(a)) / (b - a)
-        mapped.append(slope + (level if target == "residual" else 0))
+        mapped.append((f(b) - f(a)) / (b - a) + level)
     return knot_values, levels, mapped
 
 
-@pytest.mark.parametrize("target", ["residual", "cumulative"])
 @pytest.mark.parametrize(
     ("runout", "n_knots"), [("natural", 6), ("parabolic", 5), ("cubic", 4), ("cubic", 7)]
 )
 @pytest.mark.parametrize("digits", [1, 3])
-def test_the_map_is_the_definition_integrated(runout, n_knots, target, digits):
+def test_the_map_is_the_definition_integrated(runout, n_knots, digits):
     p, y, w = binary(digits=digits)
     new = np.linspace(0, 1, 37)
     for weight in (None, w):
-        spline = SplineCalibrator(
-            n_knots=n_knots, mode="classwise", runout=runout, target=target
-        ).fit(p, y, weight)
+        spline = SplineCalibrator(n_knots=n_knots, mode="classwise", runout=runout)
+        spline.fit(p, y, weight)
         expected = reference_map(
-            p, y == 1, np.ones(len(p)) if weight is None else w, n_knots, runout, target
+            p, y == 1, np.ones(len(p)) if weight is None else w, n_knots, runout
         )
         np.testing.assert_allclose(spline.knot_values_[0], expected[0], rtol=0, atol=1e-11)
         assert spline.X_thresholds_[0].tolist() == expected[1]
@@ -148,7 +144,7 @@ def test_classwise_is_a_map_for_each_column_and_rows_that_sum_to_one(n_classes):
     raw = np.empty(P.shape)
     for k in range(n_classes):
         if k < 3:
-            _, x, v = reference_map(P[:, k], y == k, w, 6, "natural", "residual")
+            _, x, v = reference_map(P[:, k], y == k, w, 6, "natural")
             np.testing.assert_allclose(spline.y_thresholds_[k], v, rtol=0, atol=1e-10)
         x, v = spline.X_thresholds_[k], spline.y_thresholds_[k]
         assert x.tolist() == distinct(P[:, k])
@@ -193,7 +189,7 @@ def test_top_is_the_map_of_the_top_score_and_fills_the_others_up_to_it(n_classes
     new = np.vstack([P, np.random.default_rng(1).dirichlet(np.full(n_classes, 0.4), size=60)])
     top = P.argmax(axis=1)
     score = P[np.arange(len(P)), top]
-    _, x, v = reference_map(score, top == y, w, 6, "natural", "residual")
+    _, x, v = reference_map(score, top == y, w, 6, "natural")
     spline = SplineCalibrator(n_knots=6, mode="top").fit(P, y, w)
     assert spline.knot_values_.shape == (1, 6)
     assert len(spline.X_thresholds_) == len(spline.y_thresholds_) == 1
@@ -282,12 +278,6 @@ def test_a_constant_gap_is_taken_off(runout):
     y = np.concatenate([np.arange(10) < hits for hits in (2, 4, 7)])
     spline = SplineCalibrator(n_knots=6, runout=runout).fit(p, y)
     np.testing.assert_allclose(spline.y_thresholds_[0], [0.2, 0.4, 0.7], rtol=0, atol=1e-13)
-
-
-def test_the_cumulative_target_of_certain_hits_is_one():
-    p = np.linspace(0.1, 0.9, 30)
-    spline = SplineCalibrator(target="cumulative", classes=[0, 1]).fit(p, np.ones(30, dtype=int))
-    np.testing.assert_allclose(spline.y_thresholds_[0], 1, rtol=0, atol=1e-12)
 
 
 def test_values_beyond_zero_and_one_are_clipped_after_interpolation():
@@ -423,7 +413,7 @@ def test_rank_with_a_number_of_knots_is_the_papers_spline_of_each_rank(n_classes
     assert spline.kept_.tolist() == [1.0] * n_classes
     maps = []
     for r in range(n_classes):
-        values, x, v = reference_map(score[:, r], hit[:, r], w, 5, "natural", "residual")
+        values, x, v = reference_map(score[:, r], hit[:, r], w, 5, "natural")
         np.testing.assert_allclose(spline.knot_values_[r], values, rtol=0, atol=1e-11)
         maps.append((x, v))
     new = np.vstack([P, np.random.default_rng(1).dirichlet(np.ones(n_classes), size=20)])
@@ -498,7 +488,7 @@ def chosen(score, hit, w):
     n = sum(w)
     best = None
     for m in (4, 7, 13):
-        _, levels, mapped = reference_map(score, hit, w, m, "natural", "residual")
+        _, levels, mapped = reference_map(score, hit, w, m, "natural")
         h = (m - 1) / n
         if h >= 0.5:
             continue

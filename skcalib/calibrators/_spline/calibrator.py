@@ -124,9 +124,6 @@ class SplineCalibrator(ColumnwiseCalibrator):
     runout : {"natural", "parabolic", "cubic"}, default="natural"
         End condition on the second derivatives M at the knots, and its mirror image at the other
         end: :math:`M_0 = 0`, :math:`M_0 = M_1` or :math:`M_0 = 2 M_1 - M_2`.
-    target : {"residual", "cumulative"}, default="residual"
-        Fit :math:`d` as above, or fit :math:`h(u) = \int_0^u a` and set
-        :math:`\gamma(s) = s + \lambda (f'(u(s)) - s)`.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
@@ -226,7 +223,6 @@ class SplineCalibrator(ColumnwiseCalibrator):
         "n_knots": [StrOptions({"auto"}), Interval(Integral, 4, MOST_KNOTS, closed="both")],
         "mode": [StrOptions({"rank", "classwise", "top"})],
         "runout": [StrOptions(set(RUNOUT))],
-        "target": [StrOptions({"residual", "cumulative"})],
     }
 
     def __init__(
@@ -235,7 +231,6 @@ class SplineCalibrator(ColumnwiseCalibrator):
         n_knots: int | Literal["auto"] = "auto",
         mode: Literal["rank", "classwise", "top"] = "rank",
         runout: Literal["natural", "parabolic", "cubic"] = "natural",
-        target: Literal["residual", "cumulative"] = "residual",
         input: str = "auto",
         classes: ArrayLike | None = None,
     ) -> None:
@@ -243,7 +238,6 @@ class SplineCalibrator(ColumnwiseCalibrator):
         self.n_knots = n_knots
         self.mode = mode
         self.runout = runout
-        self.target = target
 
     @property
     def _work(self) -> Work:  # type: ignore[override]
@@ -275,7 +269,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
 
         def fit_one(problem: SortedProblem) -> SplineMap:
             pieces = cut(knots, problem.cumulative_weight()) if shared is None else shared
-            return fit_spline(problem, basis, pieces, self.target, MAX_THRESHOLDS // n_maps)
+            return fit_spline(problem, basis, pieces, MAX_THRESHOLDS // n_maps)
 
         if self.mode == "top":
             n_maps = 1

@@ -137,7 +137,7 @@ class SplineMap(NamedTuple):
 
 
 def fit_spline(
-    problem: SortedProblem, basis: Basis, pieces: Pieces, target: str, n_thresholds: int
+    problem: SortedProblem, basis: Basis, pieces: Pieces, n_thresholds: int
 ) -> SplineMap:
     """Fit one binary problem and tabulate its map at up to `n_thresholds` distinct scores."""
     score = problem.values.astype(np.float64, copy=False)
@@ -153,18 +153,14 @@ def fit_spline(
     # A group lighter than the rounding error of the total covers no interval.
     event = np.flatnonzero((hits > 0) & (group > 0))
     share[event] = hits[event] / group[event]
-    drift = np.repeat(share, end - start) if start.size < score.size else share
-    if target == "residual":
-        drift -= score
-    moments = _moments(basis, pieces, drift)
+    moments = _moments(basis, pieces, np.repeat(share, end - start) - score)
     if start.size > n_thresholds:
         some = np.arange(n_thresholds) * (start.size - 1) // max(n_thresholds - 1, 1)
     else:
         some = np.arange(start.size)
 
     def change(knot_values: Float64Array, at: NDArray[np.intp]) -> Float64Array:
-        slope = mean_slope(basis, pieces, knot_values, start.take(at), end.take(at))
-        return slope if target == "residual" else slope - distinct.take(at)
+        return mean_slope(basis, pieces, knot_values, start.take(at), end.take(at))
 
     x = distinct.take(some)
     fits = [(n_knots, solution @ moments) for n_knots, solution in basis.candidates]

@@ -12,6 +12,7 @@ There, p (1 - p) below a thousandth counts as a thousandth, for models that are 
 from __future__ import annotations
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 from scipy.special import expit
 
 from skcalib._arrays.types import Float64Array
@@ -53,8 +54,9 @@ class SplineBasis:
         # Two places determine a line.
         self.size = self.knots.size if min(np.unique(z).size, self.knots.size) > LINE else LINE
         if self.size > LINE:
-            self._bends, penalty = bends_and_penalty(self.knots)
-            eigenvalues, vectors = np.linalg.eigh((penalty + penalty.T) / 2.0)
+            unit = np.eye(self.knots.size)
+            self._spline = CubicSpline(self.knots, unit, bc_type="natural")
+            eigenvalues, vectors = np.linalg.eigh(bending(self._spline))
             self._wiggles = vectors[:, LINE:] / np.sqrt(eigenvalues[LINE:])
             raw, line = self._raw(z), line_of(z)
             root = np.sqrt(v)[:, None]
@@ -75,7 +77,7 @@ class SplineBasis:
         return np.asarray((np.clip(x, *self.reach) - self.centre) / self.deviation)
 
     def _raw(self, z: Float64Array) -> Float64Array:
-        return natural_spline(z, self.knots, self._bends) @ self._wiggles
+        return natural_spline(z, self._spline) @ self._wiggles
 
 
 def line_of(z: Float64Array) -> Float64Array:
@@ -103,35 +105,18 @@ def place_knots(z: Float64Array, weight: Float64Array, n_knots: int) -> Float64A
     return np.array(kept)
 
 
-def bends_and_penalty(knots: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Return second derivatives at the knots as linear forms of values at the knots, and S."""
-    k, h = knots.size, np.diff(knots)
-    Q, R = np.zeros((k, k - 2)), np.zeros((k - 2, k - 2))
-    inner = np.arange(k - 2)
-    Q[inner, inner] = 1.0 / h[:-1]
-    Q[inner + 1, inner] = -1.0 / h[:-1] - 1.0 / h[1:]
-    Q[inner + 2, inner] = 1.0 / h[1:]
-    R[inner, inner] = (h[:-1] + h[1:]) / 3.0
-    R[inner[:-1], inner[1:]] = R[inner[1:], inner[:-1]] = h[1:-1] / 6.0
-    bends = np.linalg.solve(R, Q.T)
-    return np.pad(bends, ((1, 1), (0, 0))), Q @ bends
+def bending(spline: CubicSpline) -> Float64Array:
+    """Return the integral of the squared second derivative as a quadratic form of the values."""
+    bends, h = spline(spline.x, 2), np.diff(spline.x)[:, None] / 6.0
+    left, right = bends[:-1], bends[1:]  # straight lines between
+    total = left + right
+    return np.asarray(left.T @ (h * left) + right.T @ (h * right) + total.T @ (h * total))
 
 
-def natural_spline(z: Float64Array, knots: Float64Array, bends: Float64Array) -> Float64Array:
-    """Return values at places as linear forms of values at the knots; straight beyond these."""
-    h, k = np.diff(knots), knots.size
-    inside = np.clip(z, knots[0], knots[-1])
-    j = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, k - 2)
-    a = (knots[j + 1] - inside) / h[j]
-    b = 1.0 - a
-    square = h[j] ** 2 / 6.0
-    B = ((a**3 - a) * square)[:, None] * bends[j] + ((b**3 - b) * square)[:, None] * bends[j + 1]
-    rows = np.arange(z.size)
-    B[rows, j] += a
-    B[rows, j + 1] += b
-    at = np.eye(k)
-    first = (at[1] - at[0]) / h[0] - h[0] / 6.0 * bends[1]
-    last = (at[-1] - at[-2]) / h[-1] + h[-1] / 6.0 * bends[-2]
-    B += np.minimum(z - knots[0], 0.0)[:, None] * first
-    B += np.maximum(z - knots[-1], 0.0)[:, None] * last
-    return B
+def natural_spline(z: Float64Array, spline: CubicSpline) -> Float64Array:
+    """Return the values of a natural spline at any places; straight beyond the knots."""
+    low, high = spline.x[[0, -1]]
+    values = spline(np.clip(z, low, high))
+    values += np.minimum(z - low, 0.0)[:, None] * spline(low, 1)
+    values += np.maximum(z - high, 0.0)[:, None] * spline(high, 1)
+    return np.asarray(values)
