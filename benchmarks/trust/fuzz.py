@@ -235,9 +235,7 @@ def judge(case: Case, hostile: Hostile, told: Told, clean: Told | None) -> tuple
         return "valid answer", ""
     if clean is None or clean.answer is None:
         return "wrong", f"taken, where the clean call ends in {clean and clean.error!r}"
-    # A gradient has a row for each copy.
-    compared = 1 if subject.group == "losses" and hostile.copies is not None else None
-    for found, expected in zip(told.answer[:compared], clean.answer[:compared], strict=True):
+    for found, expected in zip(told.answer, clean.answer, strict=True):
         a, b = np.asarray(found), np.asarray(expected)
         if hostile.copies is not None and a.shape[:1] == hostile.copies.shape:
             a = np.repeat(a, hostile.copies, axis=0)
@@ -289,7 +287,7 @@ def run_case(case: Case, seed: int) -> tuple[str, str]:
         given["clean"] = (sample.clean["scores"], sample.clean["labels"])
     hostile = table[case.hostile]()
     if case.subject.group == "losses" and case.hostile.startswith("named columns"):
-        hostile = hostile._replace(verdict="either")  # a gradient has the order of the columns
+        hostile = hostile._replace(verdict="either")  # column k has to be class k
     if excused(case.subject.name, case.subject.group, case.hostile):
         hostile = hostile._replace(verdict="either", says="")
     if narrow and case.role == "labels" and case.hostile not in TELL_THE_EVENT:

@@ -24,7 +24,7 @@ import skcalib.plotting
 from skcalib import CalibratedClassifier, ClassifierScores, compare_calibrators
 
 # Nothing to be wrong about (axes, names) or started for nothing (processes, progress).
-LEFT_OUT = {"verbose", "n_jobs", "ax", "name", "kwargs", "keywords", "metric", "return_gradient"}
+LEFT_OUT = {"verbose", "n_jobs", "ax", "name", "kwargs", "keywords", "metric"}
 DATA = {"X", "y", "sample_weight", "y_true", "y_proba", "logits", "classes", "labels"}
 NOT_NUMBERS = {"class", ("finding", "")}
 ROUNDING = 1e-9
@@ -259,7 +259,7 @@ def _losses() -> Iterator[Subject]:
 
 
 def _lose(loss: Any, **arguments: Any) -> list[Any]:
-    return list(loss(**arguments, return_gradient=True))
+    return [loss(**arguments)]
 
 
 def _joined() -> Iterator[Subject]:

@@ -14,8 +14,8 @@ each row adds :math:`w\, t \tanh h` to the uncertain and :math:`w (1 - t)(1 - \t
 certain sum of its accuracy.
 
 The logarithm is clipped like all logarithms of the package, so the loss is at most 27.6. Values use
-only operations of the array API; gradients are for NumPy. Conditions are written so that an entropy
-of NaN gives a loss of NaN.
+only operations of the array API. Conditions are written so that an entropy of NaN gives a loss of
+NaN.
 
 References
 ----------
@@ -32,9 +32,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skcalib._arrays.types import Float64Array
 from skcalib._scores.softmax import LOG_PROBA_MIN
 
 # Smallest distance of the normalised entropy from 0 and 1, which are poles of the soft threshold.
@@ -70,24 +68,6 @@ def avuc(
     """
     share = w / xp.sum(w) * xp.where(hit, confidence, 1.0 - confidence)
     return _close(*_sums(*_hard_parts(entropy, threshold, xp), hit, share, xp), xp)
-
-
-def avuc_gradient(
-    confidence: Float64Array,
-    entropy: Float64Array,
-    hit: NDArray[np.bool_],
-    w: Float64Array,
-    *,
-    threshold: float = 0.5,
-) -> tuple[float, Float64Array, Float64Array]:
-    """Return the hard AvUC and its derivatives in each confidence and each entropy."""
-    certain, uncertain = _hard_parts(entropy, threshold, np)
-    accuracy = np.where(hit, confidence, 1.0 - confidence)
-    share = w / w.sum()
-    value, by_certain, by_uncertain = _close_gradient(certain, uncertain, hit, share * accuracy)
-    in_confidence = np.where(hit, share, -share) * (by_certain * certain + by_uncertain * uncertain)
-    by_calm = np.where(entropy < threshold, -by_certain, by_uncertain)
-    return value, in_confidence, share * accuracy * by_calm * (1.0 - np.tanh(entropy) ** 2)
 
 
 def soft_avuc(
@@ -129,31 +109,6 @@ def soft_avuc(
     return _close(*sums, xp)
 
 
-def soft_avuc_gradient(
-    entropy: Float64Array,
-    hit: NDArray[np.bool_],
-    w: Float64Array,
-    *,
-    n_classes: int,
-    kappa: float = 0.5,
-    temperature: float = 1.0,
-) -> tuple[float, Float64Array]:
-    """Return the soft AvUC and its derivative in each entropy."""
-    h = entropy / math.log(n_classes)
-    inside = (h > ENTROPY_MARGIN) & (h < 1.0 - ENTROPY_MARGIN)
-    pole = np.where(inside, h * (1.0 - h), 1.0)
-    t = _soft_uncertainty(h, kappa, temperature, np)
-    dt = inside * t * (1.0 - t) / (temperature * pole * math.log(n_classes))
-    calm = np.tanh(entropy)
-    dcalm = 1.0 - calm * calm
-    certain, uncertain = (1.0 - t) * (1.0 - calm), t * calm
-    share = w / w.sum()
-    value, by_certain, by_uncertain = _close_gradient(certain, uncertain, hit, share)
-    slope = by_uncertain * (dt * calm + t * dcalm)
-    slope -= by_certain * (dt * (1.0 - calm) + (1.0 - t) * dcalm)
-    return value, share * slope
-
-
 def _hard_parts(entropy: Any, threshold: float, xp: Any) -> tuple[Any, Any]:
     """Return how much each row counts as certain and as uncertain; one of the two is 0."""
     certain = entropy < threshold
@@ -182,15 +137,3 @@ def _close(good: Any, bad: Any, xp: Any) -> Any:
     least = math.exp(LOG_PROBA_MIN)
     nothing = good <= least * (good + bad)
     return xp.where(nothing, -LOG_PROBA_MIN, xp.log1p(bad / xp.where(nothing, 1.0, good)))
-
-
-def _close_gradient(
-    certain: Float64Array, uncertain: Float64Array, hit: NDArray[np.bool_], share: Float64Array
-) -> tuple[float, Float64Array, Float64Array]:
-    """Return the loss and its derivatives in both parts of each row, divided by the row's share."""
-    good, bad = _sums(certain, uncertain, hit, share, np)
-    by_good = by_bad = 0.0
-    if good > math.exp(LOG_PROBA_MIN) * (good + bad):
-        by_good, by_bad = -bad / (good * (good + bad)), 1.0 / (good + bad)
-    by_certain, by_uncertain = np.where(hit, by_good, by_bad), np.where(hit, by_bad, by_good)
-    return float(_close(good, bad, np)), by_certain, by_uncertain

@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 # The width of the paper's Laplacian kernel.
 WIDTH = 0.4
@@ -53,28 +52,6 @@ def kernel_mean_error(score: Any, hit: Any, w: Any, *, xp: Any = np) -> Any:
     square = xp.sum(a * (2.0 * below + tied))
     zero = square <= 0.0  # False for NaN, which passes through the root
     return xp.where(zero, 0.0, xp.sqrt(xp.where(zero, 1.0, square)))
-
-
-def kernel_mean_gradient(
-    score: NDArray[np.floating], hit: NDArray[np.bool_], w: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
-    """Return the error and its derivative in each score, ``(n,)``; 0 at an error of 0."""
-    share = w / w.sum()
-    order = np.argsort(score)
-    s = score[order].astype(np.float64)
-    a = (share * (hit - score.astype(np.float64)))[order]
-    first, last = np.searchsorted(s, s, side="left"), np.searchsorted(s, s, side="right")
-    up, down = np.exp(s / WIDTH), np.exp(-s / WIDTH)
-    below = down * _before(a * up, first, np)
-    above = up * ((a * down).sum() - _before(a * down, last, np))
-    tied = _before(a, last, np) - _before(a, first, np)
-    square = float(a @ (2.0 * below + tied))
-    gradient = np.zeros(s.shape[0])
-    if not square > 0.0:
-        return 0.0, gradient
-    root = float(np.sqrt(square))
-    gradient[order] = (a * (above - below) / WIDTH - share[order] * (below + tied + above)) / root
-    return root, gradient
 
 
 def _before(values: Any, position: Any, xp: Any) -> Any:

@@ -13,8 +13,8 @@ A score s belongs to all B bins, with larger memberships for nearer centres. Wit
 
 The class-wise error is the q-th root of the mean over classes of the q-th powers.
 
-The value uses only operations of the array API, so that tensor libraries can differentiate it; the
-gradient is for NumPy. Conditions are written so that a score of NaN gives an error of NaN. As T
+The value uses only operations of the array API, so that tensor libraries can differentiate it.
+Conditions are written so that a score of NaN gives an error of NaN. As T
 tends to 0, the bins become even bins with sharp edges.
 
 References
@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import column_blocks, row_blocks
 from skcalib._arrays.threads import map_blocks
-from skcalib._arrays.types import Float64Array
 from skcalib._validation.norm import MeanNorm, exponent
 
 Kind = Literal["bin", "label"]
@@ -92,20 +91,6 @@ def soft_binned_error(
     return _root(_power_of_error(score, hit, w, bins, xp), bins.q, xp)
 
 
-def soft_binned_gradient(
-    score: NDArray[np.floating],
-    hit: NDArray[np.bool_],
-    w: Float64Array,
-    bins: SoftBins,
-) -> tuple[float, Float64Array]:
-    """Return the error and its derivative in each score, ``(n,)``; parameters as above.
-
-    At an error of 0, and under "l1" at a gap of 0, the derivative is 0.
-    """
-    power, gradient = _power_gradient(score, hit, w, bins)
-    return float(_root(power, bins.q, np)), _root_slope(float(power), bins.q) * gradient
-
-
 def classwise_soft_binned_error(
     P: Any,
     true: Any,
@@ -151,28 +136,6 @@ def classwise_soft_binned_error(
     return _root(total / n_classes, bins.q, xp)
 
 
-def classwise_soft_binned_gradient(
-    P: NDArray[np.floating],
-    true: NDArray[np.bool_],
-    w: Float64Array,
-    bins: SoftBins,
-) -> tuple[float, Float64Array]:
-    """Return the error and its derivative in each probability, ``(n, K)``; parameters as above."""
-    n, n_classes = P.shape
-    gradient = np.empty((n, n_classes))
-
-    def power_of_block(block: slice) -> float:
-        score, hit = _rows_of_classes(P, true, block)
-        power, slope = _power_gradient(score, hit, w, bins)
-        gradient[:, block] = slope.T
-        return float(power.sum())
-
-    blocks = column_blocks(n * bins.n_bins, n_classes)
-    mean = sum(map_blocks(power_of_block, blocks, at_a_time=1)) / n_classes
-    gradient *= _root_slope(mean, bins.q) / n_classes
-    return float(_root(np.float64(mean), bins.q, np)), gradient
-
-
 def _rows_of_classes(
     P: NDArray[np.floating], true: NDArray[np.bool_], block: slice
 ) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
@@ -208,51 +171,6 @@ def _power_of_error(
     return total
 
 
-def _power_gradient(
-    score: NDArray[np.floating],
-    hit: NDArray[np.bool_],
-    w: Float64Array,
-    bins: SoftBins,
-) -> tuple[Float64Array, Float64Array]:
-    """Return the q-th power of the error and its derivative in each score."""
-    share = w / w.sum()
-    n_bins, temperature, q = bins.n_bins, bins.temperature, bins.q
-    centres = bin_centres(share, n_bins, np)
-    mass, hits, surplus = _bin_sums(score, hit, share, centres, temperature, np)
-    divisor = _divisor(mass, np)
-    filled = mass == divisor
-    gradient = np.empty(score.shape)
-    blocks = list(_row_blocks(score, n_bins))
-    if bins.kind == "bin":
-        gap = surplus / divisor
-        cost = _cost(gap, q, np)
-        power = (mass * cost).sum(axis=-1)
-        by_surplus, by_mass = filled * _cost_slope(gap, q), filled * (1 - q) * cost
-        for rows in blocks:
-            s = score[..., rows, None].astype(np.float64)
-            U = memberships(score[..., rows], centres, temperature, np)
-            into = by_surplus[..., None, :] * (hit[..., rows, None] - s) + by_mass[..., None, :]
-            into *= _slopes(U, centres, temperature)
-            gradient[..., rows] = into.sum(axis=-1) - (U @ by_surplus[..., None])[..., 0]
-    else:
-        accuracy = (hits / divisor)[..., None, :]
-        by_accuracy, power = np.zeros(mass.shape), np.zeros(mass.shape[:-1])
-        for rows in blocks:
-            U = memberships(score[..., rows], centres, temperature, np)
-            gap = accuracy - score[..., rows, None]
-            power += (U * _cost(gap, q, np)).sum(axis=-1) @ share[rows]
-            by_accuracy += share[rows] @ (U * _cost_slope(gap, q))
-        by_accuracy = (by_accuracy * filled / divisor)[..., None, :]
-        for rows in blocks:
-            U = memberships(score[..., rows], centres, temperature, np)
-            gap = accuracy - score[..., rows, None]
-            into = _cost(gap, q, np) + by_accuracy * (hit[..., rows, None] - accuracy)
-            into *= _slopes(U, centres, temperature)
-            gradient[..., rows] = into.sum(axis=-1) - (U * _cost_slope(gap, q)).sum(axis=-1)
-    gradient *= share
-    return power, gradient
-
-
 def bin_centres(like: Any, n_bins: int, xp: Any) -> Any:
     """Centres of even bins of [0, 1], ``(B,)``, of the type and on the device of `like`."""
     values = [(b + 0.5) / n_bins for b in range(n_bins)]
@@ -266,13 +184,6 @@ def memberships(score: Any, centres: Any, temperature: float, xp: Any) -> Any:
     U = distance * distance / -temperature
     U = xp.exp(U - xp.max(U, axis=-1, keepdims=True))
     return U / xp.sum(U, axis=-1, keepdims=True)
-
-
-def _slopes(U: Float64Array, centres: Float64Array, temperature: float) -> Float64Array:
-    """Return the derivatives of the memberships in the score, ``(..., n, B)``."""
-    slopes = U * (centres - (U @ centres)[..., None])
-    slopes *= 2.0 / temperature
-    return slopes
 
 
 def _bin_sums(
@@ -321,13 +232,6 @@ def _cost(gap: Any, q: float, xp: Any) -> Any:
     return xp.abs(gap) if q == 1 else xp.abs(gap) ** q
 
 
-def _cost_slope(gap: Float64Array, q: float) -> Float64Array:
-    """Return the derivative of the cost in each gap; 0 at a gap of 0."""
-    if q == 2:
-        return 2.0 * gap
-    return np.sign(gap) if q == 1 else q * np.sign(gap) * np.abs(gap) ** (q - 1)
-
-
 def _root(power: Any, q: float, xp: Any) -> Any:
     """Return the q-th root, whose derivative at 0 is 0, not infinite."""
     if q == 1:
@@ -335,10 +239,3 @@ def _root(power: Any, q: float, xp: Any) -> Any:
     zero = power <= 0.0
     base = xp.where(zero, 1.0, power)
     return xp.where(zero, 0.0, xp.sqrt(base) if q == 2 else base ** (1 / q))
-
-
-def _root_slope(power: float, q: float) -> float:
-    """Return the derivative of the q-th root."""
-    if q == 1:
-        return 1.0
-    return float(power ** (1 / q - 1) / q) if power > 0.0 else 0.0

@@ -1,7 +1,6 @@
 """Losses to train a classifier: proper scores and smooth calibration errors.
 
-Each is ``loss(logits, y, *, sample_weight=None, ..., return_gradient=False)``. NumPy logits give
-a float, or a float and its gradient with respect to the logits; PyTorch logits give a
+Each is ``loss(logits, y, *, sample_weight=None, ...)``. NumPy logits give a float, PyTorch logits a
 differentiable 0-d tensor on their device. Both come from one formula.
 
 NaN and +inf in NumPy logits raise an error. Tensors are not searched for them, because that would

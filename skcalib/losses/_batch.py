@@ -6,10 +6,8 @@ import sys
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skcalib._arrays.source import as_source
-from skcalib._arrays.types import Float64Array
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.keywords import check_between, check_option, shown
 from skcalib._validation.labels import check_labels, ignore_label
@@ -18,7 +16,7 @@ from skcalib._validation.named_columns import column_names, match_names
 from skcalib._validation.scores import as_matrix, check_axes, check_values, two_columns
 from skcalib._validation.weights import check_lengths, read_weight
 
-# A float, (float, gradient), or a 0-d tensor of a library that is not imported here.
+# A float, or a 0-d tensor of a library that is not imported here.
 Loss = Any
 Mode = Literal["top", "classwise"]
 
@@ -45,19 +43,11 @@ class Batch:
         sample_weight: Any,
         ignore_index: int | None = None,
         reduction: str = "mean",
-        return_gradient: bool = False,
     ) -> None:
         check_option("reduction", reduction, ("mean", "none"))
-        if return_gradient and reduction == "none":
-            raise ValueError("return_gradient=True is that of the mean: leave reduction out.")
         self._reduction = reduction
         opened = _open_tensors if _is_tensor(logits) else _open_arrays
         self.xp, Z, self.code, self.w, self.columns = opened(logits, y, sample_weight, ignore_index)
-        if return_gradient and self.xp is not np:
-            raise ValueError(
-                "return_gradient=True is for NumPy logits; these are tensors: call backward() on "
-                "the loss."
-            )
         xp = self.xp
         self._shape, self._dtype = np.shape(logits), Z.dtype
         if xp is np:
@@ -98,24 +88,6 @@ class Batch:
     def number(self, value: Any) -> Any:
         """Return a value as a float or, for tensors, as a 0-d tensor."""
         return float(value) if self.xp is np else value
-
-    def by_log_of_top(self, by_confidence: Float64Array) -> Float64Array:
-        """Turn derivatives in confidences, ``(n,)``, into derivatives in log-probabilities."""
-        by_log_P = np.zeros(self.P.shape)
-        rows = np.arange(self.P.shape[0])
-        by_log_P[rows, self.predicted] = by_confidence * self.P[rows, self.predicted]
-        return by_log_P
-
-    def by_log_of_all(self, by_entropy: Float64Array) -> Float64Array:
-        """Turn derivatives in entropies, ``(n,)``, into derivatives in log-probabilities."""
-        return -by_entropy[:, None] * self.P * (self.log_P + 1.0)
-
-    def gradient(self, by_log_P: Float64Array) -> NDArray[np.floating]:
-        """Turn derivatives in the log-probabilities into derivatives in the logits as given."""
-        by_log_P = np.where(self.impossible, 0.0, by_log_P)
-        G = by_log_P - self.P * by_log_P.sum(axis=1)[:, None]
-        G = G[:, 1:] if self._shape[1:] in ((), (1,)) else G  # one column f means (0, f)
-        return G.reshape(self._shape).astype(self._dtype, copy=False)
 
 
 def _refuse_other_order(logits: Any) -> None:

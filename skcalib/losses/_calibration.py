@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._differentiable.avuc import avuc, avuc_gradient, entropy, soft_avuc, soft_avuc_gradient
-from skcalib._differentiable.mmce import kernel_mean_error, kernel_mean_gradient
+from skcalib._differentiable.avuc import avuc, entropy, soft_avuc
+from skcalib._differentiable.mmce import kernel_mean_error
 from skcalib._differentiable.soft_binning import (
     Kind,
     SoftBins,
     classwise_soft_binned_error,
-    classwise_soft_binned_gradient,
     soft_binned_error,
-    soft_binned_gradient,
 )
 from skcalib._validation.keywords import check_between, check_count, check_flags, check_option
 from skcalib._validation.norm import MeanNorm, check_norm
@@ -43,7 +41,6 @@ def soft_binned_loss(
     sample_weight: ArrayLike | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
-    return_gradient: bool = False,
 ) -> Loss:
     r"""Soft-binned calibration error (SB-ECE) of the top label, or of every class.
 
@@ -87,16 +84,11 @@ def soft_binned_loss(
         Rows of this label, such as -100, are left out.
     reduction : {"mean"}, default="mean"
         A calibration error has no value for each row.
-    return_gradient : bool, default=False
-        Whether to return the gradient too (NumPy only).
 
     Returns
     -------
     loss : float, or 0-d torch.Tensor
         In [0, 1]; 0 is best.
-    gradient : ndarray, in the shape and the floating type of `logits`
-        Derivative in each logit, if ``return_gradient=True``; the predicted class and the signs
-        under "l1" are taken as constant. It is 0 if the loss is 0.
 
     Raises
     ------
@@ -129,19 +121,13 @@ def soft_binned_loss(
     check_count("n_bins", n_bins, 1)
     check_temperature(temperature)
     refuse_rows(reduction)
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
     bins = SoftBins(int(n_bins), temperature, kind, norm)
     if mode == "classwise":
-        if not return_gradient:
-            error = classwise_soft_binned_error(batch.P, batch.true, batch.w, bins, batch.xp)
-            return batch.number(error)
-        value, slope = classwise_soft_binned_gradient(batch.P, batch.true, batch.w, bins)
-        return value, batch.gradient(slope * batch.P)
+        error = classwise_soft_binned_error(batch.P, batch.true, batch.w, bins, batch.xp)
+        return batch.number(error)
     confidence, hit = batch.top()
-    if not return_gradient:
-        return batch.number(soft_binned_error(confidence, hit, batch.w, bins, batch.xp))
-    value, slope = soft_binned_gradient(confidence, hit, batch.w, bins)
-    return value, batch.gradient(batch.by_log_of_top(slope))
+    return batch.number(soft_binned_error(confidence, hit, batch.w, bins, batch.xp))
 
 
 def avuc_loss(
@@ -153,7 +139,6 @@ def avuc_loss(
     sample_weight: ArrayLike | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
-    return_gradient: bool = False,
 ) -> Loss:
     r"""Accuracy-versus-uncertainty loss (AvUC), and its form with a stopped gradient (AvUC-GS).
 
@@ -181,16 +166,11 @@ def avuc_loss(
         Rows of this label, such as -100, are left out.
     reduction : {"mean"}, default="mean"
         A calibration error has no value for each row.
-    return_gradient : bool, default=False
-        Whether to return the gradient too (NumPy only).
 
     Returns
     -------
     loss : float, or 0-d torch.Tensor
         In [0, 27.7], where the logarithm is clipped; 0 is best.
-    gradient : ndarray, in the shape and the floating type of `logits`
-        Derivative in each logit, if ``return_gradient=True``; the predicted class and the side of
-        the threshold are taken as constant.
 
     Raises
     ------
@@ -218,20 +198,12 @@ def avuc_loss(
     check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
     check_flags(stop_gradient=stop_gradient)
     refuse_rows(reduction)
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
     confidence, hit = batch.top()
     h = entropy(batch.P, batch.xp)
-    if not return_gradient:
-        if stop_gradient and batch.xp is not np:
-            confidence = confidence.detach()
-        return batch.number(avuc(confidence, h, hit, batch.w, threshold=threshold, xp=batch.xp))
-    value, by_confidence, by_entropy = avuc_gradient(
-        confidence, h, hit, batch.w, threshold=threshold
-    )
-    by_log_P = batch.by_log_of_all(by_entropy)
-    if not stop_gradient:
-        by_log_P += batch.by_log_of_top(by_confidence)
-    return value, batch.gradient(by_log_P)
+    if stop_gradient and batch.xp is not np:
+        confidence = confidence.detach()
+    return batch.number(avuc(confidence, h, hit, batch.w, threshold=threshold, xp=batch.xp))
 
 
 def soft_avuc_loss(
@@ -243,7 +215,6 @@ def soft_avuc_loss(
     sample_weight: ArrayLike | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
-    return_gradient: bool = False,
 ) -> Loss:
     r"""Soft accuracy-versus-uncertainty loss (S-AvUC).
 
@@ -272,16 +243,11 @@ def soft_avuc_loss(
         Rows of this label, such as -100, are left out.
     reduction : {"mean"}, default="mean"
         A calibration error has no value for each row.
-    return_gradient : bool, default=False
-        Whether to return the gradient too (NumPy only).
 
     Returns
     -------
     loss : float, or 0-d torch.Tensor
         In [0, 27.7], where the logarithm is clipped; 0 is best.
-    gradient : ndarray, in the shape and the floating type of `logits`
-        Derivative in each logit, if ``return_gradient=True``; the predicted class is taken as
-        constant.
 
     Raises
     ------
@@ -307,18 +273,19 @@ def soft_avuc_loss(
     check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
     check_temperature(temperature)
     refuse_rows(reduction)
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
     _, hit = batch.top()
     h = entropy(batch.P, batch.xp)
-    options: dict[str, Any] = {
-        "n_classes": batch.n_classes,
-        "kappa": kappa,
-        "temperature": temperature,
-    }
-    if not return_gradient:
-        return batch.number(soft_avuc(h, hit, batch.w, xp=batch.xp, **options))
-    value, slope = soft_avuc_gradient(h, hit, batch.w, **options)
-    return value, batch.gradient(batch.by_log_of_all(slope))
+    loss = soft_avuc(
+        h,
+        hit,
+        batch.w,
+        n_classes=batch.n_classes,
+        kappa=kappa,
+        temperature=temperature,
+        xp=batch.xp,
+    )
+    return batch.number(loss)
 
 
 def mmce_loss(
@@ -328,7 +295,6 @@ def mmce_loss(
     sample_weight: ArrayLike | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
-    return_gradient: bool = False,
 ) -> Loss:
     r"""Maximum mean calibration error (MMCE) of the top label.
 
@@ -351,16 +317,11 @@ def mmce_loss(
         Rows of this label, such as -100, are left out.
     reduction : {"mean"}, default="mean"
         A calibration error has no value for each row.
-    return_gradient : bool, default=False
-        Whether to return the gradient too (NumPy only).
 
     Returns
     -------
     loss : float, or 0-d torch.Tensor
         In [0, 1]; 0 is best.
-    gradient : ndarray, in the shape and the floating type of `logits`
-        Derivative in each logit, if ``return_gradient=True``; the predicted class is taken as
-        constant, and equal confidences stay equal. It is 0 if the loss is 0.
 
     Raises
     ------
@@ -383,9 +344,6 @@ def mmce_loss(
     0.1807
     """
     refuse_rows(reduction)
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
     confidence, hit = batch.top()
-    if not return_gradient:
-        return batch.number(kernel_mean_error(confidence, hit, batch.w, xp=batch.xp))
-    value, slope = kernel_mean_gradient(confidence, hit, batch.w)
-    return value, batch.gradient(batch.by_log_of_top(slope))
+    return batch.number(kernel_mean_error(confidence, hit, batch.w, xp=batch.xp))

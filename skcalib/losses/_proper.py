@@ -18,7 +18,6 @@ def nll_loss(
     sample_weight: ArrayLike | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
-    return_gradient: bool = False,
 ) -> Loss:
     r"""Negative log-likelihood: log loss, cross-entropy.
 
@@ -37,15 +36,11 @@ def nll_loss(
         Rows of this label, such as -100, are left out.
     reduction : {"mean", "none"}, default="mean"
         "none" returns the cost of each row times its weight, 0 where a row is left out.
-    return_gradient : bool, default=False
-        Whether to return the gradient too (NumPy only).
 
     Returns
     -------
     loss : float, or 0-d torch.Tensor; of shape (n,) if ``reduction="none"``
         At least 0; 0 is best. A true class whose logit is -inf costs 27.6 and has gradient 0.
-    gradient : ndarray, in the shape and the floating type of `logits`
-        Derivative in each logit, if ``return_gradient=True``.
 
     Raises
     ------
@@ -55,15 +50,11 @@ def nll_loss(
     Examples
     --------
     >>> from skcalib.losses import nll_loss
-    >>> value, gradient = nll_loss([[0.0, 0.0], [2.0, 0.0]], [1, 0], return_gradient=True)
-    >>> round(value, 4), gradient.round(3).tolist()
-    (0.41, [[0.25, -0.25], [-0.06, 0.06]])
+    >>> round(nll_loss([[0.0, 0.0], [2.0, 0.0]], [1, 0]), 4)
+    0.41
     """
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
-    value = batch.reduced(-batch.log_of_true())
-    if not return_gradient:
-        return value
-    return value, batch.gradient(-batch.share[:, None] * batch.true)
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
+    return batch.reduced(-batch.log_of_true())
 
 
 def brier_loss(
@@ -73,7 +64,6 @@ def brier_loss(
     sample_weight: ArrayLike | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
-    return_gradient: bool = False,
 ) -> Loss:
     r"""Brier score: squared error of the probabilities.
 
@@ -93,15 +83,11 @@ def brier_loss(
         Rows of this label, such as -100, are left out.
     reduction : {"mean", "none"}, default="mean"
         "none" returns the cost of each row times its weight, 0 where a row is left out.
-    return_gradient : bool, default=False
-        Whether to return the gradient too (NumPy only).
 
     Returns
     -------
     loss : float, or 0-d torch.Tensor; of shape (n,) if ``reduction="none"``
         In [0, 2]; 0 is best.
-    gradient : ndarray, in the shape and the floating type of `logits`
-        Derivative in each logit, if ``return_gradient=True``.
 
     Raises
     ------
@@ -119,13 +105,10 @@ def brier_loss(
     >>> round(brier_loss([[0.0, 0.0], [2.0, 0.0]], [1, 0]), 4)
     0.2642
     """
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
     xp = batch.xp
     residual = xp.where(batch.true, batch.P - 1.0, batch.P)
-    value = batch.reduced(xp.sum(residual * residual, axis=1))
-    if not return_gradient:
-        return value
-    return value, batch.gradient(2.0 * batch.share[:, None] * residual * batch.P)
+    return batch.reduced(xp.sum(residual * residual, axis=1))
 
 
 def focal_loss(
@@ -136,7 +119,6 @@ def focal_loss(
     sample_weight: ArrayLike | None = None,
     ignore_index: int | None = None,
     reduction: str = "mean",
-    return_gradient: bool = False,
 ) -> Loss:
     r"""Focal loss: the negative log-likelihood with less weight for rows predicted well.
 
@@ -161,15 +143,11 @@ def focal_loss(
         Rows of this label, such as -100, are left out.
     reduction : {"mean", "none"}, default="mean"
         "none" returns the cost of each row times its weight, 0 where a row is left out.
-    return_gradient : bool, default=False
-        Whether to return the gradient too (NumPy only).
 
     Returns
     -------
     loss : float, or 0-d torch.Tensor; of shape (n,) if ``reduction="none"``
         At least 0; 0 is best.
-    gradient : ndarray, in the shape and the floating type of `logits`
-        Derivative in each logit, if ``return_gradient=True``.
 
     Raises
     ------
@@ -190,16 +168,10 @@ def focal_loss(
     0.0875
     """
     check_between("gamma", gamma, 0, np.inf, "a number >= 0", low_too=True)
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction, return_gradient)
+    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
     xp = batch.xp
     log_p = batch.log_of_true()
     miss = -xp.expm1(log_p)
     sure = miss <= 0.0  # a power below 1 has an infinite slope at 0
     focus = xp.where(sure, 0.0, xp.where(sure, 1.0, miss) ** gamma)
-    value = batch.reduced(-focus * log_p)
-    if not return_gradient:
-        return value
-    slope = gamma * focus / np.where(sure, 1.0, miss) * np.exp(log_p) * log_p - focus
-    if gamma == 0:
-        slope = np.full_like(log_p, -1.0)
-    return value, batch.gradient((batch.share * slope)[:, None] * batch.true)
+    return batch.reduced(-focus * log_p)

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from skcalib._differentiable import soft_binning
-from skcalib._differentiable.mmce import kernel_mean_error, kernel_mean_gradient
+from skcalib._differentiable.mmce import kernel_mean_error
 from skcalib._differentiable.soft_binning import (
     SoftBins,
     classwise_soft_binned_error,
-    classwise_soft_binned_gradient,
     soft_binned_error,
-    soft_binned_gradient,
 )
 from skcalib.metrics import root_mean_squared_calibration_error
 
@@ -54,17 +52,6 @@ def slow_error(score, hit, w, n_bins, temperature, kind, norm):
     return (error / total) ** (1 / q)
 
 
-def slow_derivatives(f, score, h=1e-6):
-    """Central differences in each score."""
-    out = np.empty(score.size)
-    for i in range(score.size):
-        up, down = score.copy(), score.copy()
-        up[i] += h
-        down[i] -= h
-        out[i] = (f(up) - f(down)) / (2 * h)
-    return out
-
-
 @pytest.mark.parametrize(("kind", "norm"), FORMS)
 @pytest.mark.parametrize(("n_bins", "temperature"), [(15, 0.01), (15, 1e-5), (4, 0.5), (1, 0.01)])
 def test_the_error_is_its_formula(kind, norm, n_bins, temperature):
@@ -74,19 +61,6 @@ def test_the_error_is_its_formula(kind, norm, n_bins, temperature):
     assert soft_binned_error(score, hit, w, SoftBins(**keywords)) == pytest.approx(
         expected, abs=1e-13
     )
-    assert soft_binned_gradient(score, hit, w, SoftBins(**keywords))[0] == pytest.approx(
-        expected, abs=1e-13
-    )
-
-
-@pytest.mark.parametrize(("kind", "norm"), FORMS)
-@pytest.mark.parametrize(("n_bins", "temperature"), [(15, 0.01), (15, 1e-3), (4, 0.5), (1, 0.01)])
-def test_the_derivatives_are_those_of_the_error(kind, norm, n_bins, temperature):
-    keywords = {"n_bins": n_bins, "temperature": temperature, "kind": kind, "norm": norm}
-    score, hit, w = binary_problem()
-    expected = slow_derivatives(lambda s: soft_binned_error(s, hit, w, SoftBins(**keywords)), score)
-    actual = soft_binned_gradient(score, hit, w, SoftBins(**keywords))[1]
-    np.testing.assert_allclose(actual, expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -114,28 +88,14 @@ def test_the_label_form_is_never_below_the_bin_form(norm, temperature):
 @pytest.mark.parametrize(("kind", "norm"), FORMS)
 def test_blocks_of_rows_change_nothing(kind, norm, monkeypatch):
     problem = binary_problem()
-    whole = soft_binned_gradient(*problem, SoftBins(kind=kind, norm=norm))
+    whole = soft_binned_error(*problem, SoftBins(kind=kind, norm=norm))
     monkeypatch.setattr(
         soft_binning,
         "row_blocks",
         lambda n, n_bins: [slice(i, min(i + 7, n)) for i in range(0, n, 7)],
     )
-    value, gradient = soft_binned_gradient(*problem, SoftBins(kind=kind, norm=norm))
-    assert value == pytest.approx(whole[0], abs=1e-15)
-    np.testing.assert_allclose(gradient, whole[1], atol=1e-15)
-    assert soft_binned_error(*problem, SoftBins(kind=kind, norm=norm)) == pytest.approx(
-        value, abs=1e-15
-    )
-
-
-@pytest.mark.parametrize(("kind", "norm"), FORMS)
-def test_no_error_has_no_slope(kind, norm):
-    """All right at score 1 and all wrong at score 0: error 0 and derivatives 0, not 0/0."""
-    score = np.array([1.0, 1.0, 0.0])
-    keywords = {"kind": kind, "norm": norm, "temperature": 1e-7}
-    value, gradient = soft_binned_gradient(score, score == 1, np.ones(3), SoftBins(**keywords))
-    assert value == 0
-    np.testing.assert_array_equal(gradient, 0)
+    value = soft_binned_error(*problem, SoftBins(kind=kind, norm=norm))
+    assert value == pytest.approx(whole, abs=1e-15)
 
 
 def classwise_problem(n=40, K=6, seed=0):
@@ -152,45 +112,17 @@ def test_the_error_of_all_classes_is_the_mean_of_powers_below_one_root(kind, nor
     expected = (math.fsum(e**q for e in each) / 6) ** (1 / q)
     found = classwise_soft_binned_error(P, true, w, SoftBins(kind=kind, norm=norm))
     assert found == pytest.approx(expected, rel=1e-12)
-    value, _ = classwise_soft_binned_gradient(P, true, w, SoftBins(kind=kind, norm=norm))
-    assert value == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(("kind", "norm"), FORMS)
-def test_the_derivatives_of_the_error_of_all_classes(kind, norm):
-    P, true, w = classwise_problem()
-    _, gradient = classwise_soft_binned_gradient(P, true, w, SoftBins(kind=kind, norm=norm))
-
-    def error(entries):
-        return classwise_soft_binned_error(
-            entries.reshape(P.shape), true, w, SoftBins(kind=kind, norm=norm)
-        )
-
-    np.testing.assert_allclose(gradient.ravel(), slow_derivatives(error, P.ravel()), atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["bin", "label"])
 def test_blocks_of_classes_change_nothing(kind, monkeypatch):
     problem = classwise_problem()
-    whole = classwise_soft_binned_gradient(*problem, SoftBins(kind=kind))
+    whole = classwise_soft_binned_error(*problem, SoftBins(kind=kind))
     monkeypatch.setattr(
         soft_binning, "column_blocks", lambda n, K: [slice(0, 1), slice(1, 5), slice(5, 6)]
     )
-    value, gradient = classwise_soft_binned_gradient(*problem, SoftBins(kind=kind))
-    assert value == pytest.approx(whole[0], abs=1e-15)
-    np.testing.assert_allclose(gradient, whole[1], atol=1e-15)
-    assert classwise_soft_binned_error(*problem, SoftBins(kind=kind)) == pytest.approx(
-        value, abs=1e-15
-    )
-
-
-def test_no_error_of_all_classes_has_no_slope():
-    P = np.eye(3)
-    value, gradient = classwise_soft_binned_gradient(
-        P, P == 1, np.ones(3), SoftBins(temperature=1e-7)
-    )
-    assert value == 0
-    np.testing.assert_array_equal(gradient, 0)
+    value = classwise_soft_binned_error(*problem, SoftBins(kind=kind))
+    assert value == pytest.approx(whole, abs=1e-15)
 
 
 @pytest.mark.parametrize("kind", ["bin", "label"])
@@ -214,17 +146,3 @@ def test_the_kernel_error_is_the_sum_over_all_pairs(n):
     score, hit, w = (a[:n] for a in binary_problem())
     expected = slow_kernel_error(score, hit, w)
     assert kernel_mean_error(score, hit, w) == pytest.approx(expected, abs=1e-12)
-    assert kernel_mean_gradient(score, hit, w)[0] == pytest.approx(expected, abs=1e-12)
-
-
-def test_the_derivatives_of_the_kernel_error():
-    """Central differences, which at tied scores are the mean of both sides: no slope apart."""
-    score, hit, w = binary_problem()
-    expected = slow_derivatives(lambda s: slow_kernel_error(s, hit, w), score)
-    np.testing.assert_allclose(kernel_mean_gradient(score, hit, w)[1], expected, atol=1e-8)
-
-
-def test_a_kernel_error_of_0_has_no_slope():
-    value, gradient = kernel_mean_gradient(np.ones(3), np.ones(3, bool), np.ones(3))
-    assert value == 0
-    np.testing.assert_array_equal(gradient, 0)

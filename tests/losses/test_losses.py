@@ -190,14 +190,12 @@ def extreme_batch(K=3):
 
 
 @every_loss
-@pytest.mark.parametrize("K", [2, 3, 5, 10])
+@pytest.mark.parametrize("K", [2, 3, 10])
 def test_the_value_is_the_formula(case, K):
     loss, slow, keywords = CASES[case]
     Z, y, w = batch(K, seed=K)
     expected = slow([softmax(z) for z in Z.tolist()], y.tolist(), w.tolist(), **keywords)
     assert loss(Z, y, sample_weight=w, **keywords) == pytest.approx(expected, abs=1e-12)
-    value, _ = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
-    assert value == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_loss_and_the_metric_of_its_name_agree():
@@ -213,20 +211,10 @@ def test_a_loss_and_the_metric_of_its_name_agree():
     assert mmce_loss(Z, y, sample_weight=w) == pytest.approx(metric)
 
 
-def test_avuc_with_a_stopped_gradient_has_the_value_of_avuc_and_another_gradient():
-    Z, y, w = batch()
-    value, gradient = avuc_loss(Z, y, sample_weight=w, return_gradient=True)
-    stopped, other = avuc_loss(Z, y, sample_weight=w, stop_gradient=True, return_gradient=True)
-    assert stopped == value
-    assert np.abs(gradient - other).max() > 1e-3
-
-
 def test_focal_loss_without_focus_is_the_likelihood():
     Z, y, w = batch()
-    value, gradient = focal_loss(Z, y, gamma=0, sample_weight=w, return_gradient=True)
-    expected, slope = nll_loss(Z, y, sample_weight=w, return_gradient=True)
-    assert value == pytest.approx(expected, abs=1e-15)
-    np.testing.assert_allclose(gradient, slope, atol=1e-15)
+    value = focal_loss(Z, y, gamma=0, sample_weight=w)
+    assert value == pytest.approx(nll_loss(Z, y, sample_weight=w), abs=1e-15)
 
 
 def test_a_threshold_is_met_by_uncertain_rows():
@@ -239,71 +227,26 @@ def test_a_threshold_is_met_by_uncertain_rows():
 
 @pytest.mark.parametrize("loss", [avuc_loss, soft_avuc_loss])
 def test_nothing_good_costs_the_clipped_logarithm(loss):
-    """All wrong and certain: -log 1e-12 and no slope, where the formula would be infinite."""
+    """All wrong and certain: -log 1e-12, where the formula would be infinite."""
     for Z in ([[9.0, 0.0]], [[1e3, 0.0]]):
-        value, gradient = loss(Z, [1], return_gradient=True, **HARD.get(loss, {}))
+        value = loss(Z, [1], **HARD.get(loss, {}))
         assert value == pytest.approx(12 * math.log(10))
-        np.testing.assert_array_equal(gradient, 0)
 
 
 HARD = {soft_avuc_loss: {"temperature": 0.1}}
 
 
-# ------------------------------------------------------------------------------------- gradients
+# ---------------------------------------------------------------------------------- extreme rows
 
 
 @every_loss
-@pytest.mark.parametrize("K", [2, 3, 10])
-def test_the_gradient_is_that_of_the_value(case, K):
-    """Central differences; of AvUC-GS those of AvUC at the confidences as they are.
-
-    Along each logit, or, where these are many, along random signs of all of them.
-    """
-    loss, _, keywords = CASES[case]
-    Z, y, w = batch(K, seed=K)
-    Z[0] = 30.0 * np.arange(K)
-    _, gradient = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
-
-    def value(Z):
-        if not keywords.get("stop_gradient"):
-            return loss(Z, y, sample_weight=w, **keywords)
-        return avuc(confidence, entropy(proba(Z)), hit, w)
-
-    def proba(Z):
-        e = np.exp(Z - Z.max(axis=1, keepdims=True))
-        return e / e.sum(axis=1, keepdims=True)
-
-    confidence, hit = proba(Z).max(axis=1), Z.argmax(axis=1) == y
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(20, Z.size))
-    for way in (np.eye(Z.size) if K == 2 else signs).reshape(-1, *Z.shape):
-        slope = (value(Z + 1e-6 * way) - value(Z - 1e-6 * way)) / 2e-6
-        assert (gradient * way).sum() == pytest.approx(slope, abs=1e-6)
-
-
-@every_loss
-@pytest.mark.parametrize("K", [2, 3, 10])
-def test_a_row_of_the_gradient_sums_to_0(case, K):
-    """A constant added to the logits of a row changes nothing."""
-    loss, _, keywords = CASES[case]
-    Z, y, w = extreme_batch(K)
-    _, gradient = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
-    np.testing.assert_allclose(gradient.sum(axis=1), 0, atol=1e-12)
-
-
-@every_loss
-@pytest.mark.parametrize("K", [2, 3, 7, 10, 1000])
-def test_extreme_rows_have_finite_losses_and_gradients(case, K):
+@pytest.mark.parametrize("K", [2, 3, 1000])
+def test_extreme_rows_have_finite_losses(case, K):
     """Saturated, uniform and impossible: no infinity, no NaN, no warning."""
     loss, _, keywords = CASES[case]
     Z, y, w = extreme_batch(K)
     for dtype in (np.float64, np.float32):
-        value, gradient = loss(
-            Z.astype(dtype), y, sample_weight=w, return_gradient=True, **keywords
-        )
-        assert math.isfinite(value)
-        assert np.isfinite(gradient).all()
-        assert gradient.dtype == dtype
-    assert (gradient[5] == 0).all()  # its weight is 0
+        assert math.isfinite(loss(Z.astype(dtype), y, sample_weight=w, **keywords))
 
 
 @every_loss
@@ -312,9 +255,7 @@ def test_a_batch_of_extreme_rows_only(case, rows):
     loss, _, keywords = CASES[case]
     Z = np.zeros((6, 3)) if rows == "uniform" else 1e3 * np.eye(3)[[0, 1, 2, 0, 1, 2]]
     y = np.array([0, 1, 2, 0, 1, 2]) if rows != "saturated wrong" else np.array([1, 2, 0, 1, 2, 0])
-    value, gradient = loss(Z, y, return_gradient=True, **keywords)
-    assert math.isfinite(value)
-    assert np.isfinite(gradient).all()
+    assert math.isfinite(loss(Z, y, **keywords))
 
 
 def test_the_soft_threshold_keeps_its_distance_from_1_in_single_precision():
@@ -326,12 +267,7 @@ def test_the_soft_threshold_keeps_its_distance_from_1_in_single_precision():
 
 
 def test_an_impossible_true_class_costs_the_clipped_logarithm():
-    value, gradient = nll_loss([[-np.inf, 0.0, 1.0]], [0], return_gradient=True)
-    assert value == pytest.approx(12 * math.log(10))
-    np.testing.assert_array_equal(gradient, 0)
-    _, gradient = nll_loss([[-np.inf, 0.0, 1.0]], [1], return_gradient=True)
-    assert gradient[0, 0] == 0
-    assert gradient[0, 1] == pytest.approx(-1 / (1 + math.exp(-1)))
+    assert nll_loss([[-np.inf, 0.0, 1.0]], [0]) == pytest.approx(12 * math.log(10))
 
 
 # --------------------------------------------------------------------------------- what goes in
@@ -339,17 +275,13 @@ def test_an_impossible_true_class_costs_the_clipped_logarithm():
 
 @every_loss
 def test_weights_are_repetitions(case):
-    """2 is two copies, 0 absence: in the value and, summed over the copies, in the gradient."""
+    """2 is two copies, 0 absence."""
     loss, _, keywords = CASES[case]
     Z, y, _ = batch(4)
     w = np.arange(40) % 3
     rows = np.repeat(np.arange(40), w)
-    value, gradient = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
-    copied, parts = loss(Z[rows], y[rows], return_gradient=True, **keywords)
-    assert value == pytest.approx(copied, abs=1e-14)
-    together = np.zeros_like(gradient)
-    np.add.at(together, rows, parts)
-    np.testing.assert_allclose(gradient, together, atol=1e-14)
+    value = loss(Z, y, sample_weight=w, **keywords)
+    assert value == pytest.approx(loss(Z[rows], y[rows], **keywords), abs=1e-14)
 
 
 @every_loss
@@ -357,26 +289,20 @@ def test_the_order_of_the_rows_does_not_matter(case):
     loss, _, keywords = CASES[case]
     Z, y, w = extreme_batch()
     order = np.random.default_rng(1).permutation(40)
-    value, gradient = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
-    other, moved = loss(
-        Z[order], y[order], sample_weight=w[order], return_gradient=True, **keywords
-    )
+    value = loss(Z, y, sample_weight=w, **keywords)
+    other = loss(Z[order], y[order], sample_weight=w[order], **keywords)
     assert other == pytest.approx(value, abs=1e-13)
-    np.testing.assert_allclose(moved, gradient[order], atol=1e-13)
 
 
 @every_loss
 def test_one_column_is_a_binary_logit(case):
-    """f stands for (0, f); its gradient comes back in the shape of f."""
+    """f stands for (0, f)."""
     loss, _, keywords = CASES[case]
     Z, y, w = batch(2)
     Z[:, 0] = 0.0
-    expected, slope = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
+    expected = loss(Z, y, sample_weight=w, **keywords)
     for f in (Z[:, 1], Z[:, 1:]):
-        value, gradient = loss(f, y, sample_weight=w, return_gradient=True, **keywords)
-        assert value == expected
-        assert gradient.shape == f.shape
-        np.testing.assert_array_equal(gradient.ravel(), slope[:, 1])
+        assert loss(f, y, sample_weight=w, **keywords) == expected
 
 
 @every_loss
@@ -384,12 +310,8 @@ def test_single_precision_logits_are_summed_in_double(case):
     loss, _, keywords = CASES[case]
     Z, y, w = batch(5, n=200)
     Z = Z.astype(np.float32)
-    expected, slope = loss(
-        Z.astype(np.float64), y, sample_weight=w, return_gradient=True, **keywords
-    )
-    value, gradient = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
-    assert value == expected
-    np.testing.assert_array_equal(gradient, slope.astype(np.float32))
+    expected = loss(Z.astype(np.float64), y, sample_weight=w, **keywords)
+    assert loss(Z, y, sample_weight=w, **keywords) == expected
 
 
 @pytest.mark.parametrize(
@@ -431,6 +353,7 @@ def test_every_loss_is_tested():
     assert {loss.__name__ for loss, _, _ in CASES.values()} == set(losses.__all__)
 
 
+@needs_torch
 @pytest.mark.slow
 def test_the_example_prints_a_table_in_which_the_soft_error_pays(capsys):
     """Over-fitted on noisy labels, NLL + SB-ECE is better calibrated than NLL alone."""
@@ -457,18 +380,44 @@ def by_autograd(case, Z, y, w, dtype="float64"):
 
 @needs_torch
 @every_loss
-@pytest.mark.parametrize("K", [2, 3, 10])
-@pytest.mark.parametrize("make", [batch, extreme_batch])
-def test_autograd_agrees_with_the_gradient(case, K, make):
-    """At ties, saturation and impossible classes too."""
+def test_the_loss_of_a_tensor_is_that_of_an_array_also_at_extreme_rows(case):
     loss, _, keywords = CASES[case]
-    Z, y, w = make(K)
-    expected, slope = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
-    value, gradient = by_autograd(case, Z, y, w)
-    assert value.shape == ()
-    assert value.dtype == torch.float64
-    assert value.item() == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_allclose(gradient.numpy(), slope, atol=1e-12)
+    for Z, y, w in (batch(), extreme_batch(), extreme_batch(1000)):
+        expected = loss(Z, y, sample_weight=w, **keywords)
+        value, gradient = by_autograd(case, Z, y, w)
+        assert value.shape == ()
+        assert value.dtype == torch.float64
+        assert value.item() == pytest.approx(expected, rel=1e-12)
+        np.testing.assert_allclose(gradient.sum(dim=1), 0, atol=1e-12)  # a constant changes nothing
+
+
+@needs_torch
+@every_loss
+@pytest.mark.parametrize("K", [2, 10])
+def test_the_gradient_is_that_of_the_value(case, K):
+    """Central differences; of AvUC-GS those of AvUC at the confidences as they are.
+
+    Along each logit, or, where these are many, along random signs of all of them.
+    """
+    loss, _, keywords = CASES[case]
+    Z, y, w = batch(K, seed=K)
+    Z[0] = 30.0 * np.arange(K)
+    gradient = by_autograd(case, Z, y, w)[1].numpy()
+
+    def value(Z):
+        if not keywords.get("stop_gradient"):
+            return loss(Z, y, sample_weight=w, **keywords)
+        return avuc(confidence, entropy(proba(Z)), hit, w)
+
+    def proba(Z):
+        e = np.exp(Z - Z.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    confidence, hit = proba(Z).max(axis=1), Z.argmax(axis=1) == y
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(20, Z.size))
+    for way in (np.eye(Z.size) if K == 2 else signs).reshape(-1, *Z.shape):
+        slope = (value(Z + 1e-6 * way) - value(Z - 1e-6 * way)) / 2e-6
+        assert (gradient * way).sum() == pytest.approx(slope, abs=1e-6)
 
 
 @needs_torch
@@ -476,11 +425,12 @@ def test_autograd_agrees_with_the_gradient(case, K, make):
 def test_tensors_of_single_precision_stay_so(case):
     loss, _, keywords = CASES[case]
     for Z, y, w in (batch(7), extreme_batch(7), extreme_batch(1000)):
-        expected, slope = loss(Z, y, sample_weight=w, return_gradient=True, **keywords)
+        expected = loss(Z, y, sample_weight=w, **keywords)
+        slope = by_autograd(case, Z, y, w)[1]
         value, gradient = by_autograd(case, Z, y, w, "float32")
         assert value.dtype == gradient.dtype == torch.float32
         assert value.item() == pytest.approx(expected, rel=1e-3)
-        np.testing.assert_allclose(gradient.numpy(), slope, atol=1e-4)
+        np.testing.assert_allclose(gradient, slope, atol=1e-4)
 
 
 @needs_torch
@@ -496,40 +446,33 @@ def test_half_precision_is_computed_in_single(case):
 
 @needs_torch
 @every_loss
-@pytest.mark.parametrize("rows", [np.zeros((6, 3)), 1e3 * np.eye(3)[[0, 1, 2, 0, 1, 2]]])
-def test_autograd_of_a_batch_of_extreme_rows_only(case, rows):
-    for shift in (0, 1):
+def test_autograd_of_a_batch_of_extreme_rows_only(case):
+    extremes = np.zeros((6, 3)), 1e3 * np.eye(3)[[0, 1, 2, 0, 1, 2]]
+    for rows, shift in itertools.product(extremes, (0, 1)):
         value, gradient = by_autograd(case, rows, (np.arange(6) + shift) % 3, np.ones(6), "float32")
         assert torch.isfinite(value)
         assert torch.isfinite(gradient).all()
 
 
-@pytest.mark.parametrize("return_gradient", [False, True])
-def test_a_number_of_bins_of_one_byte_is_that_number(return_gradient):
-    """NumPy would multiply it by 8 within the byte."""
-    Z, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 3
-    found = soft_binned_loss(Z, y, n_bins=np.int8(100), return_gradient=return_gradient)
-    expected = soft_binned_loss(Z, y, n_bins=100, return_gradient=return_gradient)
-    np.testing.assert_equal(found, expected)
-
-
 @pytest.mark.parametrize("norm", [1, 1.0, np.int8(1), np.float32(1)])
-def test_a_norm_of_one_or_two_is_l1_or_l2(norm):
+def test_a_norm_of_one_or_two_is_l1_or_l2_and_a_byte_is_a_number(norm):
     Z, y, w = batch()
     for name, number in (("l1", norm), ("l2", 2 * norm)):
-        keywords = {"sample_weight": w, "mode": "classwise", "return_gradient": True}
-        found = soft_binned_loss(Z, y, norm=number, **keywords)
-        np.testing.assert_equal(found, soft_binned_loss(Z, y, norm=name, **keywords))
+        keywords = {"sample_weight": w, "mode": "classwise"}
+        value = soft_binned_loss(Z, y, norm=number, **keywords)
+        assert value == soft_binned_loss(Z, y, norm=name, **keywords)
+    n_bins = np.int8(100)  # NumPy would multiply it by 8 within the byte
+    assert soft_binned_loss(Z, y, n_bins=n_bins) == soft_binned_loss(Z, y, n_bins=100)
 
 
 @pytest.mark.slow
-def test_the_loss_of_a_thousand_classes_needs_little_more_than_its_gradient():
+def test_the_loss_of_a_thousand_classes_needs_little_more_than_the_likelihood():
     """Memberships of all classes at once would be 600 x 1,000 x 15 numbers: 72 MB."""
     rng = np.random.default_rng(0)
     Z, y = rng.normal(size=(600, 1000)), rng.integers(1000, size=600)
-    peak = peak_memory(lambda: nll_loss(Z, y, return_gradient=True))
+    peak = peak_memory(lambda: nll_loss(Z, y))
     with parallel_config(n_jobs=1):
-        more = peak_memory(lambda: soft_binned_loss(Z, y, mode="classwise", return_gradient=True))
+        more = peak_memory(lambda: soft_binned_loss(Z, y, mode="classwise"))
     assert more - peak < 16e6
 
 
@@ -574,11 +517,10 @@ def test_labels_and_weights_of_tensors_may_be_arrays_and_logits_one_column():
     f = torch.tensor([0.3, -2.0, 1.0], dtype=torch.float64, requires_grad=True)
     value = nll_loss(f, [1, 0, 0], sample_weight=np.array([1.0, 2.0, 0.5]))
     value.backward()
-    expected, slope = nll_loss(
-        f.detach().numpy(), [1, 0, 0], sample_weight=[1, 2, 0.5], return_gradient=True
-    )
+    expected = nll_loss(f.detach().numpy(), [1, 0, 0], sample_weight=[1, 2, 0.5])
     assert value.item() == pytest.approx(expected)
-    np.testing.assert_allclose(f.grad.numpy(), slope)
+    residual = 1 / (1 + np.exp(-f.detach().numpy())) - [1, 0, 0]
+    np.testing.assert_allclose(f.grad.numpy(), np.array([1, 2, 0.5]) / 3.5 * residual)
 
 
 @needs_torch
@@ -602,25 +544,23 @@ def test_a_network_learns_by_a_calibration_loss():
     assert values[-1][1] < 0.5 * values[0][1]
 
 
+BROKEN = [
+    [float("nan"), 0.0, 1.0],
+    [0.0, 1.0, float("nan")],
+    [float("inf"), 0.0, 1.0],
+    [0.0, float("inf"), float("inf")],
+    [-float("inf"), float("nan"), 0.0],
+    [-float("inf"), 0.0, float("inf")],
+    [-float("inf")] * 3,
+]
+
+
 @needs_torch
 @every_loss
-@pytest.mark.parametrize(
-    "row",
-    [
-        [float("nan"), 0.0, 1.0],
-        [0.0, 1.0, float("nan")],
-        [float("inf"), 0.0, 1.0],
-        [0.0, float("inf"), float("inf")],
-        [-float("inf"), float("nan"), 0.0],
-        [-float("inf"), 0.0, float("inf")],
-        [-float("inf")] * 3,
-    ],
-    ids=str,
-)
-def test_what_training_broke_shows_in_the_loss(case, row):
+def test_what_training_broke_shows_in_the_loss(case):
     """One row of 40 that is no number makes a loss of NaN, and a gradient of NaN for that row."""
     settings = [("float64", 0, 1.0), ("float32", 1, 0.0), ("bfloat16", 2, 1.0), ("float16", 0, 1.0)]
-    for dtype, true, weight in settings:
+    for row, (dtype, true, weight) in itertools.product(BROKEN, settings):
         Z, y, w = batch(3)
         Z[7], y[7], w[7] = row, true, weight
         value, gradient = by_autograd(case, Z, y, w, dtype)
@@ -667,25 +607,23 @@ def test_impossible_classes_of_tensors_are_no_fault(case):
 
 @needs_torch
 @every_loss
-@pytest.mark.parametrize("autocast", ["float16", "bfloat16"])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
-def test_autocast_changes_nothing(case, dtype, autocast):
+def test_autocast_changes_nothing(case):
     """The loss and its gradient are those outside of autocast, to the last bit."""
     Z, y, w = batch(5, n=300)
-    expected, slope = by_autograd(case, Z, y, w, dtype)
-    with torch.autocast("cpu", dtype=getattr(torch, autocast)):
-        value, gradient = by_autograd(case, Z, y, w, dtype)
-    assert value.dtype == expected.dtype == (torch.float64 if dtype == "float64" else torch.float32)
-    assert gradient.dtype == getattr(torch, dtype)
-    assert value.item() == expected.item()
-    assert torch.equal(gradient, slope)
+    for dtype in ("float32", "float16", "float64"):
+        expected, slope = by_autograd(case, Z, y, w, dtype)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            value, gradient = by_autograd(case, Z, y, w, dtype)
+        assert value.dtype == expected.dtype
+        assert gradient.dtype == getattr(torch, dtype)
+        assert value.item() == expected.item()
+        assert torch.equal(gradient, slope)
 
 
 @needs_torch
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda Z: nll_loss(Z, [0, 1], return_gradient=True), "call backward"),
         (lambda Z: nll_loss(Z, [0, 3]), "y: 3 at row 1 is not a column of the logits, 0 to 2"),
         (lambda Z: nll_loss(Z, [0]), r"y must be \(2,\) whole numbers"),
         (lambda Z: nll_loss(Z, torch.tensor([0.0, 1.0])), r"y must be \(2,\) whole numbers"),

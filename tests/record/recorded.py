@@ -189,17 +189,14 @@ def scorers():
 
 
 def loss_values():
-    """Yield every loss, and its gradient of the first two rows."""
+    """Yield every loss."""
     Z, code, w = several_classes()
     for name in losses.__all__:
         loss = getattr(losses, name)
         for keywords in settings(loss):
-            if "return_gradient" in keywords:
-                continue
 
             def value(loss=loss, keywords=keywords):
-                found, gradient = loss(Z, code, sample_weight=w, return_gradient=True, **keywords)
-                return [found, *gradient[:2].ravel()]
+                return [loss(Z, code, sample_weight=w, **keywords)]
 
             yield f"losses.{name}({keywords_text(keywords)}) | 4 classes, weights", value
 

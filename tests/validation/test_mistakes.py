@@ -196,11 +196,8 @@ def test_losses_leave_out_a_label_as_pytorch_does():
         soft_avuc_loss,
         mmce_loss,
     ):
-        value, slope = loss(Z, label, ignore_index=-100, return_gradient=True)
-        few, slope_few = loss(Z[keep], label[keep], return_gradient=True)
-        assert value == pytest.approx(few, rel=1e-12)
-        np.testing.assert_allclose(slope[keep], slope_few, atol=1e-15)
-        assert not slope[~keep].any()
+        value = loss(Z, label, ignore_index=-100)
+        assert value == pytest.approx(loss(Z[keep], label[keep]), rel=1e-12)
         refused("no row is left", loss, Z, np.full(1900, -100), ignore_index=-100)
     Q = np.exp(log_softmax(Z, axis=1))
     brier = ((Q - np.eye(K)[CODE]) ** 2).sum(axis=1)
