@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.source import whole
+from skcalib._arrays.source import to_array
 from skcalib._arrays.types import FloatArray
 from skcalib._scores.scores import Scores
 from skcalib._validation import predictions
@@ -73,4 +73,4 @@ def check_predictions(
         If probabilities, labels or weights are invalid.
     """
     checked = predictions.check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-    return Predictions(whole(checked.P), checked.code, checked.w, checked.classes, checked.event)
+    return Predictions(to_array(checked.P), checked.code, checked.w, checked.classes, checked.event)

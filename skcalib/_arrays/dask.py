@@ -41,7 +41,7 @@ from skcalib._arrays.types import FloatArray, Intp, Rows
 
 # The number of chunks whose sums one task adds.
 ADDED = 8
-# Rows that are kept of the first pass, and their size.
+# Rows that are kept from the first pass, and their size.
 SAMPLE_ROWS, SAMPLE_BYTES = 4000, 1 << 27
 # Whole columns that are brought together at a time.
 COLUMNS_BYTES = 1 << 26
@@ -294,7 +294,7 @@ class DaskSource(Remote):
         return (block if correct is None else correct(block))[:, columns]
 
     def sample(self, source: Source) -> tuple[Source, Intp]:
-        """Return evenly spaced rows, kept of the first pass, and their numbers."""
+        """Return evenly spaced rows, kept from the first pass, and their numbers."""
         places = np.arange(0, int(self.starts[-1]), self.step)
         kept = np.concatenate(self.sampled)
         if self.rows is not None:

@@ -13,7 +13,7 @@ import numpy as np
 from skcalib._arrays.blocks import COLUMN_BLOCK_BYTES
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import row_sums
-from skcalib._arrays.source import ALL, ArraySource, Derived, Remote, Source, whole
+from skcalib._arrays.source import ALL, ArraySource, Derived, Remote, Source, to_array
 from skcalib._arrays.types import Float64Array, FloatArray, Intp, Rows
 
 # Selections up to this size, that of a few blocks, are copied: a copy is faster to read.
@@ -92,7 +92,7 @@ def clip_and_divide(source: Source, divide: bool) -> Source:
 
 def clipped(array: FloatArray, divide: bool) -> FloatArray:
     """Return an array, clipped and, with `divide`, divided."""
-    return whole(clip_and_divide(ArraySource(array), divide))
+    return to_array(clip_and_divide(ArraySource(array), divide))
 
 
 def sums_of_rows(source: Source) -> Float64Array:

@@ -117,7 +117,7 @@ class Remote(Source):
     def sample(self, source: Source) -> tuple[Source, Intp]:
         """Return evenly spaced rows of a source that is made of this one, and their numbers.
 
-        They are kept of the first pass.
+        They are kept from the first pass.
         """
 
     @abstractmethod
@@ -192,10 +192,10 @@ class Computed(Derived):
         return self._compute(rows)[:, columns].astype(self.dtype, copy=False)
 
 
-def refuse_remote(source: Source, who: str) -> None:
+def refuse_remote(source: Source, caller: str) -> None:
     """Refuse numbers that are elsewhere, in the name of what would need all of them at once."""
     if source.remote is not None:
-        raise TypeError(f"{who}: {source.remote.refusal}")
+        raise TypeError(f"{caller}: {source.remote.refusal}")
 
 
 def as_source(X: FloatArray | Source) -> Source:
@@ -205,6 +205,6 @@ def as_source(X: FloatArray | Source) -> Source:
     return ArraySource(X[:, None] if X.ndim == 1 else X)
 
 
-def whole(source: Source) -> FloatArray:
+def to_array(source: Source) -> FloatArray:
     """Return all numbers as one array, a copy unless they are an array already."""
     return source.array if isinstance(source, ArraySource) else source.read(ALL)

@@ -58,7 +58,7 @@ def is_bfloat16(x: Any) -> bool:
     return is_tensor(x) and str(x.dtype) == "torch.bfloat16"
 
 
-def to_array(x: Any) -> NDArray[Any]:
+def array_of_tensor(x: Any) -> NDArray[Any]:
     """Return the numbers of a tensor as an array, in float32 if NumPy lacks their type.
 
     The array shares the memory of a tensor on the CPU if NumPy has the type.
@@ -87,7 +87,7 @@ class TensorSource(Source):
         if not isinstance(rows, slice):
             torch = sys.modules["torch"]
             rows = torch.from_numpy(np.ascontiguousarray(rows)).to(self.tensor.device)
-        return to_array(self.tensor[rows, columns]).astype(self.dtype, copy=False)
+        return array_of_tensor(self.tensor[rows, columns]).astype(self.dtype, copy=False)
 
     def run(
         self, task: Callable[[slice], T], blocks: Iterable[slice], at_a_time: int
@@ -96,7 +96,7 @@ class TensorSource(Source):
         return map_blocks(task, blocks, at_a_time)
 
 
-def follow(result: Any, X: Any) -> Any:
+def as_type_of(result: Any, X: Any) -> Any:
     """Return an array on the device and in the floating type of `X`, if scikit-learn asks for it.
 
     That is if `X` is a tensor and ``array_api_dispatch`` is set. Numbers that are no floats keep

@@ -33,7 +33,7 @@ from skcalib._comparison.compare import compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison, predictions_of, rows_of
 from skcalib._comparison.tables import summary_table
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._printed_table import in_columns
+from skcalib.metrics._printed_table import format_table
 
 LEGEND = """\
 On rows not fitted on. Gain: of log loss over no calibration (identity), and its 95 % interval:
@@ -105,7 +105,7 @@ def printed(
         columns,
         *([] if counted is None else [f"weights: {counted}"]),
         "",
-        in_columns(summary_table(comparison.frame), WIDTH),
+        format_table(summary_table(comparison.frame), WIDTH),
         "",
         LEGEND,
         *map(wrapped, troubles(comparison.frame)),

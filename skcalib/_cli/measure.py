@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.source import whole
+from skcalib._arrays.source import to_array
 from skcalib._cli.files import KINDS, columns_of, event_of, mapping_of, read, rows_that_count
 from skcalib._cli.printed import Printed, as_json, flat_records, wrapped
 from skcalib._cli.progress import counted_sets, drawing
@@ -23,7 +23,7 @@ from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
 from skcalib.metrics._by_group import group_rows, measure_groups
 from skcalib.metrics._interval.intervals import NULL_SETS, intervals_of
 from skcalib.metrics._one_line import p_text
-from skcalib.metrics._printed_table import in_columns
+from skcalib.metrics._printed_table import format_table
 from skcalib.metrics._resampling import Evaluation
 from skcalib.metrics._row_means import mean_interval
 
@@ -115,7 +115,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         columns,
         *([] if counted is None else [f"weights: {counted}"]),
         "",
-        in_columns([head, *(each.cells() for each in measured)]),
+        format_table([head, *(each.cells() for each in measured)]),
         "",
         LEGEND,
         *([] if groups is None else ["", repr(groups)]),
@@ -154,7 +154,7 @@ def measure_all(
         ends: Any = bootstrap_interval(
             evaluate.metric,
             classes[code],
-            whole(P),
+            to_array(P),
             n_resamples=affordable_resamples(*P.shape),
             random_state=seed,
             sample_weight=None if weights is None else weights[weights > 0],

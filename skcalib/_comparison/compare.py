@@ -23,7 +23,7 @@ from skcalib._comparison.comparison import CalibratorComparison, Given
 from skcalib._comparison.decision import Decision, Row, Setting, decide, held_log_loss
 from skcalib._comparison.gains import Gain, Gains, Size, sizes_of
 from skcalib._comparison.measures import Measure, as_measures
-from skcalib._comparison.progress import shown
+from skcalib._comparison.progress import with_progress
 from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_level, seed_of
 from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
@@ -294,7 +294,9 @@ def compare_calibrators(
         runs = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(Task.try_run)(task, *job) for job in jobs
         )
-    for (name, _), row in zip(rest, shown(runs, [n for n, _ in rest], verbose), strict=True):
+    for (name, _), row in zip(
+        rest, with_progress(runs, [n for n, _ in rest], verbose), strict=True
+    ):
         rows[name] = row
     rows.update({name: task.failed(why) for name, why in left_out.items()})
     kinds = {name: type(calibrator).__name__ for name, calibrator in named.items()}
@@ -382,7 +384,7 @@ def _resolve(given: Any, known: dict[str, Any]) -> Any:
     if isinstance(given, str):
         if given not in known:
             raise ValueError(
-                f"calibrators: {given!r} is not the name of a calibrator: use one of "
+                f"calibrators: {given!r} is not a calibrator name: use one of "
                 f"{', '.join(known)}, or pass the object."
             )
         return known[given]

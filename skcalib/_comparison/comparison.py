@@ -13,7 +13,7 @@ from skcalib._comparison.tables import summary_table
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
 from skcalib._validation.predictions import Predictions
 from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.metrics._printed_table import LINE, as_html, in_columns
+from skcalib.metrics._printed_table import LINE, as_html, format_table
 from skcalib.plotting import ComparisonDisplay
 from skcalib.plotting._comparison import metric_names
 
@@ -148,7 +148,7 @@ class CalibratorComparison:
         return ComparisonDisplay.from_frame(self.frame, metrics=metrics, ax=ax)
 
     def __repr__(self) -> str:
-        table = in_columns(summary_table(self.frame), LINE)
+        table = format_table(summary_table(self.frame), LINE)
         return "\n".join([self.verdict, "", table, *self._notes()])
 
     def _repr_html_(self) -> str:

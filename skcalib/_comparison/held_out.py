@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.model_selection import check_cv
 
-from skcalib._arrays.source import ALL, Source, as_source, whole
+from skcalib._arrays.source import ALL, Source, as_source, to_array
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._meta_estimators.out_of_fold import (
     ScoredRows,
@@ -84,7 +84,7 @@ class HeldOutFit(NamedTuple):
         P, code, w, *_ = zip(*self.folds, strict=True)
         order = np.argsort(np.concatenate(self.rows))
         return self.folds[0]._replace(
-            P=as_source(np.concatenate([whole(part) for part in P])[order]),
+            P=as_source(np.concatenate([to_array(part) for part in P])[order]),
             code=np.concatenate(code)[order],
             w=effective(np.concatenate(w)[order]),
         )
@@ -107,7 +107,7 @@ def open_rows(
 def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
     """Return the calibration rows split into folds; test rows, if any, are in none."""
     fit = data.splits[0][0] if data.splits else slice(None)
-    folds = make_folds(cv, whole(data.scores)[fit], data.classes[data.code[fit]])
+    folds = make_folds(cv, to_array(data.scores)[fit], data.classes[data.code[fit]])
     return data._replace(splits=folds)
 
 
@@ -165,7 +165,7 @@ def read_rows(
                 f"test X has scores of {columns_test.shape[1]} classes but X of "
                 f"{columns.shape[1]}: they must be of the same."
             )
-        columns = as_source(np.concatenate([whole(columns), whole(columns_test)]))
+        columns = as_source(np.concatenate([to_array(columns), to_array(columns_test)]))
         labels = check_labels([*labels.tolist(), *labels_test.tolist()])
         w = np.concatenate([w, w_test])
         weighted = weighted or given is not None
@@ -176,7 +176,7 @@ def read_rows(
         known, event = read.classes, read.column
         check_event_name(X, known, event, "X", "pass pos_label= with its label, or 1 - X or -X")
         code = np.where(read.hit, event, 1 - event)
-        columns = columns if event == 1 else as_source(whole(columns)[:, ::-1])
+        columns = columns if event == 1 else as_source(to_array(columns)[:, ::-1])
     else:
         code, known = encode_labels(labels, columns.shape[1], known)
         if classes is None:
@@ -213,7 +213,7 @@ def _open(
         given = check_classes(classes, max(S.shape[1], 2), "classes")
         order = np.argsort(given)
         if S.shape[1] > 1 and (order != np.arange(order.size)).any():
-            S = as_source(whole(S)[:, order])
+            S = as_source(to_array(S)[:, order])
         known = given[order]
     survey = check_values(S, X_name, input)
     check_lengths(labels, S.shape[0], y_name, X_name)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from skcalib._comparison.decision import Row
 
 
-def shown(runs: Iterable[Row], names: list[str], verbose: int) -> Iterable[Row]:
+def with_progress(runs: Iterable[Row], names: list[str], verbose: int) -> Iterable[Row]:
     """Return the runs, which are shown as they come."""
     if not verbose:
         return runs

@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib._arrays.dask import is_dask
-from skcalib._arrays.tensors import follow
+from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.threads import recorded_warnings
 from skcalib._arrays.types import FloatArray
 from skcalib._meta_estimators.groupwise import groups_for
@@ -366,7 +366,7 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         ValueError
             If the estimator's scores contain NaN or infinity.
         """
-        return follow(self._mean_proba(X, params), X)
+        return as_type_of(self._mean_proba(X, params), X)
 
     def predict_log_proba(self, X: Any, **params: Any) -> FloatArray:
         """Return the logarithms of calibrated probabilities, -inf for 0.
@@ -383,7 +383,7 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         log_proba : ndarray of shape (n, K)
             ``log(predict_proba(X))``.
         """
-        return follow(log_of_proba(self._mean_proba(X, params)), X)
+        return as_type_of(log_of_proba(self._mean_proba(X, params)), X)
 
     def _mean_proba(self, X: Any, params: dict[str, Any]) -> FloatArray:
         check_is_fitted(self)
@@ -419,7 +419,7 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         -------
         labels : ndarray of shape (n,)
         """
-        return follow(most_likely(self._mean_proba(X, params), self.classes_), X)
+        return as_type_of(most_likely(self._mean_proba(X, params), self.classes_), X)
 
     @property
     def n_features_in_(self) -> int:

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.tensors import follow
+from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.types import FloatArray
 from skcalib._scores.responses import RESPONSES, choose_response, class_scores
 from skcalib._validation.scores import from_tensor
@@ -171,7 +171,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
             If the scores contain NaN or infinity, or there is not one for each class.
         """
         check_is_fitted(self)
-        return follow(class_scores(self.estimator_, X, self.response_method_, self.classes_), X)
+        return as_type_of(class_scores(self.estimator_, X, self.response_method_, self.classes_), X)
 
     def get_feature_names_out(
         self,

@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.source import whole
-from skcalib._arrays.tensors import follow
+from skcalib._arrays.source import to_array
+from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._meta_estimators.group_column import labels_of_rows, take_groups
 from skcalib._meta_estimators.out_of_fold import weight_keyword
@@ -43,7 +43,7 @@ def refuse_options(X: ArrayLike) -> None:
     """Refuse logits of -inf, in rows that are no log-probabilities."""
     S = read_scores(X)
     if check_values(S).low == -np.inf:
-        row, column = np.argwhere(np.isneginf(whole(S)))[0]
+        row, column = np.argwhere(np.isneginf(to_array(S)))[0]
         raise ValueError(
             "GroupwiseCalibrator: X contains -inf, an option that was not offered (first at row "
             f"{row}, column {column}): fit AutoCalibrator or TemperatureScaling, or leave out "
@@ -298,7 +298,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         ValueError
             If groups are neither given nor in a column, or as the calibrator says.
         """
-        return follow(self._proba(X, groups), X)
+        return as_type_of(self._proba(X, groups), X)
 
     def predict_log_proba(self, X: Any, groups: Any = None) -> FloatArray:
         """Return the logarithms of calibrated probabilities, -inf for 0.
@@ -315,7 +315,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         log_proba : ndarray of shape (n, K)
             ``log(predict_proba(X, groups))``.
         """
-        return follow(log_of_proba(self._proba(X, groups)), X)
+        return as_type_of(log_of_proba(self._proba(X, groups)), X)
 
     def _proba(self, X: Any, groups: Any) -> FloatArray:
         check_is_fitted(self)
@@ -366,7 +366,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         labels : ndarray of shape (n,)
         """
         best = self._proba(X, groups).argmax(axis=1)
-        return follow(self.classes_[best], X)
+        return as_type_of(self.classes_[best], X)
 
     @property
     def n_features_in_(self) -> int:

@@ -105,7 +105,7 @@ class SummedScale(ScaleProblem):
         self.mean_true_gap, self.mean_gap = gaps.true / self._weight, gaps.every / self._weight
 
     def subsample(self, n_rows: int) -> Any:  # noqa: ARG002
-        """Return rows that were kept of an earlier pass."""
+        """Return rows that were kept from an earlier pass."""
         sums = self._sums
         few, rows = sums.scores.sample()
         return ShiftedLogits(few, sums.code[rows], sums.w[rows])

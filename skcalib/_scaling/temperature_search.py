@@ -22,8 +22,8 @@ SMOOTH_ROUNDS = ((3, 10), (3, 10), (3, 10))
 ROUGH_ROUNDS = ((12, 40), (3, 10), (3, 10))
 
 
-def search_temperature(height: Objective, centre: float, rounds: Rounds) -> float:
-    """Return the T that minimises `height`; of equal ones, the one closest to 1.
+def search_temperature(objective: Objective, centre: float, rounds: Rounds) -> float:
+    """Return the T that minimises `objective`; of equal ones, the one closest to 1.
 
     A grid of 61 temperatures, even in log T, on [0.2, 10], continued by the same grid about
     `centre` if that reaches further; then each round.
@@ -32,13 +32,13 @@ def search_temperature(height: Objective, centre: float, rounds: Rounds) -> floa
     step = LOG_STEP
     log_t = np.log(np.concatenate([GRID, [1.0], shifted[(shifted < 0.2) | (shifted > 10.0)]]))
     low, high = log_t.min(), log_t.max()
-    found = {float(t): height(float(np.exp(t))) for t in log_t}
+    found = {float(t): objective(float(np.exp(t))) for t in log_t}
     for n_best, n_parts in rounds:
         step /= n_parts
         offsets = step * np.arange(1 - n_parts, n_parts)
         near = np.add.outer(_best_first(found)[:n_best], offsets).ravel()
         for t in _apart(np.sort(near), np.sort(np.array(list(found))), step / 2):
-            found[t] = height(float(np.exp(t)))
+            found[t] = objective(float(np.exp(t)))
     best = float(_best_first(found)[0])
     if not low < best < high:
         end = "lower" if best <= low else "upper"
@@ -53,10 +53,10 @@ def search_temperature(height: Objective, centre: float, rounds: Rounds) -> floa
 
 
 def _best_first(found: dict[float, float]) -> Float64Array:
-    """Order log T by height up to rounding, then by distance from 0, then as numbers."""
-    log_t, height = np.array(list(found)), np.array(list(found.values()))
-    finite = np.abs(height[np.isfinite(height)])
-    level = np.round(height / (finite.max(initial=0.0) or 1.0), 12)
+    """Order log T by objective up to rounding, then by distance from 0, then as numbers."""
+    log_t, objective = np.array(list(found)), np.array(list(found.values()))
+    finite = np.abs(objective[np.isfinite(objective)])
+    level = np.round(objective / (finite.max(initial=0.0) or 1.0), 12)
     return log_t[np.lexsort([log_t, np.round(np.abs(log_t), 12), level])]
 
 

@@ -148,7 +148,7 @@ def map_columns(
     Columns are new arrays, computed block by block, in threads if there are many.
     """
     kernel = partial(_map_some, function=function)
-    yield from chain.from_iterable(in_columns(kernel, scores, first))
+    yield from chain.from_iterable(map_column_blocks(kernel, scores, first))
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Columns:
         return self.proba_columns(columns)
 
 
-def in_columns(
+def map_column_blocks(
     kernel: Callable[[Any, slice], T],
     scores: Scores,
     first: int = 0,
@@ -237,7 +237,9 @@ def map_sorted(
     members = class_members(code, scores.shape[1])
     kernel = partial(_sort_some, members=members, w=None if is_unit(w) else w)
     then = partial(_each, function)
-    yield from chain.from_iterable(in_columns(kernel, scores, first, SORTED_BLOCK_BYTES, then=then))
+    yield from chain.from_iterable(
+        map_column_blocks(kernel, scores, first, SORTED_BLOCK_BYTES, then=then)
+    )
 
 
 def _each(function: Callable[[SortedProblem], T], problems: list[SortedProblem]) -> list[T]:

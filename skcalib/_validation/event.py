@@ -14,7 +14,7 @@ from skcalib._validation.labels import (
     check_classes,
     encode_labels,
     find_distinct,
-    with_another,
+    with_absent_label,
 )
 
 # What says that one event is measured: a single column, two of them, or `pos_label`.
@@ -63,7 +63,7 @@ def read_event(
     if known.size == 1 and _is_other_label(pos_label, known):
         known = np.unique(np.array([present[0], pos_label]))
     elif known.size == 1:
-        known = with_another(present[0])
+        known = with_absent_label(present[0])
     column = class_column(pos_label, known, "pos_label")
     return Event(y == known[column], known, column)
 

@@ -342,7 +342,7 @@ def check_category_order(
     )
 
 
-def with_another(label: Any) -> NDArray[Any]:
+def with_absent_label(label: Any) -> NDArray[Any]:
     """Return two sorted labels: the only one that occurs, and one that never does."""
     if isinstance(label, str):
         return np.unique([label, f"not {label}"])
@@ -350,7 +350,7 @@ def with_another(label: Any) -> NDArray[Any]:
 
 
 def binary_classes(y: NDArray[Any]) -> NDArray[Any] | None:
-    """Return both labels where those that occur tell: of {0, 1}, {-1, 1} or booleans."""
+    """Return both labels, inferred from the labels present: of {0, 1}, {-1, 1} or booleans."""
     present = set(find_distinct(y)[0][:3].tolist())
     if y.dtype.kind == "b":
         return np.array([False, True])

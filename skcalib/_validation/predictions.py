@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import ALL, Source, as_source, whole
-from skcalib._arrays.tensors import follow
+from skcalib._arrays.source import ALL, Source, as_source, to_array
+from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.types import FloatArray
 from skcalib._validation.event import (
     EventBy,
@@ -100,7 +100,7 @@ class Predictions(NamedTuple):
         Otherwise an array in the order of the classes, on the device of `y_proba`.
         """
         if self.order is None:
-            return follow(values, y_proba)
+            return as_type_of(values, y_proba)
         import pandas as pd  # imported late, because pandas takes long to import
 
         return pd.Series(values, pd.Index(self.classes)).iloc[self.order]
@@ -182,17 +182,17 @@ def check_predictions(
     pos_label: Any = None,
     *,
     soft: bool = False,
-    who: str = "this metric",
+    caller: str = "this metric",
 ) -> Predictions:
     """Check the arguments of a metric and drop rows of weight 0.
 
     `y_proba` may be checked predictions, which include labels and weights: a metric that is
-    evaluated a thousand times then checks its data once. Soft hits are refused in the name of `who`
-    unless `soft` says that the metric takes them.
+    evaluated a thousand times then checks its data once. Soft hits are refused in the name of
+    `caller` unless `soft` says that the metric takes them.
     """
     if isinstance(y_proba, Predictions):
         if y_proba.are_soft and not soft:
-            refuse_soft(y_proba.code, "y_true", who, TAKERS)
+            refuse_soft(y_proba.code, "y_true", caller, TAKERS)
         if pos_label is None:
             return y_proba
         return y_proba.named(pos_label)
@@ -218,7 +218,7 @@ def check_predictions(
     if is_soft:
         check_one_column(y, P.shape[1], "y_true", "y_proba")
         if not soft:
-            refuse_soft(y, "y_true", who, TAKERS)
+            refuse_soft(y, "y_true", caller, TAKERS)
     w = check_weight(sample_weight, P.shape[0])
     single = P.shape[1] == 1
     event: int | None
@@ -231,12 +231,12 @@ def check_predictions(
         check_zero_and_one(labels, "labels")
         code, classes = y.astype(np.float64), np.array([0, 1])
         event = 1 if pos_label is None else class_column(pos_label, classes, "pos_label")
-        P = P if event == 1 else as_source(whole(P)[:, ::-1])
+        P = P if event == 1 else as_source(to_array(P)[:, ::-1])
     elif single:
         happened, classes, column = read_event(y, labels, pos_label)
         way = "pass pos_label= with its label, or 1 - y_proba"
         check_event_name(y_proba, classes, column, "y_proba", way)
-        P = P if column == 1 else as_source(whole(P)[:, ::-1])
+        P = P if column == 1 else as_source(to_array(P)[:, ::-1])
         code, event = np.where(happened, column, 1 - column), column
     else:
         if labels is None:

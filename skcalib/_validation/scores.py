@@ -23,10 +23,10 @@ from skcalib._arrays.selection import clip_and_divide, sums_of_rows
 from skcalib._arrays.source import ALL, Source, as_source
 from skcalib._arrays.tensors import (
     TensorSource,
+    array_of_tensor,
     is_tensor,
     needs_blocks,
     refuse_without_numbers,
-    to_array,
 )
 from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
 from skcalib._validation.frames import read_frame
@@ -118,7 +118,7 @@ def from_tensor(name: str, x: Any) -> Any:
     if not is_tensor(x):
         return x
     refuse_without_numbers(name, x)
-    return to_array(x)
+    return array_of_tensor(x)
 
 
 # What `cv` may be, for errors of any splitter.

@@ -25,12 +25,12 @@ def are_soft(y: NDArray[Any]) -> bool:
     return bool(((y > 0) & (y < 1)).any())
 
 
-def refuse_soft(y: NDArray[Any], y_name: str, who: str, takers: str) -> NoReturn:
+def refuse_soft(y: NDArray[Any], y_name: str, caller: str, supported: str) -> NoReturn:
     """Raise the error of what takes no soft hits."""
     row, value = _first_fraction(y)
     raise ValueError(
-        f"Unknown label type: continuous. {y_name} has {value:.6g} at row {row}: {who} takes "
-        f"labels of 0 and 1 only; round {y_name}, or use {takers}, which take soft hits."
+        f"Unknown label type: continuous. {y_name} has {value:.6g} at row {row}: {caller} takes "
+        f"labels of 0 and 1 only; round {y_name}, or use {supported}, which take soft hits."
     )
 
 

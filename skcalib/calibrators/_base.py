@@ -20,7 +20,7 @@ from skcalib._arrays.dask import is_dask, mapped
 from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source
-from skcalib._arrays.tensors import follow, is_tensor, to_array
+from skcalib._arrays.tensors import array_of_tensor, as_type_of, is_tensor
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
 from skcalib._scores.clip import Smallest, find_clip
 from skcalib._scores.first_pass import first_pass
@@ -366,7 +366,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         """
         if is_dask(X):
             return self._lazily(X, type(self).predict_proba, (self.classes_.size,))
-        return follow(self._proba(X), X)
+        return as_type_of(self._proba(X), X)
 
     def _proba(self, X: ArrayLike) -> FloatArray:
         with np.errstate(under="ignore"):
@@ -387,7 +387,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         """
         if is_dask(X):
             return self._lazily(X, type(self).predict_log_proba, (self.classes_.size,))
-        return follow(log_of_proba(self._proba(X)), X)
+        return as_type_of(log_of_proba(self._proba(X)), X)
 
     def _lazily(
         self,
@@ -465,8 +465,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             check_is_fitted(self)
             return self._lazily(X, type(self).predict, (), self.classes_.dtype)
         proba = self.predict_proba(X)
-        best = (to_array(proba) if is_tensor(proba) else proba).argmax(axis=1)
-        return follow(self.classes_[best], X)
+        best = (array_of_tensor(proba) if is_tensor(proba) else proba).argmax(axis=1)
+        return as_type_of(self.classes_[best], X)
 
 
 def check_and_map(

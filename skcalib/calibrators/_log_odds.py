@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skcalib._arrays.blocks import column_blocks
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scaling.logistic import Bools, Logistic
-from skcalib._scores.one_vs_rest import in_columns
+from skcalib._scores.one_vs_rest import map_column_blocks
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._fit_warnings import warn_of_flat_maps
@@ -58,7 +58,7 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])
         kernel = partial(self._fit_columns, code=code, w=w)
-        found = chain.from_iterable(in_columns(kernel, scores, first, log_odds=True))
+        found = chain.from_iterable(map_column_blocks(kernel, scores, first, log_odds=True))
         maps, apart = zip(*found, strict=True)
         coef = np.concatenate([fitted.coef for fitted in maps])
         separated = first + np.flatnonzero(np.concatenate(apart))

@@ -31,7 +31,7 @@ def resolve_calibrator(calibrator: Any) -> Any:
     named = calibrators_by_name()
     if calibrator not in named:
         raise ValueError(
-            f"calibrator={calibrator!r} is the name of no calibrator; pass one of "
+            f"calibrator={calibrator!r} is not a calibrator name; pass one of "
             f"{', '.join(named)}, or a calibrator."
         )
     return named[calibrator]

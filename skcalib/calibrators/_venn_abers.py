@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
 from skcalib._arrays.dask import is_dask
-from skcalib._arrays.tensors import follow
+from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
 from skcalib._scores.scores import Scores
@@ -292,7 +292,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         width = self.classes_.size, 2
         if is_dask(X):
             return self._lazily(X, type(self).predict_interval, width)
-        return follow(self._map_rows(self._as_seen(X), self._intervals, width), X)
+        return as_type_of(self._map_rows(self._as_seen(X), self._intervals, width), X)
 
     def _intervals(self, scores: Scores) -> FloatArray:
         n, n_classes = scores.shape

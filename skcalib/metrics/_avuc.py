@@ -103,7 +103,7 @@ def avuc_loss(
     """
     check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="avuc_loss"
+        y_true, y_proba, sample_weight, labels, pos_label, caller="avuc_loss"
     )
     P, code = event_as_classes(predictions)
     confidence, predicted, entropy_of_row = gathered(top_and_entropy, P)
@@ -190,7 +190,7 @@ def soft_avuc_loss(
     check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
     check_between("temperature", temperature, 0, np.inf, "a positive number")
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="soft_avuc_loss"
+        y_true, y_proba, sample_weight, labels, pos_label, caller="soft_avuc_loss"
     )
     P, code = event_as_classes(predictions)
     _, predicted, entropy_of_row = gathered(top_and_entropy, P)

@@ -79,7 +79,7 @@ def binary_view(
     ([0.6, 0.5, 0.8], [True, False, True])
     """
     check_option("mode", mode, (None, "top", "within_top", "classwise"))
-    predictions = check_predictions(y_true, y_proba, None, labels, pos_label, who="binary_view")
+    predictions = check_predictions(y_true, y_proba, None, labels, pos_label, caller="binary_view")
     code, classes = predictions.code, predictions.classes
     if mode != "classwise" or (predictions.event is not None and r is None):
         score, hit = reduce_top(predictions, mode, 1 if r is None else r)

@@ -207,7 +207,7 @@ def bootstrap_interval(
         pos_label,
         keywords,
         soft=True,
-        who="bootstrap_interval",
+        caller="bootstrap_interval",
     )
     random = check_seed(random_state)
     draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random)]

@@ -9,7 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.source import refuse_remote, whole
+from skcalib._arrays.source import refuse_remote, to_array
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.top_label import top_label
 from skcalib._validation.groups import Groups, read_groups
@@ -67,7 +67,7 @@ def sequential_p_value(
     """
     errors = label_errors([evaluate], predictions)
     observed = observed_of(errors, predictions)[0][0]
-    q = whole(predictions.P)
+    q = to_array(predictions.P)
     starts = range(0, most - 1, AT_ONCE)
     seeds = np.random.SeedSequence(random_state).spawn(len(starts))
     reached = 0
@@ -219,7 +219,7 @@ def calibration_by_group(
     check_level(confidence_level)
     named = read_metrics(metrics)
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="calibration_by_group"
+        y_true, y_proba, sample_weight, labels, pos_label, caller="calibration_by_group"
     )
     grouped = group_rows(predictions, groups, np.shape(y_true)[0], sample_weight)
     return measure_groups(

@@ -152,7 +152,7 @@ def calibration_interval(
         labels,
         pos_label,
         keywords,
-        who="calibration_interval",
+        caller="calibration_interval",
     )
     score = evaluate.own and not evaluate.is_error
     if not score:

@@ -128,7 +128,7 @@ def debiased_calibration_error(
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_mode(mode, average)
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="debiased_calibration_error"
+        y_true, y_proba, sample_weight, labels, pos_label, caller="debiased_calibration_error"
     )
     classwise = mode == "classwise"
     predictions = predictions.of_mode(mode)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._scores.responses import align_columns
-from skcalib._validation.labels import check_labels, with_another
+from skcalib._validation.labels import check_labels, with_absent_label
 from skcalib._validation.scores import as_matrix, from_tensor, naming_errors_of, two_columns
 from skcalib._validation.weights import check_weight
 
@@ -57,7 +57,7 @@ def with_every_class(
     # A row of weight 0 is absent: it adds no class, and its label does not matter.
     y = np.where(np.isin(y, classes), y, classes[0])
     if classes.size == 1:
-        classes = with_another(classes.tolist()[0])
+        classes = with_absent_label(classes.tolist()[0])
     return MetricInput(y, align_columns(P, known, classes, 0.0), classes)
 
 

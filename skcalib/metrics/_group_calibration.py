@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skcalib.metrics._one_line import p_text
-from skcalib.metrics._printed_table import LINE, as_html, in_columns
+from skcalib.metrics._printed_table import LINE, as_html, format_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +108,7 @@ class GroupCalibration:
     def __repr__(self) -> str:
         rows = self._cells()
         more = len(rows) - 1 - PRINTED
-        lines = [self.verdict, "", in_columns(rows[: PRINTED + 1], LINE)]
+        lines = [self.verdict, "", format_table(rows[: PRINTED + 1], LINE)]
         if more > 0:
             lines.append(f"... and {more} more groups: see frame.")
         return "\n".join(lines)

@@ -244,7 +244,7 @@ def calibration_intercept_slope(
     """
     check_level(confidence_level)
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="calibration_intercept_slope"
+        y_true, y_proba, sample_weight, labels, pos_label, caller="calibration_intercept_slope"
     )
     _, hit, w = event_rows(predictions)
     odds = event_log_odds(predictions)

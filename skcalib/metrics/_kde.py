@@ -166,6 +166,6 @@ def kde_calibration_error(
     """
     check_norm(norm, has_max=False)
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="kde_calibration_error"
+        y_true, y_proba, sample_weight, labels, pos_label, caller="kde_calibration_error"
     )
     return error_by_mode(predictions, y_proba, partial(kde_error, norm=norm), mode, average, norm)

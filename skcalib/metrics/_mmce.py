@@ -87,6 +87,6 @@ def maximum_mean_calibration_error(
     0.1241
     """
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="maximum_mean_calibration_error"
+        y_true, y_proba, sample_weight, labels, pos_label, caller="maximum_mean_calibration_error"
     )
     return error_by_mode(predictions, y_proba, kernel_mean_error, mode, average)

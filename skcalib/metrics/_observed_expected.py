@@ -143,7 +143,7 @@ def observed_expected_ratio(
     """
     check_level(confidence_level)
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="observed_expected_ratio"
+        y_true, y_proba, sample_weight, labels, pos_label, caller="observed_expected_ratio"
     )
     rows = event_rows(predictions)
     if not rows.p.any():

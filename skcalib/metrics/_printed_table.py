@@ -13,7 +13,7 @@ LINE = 100
 WITHIN = re.compile(r" (?![\[(])")
 
 
-def in_columns(rows: list[list[str]], most: int | None = None) -> str:
+def format_table(rows: list[list[str]], most: int | None = None) -> str:
     """Write cells under one another; a line break in a cell of the header makes it two lines.
 
     Of lines longer than `most` characters the last columns are written below, as a table with the
@@ -30,7 +30,7 @@ def in_columns(rows: list[list[str]], most: int | None = None) -> str:
         fit = max(2, int(np.searchsorted(ends, most, side="right")))
         if fit < len(widths):
             parts = [row[:fit] for row in rows], [[row[0], *row[fit:]] for row in rows]
-            return f"{in_columns(parts[0])}\n\n{in_columns(parts[1], most)}"
+            return f"{format_table(parts[0])}\n\n{format_table(parts[1], most)}"
     lines = []
     for first, *others in rows:
         cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._arrays.source import refuse_remote, whole
+from skcalib._arrays.source import refuse_remote, to_array
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions, check_predictions
@@ -54,7 +54,7 @@ class Evaluation:
         if "labels" in self.accepted:
             keywords["labels"] = classes
         y_true = code if predictions.are_soft else classes[code]
-        y_proba = predictions.of_event()[0] if self.column else whole(P)
+        y_proba = predictions.of_event()[0] if self.column else to_array(P)
         event = predictions.as_classes().event
         if event is not None and "pos_label" in self.accepted:
             keywords["pos_label"] = classes.tolist()[event]
@@ -118,18 +118,18 @@ def prepare(
     keywords: dict[str, Any],
     *,
     soft: bool = False,
-    who: str = "this function",
+    caller: str = "this function",
 ) -> tuple[Evaluation, Predictions, NDArray[np.float64]]:
     """Check everything once; also return the metric's value on the predictions as given.
 
     Rows or labels are drawn later: there is a row for each copy that the weights count.
-    Soft hits are refused in the name of `who`, unless `soft`.
+    Soft hits are refused in the name of `caller`, unless `soft`.
     """
     check_is_metric(metric)
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, soft=soft, who=who
+        y_true, y_proba, sample_weight, labels, pos_label, soft=soft, caller=caller
     )
-    refuse_remote(predictions.P, who)
+    refuse_remote(predictions.P, caller)
     evaluate = Evaluation(metric, keywords, column_given(y_proba))
     refuse_relative(evaluate, predictions)
     predictions = in_copies(predictions)

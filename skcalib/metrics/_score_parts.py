@@ -21,7 +21,7 @@ from scipy.special import xlog1py, xlogy
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.source import whole
+from skcalib._arrays.source import to_array
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
@@ -132,7 +132,7 @@ def parts_of_vectors(predictions: Predictions, Q: FloatArray, score: ScoreName) 
     P, code, w, *_ = predictions
     share = shares_of_labels(predictions)
     base = 1 - share @ share if score == "brier" else -xlogy(share, share).sum()
-    given, found = (w @ vector_scores(R, code, score) / w.sum() for R in (whole(P), Q))
+    given, found = (w @ vector_scores(R, code, score) / w.sum() for R in (to_array(P), Q))
     return Parts(float(given), float(found), float(base))
 
 
@@ -151,7 +151,7 @@ def recalibrate(predictions: Predictions, calibrator: Any) -> FloatArray:
             f"{columns}: fit it on the same labels."
         )
     order = [columns.index(label) for label in known]
-    X = whole(predictions.P)[:, order]
+    X = to_array(predictions.P)[:, order]
     if getattr(calibrator, "n_features_in_", len(known)) == 1:
         X = X[:, 1:]
     Q = np.empty(predictions.P.shape)
@@ -229,7 +229,7 @@ def row_scores(request: Request) -> Iterator[RowScores]:
     """Yield the scores of the rows of one event, of the top label, of each class, or of vectors."""
     predictions, score, *_ = request
     if request.is_joint:
-        P, code = whole(predictions.P), predictions.code
+        P, code = to_array(predictions.P), predictions.code
         may_be_infinite = score == "log" and bool(P.min() <= 0)
         yield RowScores(
             vector_scores(P, code, score), bool((code != code[0]).any()), may_be_infinite

@@ -178,7 +178,14 @@ def calibration_test(
     """
     check_count("n_resamples", n_resamples, 2)
     evaluate, predictions, statistic = prepare(
-        metric, y_true, y_proba, sample_weight, labels, pos_label, keywords, who="calibration_test"
+        metric,
+        y_true,
+        y_proba,
+        sample_weight,
+        labels,
+        pos_label,
+        keywords,
+        caller="calibration_test",
     )
     draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random_state)]
     null = evaluate_chunks(evaluate, draw_labels, draws, n_jobs)

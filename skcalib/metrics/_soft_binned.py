@@ -117,7 +117,7 @@ def soft_binned_calibration_error(
     bins = SoftBins(int(n_bins), temperature, kind, norm)
 
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="soft_binned_calibration_error"
+        y_true, y_proba, sample_weight, labels, pos_label, caller="soft_binned_calibration_error"
     )
     return error_by_mode(
         predictions, y_proba, partial(soft_binned_error, bins=bins), mode, average, norm

@@ -123,7 +123,7 @@ def spiegelhalter_test(
     True
     """
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="spiegelhalter_test"
+        y_true, y_proba, sample_weight, labels, pos_label, caller="spiegelhalter_test"
     )
     z = brier_z(event_rows(predictions))
     return SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))

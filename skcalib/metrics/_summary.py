@@ -262,7 +262,7 @@ def calibration_summary(
     """
     check_level(confidence_level)
     given = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="calibration_summary"
+        y_true, y_proba, sample_weight, labels, pos_label, caller="calibration_summary"
     )
     given = in_copies(given)
     odds, rows, predictions = event_log_odds(given), event_rows(given), as_binary(given)

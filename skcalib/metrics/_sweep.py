@@ -259,7 +259,7 @@ def sweep_calibration_error(
     bins = check_bins(15, strategy, closed, "rank")  # their number is found below
     check_norm(norm, has_max=False)
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, who="sweep_calibration_error"
+        y_true, y_proba, sample_weight, labels, pos_label, caller="sweep_calibration_error"
     )
 
     error = partial(sweep_error, bins=bins, norm=norm)

@@ -66,7 +66,7 @@ def draw_groups(
     keywords = {"gaps": False, "means": False, **keywords}  # there is no room for a legend
     data = {name: keywords.pop(name, None) for name in ("sample_weight", "labels", "pos_label")}
     predictions = as_shown(
-        check_predictions(y_true, y_proba, **data, who=WHO), keywords.get("mode"), 1
+        check_predictions(y_true, y_proba, **data, caller=WHO), keywords.get("mode"), 1
     )
     grouped = group_rows(predictions, groups, np.shape(y_true)[0], data["sample_weight"])
     named = {"ks_calibration_error": ks_calibration_error}

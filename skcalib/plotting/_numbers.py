@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 
-from skcalib._arrays.source import whole
+from skcalib._arrays.source import to_array
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_count, check_option
 from skcalib._validation.predictions import Predictions
@@ -65,7 +65,7 @@ def every_probability(
     predictions: Predictions,
 ) -> tuple[FloatArray, Hits, Float64Array, tuple[str, str]]:
     """Return all n K probabilities, whether the class of each is true, weights, names of axes."""
-    P = whole(predictions.P)
+    P = to_array(predictions.P)
     hit = predictions.code[:, None] == np.arange(P.shape[1])
     names = ("Probability of a class", "Share of rows of the class")
     return P.ravel(), hit.ravel(), np.repeat(predictions.w, P.shape[1]), names

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from skcalib import IdentityCalibrator, PlattScaling, compare_calibrators, metrics
 from skcalib._arrays.selection import Selection, clip_and_divide, take_rows
-from skcalib._arrays.source import ArraySource, as_source, whole
+from skcalib._arrays.source import ArraySource, as_source, to_array
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import bootstrap_interval, calibration_test
 
@@ -47,9 +47,9 @@ def test_rows_are_divided_by_their_sums_after_clipping():
     P = np.array([[0.5, 0.5, -0.1], [1.0, 1.0, 2.0], [0.2, 0.2, 0.4]])
     divided = clip_and_divide(as_source(P), True)
     expected = [[0.5, 0.5, 0.0], [0.25, 0.25, 0.5], [0.25, 0.25, 0.5]]
-    np.testing.assert_allclose(whole(divided), expected, rtol=1e-15)
+    np.testing.assert_allclose(to_array(divided), expected, rtol=1e-15)
     np.testing.assert_array_equal(
-        whole(take_rows(divided, np.array([2, 0]))), whole(divided)[[2, 0]]
+        to_array(take_rows(divided, np.array([2, 0]))), to_array(divided)[[2, 0]]
     )
 
 

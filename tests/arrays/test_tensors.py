@@ -29,7 +29,7 @@ from skcalib import (
     metrics,
 )
 from skcalib._arrays import tensors
-from skcalib._arrays.tensors import TensorSource, is_tensor, to_array
+from skcalib._arrays.tensors import TensorSource, array_of_tensor, is_tensor
 from skcalib.testing._promises import make_sample
 
 pytestmark = pytest.mark.torch
@@ -84,7 +84,7 @@ def test_numbers_that_are_no_floats(dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_float32_and_float64_on_the_cpu_share_memory(dtype, monkeypatch):
     Z = torch.zeros((40, 3), dtype=dtype, requires_grad=True)
-    assert np.shares_memory(to_array(Z), Z.detach().numpy())
+    assert np.shares_memory(array_of_tensor(Z), Z.detach().numpy())
     seen = []
     monkeypatch.setattr(
         TemperatureScaling, "_fit", lambda self, scores, code, w: seen.append(scores) or {}
@@ -103,13 +103,13 @@ class Conversions:
 
     def __init__(self, monkeypatch):
         self.sizes = []
-        convert = tensors.to_array
+        convert = tensors.array_of_tensor
 
         def counted(x):
             self.sizes.append(x.numel())
             return convert(x)
 
-        monkeypatch.setattr(tensors, "to_array", counted)
+        monkeypatch.setattr(tensors, "array_of_tensor", counted)
 
 
 @short_floats

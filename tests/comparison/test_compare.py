@@ -482,7 +482,7 @@ def test_scorers_of_scikit_learn_are_told_the_classes_that_the_rows_lack():
         ({"metrics": [3]}, "got 3"),
         ({"metrics": 3}, "metrics must be a list or a dict of metrics; got 3"),
         ({"metrics": np.array(3)}, "metrics must be a list or a dict of metrics; got array(3)"),
-        ({"calibrators": ["no_such"]}, "'no_such' is not the name of a calibrator"),
+        ({"calibrators": ["no_such"]}, "'no_such' is not a calibrator name"),
         ({"calibrators": [TemperatureScaling]}, "TemperatureScaling()"),
         ({"calibrators": [3]}, "got 3"),
         ({"calibrators": 3}, "calibrators must be a list or a dict; got 3"),

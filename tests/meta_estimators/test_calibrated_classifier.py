@@ -1189,7 +1189,7 @@ def test_parameters_of_none_and_of_a_name_are_refused_with_what_to_write(calibra
             calibrator=calibrator, calibrator__n_bins=5
         )
     assert model.cv == 2
-    with pytest.raises(ValueError, match="'platts' is the name of no calibrator"):
+    with pytest.raises(ValueError, match="'platts' is not a calibrator name"):
         model.set_params(calibrator="platts", calibrator__n_bins=5)
 
 
@@ -1226,5 +1226,5 @@ def test_a_calibrator_goes_by_its_name(name):
 
 def test_a_name_that_is_none_is_refused_with_those_there_are():
     X, y = load_wine(return_X_y=True)
-    with pytest.raises(ValueError, match="'platts' is the name of no calibrator; .*platt, spline"):
+    with pytest.raises(ValueError, match="'platts' is not a calibrator name; .*platt, spline"):
         CalibratedClassifier(GaussianNB(), "platts").fit(X, y)

@@ -386,7 +386,7 @@ def test_weights_reach_the_map_by_routing():
         ({"group_column": "sex"}, None, "group_column='sex': X has no named columns"),
         ({"group_column": 2}, None, "group_column=2, but X has 2 columns"),
         ({"shrinkage": 0}, ["a"] * 600, "shrinkage"),
-        ({"calibrator": "isotnic"}, ["a"] * 600, "is the name of no calibrator"),
+        ({"calibrator": "isotnic"}, ["a"] * 600, "is not a calibrator name"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(keywords, groups, words):

@@ -30,7 +30,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.stats import chi2
 
-from skcalib._arrays.source import as_source, whole
+from skcalib._arrays.source import as_source, to_array
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
@@ -100,7 +100,7 @@ class GainSimulation:
         """Return the gain of each error for other predictions of the same rows."""
         after = in_copies(after)
         errors = label_errors(self.evaluations, after)
-        Q = whole(after.P)
+        Q = to_array(after.P)
         own = self._draw(errors, list(range(PLACES.size)), Q)
         others = [j for j in range(PLACES.size) if j not in self._drawn]
         first = {**self._drawn, **self._draw(self._errors, others, Q)}
@@ -120,7 +120,7 @@ class GainSimulation:
 
     def _beside(self, errors: list[LabelError], after: FloatArray) -> list[tuple[Drawn, Drawn]]:
         """Return the errors before and after at the truths beside the path."""
-        P, code, w = whole(self.before.P), self.before.code, self.before.w
+        P, code, w = to_array(self.before.P), self.before.code, self.before.w
         best, most = P, -np.inf
         for u in PLACES:
             q = truth_at(float(u), P, self._base, after)
@@ -142,7 +142,7 @@ class GainSimulation:
         self, errors: list[LabelError], places: list[int], after: FloatArray | None = None
     ) -> dict[int, Drawn]:
         """Return the errors at some places; those between -1 and 0 do not need `after`."""
-        P, base = whole(self.before.P), self._base
+        P, base = to_array(self.before.P), self._base
         found = Parallel(n_jobs=self.n_jobs)(
             delayed(draw_at)(errors, (P, base, after), j, self._seeds[j]) for j in places
         )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-from skcalib._arrays.source import whole
+from skcalib._arrays.source import to_array
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
@@ -271,7 +271,7 @@ def intervals_of(
     seeds = np.random.SeedSequence(entropy.tolist()).spawn(3)
     errors = label_errors(evaluations, predictions)
     observed = observed_of(errors, predictions)
-    nulls = simulate(errors, whole(predictions.P), NULL_SETS, seeds[0])
+    nulls = simulate(errors, to_array(predictions.P), NULL_SETS, seeds[0])
     report(NULL_SETS)
     measured = []
     for evaluate, error, found, null in zip(evaluations, errors, observed, nulls, strict=True):

@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import Source, as_source, whole
+from skcalib._arrays.source import Source, as_source, to_array
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scores.softmax import softmax_inplace
 from skcalib._scores.top_label import top_label
@@ -54,9 +54,9 @@ def calibrated(predictions: Predictions) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes without rows and the like
         fitted = calibrator(input="proba", classes=np.arange(n_classes)).fit(
-            whole(take_rows(P, rows)), code[rows], as_given(weights)
+            to_array(take_rows(P, rows)), code[rows], as_given(weights)
         )
-        Q = fitted.predict_proba(whole(P))
+        Q = fitted.predict_proba(to_array(P))
     # The direction of the correction is that of the map alone, not of its mixture with P.
     share = float(getattr(fitted, "identity_weight_", 0.0))
     if 0.0 < share <= LARGEST_SHARE:
