@@ -13,7 +13,7 @@ from skcalib.metrics import ks_calibration_error
 from skcalib.metrics._by_group import FEWEST_ROWS, group_rows, measure_groups
 from skcalib.metrics._group_calibration import GroupCalibration, label_text
 from skcalib.metrics._resampling import column_given
-from skcalib.plotting._diagram import free_limits, set_limits, strip_below
+from skcalib.plotting._diagram import free_limits, set_limits
 from skcalib.plotting._display import check_axes, check_matplotlib, new_grid
 from skcalib.plotting._numbers import as_shown, error_text
 
@@ -110,10 +110,8 @@ def write_title(display: Any, title: str) -> None:
 
 def share_labels(display: Any, note: str) -> None:
     """Name the axes of all panels once, beside and below them, above a note."""
-    for panel in display.axes_:
-        panel.set(xlabel="", ylabel="")
-        if display.histogram_ is not None:
-            strip_below(panel).set(xlabel="", ylabel="")
+    for ax in display.figure_.axes:
+        ax.set(xlabel="", ylabel="")
     xlabel, ylabel = display.axis_names
     display.figure_.supxlabel(f"{xlabel}\n{note}".strip(), fontsize="medium")
     display.figure_.supylabel(ylabel, fontsize="medium")
