@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from benchmarks._shared.timing import quiet
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS, Rows, limits
 from skcalib._validation.predictions import check_predictions
-from skcalib.metrics._interval.gains import GainSimulation
-from skcalib.metrics._interval.intervals import intervals_of
+from skcalib.metrics._intervals.gains import GainSimulation
+from skcalib.metrics._intervals.intervals import intervals_of
 from skcalib.metrics._resampling import Evaluation
 
 Array = NDArray[np.float64]

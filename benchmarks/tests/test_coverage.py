@@ -14,7 +14,7 @@ from benchmarks.coverage import __main__ as coverage
 from benchmarks.coverage import cells, event, sources
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 from skcalib.metrics import calibration_intercept_slope
-from skcalib.metrics._interval.intervals import CalibrationInterval
+from skcalib.metrics._intervals.intervals import CalibrationInterval
 
 pytestmark = pytest.mark.slow
 

@@ -33,7 +33,7 @@ from skcalib._comparison.compare import compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison, predictions_of, rows_of
 from skcalib._comparison.tables import summary_table
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._printed_table import format_table
+from skcalib.metrics._printing import format_table
 
 LEGEND = """\
 On rows not fitted on. Gain: of log loss over no calibration (identity), and its 95 % interval:

@@ -20,12 +20,11 @@ from skcalib._comparison.measures import ROW_LOSSES
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
-from skcalib.metrics._by_group import group_rows, measure_groups
-from skcalib.metrics._interval.intervals import NULL_SETS, intervals_of
-from skcalib.metrics._one_line import p_text
-from skcalib.metrics._printed_table import format_table
+from skcalib.metrics._intervals.intervals import NULL_SETS, intervals_of
+from skcalib.metrics._printing import format_table, p_text
 from skcalib.metrics._resampling import Evaluation
-from skcalib.metrics._row_means import mean_interval
+from skcalib.metrics._statistics.by_group import group_rows, measure_groups
+from skcalib.metrics._statistics.row_means import mean_interval
 
 # General calibration error is, at its defaults, ECE.
 MEASURED = [name for name in SCORERS if name != "neg_general_calibration_error"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from skcalib.metrics._interval.intervals import ALL_SETS
+from skcalib.metrics._intervals.intervals import ALL_SETS
 
 # Seconds between two lines of a stream that is not a terminal.
 PAUSE = 10.0

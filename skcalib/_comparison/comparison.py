@@ -13,7 +13,7 @@ from skcalib._comparison.tables import summary_table
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
 from skcalib._validation.predictions import Predictions
 from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.metrics._printed_table import LINE, as_html, format_table
+from skcalib.metrics._printing import LINE, as_html, format_table
 from skcalib.plotting import ComparisonDisplay
 from skcalib.plotting._comparison import metric_names
 

@@ -12,9 +12,9 @@ from skcalib._arrays.types import Float64Array
 from skcalib._comparison.choice import gain_interval
 from skcalib._comparison.measures import Measure, own_errors
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._bootstrap import draw_counts
-from skcalib.metrics._interval.gains import GainSimulation
-from skcalib.metrics._interval.intervals import intervals_of
+from skcalib.metrics._intervals.bootstrap import draw_counts
+from skcalib.metrics._intervals.gains import GainSimulation
+from skcalib.metrics._intervals.intervals import intervals_of
 from skcalib.metrics._resampling import Evaluation, evaluate_chunks, in_copies, random_chunks
 
 # Entries of P that the resamples of one metric and calibrator may read, and the limits of their

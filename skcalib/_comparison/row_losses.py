@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.weights import is_whole
-from skcalib.metrics._row_means import hall_quantiles
+from skcalib.metrics._statistics.row_means import hall_quantiles
 
 # A wrong class counts as having at most the probability 1 less this.
 LEAST_REST = 1e-6

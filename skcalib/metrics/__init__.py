@@ -1,7 +1,7 @@
 """Calibration errors, the tables behind them, and scorers made of them."""
 
 # Metrics stand in the order of `SCORERS`, which the last line makes of those before it.
-from skcalib.metrics._binned import general_calibration_error
+from skcalib.metrics._errors.binned import general_calibration_error
 from skcalib.metrics._top_label import (
     expected_calibration_error,
     maximum_calibration_error,
@@ -12,31 +12,31 @@ from skcalib.metrics._classwise import (
     static_calibration_error,
     thresholded_adaptive_calibration_error,
 )
-from skcalib.metrics._ks import ks_calibration_error
-from skcalib.metrics._label_binned import label_binned_calibration_error
-from skcalib.metrics._soft_binned import soft_binned_calibration_error
-from skcalib.metrics._debiased import debiased_calibration_error
-from skcalib.metrics._sweep import sweep_calibration_error
-from skcalib.metrics._smooth import smooth_calibration_error
-from skcalib.metrics._kde import kde_calibration_error
-from skcalib.metrics._mmce import maximum_mean_calibration_error
-from skcalib.metrics._avuc import avuc_loss, soft_avuc_loss
-from skcalib.metrics._integrated_index import integrated_calibration_index
-from skcalib.metrics._brier import top_label_brier_score
-from skcalib.metrics._reliability_table import reliability_table
+from skcalib.metrics._errors.ks import ks_calibration_error
+from skcalib.metrics._errors.label_binned import label_binned_calibration_error
+from skcalib.metrics._errors.soft_binned import soft_binned_calibration_error
+from skcalib.metrics._errors.debiased import debiased_calibration_error
+from skcalib.metrics._errors.sweep import sweep_calibration_error
+from skcalib.metrics._errors.smooth import smooth_calibration_error
+from skcalib.metrics._errors.kde import kde_calibration_error
+from skcalib.metrics._errors.mmce import maximum_mean_calibration_error
+from skcalib.metrics._errors.avuc import avuc_loss, soft_avuc_loss
+from skcalib.metrics._curves.integrated_index import integrated_calibration_index
+from skcalib.metrics._errors.brier import top_label_brier_score
+from skcalib.metrics._errors.reliability_table import reliability_table
 from skcalib.metrics._binary_view import binary_view
-from skcalib.metrics._local import local_calibration
-from skcalib.metrics._calibration_curve import calibration_curve
-from skcalib.metrics._bootstrap import bootstrap_interval
-from skcalib.metrics._calibration_interval import calibration_interval
-from skcalib.metrics._by_group import calibration_by_group
-from skcalib.metrics._significance import calibration_test
-from skcalib.metrics._hosmer_lemeshow import hosmer_lemeshow_test
-from skcalib.metrics._decomposition import score_decomposition
-from skcalib.metrics._spiegelhalter import spiegelhalter_test
-from skcalib.metrics._intercept_slope import calibration_intercept_slope
-from skcalib.metrics._observed_expected import observed_expected_ratio
-from skcalib.metrics._summary import calibration_summary
+from skcalib.metrics._curves.local import local_calibration
+from skcalib.metrics._curves.calibration_curve import calibration_curve
+from skcalib.metrics._intervals.bootstrap import bootstrap_interval
+from skcalib.metrics._intervals.calibration_interval import calibration_interval
+from skcalib.metrics._statistics.by_group import calibration_by_group
+from skcalib.metrics._statistics.significance import calibration_test
+from skcalib.metrics._statistics.hosmer_lemeshow import hosmer_lemeshow_test
+from skcalib.metrics._statistics.decomposition import score_decomposition
+from skcalib.metrics._statistics.spiegelhalter import spiegelhalter_test
+from skcalib.metrics._statistics.intercept_slope import calibration_intercept_slope
+from skcalib.metrics._statistics.observed_expected import observed_expected_ratio
+from skcalib.metrics._statistics.summary import calibration_summary
 from skcalib.metrics._scorers import SCORERS, get_scorer, make_calibration_scorer
 
 __all__ = [

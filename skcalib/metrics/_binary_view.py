@@ -11,7 +11,7 @@ from skcalib._arrays.types import FloatArray
 from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_option
 from skcalib._validation.predictions import check_predictions
-from skcalib.metrics._ks import Mode, reduce_top
+from skcalib.metrics._errors.ks import Mode, reduce_top
 from skcalib.metrics._listed import listed
 
 

@@ -23,7 +23,7 @@ def listed(
 
     A metric with a scorer takes checked predictions. It is a calibration error, which is smallest
     where labels follow the probabilities, unless `error` is False. `by_cells` makes it a function
-    of the hits of cells, if it is not among those of `skcalib.metrics._interval.errors`.
+    of the hits of cells, if it is not among those of `skcalib.metrics._intervals.errors`.
     Two columns are one event unless `has_event` is False: then they are two classes.
     """
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import ks_calibration_error
-from skcalib.metrics._by_group import FEWEST_ROWS, group_rows, measure_groups
-from skcalib.metrics._group_calibration import GroupCalibration, label_text
 from skcalib.metrics._resampling import column_given
+from skcalib.metrics._statistics.by_group import FEWEST_ROWS, group_rows, measure_groups
+from skcalib.metrics._statistics.group_calibration import GroupCalibration, label_text
 from skcalib.plotting._diagram import free_limits, set_limits
 from skcalib.plotting._display import check_axes, check_matplotlib, new_grid
 from skcalib.plotting._numbers import as_shown, error_text

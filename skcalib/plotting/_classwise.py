@@ -14,7 +14,7 @@ from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_count, check_flags, check_level, check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
-from skcalib.metrics._curve.bands import wilson_interval
+from skcalib.metrics._curves.bands import wilson_interval
 from skcalib.plotting._diagram import draw_diagonal
 from skcalib.plotting._display import (
     MODEL,

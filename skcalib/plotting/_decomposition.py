@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
 from skcalib.metrics import score_decomposition
-from skcalib.metrics._score_parts import ScoreName
+from skcalib.metrics._statistics.score_parts import ScoreName
 from skcalib.plotting._display import (
     MODEL,
     PredictionDisplay,

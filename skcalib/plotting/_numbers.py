@@ -34,9 +34,9 @@ from skcalib.metrics import (
     reliability_table,
     score_decomposition,
 )
-from skcalib.metrics._calibration_curve import CalibrationCurve
-from skcalib.metrics._curve.bands import wilson_interval
-from skcalib.metrics._ks import reduce_top
+from skcalib.metrics._curves.bands import wilson_interval
+from skcalib.metrics._curves.calibration_curve import CalibrationCurve
+from skcalib.metrics._errors.ks import reduce_top
 from skcalib.plotting._style import percent
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from skcalib._validation.keywords import check_between, check_flags, check_level
 from skcalib._validation.predictions import check_predictions
 from skcalib._validation.weights import as_given
 from skcalib.metrics import calibration_curve
-from skcalib.metrics._calibration_curve import CalibrationCurve
+from skcalib.metrics._curves.calibration_curve import CalibrationCurve
 from skcalib.plotting._by_group import small_multiples
 from skcalib.plotting._diagram import (
     draw_diagonal,

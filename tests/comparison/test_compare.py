@@ -34,7 +34,7 @@ from skcalib.metrics import (
     make_calibration_scorer,
     static_calibration_error,
 )
-from skcalib.metrics._bootstrap import draw_counts
+from skcalib.metrics._intervals.bootstrap import draw_counts
 from skcalib.metrics._resampling import random_chunks
 
 TWO = ["temperature", "vector"]

@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss
 from skcalib import metrics
 from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
 from skcalib.metrics import bootstrap_interval, ks_calibration_error, top_label_brier_score
-from skcalib.metrics._bootstrap import bca_levels, draw_counts, leave_out
+from skcalib.metrics._intervals.bootstrap import bca_levels, draw_counts, leave_out
 from skcalib.metrics._resampling import Evaluation, random_chunks
 
 ERRORS = [name.removeprefix("neg_") for name in metrics.SCORERS]

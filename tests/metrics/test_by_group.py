@@ -18,8 +18,8 @@ from skcalib.metrics import (
     ks_calibration_error,
     static_calibration_error,
 )
-from skcalib.metrics._by_group import holm, sequential_p_value
 from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._statistics.by_group import holm, sequential_p_value
 
 pytestmark = pytest.mark.usefixtures("few_label_sets")
 
@@ -344,7 +344,9 @@ def test_right_probabilities_are_found_wrong_in_5_of_100_samples(monkeypatch):
     # Intervals take most of the time, and the p-value does not depend on them.
     y, p, _ = one_event()
     any_interval = calibration_interval(ks_calibration_error, y, p, random_state=0)
-    monkeypatch.setattr("skcalib.metrics._by_group.intervals_of", lambda *_, **__: [any_interval])
+    monkeypatch.setattr(
+        "skcalib.metrics._statistics.by_group.intervals_of", lambda *_, **__: [any_interval]
+    )
     rng = np.random.default_rng(0)
     wrong = 0
     for _ in range(200):

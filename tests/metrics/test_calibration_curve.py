@@ -14,11 +14,11 @@ from scipy.stats import beta, norm
 from sklearn.isotonic import IsotonicRegression
 
 from skcalib.metrics import calibration_curve, reliability_table
-from skcalib.metrics._curve.bands import tube_factor, wilson_interval
-from skcalib.metrics._curve.cells import place_rows
-from skcalib.metrics._curve.methods import bounds_at
-from skcalib.metrics._curve.rising import Runs, bounds_by_runs
-from skcalib.metrics._curve.smooth import TAUS, Smoother
+from skcalib.metrics._curves.bands import tube_factor, wilson_interval
+from skcalib.metrics._curves.cells import place_rows
+from skcalib.metrics._curves.methods import bounds_at
+from skcalib.metrics._curves.rising import Runs, bounds_by_runs
+from skcalib.metrics._curves.smooth import TAUS, Smoother
 
 METHODS = ("smooth", "isotonic", "bins")
 BANDS = ("low", "high", "low_simultaneous", "high_simultaneous")

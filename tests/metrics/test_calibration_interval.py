@@ -24,18 +24,19 @@ from skcalib.metrics import (
     smooth_calibration_error,
     static_calibration_error,
 )
-from skcalib.metrics._interval import errors, intervals, jackknife, label_sets, score_cells
-from skcalib.metrics._interval.any_metric import AnyError
-from skcalib.metrics._interval.cells import CellError
-from skcalib.metrics._interval.errors import label_errors
-from skcalib.metrics._interval.gains import PLACES, Drawn, GainSimulation, gain_interval
-from skcalib.metrics._interval.inversion import Point, cornish_fisher, invert
-from skcalib.metrics._interval.label_sets import Draw, LabelSets, RowGroups, Truth
-from skcalib.metrics._interval.rough import moved_scores, rough_truths
-from skcalib.metrics._interval.truths import (
+from skcalib.metrics._intervals import errors, intervals, jackknife, label_sets, score_cells
+from skcalib.metrics._intervals.any_metric import AnyError
+from skcalib.metrics._intervals.cells import CellError
+from skcalib.metrics._intervals.errors import label_errors
+from skcalib.metrics._intervals.gains import PLACES, Drawn, GainSimulation, gain_interval
+from skcalib.metrics._intervals.inversion import Point, cornish_fisher, invert
+from skcalib.metrics._intervals.label_sets import Draw, LabelSets, RowGroups, Truth
+from skcalib.metrics._intervals.truths import (
     calibrated,
     draw_codes,
+    moved_scores,
     on_path,
+    rough_truths,
     shifted_classes,
     tempered_truths,
     too_high,

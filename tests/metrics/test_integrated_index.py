@@ -15,10 +15,10 @@ from skcalib.metrics import (
     integrated_calibration_index,
     make_calibration_scorer,
 )
-from skcalib.metrics._curve.distances import distances, distances_by_cells
-from skcalib.metrics._integrated_index import four_distances
-from skcalib.metrics._interval.label_sets import Truth
-from skcalib.metrics._interval.score_cells import SharedRows
+from skcalib.metrics._curves.distances import distances, distances_by_cells
+from skcalib.metrics._curves.integrated_index import four_distances
+from skcalib.metrics._intervals.label_sets import Truth
+from skcalib.metrics._intervals.score_cells import SharedRows
 
 
 def sample(n=80, seed=0, slope=0.6, digits=3):

@@ -5,7 +5,7 @@ import pytest
 import reference as ref
 
 from skcalib.metrics import kde_calibration_error
-from skcalib.metrics._kde import kernel_width, triweight_transform
+from skcalib.metrics._errors.kde import kernel_width, triweight_transform
 
 
 def slow(score, hit, norm="l1"):

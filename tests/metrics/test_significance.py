@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 from skcalib import metrics
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import calibration_test, ks_calibration_error, static_calibration_error
-from skcalib.metrics._significance import draw_labels, labels_at
+from skcalib.metrics._statistics.significance import draw_labels, labels_at
 
 
 def accuracy(y_true, y_proba):
@@ -55,7 +55,7 @@ def test_labels_do_not_depend_on_how_many_are_drawn_at_a_time(monkeypatch, small
     random = np.random.default_rng(np.random.SeedSequence(0))
     expected = [(edges <= random.random((300, 1))).sum(axis=1).tolist() for _ in range(20)]
     assert drawn().tolist() == expected
-    monkeypatch.setattr("skcalib.metrics._significance.DRAWN", 3)
+    monkeypatch.setattr("skcalib.metrics._statistics.significance.DRAWN", 3)
     small_blocks(7)
     assert drawn().tolist() == expected
 

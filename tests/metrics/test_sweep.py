@@ -10,7 +10,7 @@ import reference as ref
 
 from skcalib._binning.bins import Bins
 from skcalib.metrics import sweep_calibration_error
-from skcalib.metrics._sweep import distinct_scores, monotone_bins
+from skcalib.metrics._errors.sweep import distinct_scores, monotone_bins
 
 
 def shared_out(pairs):

@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from skcalib.metrics._curve.bands import wilson_interval
+from skcalib.metrics._curves.bands import wilson_interval
 from skcalib.plotting._numbers import consistency_band, expected_deviation
 
 

@@ -1,0 +1,259 @@
+"""The calibration curve: the event's rate against its predicted probability, with bands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skcalib._arrays.types import Float64Array
+from skcalib._binning.bins import Bins
+from skcalib._scores.top_label import event_or_top
+from skcalib._validation.keywords import check_level, check_option
+from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib.metrics._curves.cells import place_rows
+from skcalib.metrics._curves.methods import (
+    binned_points,
+    lowess_points,
+    rising_points,
+    smooth_points,
+    weight_near,
+)
+from skcalib.metrics._errors.binned import Strategy, check_bins
+from skcalib.metrics._listed import listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CurveMethod = Literal["smooth", "isotonic", "bins", "lowess"]
+METHODS = ("smooth", "isotonic", "bins", "lowess")
+# Rows of the table in notebooks.
+SHOWN = 7
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationCurve:
+    """What `calibration_curve` returns: g points in ascending order of the score.
+
+    Attributes
+    ----------
+    prob_pred : ndarray of shape (g,)
+        Predicted probabilities, in [0, 1].
+    prob_true : ndarray of shape (g,)
+        The event's rate at each, in [0, 1].
+    low, high : ndarray of shape (g,)
+        Pointwise band: the interval of each rate by itself.
+    low_simultaneous, high_simultaneous : ndarray of shape (g,)
+        Band of the whole curve.
+    weight : ndarray of shape (g,)
+        Weight of the rows of each bin or, of other methods, of those that are nearest to the point.
+    method : str
+        As given.
+    confidence_level : float
+        Level of both bands.
+    """
+
+    prob_pred: Float64Array
+    prob_true: Float64Array
+    low: Float64Array
+    high: Float64Array
+    low_simultaneous: Float64Array
+    high_simultaneous: Float64Array
+    weight: Float64Array
+    method: str
+    confidence_level: float
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The points as a frame: a column for each array, a row for each point."""
+        import pandas as pd  # imported late, because pandas takes long to import
+
+        return pd.DataFrame(
+            {name: part for name, part in vars(self).items() if isinstance(part, np.ndarray)}
+        )
+
+    def __repr__(self) -> str:
+        p, rate = self.prob_pred, self.prob_true
+        return (
+            f"CalibrationCurve(method={self.method!r}, {p.size} points, "
+            f"prob_pred {p[0]:.3g} to {p[-1]:.3g}, "
+            f"prob_true {rate.min():.3g} to {rate.max():.3g}, "
+            f"confidence_level={self.confidence_level:g})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = np.linspace(0, self.prob_pred.size - 1, SHOWN).round().astype(np.intp)
+        table = self.frame.iloc[np.unique(rows)].to_html(float_format="{:.3g}".format, border=0)
+        title = f"Calibration curve, {self.method}, {100 * self.confidence_level:g}% bands"
+        return f"<p>{title}; {rows.size} of {self.prob_pred.size} points</p>{table}"
+
+
+def curve_of(
+    predictions: Predictions, method: CurveMethod, level: float, bins: Bins
+) -> CalibrationCurve:
+    """Return the curve of checked predictions."""
+    if method == "bins":
+        points, weight = binned_points(predictions, bins, level)
+        return CalibrationCurve(*points, weight, method, level)
+    w, (score, hit) = predictions.w, event_or_top(predictions)
+    if method == "lowess":
+        points = lowess_points(score.astype(np.float64), hit, w)
+    elif method == "isotonic":
+        points = rising_points(place_rows(score, w, score.size).with_hits(hit, w), level)
+    else:
+        points = smooth_points(place_rows(score, w).with_hits(hit, w), level)
+    weight = weight_near(points.p, score, w)
+    return CalibrationCurve(*points, weight, method, level)
+
+
+@listed("Austin and Steyerberg 2014; Dimitriadis et al. 2021")
+def calibration_curve(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    method: CurveMethod | None = None,
+    confidence_level: float = 0.95,
+    n_bins: int | None = None,
+    strategy: Strategy | None = None,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> CalibrationCurve:
+    r"""Rate of an event as a function of its predicted probability, with confidence bands.
+
+    "smooth" fits, with :math:`x = \log (p / (1 - p))`,
+
+    .. math:: \log \frac{r(p)}{1 - r(p)} = x + a + b x + s(x),
+
+    s being a natural cubic spline with 16 knots and a penalty on its curvature. The penalty is
+    estimated from the labels, and the bands include its uncertainty. The function of the same
+    name in scikit-learn is a different one: it returns two arrays of bins, shares first.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels; with one column also soft hits, shares of the event in [0, 1].
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    method : {"smooth", "isotonic", "bins", "lowess"}, default=None
+        None means "bins" if `n_bins` or `strategy` is given, else "smooth".
+
+        * "smooth": as above.
+        * "isotonic": the rising step function of the least squared error (pool adjacent
+          violators), as in CORP reliability diagrams. Points are both ends of each step.
+        * "bins": the share of hits of each bin that has rows.
+        * "lowess": local straight lines, as of R's ``val.prob``, by statsmodels. It has no bands
+          (they are NaN) and takes no weights.
+    confidence_level : float in (0, 1), default=0.95
+        Level of both bands.
+    n_bins : int, default=None
+        Number of bins, for "bins". None means 15.
+    strategy : {"uniform", "quantile"}, default=None
+        Bins of equal width, or of equal weight, for "bins". None means "quantile".
+    pos_label : label, default=None
+        The event whose probability is the score. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With
+        more columns, None means the top label.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    curve : CalibrationCurve
+        Arrays ``prob_pred``, ``prob_true``, ``low``, ``high``, ``low_simultaneous``,
+        ``high_simultaneous`` and ``weight`` of shape (g,), with g points in ascending order of the
+        score; ``frame`` has them as columns. Between points the curve is straight:
+        ``np.interp(p, curve.prob_pred, curve.prob_true)``.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid, if "lowess" gets weights, or if
+        another method than "bins" gets `n_bins` or `strategy`.
+    ImportError
+        If statsmodels is missing, for "lowess".
+
+    See Also
+    --------
+    integrated_calibration_index : Mean distance of the smooth curve from the diagonal.
+    reliability_table : Bins, with all their numbers.
+    skcalib.plotting.ReliabilityDisplay : A plot of it.
+
+    Notes
+    -----
+    The pointwise band contains the true rate at 95 % of the scores; the simultaneous band contains
+    the whole true curve in 95 % of samples.
+
+    "smooth": bands are of a normal posterior of the curve's logit, which is a mixture over the
+    amount of bending; the simultaneous one is widened by the volume-of-tube formula. How often they
+    cover the truth is measured by ``python -m benchmarks.coverage bands``, with a table in
+    the user guide. Intercept and slope have a weak prior (standard deviation 5), which keeps the
+    curve within bounds where no row, or every row, has the event. Exact 0 and 1 count as half the
+    smallest probability above 0 (below 1) of the rows. If no score is between 0 and 1, rates are
+    shares of hits. Of more than 2,048 distinct scores, neighbours are joined for the fit.
+
+    "isotonic": the bands cover every rising curve, at any n. The bound at a score is the narrowest
+    of Clopper and Pearson's bounds of the runs of rows that end, or begin, there, each corrected
+    for the number of runs. They are wider than the smooth ones, and need not cover a curve that
+    falls.
+
+    "bins": Wilson's intervals of the rate of each bin, which is the mean rate of its rows; the
+    simultaneous band has Bonferroni's correction.
+
+    Bands of soft hits are those of the same number of outcomes 0 and 1. Soft hits of the same mean
+    vary less, so these bands are wider than necessary.
+
+    References
+    ----------
+    Austin, Steyerberg (2014). Graphical assessment of internal and external calibration of logistic
+    regression models by using loess smoothers. Statistics in Medicine 33.
+
+    Dimitriadis, Gneiting, Jordan (2021). Stable reliability diagrams for probabilistic classifiers.
+    PNAS 118.
+
+    Dimitriadis, Duembgen, Henzi, Puke, Ziegel (2023). Honest calibration assessment for binary
+    outcome predictions. Biometrika 110.
+
+    Marra, Wood (2012). Coverage properties of confidence intervals for generalized additive model
+    components. Scandinavian Journal of Statistics 39.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.metrics import calibration_curve
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.beta(1, 20, size=5000)
+    >>> y = rng.random(5000) < 0.5 * p
+    >>> curve = calibration_curve(y, p)
+    >>> curve  # doctest: +NORMALIZE_WHITESPACE
+    CalibrationCurve(method='smooth', 98 points, prob_pred 1.2e-05 to 0.433,
+                     prob_true 1.16e-06 to 0.0785, confidence_level=0.95)
+    >>> at = [0.01, 0.1]  # the true rates are 0.005 and 0.05
+    >>> [np.interp(at, curve.prob_pred, end).round(3).tolist() for end in (curve.low, curve.high)]
+    [[0.002, 0.037], [0.009, 0.065]]
+    """
+    has_bins = n_bins is not None or strategy is not None
+    if method is None:
+        method = "bins" if has_bins else "smooth"
+    check_option("method", method, METHODS)
+    if has_bins and method != "bins":
+        raise ValueError(
+            f"method={method!r} has no bins: pass method='bins', or neither n_bins nor strategy."
+        )
+    check_level(confidence_level)
+    bins = check_bins(
+        15 if n_bins is None else n_bins,
+        "quantile" if strategy is None else strategy,
+        "right",
+        "edges",
+    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    with np.errstate(under="ignore"):
+        return curve_of(predictions, method, confidence_level, bins)

@@ -1,0 +1,244 @@
+"""The integrated calibration index: distances of the smooth calibration curve from the diagonal."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._validation.keywords import check_level
+from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
+from skcalib.metrics._curves.distances import (
+    curve_distances,
+    distances_by_cells,
+    farthest_of_band,
+)
+from skcalib.metrics._intervals.intervals import CalibrationInterval, intervals_of
+from skcalib.metrics._listed import listed
+from skcalib.metrics._resampling import Evaluation, in_copies
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAMES = ("ici", "e50", "e90", "emax")
+
+
+class _End:
+    """An end of the interval of one of the four numbers."""
+
+    def __init__(self, end: str, name: str) -> None:
+        self.end, self.place = end, NAMES.index(name)
+
+    def __get__(self, index: IntegratedCalibrationIndex, owner: object) -> float:
+        return float(getattr(index.interval, self.end)[self.place])
+
+
+class IntegratedCalibrationIndex(float):
+    """What `integrated_calibration_index` returns: a float, the ICI, with further attributes.
+
+    Intervals are computed when they are first used or printed. Of soft hits there are none.
+
+    Attributes
+    ----------
+    ici, e50, e90, emax : float
+        Mean, median, 90th percentile and largest of the distances, in [0, 1].
+    ici_low, ici_high, e50_low, e50_high, e90_low, e90_high, emax_low, emax_high : float
+        Ends of their intervals.
+    interval : CalibrationInterval
+        Arrays of four numbers in the order above: ``estimate``, ``debiased``, ``low``, ``high``,
+        ``expected_if_calibrated`` and ``p_value``, as of `calibration_interval`.
+    confidence_level : float
+        Level of the intervals.
+    """
+
+    ici: float
+    e50: float
+    e90: float
+    emax: float
+    confidence_level: float
+    _predictions: Predictions
+    ici_low, ici_high = _End("low", "ici"), _End("high", "ici")
+    e50_low, e50_high = _End("low", "e50"), _End("high", "e50")
+    e90_low, e90_high = _End("low", "e90"), _End("high", "e90")
+    emax_low, emax_high = _End("low", "emax"), _End("high", "emax")
+
+    def __new__(
+        cls, distances: Float64Array, predictions: Predictions, level: float
+    ) -> IntegratedCalibrationIndex:
+        """Keep the four numbers, and what their intervals are made of."""
+        made = super().__new__(cls, distances[0])
+        vars(made).update(zip(NAMES, distances.tolist(), strict=True))
+        made.confidence_level = level
+        made._predictions = predictions
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (
+            np.array([getattr(self, name) for name in NAMES]),
+            self._predictions,
+            self.confidence_level,
+        )
+
+    @cached_property
+    def interval(self) -> CalibrationInterval:
+        """The intervals of all four numbers; a ValueError for soft hits."""
+        if self._predictions.are_soft:
+            raise ValueError(
+                "y_true has soft hits, but intervals of the ICI are of outcomes 0 and 1: round "
+                "y_true, or take bootstrap_interval(integrated_calibration_index, ...)."
+            )
+        with np.errstate(under="ignore"):
+            return distance_intervals(self._predictions, self.confidence_level, random_state=0)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row for each of the four numbers, with their intervals, as a frame."""
+        import pandas as pd  # imported late, because pandas takes long to import
+
+        columns = {"estimate": [getattr(self, name) for name in NAMES]}
+        if not self._predictions.are_soft:
+            columns = self.interval._asdict()
+        return pd.DataFrame(columns, index=list(NAMES))
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={getattr(self, name):.4g}" for name in NAMES]
+        if not self._predictions.are_soft:
+            _, debiased, low, high, *_ = self.interval
+            parts = [
+                f"{part} (debiased {middle:.4g}, {start:.4g} to {end:.4g})"
+                for part, middle, start, end in zip(parts, debiased, low, high, strict=True)
+            ]
+        return f"IntegratedCalibrationIndex({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        table = self.frame.to_html(float_format="{:.3g}".format, border=0)
+        title = "Integrated calibration index"
+        if not self._predictions.are_soft:
+            title += f", {100 * self.confidence_level:g}% intervals"
+        return f"<p>{title}</p>{table}"
+
+
+@takes_predictions
+def four_distances(_: object, predictions: Predictions) -> Float64Array:
+    """Return mean, median, 90th percentile and largest of the distances."""
+    return curve_distances(predictions)
+
+
+four_distances._is_error = True  # type: ignore[attr-defined]
+four_distances._by_cells = partial(distances_by_cells, which=slice(0, 4))  # type: ignore[attr-defined]
+
+
+def distance_intervals(
+    predictions: Predictions, level: float, random_state: Any, smooth: FloatArray | None = None
+) -> CalibrationInterval:
+    """Return the intervals of all four distances, for labels 0 and 1.
+
+    The largest distance ends where the pointwise band is farthest from the diagonal: the band
+    contains the truth where that is farthest, whatever its place. Labels drawn from the curve of
+    the data would not do: if chance bends it towards the diagonal at the sparse end, its largest
+    distance is that of the dense middle, which varies less.
+    """
+    predictions = in_copies(predictions)
+    evaluate = Evaluation(four_distances, {}, column=False)
+    found = intervals_of(
+        [evaluate], predictions, level=level, random_state=random_state, smooth=smooth
+    )[0]
+    high = found.high.copy()
+    high[-1] = max(found.low[-1], farthest_of_band(predictions, level))
+    return found._replace(high=high)
+
+
+@listed(
+    "Austin and Steyerberg 2019",
+    scorer=True,
+    by_cells=partial(distances_by_cells, which=slice(0, 1)),
+)
+def integrated_calibration_index(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+) -> IntegratedCalibrationIndex:
+    r"""Integrated calibration index (ICI): mean distance of the smooth curve from the diagonal.
+
+    With r the smooth curve of `calibration_curve`, the distances of the rows are
+    :math:`d_i = |r(s_i) - s_i|`, and
+
+    .. math:: \mathrm{ICI} = \frac{1}{W} \sum_i w_i d_i .
+
+    E50 and E90 are their median and their 90th percentile, Emax the largest.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels; with one column also soft hits, shares of the event in [0, 1].
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    pos_label : label, default=None
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means the top label.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+    confidence_level : float in (0, 1), default=0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    index : IntegratedCalibrationIndex
+        In [0, 1]; 0 is best. A float, the ICI, with the attributes ``ici``, ``e50``, ``e90``,
+        ``emax``, the ends of their intervals (``ici_low``, ``ici_high`` and so on), ``interval``
+        and ``frame``.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    See Also
+    --------
+    calibration_curve : The curve.
+    calibration_interval : How intervals are made.
+
+    Notes
+    -----
+    Chance moves a curve off the diagonal, so that the ICI of few rows is larger than that of many.
+    The intervals and ``interval.debiased`` are for the ICI of very many rows (see
+    `calibration_interval`), and may lie below the ICI of these rows. The interval of Emax ends at
+    the largest distance of the curve's pointwise band from the diagonal. It never ends at 0: where
+    scores are sparse, a distance cannot be excluded. Intervals take a second or two, and are
+    computed when first used. They need labels 0 and 1. For soft hits, use `bootstrap_interval` of
+    the ICI.
+
+    References
+    ----------
+    Austin, Steyerberg (2019). The Integrated Calibration Index (ICI) and related metrics for
+    quantifying the calibration of logistic regression models. Statistics in Medicine 38.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.metrics import integrated_calibration_index
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = rng.random(1000) < p**2
+    >>> index = integrated_calibration_index(y, p)
+    >>> round(index.ici, 3), round(index.emax, 3)
+    (0.151, 0.232)
+    >>> index.ici_low < 1 / 6 < index.ici_high
+    True
+    """
+    check_level(confidence_level)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    return IntegratedCalibrationIndex(curve_distances(predictions), predictions, confidence_level)

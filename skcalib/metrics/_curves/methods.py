@@ -1,0 +1,144 @@
+"""The points of a calibration curve and their bands, by each method."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtri
+
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._binning.bins import Bins
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._curves.bands import tube_factor, wilson_interval
+from skcalib.metrics._curves.cells import (
+    Cells,
+    is_certain,
+    join,
+    place_rows,
+    sum_by,
+)
+from skcalib.metrics._curves.rising import BAND_CELLS, Runs, bounds_by_runs, rising_curve
+from skcalib.metrics._curves.smooth import Smoother
+from skcalib.metrics._errors.binned import bin_predictions
+
+# Up to this many distinct scores, a smooth curve is given at each of them; of more, at as many
+# points: quantiles of the scores, and points evenly spaced, also on the scale of logits.
+POINTS, POINTS_EACH = 100, 34
+# Share of the rows in each local fit, and of the range of the scores within which its result is
+# interpolated: those of lowess in R's rms.
+SPAN, STEP = 2 / 3, 0.01
+
+
+class Points(NamedTuple):
+    """Scores in ascending order, rates, and both bands; ``(g,)``."""
+
+    p: Float64Array
+    rate: Float64Array
+    low: Float64Array
+    high: Float64Array
+    low_simultaneous: Float64Array
+    high_simultaneous: Float64Array
+
+
+def smooth_points(cells: Cells, level: float) -> Points:
+    """Return the smooth curve."""
+    if is_certain(cells.p):
+        return points_of_shares(cells.p, cells.H / cells.W, cells.W, level)
+    smoother = Smoother(cells.x, cells.W)
+    fitted = smoother.fit(cells.H[None])
+    p = choose_points(cells)
+    x = np.interp(p, cells.p, cells.x)
+    theta, covariance = fitted.theta[0], fitted.covariance[0]
+    X = smoother.basis.columns(x)
+    eta = x + X @ theta
+    bands = []
+    for factor in (
+        float(ndtri((1 + level) / 2)),
+        tube_factor(X @ np.linalg.cholesky(covariance), level),
+    ):
+        fall, rise = smoother.spread(theta, covariance, x, factor)
+        bands += [expit(eta - fall), expit(eta + rise)]
+    return Points(p, expit(eta), *bands)
+
+
+def choose_points(cells: Cells) -> Float64Array:
+    """Return the scores at which a curve is given."""
+    p, x, W, _ = cells
+    if p.size <= POINTS:
+        return p
+    share = (np.cumsum(W) - W / 2) / W.sum()
+    along = np.linspace(0.0, 1.0, POINTS_EACH)
+    even, by_logit = (np.interp(along, (v - v[0]) / (v[-1] - v[0]), p) for v in (p, x))
+    return np.unique(np.concatenate([np.interp(along, share, p), even, by_logit]))
+
+
+def points_of_shares(p: Float64Array, share: Float64Array, W: Float64Array, level: float) -> Points:
+    """Return shares of hits of W rows each, with Wilson's intervals."""
+    whole = 1.0 - (1.0 - level) / p.size
+    bands = (*wilson_interval(share, W, level), *wilson_interval(share, W, whole))
+    return Points(p, share, *bands)
+
+
+def binned_points(
+    predictions: Predictions, bins: Bins, level: float
+) -> tuple[Points, Float64Array]:
+    """Return the bins that have rows, and their weights."""
+    table, _ = bin_predictions(predictions, bins)
+    kept = table.weight[0] > 0
+    p, share, W = (part[0][kept] for part in (table.confidence, table.accuracy, table.weight))
+    return points_of_shares(p, share, W, level), W
+
+
+def rising_points(cells: Cells, level: float) -> Points:
+    """Return the isotonic curve; `cells` are the distinct scores."""
+    ends, rate = rising_curve(cells.p, cells.W, cells.H)
+    cell = join(cells.x, cells.W, BAND_CELLS)
+    W, H = (sum_by(cell, part) for part in (cells.W, cells.H))
+    at = np.searchsorted(cells.p, ends)
+    point, whole = (bounds_at(at, cell, runs) for runs in bounds_by_runs(W, H, level))
+    low, high = np.minimum(point[0], rate), np.maximum(point[1], rate)
+    return Points(ends, rate, low, high, np.minimum(whole[0], low), np.maximum(whole[1], high))
+
+
+def bounds_at(
+    at: NDArray[np.intp], cell: NDArray[np.intp], runs: Runs
+) -> tuple[Float64Array, Float64Array]:
+    """Return bounds at distinct scores by runs of cells that lie wholly on one side of them."""
+    edge = np.concatenate([[True], np.diff(cell) > 0, [True]])
+    first, last = edge[at], edge[at + 1]
+    low = np.concatenate([[0.0], runs.low])[cell[at] + last]
+    high = np.concatenate([runs.high, [1.0]])[cell[at] + ~first]
+    return low, high
+
+
+def lowess_points(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Points:
+    """Return local linear regression by statsmodels; it has no bands."""
+    try:
+        from statsmodels.nonparametric.smoothers_lowess import lowess
+    except ImportError as error:
+        raise ImportError(
+            "calibration_curve(method='lowess') needs statsmodels: install it with `pip install "
+            "statsmodels`, or use method='smooth'."
+        ) from error
+    if np.ptp(w) > 0:
+        raise ValueError(
+            "method='lowess' takes no sample_weight, because statsmodels has none: use "
+            "method='smooth'."
+        )
+    order = np.lexsort((hit, score))
+    p, t = score[order], hit[order].astype(np.float64)
+    delta = STEP * float(p[-1] - p[0])
+    fitted = lowess(t, p, frac=SPAN, it=0, delta=delta, is_sorted=True, return_sorted=False)
+    points = choose_points(place_rows(p, np.ones(p.size)).with_hits(t > 0, np.ones(p.size)))
+    rate = np.clip(np.interp(points, p, fitted), 0.0, 1.0)
+    unknown = np.full(points.size, np.nan)
+    return Points(points, rate, unknown, unknown, unknown, unknown)
+
+
+def weight_near(points: Float64Array, score: FloatArray, w: Float64Array) -> Float64Array:
+    """Return the weight of the rows whose scores are nearest to each point."""
+    middle = (points[1:] + points[:-1]) / 2
+    nearest = np.searchsorted(middle, score)
+    return np.bincount(nearest, w, points.size).astype(np.float64)

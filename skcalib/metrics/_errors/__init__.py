@@ -1,0 +1,1 @@
+"""Calibration errors: of bins, cumulative, smooth, of kernels; the table behind them."""

@@ -1,0 +1,140 @@
+r"""Kolmogorov-Smirnov calibration error: the largest gap between two cumulative curves.
+
+Between two positives the cumulative score increases and the cumulative hits are constant, so the
+gap is largest just before or at the score of a positive: about n/K places for one of K classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._arrays.types import FloatArray
+from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
+from skcalib._scores.scores import Scores
+from skcalib._scores.top_label import top_label, top_r, within_top_r
+from skcalib._validation.keywords import check_count
+from skcalib._validation.predictions import Predictions, check_predictions, refuse_each_class
+from skcalib.metrics._errors.binned import Average
+from skcalib.metrics._errors.modes import check_mode
+from skcalib.metrics._listed import listed
+
+Mode = Literal["top", "within_top", "classwise"] | None
+
+
+def ks_error(problem: SortedProblem) -> float:
+    """Largest gap between cumulative score and cumulative hits at the ends of tie groups."""
+    values, weights = problem.values, problem.weights
+    score = values if weights is None else weights * values
+    cumulative = np.concatenate([[0.0], np.cumsum(score, dtype=np.float64)])
+    steps, inverse = np.unique(problem.positives, return_inverse=True)
+    hits = np.cumsum(np.bincount(inverse, weights=problem.positive_weights, minlength=steps.size))
+    before = cumulative[np.searchsorted(values, steps, side="left")]
+    before[1:] -= hits[:-1]
+    after = cumulative[np.searchsorted(values, steps, side="right")] - hits
+    end = cumulative[-1] - (hits[-1] if steps.size else 0.0)
+    largest = max(abs(end), *(np.abs(curve).max(initial=0.0) for curve in (before, after)))
+    return float(largest / problem.total_weight())
+
+
+def reduce_top(
+    predictions: Predictions, mode: str | None, r: int
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Score and hit of one event, of the r-th largest probability, or of the r largest."""
+    check_count("r", r, 1, predictions.P.shape[1])
+    predictions = predictions.of_mode(mode, int(r))
+    if predictions.event is not None:
+        return predictions.of_event()
+    P, code = predictions.P, predictions.code
+    if mode == "within_top":
+        return within_top_r(P, code, int(r))
+    if r > 1:
+        return top_r(P, code, int(r))
+    score, predicted = top_label(P)
+    return score, predicted == code
+
+
+@listed("Gupta et al. 2021", scorer=True)
+def ks_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    mode: Mode = None,
+    r: int = 1,
+    average: Average = "macro",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | NDArray[np.float64]:
+    r"""Kolmogorov-Smirnov error (KS): largest gap of the cumulative scores and hits, no bins.
+
+    For a binary problem with scores s, outcomes t and weights w of sum W,
+
+    .. math:: \mathrm{KS} = \max_\sigma \frac{1}{W}
+              \Big| \sum_{s_i \le \sigma} w_i s_i - \sum_{s_i \le \sigma} w_i t_i \Big|
+
+    the maximum being over the distinct scores, so that equal scores count together and row
+    order does not matter.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels; with one column also soft hits, shares of the event in [0, 1].
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "within_top", "classwise"} or None, default=None
+        None is the event of one or two columns, and of more "top": the r-th largest probability and
+        whether that class is true. "within_top": the sum of the r largest and whether the true
+        class is among them. "classwise": each class against the rest.
+    r : int in [1, K], default=1
+        Rank for "top" and "within_top".
+    average : {"macro", None}, default="macro"
+        For "classwise": the mean over classes; None returns the error of each.
+    pos_label : label, default=None
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best. At least the gap between mean score and share of hits.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    References
+    ----------
+    Gupta, Rahimi, Ajanthan, Mensink, Sminchisescu, Hartley (2021). Calibration of Neural
+    Networks using Splines. ICLR. Equations (9)-(12).
+
+    Examples
+    --------
+    >>> from skcalib.metrics import ks_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(ks_calibration_error(y, P), 4)
+    0.1
+    >>> ks_calibration_error(y, P, mode="classwise", average=None).round(4)
+    array([0.2, 0.1])
+    """
+    check_mode(mode, average, (None, "top", "within_top", "classwise"))
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    refuse_each_class(predictions, average)
+    P, code, w = predictions.P, predictions.code, predictions.w
+    if mode != "classwise" or (predictions.event is not None and average is not None):
+        score, hit = reduce_top(predictions, mode, r)
+        return ks_error(sort_problem(score, hit, None if is_unit(w) else w))
+    each = np.array(list(map_sorted(ks_error, Scores(P, "proba"), code, w)))
+    return predictions.of_classes(each, y_proba) if average is None else float(each.mean())

@@ -1,0 +1,237 @@
+"""Bootstrap confidence intervals of any metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
+
+from skcalib._arrays.types import Float64Array
+from skcalib._scores.one_vs_rest import is_unit
+from skcalib._validation.keywords import check_count, check_level, check_option, check_seed
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._listed import listed
+from skcalib.metrics._printing import shown
+from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, random_chunks
+
+# Number of groups that the jackknife leaves out one by one; fewer rows are groups of one. With 200
+# the acceleration is known to 0.003, a hundredth of a standard error at the ends of the interval.
+JACKKNIFE_GROUPS = 200
+
+
+class BootstrapInterval(NamedTuple):
+    """What `bootstrap_interval` returns."""
+
+    estimate: float | Float64Array
+    low: float | Float64Array
+    high: float | Float64Array
+    standard_error: float | Float64Array
+
+    def __repr__(self) -> str:
+        parts = (f"{name}{shown(value)}" for name, value in self._asdict().items())
+        return f"BootstrapInterval({', '.join(parts)})"
+
+
+def draw_counts(
+    predictions: Predictions,
+    seed: np.random.SeedSequence,
+    size: int,
+    row: NDArray[np.intp] | None = None,
+) -> Iterator[Predictions]:
+    """Yield bootstrap resamples of rows of relative weights, or of copies of rows.
+
+    ``row (n,)`` numbers the rows from 0 if there are several predictions for a row; they are drawn
+    together.
+    """
+    code, w = predictions.code, predictions.w
+    random = np.random.default_rng(seed)
+    n = code.size if row is None else int(row.max()) + 1
+    unit = is_unit(w)
+    for _ in range(size):
+        count = np.bincount(random.integers(n, size=n), minlength=n)
+        count = count if row is None else count[row]
+        if unit:
+            yield predictions._replace(w=w * count)
+        else:
+            # Each draw is a row: two of weight 0.7 count unlike one of 1.4.
+            rows = np.repeat(np.arange(n), count)
+            yield predictions.take(rows)
+
+
+def leave_out(
+    predictions: Predictions, group: NDArray[np.intp], start: int, stop: int
+) -> Iterator[Predictions]:
+    """Yield the predictions without the rows of group g, for each g from `start` to `stop`."""
+    for g in range(start, stop):
+        yield predictions._replace(w=np.where(group == g, 0.0, predictions.w))
+
+
+def bca_levels(
+    estimate: Any, values: Float64Array, jackknife: Float64Array, level: float
+) -> tuple[float, float]:
+    """Levels at which the quantiles of the resampled `values` are the ends of a BCa interval.
+
+    With z the normal quantile, z0 that of the share of values below the estimate and a the
+    acceleration, a level alpha becomes Phi(z0 + (z0 + z) / (1 - a (z0 + z))), z = z(alpha).
+    """
+    below = np.mean(values < estimate) / 2 + np.mean(values <= estimate) / 2
+    # At least half a resample away from 0 and 1, for which z0 would be infinite.
+    z0 = ndtri(np.clip(below, 0.5 / values.size, 1 - 0.5 / values.size))
+    away = jackknife.mean() - jackknife
+    spread = float((away**2).sum())
+    a = float((away**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
+    shifted = z0 + ndtri([(1 - level) / 2, (1 + level) / 2])
+    low, high = ndtr(z0 + shifted / (1 - a * shifted))
+    return float(low), float(high)
+
+
+@listed("Efron 1987")
+def bootstrap_interval(
+    metric: Callable[..., Any],
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    method: Literal["percentile", "bca"] = "percentile",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    **keywords: Any,
+) -> BootstrapInterval:
+    r"""Bootstrap confidence interval of any metric.
+
+    Rows are drawn with replacement B times, which leaves each row with a multinomial count
+    :math:`c_i`; the metric is evaluated with :math:`c_i` rows of their weight, and the interval is
+
+    .. math:: \big[\hat F^{-1}(\alpha_1),\ \hat F^{-1}(\alpha_2)\big]
+
+    with :math:`\hat F` the distribution of the B values. For "percentile" the two levels are
+    :math:`(1 \mp c) / 2`, c the confidence level; "bca" corrects them for bias and
+    acceleration.
+
+    Parameters
+    ----------
+    metric : callable
+        ``metric(y_true, y_proba, ...)``: any metric of this package or of scikit-learn, your
+        own, or one with keywords fixed by `functools.partial`. It gets `labels` if it takes
+        them, and ``sample_weight`` if it takes that, else repeated rows.
+    y_true : array-like of shape (n,)
+        Labels; with one column also soft hits, shares of the event in [0, 1].
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    n_resamples : int, default=1000
+        Number of resamples B.
+    confidence_level : float in (0, 1), default=0.95
+        Share of intervals that contain the true value, in the long run.
+    method : {"percentile", "bca"}, default="percentile"
+        Quantiles of the resampled values as they are, or bias-corrected and accelerated.
+    pos_label : label, default=None
+        The event whose probability is measured; also passed to `metric` if it takes it. None means
+        1 or True for labels {0, 1}, {-1, 1} or booleans; of other labels the second of two columns,
+        while one column needs it.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+        Each copy is drawn by itself, and a row of relative weight with its weight.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws; the same for any `n_jobs`.
+    n_jobs : int, default=None
+        Processes that share the resamples, as in joblib.
+    **keywords : object
+        Passed on to `metric`, such as ``n_bins=10``.
+
+    Returns
+    -------
+    interval : BootstrapInterval
+        Named tuple ``(estimate, low, high, standard_error)``: the metric on the data themselves,
+        the ends of the interval, and the standard deviation of the resampled values. Each
+        is a float, or an array where the metric returns one (``average=None``).
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid, or weights are floats and
+        the metric takes none.
+    TypeError
+        If `metric` is not callable.
+
+    See Also
+    --------
+    calibration_test : Whether the error is larger than that of a calibrated model.
+
+    Notes
+    -----
+    A calibration error is biased upwards, and resampling adds the same bias again. If the error
+    is clearly larger than its bias (the ``mean`` of `calibration_test`), the coverage of the
+    intervals is nearly as stated; if not, mostly for class-wise errors, they may lie above the
+    estimate and above the true value. Then use `calibration_test`, or reflect the interval about
+    the estimate, ``2 * estimate - high`` to ``2 * estimate - low``, which subtracts the bias once.
+
+    The acceleration of "bca" comes from a jackknife that leaves out each row in turn, or each
+    of 200 random groups of rows where there are more.
+
+    References
+    ----------
+    Efron (1987). Better Bootstrap Confidence Intervals. Journal of the American Statistical
+    Association 82.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.metrics import bootstrap_interval, static_calibration_error
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = rng.random(1000) < p**2
+    >>> bootstrap_interval(static_calibration_error, y, p, random_state=0)
+    BootstrapInterval(estimate=0.1543, low=0.1313, high=0.1767, standard_error=0.01185)
+    """
+    check_count("n_resamples", n_resamples, 2)
+    check_option("method", method, ("percentile", "bca"))
+    check_level(confidence_level)
+    evaluate, predictions, estimate = prepare(
+        metric,
+        y_true,
+        y_proba,
+        sample_weight,
+        labels,
+        pos_label,
+        keywords,
+        soft=True,
+        caller="bootstrap_interval",
+    )
+    random = check_seed(random_state)
+    draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random)]
+    values = evaluate_chunks(evaluate, draw_counts, draws, n_jobs)
+    alpha = np.array([(1 - confidence_level) / 2, (1 + confidence_level) / 2])
+    if method == "percentile" or predictions.code.size == 1:
+        low, high = np.quantile(values, alpha, axis=0)
+    else:
+        n = predictions.code.size
+        n_groups = min(n, JACKKNIFE_GROUPS)
+        group = random.permutation(n) % n_groups
+        parts = [
+            (predictions, group, start, min(start + CHUNK, n_groups))
+            for start in range(0, n_groups, CHUNK)
+        ]
+        jackknife = evaluate_chunks(evaluate, leave_out, parts, n_jobs)
+        low, high = np.empty_like(estimate), np.empty_like(estimate)
+        for j in np.ndindex(estimate.shape):
+            column = (slice(None), *j)
+            ends = bca_levels(estimate[j], values[column], jackknife[column], confidence_level)
+            low[j], high[j] = np.quantile(values[column], ends)
+    return BootstrapInterval(
+        as_result(estimate, evaluate, predictions),
+        as_result(low, evaluate, predictions),
+        as_result(high, evaluate, predictions),
+        as_result(np.asarray(values.std(axis=0, ddof=1)), evaluate, predictions),
+    )

@@ -1,0 +1,310 @@
+"""Which errors are functions of the hits of cells, and how each of them is made one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from inspect import signature
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.source import Source
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._binning.bins import Bins, exceeds
+from skcalib._scores.one_vs_rest import map_columns
+from skcalib._scores.scores import Scores
+from skcalib._scores.top_label import top_label
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._classwise import (
+    adaptive_calibration_error,
+    static_calibration_error,
+    thresholded_adaptive_calibration_error,
+)
+from skcalib.metrics._errors.binned import (
+    bin_predictions,
+    check_bins,
+    general_calibration_error,
+    norm_of_gaps,
+)
+from skcalib.metrics._errors.debiased import debiased_calibration_error
+from skcalib.metrics._errors.kde import kde_calibration_error
+from skcalib.metrics._errors.ks import ks_calibration_error, reduce_top
+from skcalib.metrics._errors.label_binned import label_binned_calibration_error
+from skcalib.metrics._errors.mmce import maximum_mean_calibration_error
+from skcalib.metrics._errors.smooth import smooth_calibration_error
+from skcalib.metrics._errors.soft_binned import soft_binned_calibration_error
+from skcalib.metrics._errors.sweep import sweep_calibration_error
+from skcalib.metrics._intervals import grid
+from skcalib.metrics._intervals.any_metric import AnyError
+from skcalib.metrics._intervals.cells import CellError, ClassCurveError, Close
+from skcalib.metrics._intervals.class_cells import ClassCells
+from skcalib.metrics._intervals.grid import BINS, bin_index, quotient
+from skcalib.metrics._intervals.label_sets import Draw, LabelSets, RowGroups, Truth, every_of
+from skcalib.metrics._intervals.score_cells import ScoreCells, ScoredRows, SharedRows
+from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._top_label import (
+    expected_calibration_error,
+    maximum_calibration_error,
+    root_mean_squared_calibration_error,
+)
+
+Keywords = dict[str, Any]
+
+# With more distinct scores, the KS error looks at its curve at this many places.
+MANY_RANKS, JOINED_RANKS = 1 << 17, 1 << 14
+# The same where the hits of cells are drawn, not labels.
+DRAWN_RANKS = 1 << 9
+
+
+class LabelError(Protocol):
+    """An error of m numbers, as a function of labels or of a truth; all else stays the same.
+
+    `has_excess`: whether the jackknife finds what few rows add to the error of a truth.
+    """
+
+    has_excess: bool
+
+    def observed(self, labels: LabelSets) -> Float64Array:
+        """Return the error ``(m,)`` of one set of labels of all rows."""
+
+    def limits(self, truth: Truth) -> Float64Array:
+        """Return the error ``(m,)`` of many rows with labels of a truth."""
+
+    def values(self, draw: Draw, labels: LabelSets) -> Float64Array:
+        """Return the errors ``(R, m)`` of sets of labels of the rows that are drawn."""
+
+    def limits_without(self, truth: Truth, groups: RowGroups) -> Float64Array:
+        """Return the limits ``(groups, m)``, each without one group of rows."""
+
+
+def label_errors(evaluations: list[Evaluation], predictions: Predictions) -> list[LabelError]:
+    """Return metrics as functions of the labels of these predictions."""
+    shared = SharedRows()
+    return [label_error(evaluate, predictions, shared) for evaluate in evaluations]
+
+
+def label_error(evaluate: Evaluation, predictions: Predictions, shared: SharedRows) -> LabelError:
+    """Return a metric as a function of the labels of these predictions."""
+    metric, keywords = evaluate.function, evaluate.all_keywords
+    predictions = evaluate.measured(predictions)
+    maker = getattr(metric, "_by_cells", None) or BY_CELLS.get(metric)
+    if maker is not None and evaluate.own:
+        parameters = signature(metric).parameters.items()
+        defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
+        made = maker(predictions, {**defaults, **keywords}, shared)
+        if made is not None:
+            return made
+    every = every_of(predictions.code.size)
+    return AnyError(evaluate, predictions, every, copies=metric is sweep_calibration_error)
+
+
+def binned(
+    predictions: Predictions, keywords: Keywords, shared: SharedRows, **reduction: Any
+) -> CellError | None:
+    """Return a binned error; `reduction` as in `bin_predictions`."""
+    average = keywords.get("average", "macro")
+    weighting = keywords.get("class_weight", "uniform"), keywords.get("bin_weight", "count")
+
+    def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        total, each = norm_of_gaps(quotient(H - S, W), W, keywords["norm"], *weighting)
+        return total[..., None] if average == "macro" else each
+
+    return _with_bins(predictions, keywords, shared, average, close, None, **reduction)
+
+
+def debiased(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
+    """Return the signed root of the debiased square: the debiased error where it is above 0.
+
+    Its limit is the plain l2 error.
+    """
+    average, classwise = keywords["average"], keywords["mode"] == "classwise"
+
+    def root(H: Float64Array, S: Float64Array, W: Float64Array, noisy: bool) -> Float64Array:
+        square = quotient(H - S, W) ** 2
+        if noisy:
+            acc = quotient(H, W)
+            noise = acc * (1 - acc) / np.maximum(W - 1, 1.0)
+            square = np.where(W >= 2, square - noise, 0.0)
+        share = W / np.maximum(W.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+        each = (share * square).sum(axis=-1)
+        mean = each.mean(axis=-1, keepdims=True) if average == "macro" else each
+        return np.sign(mean) * np.sqrt(np.abs(mean))
+
+    return _with_bins(
+        predictions,
+        {**keywords, "norm": "l2"},
+        shared,
+        average,
+        partial(root, noisy=True),
+        partial(root, noisy=False),
+        max_prob=not classwise,
+        class_conditional=classwise,
+    )
+
+
+def thresholded(
+    predictions: Predictions, keywords: Keywords, shared: SharedRows
+) -> CellError | None:
+    """Return TACE; the first version cuts its bins in a way of its own and is left to calls."""
+    if keywords["version"] == 1:
+        return None
+    keywords = {**keywords, "bin_weight": keywords["bin_weight"] or "count"}
+    threshold = keywords["threshold"]
+    return binned(
+        predictions, keywords, shared, max_prob=False, class_conditional=True, threshold=threshold
+    )
+
+
+def general(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
+    """Return the general error."""
+    names = ("max_prob", "class_conditional", "threshold")
+    return binned(predictions, keywords, shared, **{name: keywords[name] for name in names})
+
+
+def cumulative(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError:
+    """Return the KS error: a cell for each distinct score."""
+    mode, average = keywords["mode"], keywords["average"]
+    P, w, event = predictions.P, predictions.w, predictions.event
+    n, n_classes = P.shape
+
+    def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        curve = H - S
+        np.cumsum(curve, axis=-1, out=curve)
+        largest = np.maximum(curve.max(axis=-1), -curve.min(axis=-1))
+        each = largest / np.maximum(W.sum(axis=-1), np.finfo(float).tiny)
+        return each.mean(axis=-1, keepdims=True) if average == "macro" else each
+
+    if mode != "classwise" or (event is not None and average is not None):
+        if event is not None or (mode in (None, "top") and keywords["r"] == 1):
+            rows = shared.of(predictions)
+        else:
+            score, _ = reduce_top(predictions, mode, keywords["r"])
+            rows = ScoredRows(score, _hit_classes(predictions.P, mode, int(keywords["r"])), w)
+        rank = _ranks(rows.score)
+        if rows.are_many:
+            rank = _joined(rank, DRAWN_RANKS)
+        return CellError(ScoreCells.of_index(rows, rank, int(rank[-1]) + 1), close)
+    found = list(map_columns(lambda _, column: _ties(column), Scores(P, "proba")))
+    cells = max(number for _, number in found)
+    # NumPy sorts numbers of 32 bits three times as fast as those of 16.
+    size = np.promote_types(np.min_scalar_type(n_classes * (cells + 1)), np.uint32)
+    place = np.empty((n, n_classes), dtype=size)
+    for k, (tie, _) in enumerate(found):
+        place[:, k] = k * (cells + 1) + tie
+    return ClassCurveError(ClassCells(place, P, w, (n_classes, cells)), close, average)
+
+
+def _hit_classes(P: Source, mode: str | None, r: int) -> NDArray[Any]:
+    """Return the class of each row that is a hit, or whether each class is ``(n, K)``."""
+    # Stable, so that equal probabilities are ranked by column.
+    order = np.argsort(-P.read(slice(None)), axis=1, kind="stable")
+    if mode != "within_top":
+        return order[:, r - 1]
+    member = np.zeros(P.shape, dtype=bool)
+    np.put_along_axis(member, order[:, :r], True, axis=1)
+    return member
+
+
+def _ties(score: FloatArray) -> tuple[Intp, int]:
+    """Return the rank of each score among the distinct ones, from 0, and their number.
+
+    Very many are joined, a few neighbours at a time.
+    """
+    order = np.argsort(score)
+    rank = _ranks(score[order])
+    place = np.empty(score.size, dtype=np.intp)
+    place[order] = rank
+    return place, int(rank[-1]) + 1
+
+
+def _ranks(ascending: FloatArray) -> Intp:
+    """Return the rank of each of the scores in order among the distinct ones."""
+    rank = np.concatenate([[0], np.cumsum(ascending[1:] > ascending[:-1])])
+    return _joined(rank, JOINED_RANKS) if rank[-1] >= MANY_RANKS else rank
+
+
+def _joined(rank: Intp, most: int) -> Intp:
+    """Return ranks of which neighbours are joined, as many at a time, to at most `most`."""
+    return rank // -(-(int(rank[-1]) + 1) // most)
+
+
+def _with_bins(
+    predictions: Predictions,
+    keywords: Keywords,
+    shared: SharedRows,
+    average: str | None,
+    close: Close,
+    close_limit: Close | None,
+    **reduction: Any,
+) -> CellError | None:
+    """Return an error by bins; None where bins split tied rows, which have no bin of their own."""
+    bins = check_bins(**{name: keywords[name] for name in BINS if name in keywords})
+    if bins.method == "rank":
+        return None
+    if average is None:  # each class, whether or not one of them is the event
+        predictions = predictions.without_event()
+    table, _ = bin_predictions(predictions, bins, **reduction)
+    P, w, event = predictions.P, predictions.w, predictions.event
+    edges, B = table.left[:, 1:], bins.n_bins
+    kept = reduction.get("threshold")
+    find = partial(_bin, bins=bins, threshold=kept)
+    m = len(edges)
+    if event is None and not reduction.get("max_prob", True):
+        place = np.empty(P.shape, dtype=np.min_scalar_type(m * (B + 1)))
+
+        def fill(k: int, column: FloatArray) -> None:
+            j = k if m > 1 else 0
+            place[:, k] = j * (B + 1) + find(column, edges[j])
+
+        for _ in map_columns(fill, Scores(P, "proba")):
+            pass
+        return CellError(ClassCells(place, P, w, (m, B)), close, close_limit)
+    if m == 1:
+        rows = shared.of(predictions)
+        index = find(rows.score, edges[0])
+    else:
+        rows = ScoredRows(*top_label(P), w, by_class=True)
+        index = np.empty(w.size, dtype=np.intp)
+        for j in np.unique(rows.own):
+            of_class = rows.own == j
+            index[of_class] = j * (B + 1) + find(rows.score[of_class], edges[j])
+    # What is left out comes first: its scores are the smallest.
+    index = np.where(index % (B + 1) == B, index - B, index + 1)
+    return CellError(
+        ScoreCells.of_index(rows, index, B, np.arange(m) * (B + 1) + 1), close, close_limit
+    )
+
+
+def _bin(
+    score: FloatArray, edges: Float64Array, bins: Bins, threshold: float | None
+) -> NDArray[np.integer]:
+    """Return the bin of each score, the number of bins for a score up to the threshold."""
+    place = bin_index(score, edges, bins)
+    if threshold is not None:
+        place = np.where(exceeds(score, threshold), place, bins.n_bins)
+    return place
+
+
+Maker = Callable[[Predictions, Keywords, SharedRows], CellError | None]
+TOP: Keywords = {"max_prob": True}
+EACH: Keywords = {"max_prob": False, "class_conditional": True}
+# A metric that is not here is called for each set of labels.
+BY_CELLS: dict[Callable[..., Any], Maker] = {
+    general_calibration_error: general,
+    expected_calibration_error: partial(binned, **TOP),
+    maximum_calibration_error: partial(binned, **TOP),
+    root_mean_squared_calibration_error: partial(binned, **TOP),
+    static_calibration_error: partial(binned, **EACH),
+    adaptive_calibration_error: partial(binned, **EACH),
+    thresholded_adaptive_calibration_error: thresholded,
+    debiased_calibration_error: debiased,
+    ks_calibration_error: cumulative,
+    smooth_calibration_error: grid.smooth,
+    kde_calibration_error: grid.kernel,
+    soft_binned_calibration_error: grid.soft_binned,
+    label_binned_calibration_error: grid.label_binned,
+    maximum_mean_calibration_error: grid.mean_kernel,
+    sweep_calibration_error: grid.sweep,
+}

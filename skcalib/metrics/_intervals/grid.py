@@ -1,0 +1,269 @@
+"""Errors of masses at the nodes of a grid, to which scores are rounded: smooth, soft bins, sweep.
+
+A set of labels is then a vector of hits at the nodes. Nodes keep the mean of their own scores, so
+that rounding changes an error only by what it changes within a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import lfilter
+
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._binning.bins import Bins
+from skcalib._binning.quantiles import edge_sides
+from skcalib._differentiable.mmce import WIDTH
+from skcalib._differentiable.soft_binning import bin_centres, memberships
+from skcalib._scores.one_vs_rest import map_columns
+from skcalib._scores.scores import Scores
+from skcalib._validation.norm import Norm, exponent
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._errors.binned import bin_predictions, check_bins
+from skcalib.metrics._errors.kde import kde_of_masses, kernel_width
+from skcalib.metrics._errors.modes import mean_of_classes
+from skcalib.metrics._errors.smooth import COARSE, smooth_sizes
+from skcalib.metrics._errors.sweep import Distinct, monotone_bins, rank_errors, running
+from skcalib.metrics._intervals.any_metric import COPIES
+from skcalib.metrics._intervals.cells import CellError
+from skcalib.metrics._intervals.class_cells import ClassCells
+from skcalib.metrics._intervals.score_cells import ScoreCells, SharedRows
+
+Keywords = dict[str, Any]
+# Errors ``(R, problems)`` from hits ``(R, problems, cells)``, sums of scores and weights
+# ``(problems, cells)``.
+Size = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
+
+# Cells of the grid of the smooth and the mean kernel error, which take sums over all: shifts
+# by half a cell change these by less than 5e-4.
+FEWER_CELLS = 1 << 10
+# With more nodes of all classes, tables that leave out groups of rows would take much memory.
+MOST_NODES = 1 << 17
+BINS = ("n_bins", "strategy", "closed", "quantile_method")
+# The limit of a sweep has at most this many bins: more change it by less than labels can show.
+LIMIT_BINS = 100
+
+
+def smooth(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
+    """Return the smooth error."""
+
+    def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        return smooth_sizes((H - S) / W.sum(axis=-1, keepdims=True))
+
+    return on_grid(predictions, keywords, shared, size, grid=FEWER_CELLS)
+
+
+def kernel(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
+    """Return the kernel density error."""
+    norm = keywords["norm"]
+    w = predictions.w if classwise(predictions, keywords) else shared.of(predictions).w
+    widths: dict[int, float] = {}
+
+    def size(
+        H: Float64Array, _: Float64Array, W: Float64Array, narrower: float = 1.0
+    ) -> Float64Array:
+        found = np.empty(H.shape[:-1])
+        for j, width in widths.items():
+            weight = W[..., j, :]
+            total = weight.sum(axis=-1, keepdims=True)
+            hits = H[..., j, :] / total
+            found[..., j] = kde_of_masses(weight / total, hits, narrower * width, norm)
+        return found
+
+    def measure(score: FloatArray, j: int) -> int:
+        widths[j] = kernel_width(score.astype(np.float64), w)
+        return 0
+
+    # Of many more rows the kernel is narrower; but rows within it must average out what is not a
+    # function of the score, or their deviations would count as error.
+    limit = partial(size, narrower=COPIES**-0.2)
+    return on_grid(predictions, keywords, shared, size, limit, norm=norm, shift=measure)
+
+
+def soft_binned(
+    predictions: Predictions, keywords: Keywords, shared: SharedRows
+) -> CellError | None:
+    """Return the soft-binned error."""
+    norm, temperature = keywords["norm"], keywords["temperature"]
+    q = exponent(norm)
+    at = np.linspace(0.0, 1.0, COARSE + 1)
+    U = memberships(at, bin_centres(at, int(keywords["n_bins"]), np), temperature, np)
+
+    def by_bin(table: Float64Array) -> Float64Array:
+        # One product of two matrices takes half the time of one for each set of labels.
+        flat = table.reshape(-1, table.shape[-1]) @ U
+        return np.asarray(flat.reshape(*table.shape[:-1], -1))
+
+    def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        mass = by_bin(W)
+        if keywords["kind"] == "bin":
+            power = (mass * np.abs(quotient(by_bin(H - S), mass)) ** q).sum(axis=-1)
+        else:
+            accuracy = quotient(by_bin(H), mass)
+            score = quotient(S, W)
+            power = np.zeros(H.shape[:-1])
+            for b, own in enumerate(U.T):
+                gap = np.abs(accuracy[..., b, None] - score) ** q
+                power += (W * own * gap).sum(axis=-1)
+        return np.asarray((power / W.sum(axis=-1)) ** (1 / q))
+
+    return on_grid(predictions, keywords, shared, size, norm=norm)
+
+
+def label_binned(
+    predictions: Predictions, keywords: Keywords, shared: SharedRows
+) -> CellError | None:
+    """Return the label-binned error: a cell is the part of a node that lies in one bin."""
+    bins = check_bins(keywords["n_bins"], keywords["strategy"])
+    norm, B = keywords["norm"], bins.n_bins
+    each = classwise(predictions, keywords)
+    if keywords["average"] is None:  # each class, whether or not one of them is the event
+        predictions = predictions.without_event()
+    table, _ = bin_predictions(predictions, bins, max_prob=not each, class_conditional=each)
+    edges = table.left[:, 1:]
+    bin_of = np.zeros((len(edges), COARSE + B), dtype=np.intp)
+
+    def shift(score: FloatArray, j: int) -> NDArray[np.integer]:
+        found = bin_index(score, edges[j], bins)
+        bin_of[j, nearest(score, COARSE) + found] = found
+        return found
+
+    def by_bin(table: Float64Array) -> Float64Array:
+        return (table[..., None, :] @ indicator)[..., 0, :]
+
+    def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        accuracy = quotient(by_bin(H), by_bin(W))
+        own = np.broadcast_to(of_cell, H.shape)
+        gap = np.abs(np.take_along_axis(accuracy, own, axis=-1) - quotient(S, W))
+        if norm == "max":
+            return np.asarray(np.where(W > 0, gap, 0.0).max(axis=-1))
+        q = exponent(norm)
+        return np.asarray(((W * gap**q).sum(axis=-1) / W.sum(axis=-1)) ** (1 / q))
+
+    made = on_grid(predictions, keywords, shared, size, norm=norm, shift=shift, n_shifts=B)
+    # Bins rise with the score: a cell without rows is given the bin before it.
+    of_cell = np.maximum.accumulate(bin_of, axis=1)
+    indicator = (of_cell[..., None] == np.arange(B)).astype(np.float64)
+    return made
+
+
+def mean_kernel(
+    predictions: Predictions, keywords: Keywords, shared: SharedRows
+) -> CellError | None:
+    """Return the maximum mean calibration error."""
+    decay = np.exp(-1.0 / (FEWER_CELLS * WIDTH))
+
+    def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        residual = (H - S) / W.sum(axis=-1, keepdims=True)
+        # The sum of the residuals up to a node, each times the kernel at its distance.
+        before = lfilter([1.0], [1.0, -decay], residual, axis=-1)
+        square = (residual * (2.0 * before - residual)).sum(axis=-1)
+        return np.asarray(np.sqrt(np.maximum(square, 0.0)))
+
+    norm = keywords.get("norm", "l1")
+    return on_grid(predictions, keywords, shared, size, norm=norm, grid=FEWER_CELLS)
+
+
+def sweep(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
+    """Return the sweep error with bins of equal weight."""
+    norm = keywords["norm"]
+    bins = check_bins(15, keywords["strategy"], keywords["closed"], "rank")
+    if bins.method != "rank":
+        return None
+    n_rows = float(predictions.w.sum())
+
+    def size(H: Float64Array, S: Float64Array, W: Float64Array, many: bool) -> Float64Array:
+        if many:  # bins of very many rows may begin anywhere, not at whole rows of these
+            total = W.sum(axis=-1, keepdims=True)
+            H, S, W = H / total, S / total, W / total
+        most = LIMIT_BINS + 1 if many else n_rows
+        found = np.empty(H.shape[:-1])
+        for j in range(H.shape[1]):
+            if W.ndim == 2:  # the weights of all sets of labels
+                found[:, j] = errors(H[:, j], S[j], W[j], most)
+            else:
+                found[:, j] = [
+                    errors(*one, most)[0]
+                    for one in zip(H[:, j, None], S[:, j], W[:, j], strict=True)
+                ]
+        return found
+
+    def errors(H: Float64Array, S: Float64Array, W: Float64Array, most: float) -> Float64Array:
+        full = W > 0
+        rows = Distinct.of(S[full] / W[full], W[full], H[:, full])
+        return rank_errors(rows, running(S[full]), monotone_bins(rows, most, bins), norm)
+
+    sizes, limits = (partial(size, many=many) for many in (False, True))
+    return on_grid(predictions, keywords, shared, sizes, limits, norm=norm)
+
+
+def on_grid(
+    predictions: Predictions,
+    keywords: Keywords,
+    shared: SharedRows,
+    size: Size,
+    limit: Size | None = None,
+    *,
+    norm: Norm = "l1",
+    grid: int = COARSE,
+    shift: Callable[[FloatArray, int], Any] = lambda *_: 0,
+    n_shifts: int = 1,
+) -> CellError | None:
+    """Return an error of masses at the nodes of a grid; None if the nodes are too many.
+
+    The cell of a score of problem j is its node plus ``shift(score, j)``, which is below `n_shifts`
+    and does not fall with the score.
+    """
+    average = keywords["average"]
+    P, _, w, *_ = predictions
+    n_classes, n_cells = P.shape[1], grid + n_shifts
+
+    def cell(score: FloatArray, j: int) -> Intp:
+        return nearest(score, grid) + shift(score, j)
+
+    if classwise(predictions, keywords):
+        if n_classes * n_cells > MOST_NODES:
+            return None
+        place = np.empty(P.shape, dtype=np.min_scalar_type(n_classes * (n_cells + 1)))
+        columns = map_columns(lambda k, column: cell(column, k), Scores(P, "proba"))
+        for k, found in enumerate(columns):
+            place[:, k] = k * (n_cells + 1) + found
+        cells: ClassCells | ScoreCells = ClassCells(place, P, w, (n_classes, n_cells))
+    else:
+        rows = shared.of(predictions)
+        cells = ScoreCells.of_index(rows, cell(rows.score, 0), n_cells)
+
+    def close(H: Float64Array, S: Float64Array, W: Float64Array, size: Size) -> Float64Array:
+        found = np.asarray(mean_of_classes(size(H, S, W), average, norm))
+        return found if average is None else found[..., None]
+
+    labels, truth = (partial(close, size=each) for each in (size, limit or size))
+    return CellError(cells, labels, truth)
+
+
+def classwise(predictions: Predictions, keywords: Keywords) -> bool:
+    """Whether each class is measured, not one event or the top label."""
+    event = predictions.event is not None and keywords["average"] is not None
+    return keywords["mode"] == "classwise" and not event
+
+
+def nearest(score: FloatArray, grid: int) -> Intp:
+    """Return the nearest node of each score."""
+    return np.rint(score * grid).astype(np.intp)
+
+
+def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> NDArray[np.integer]:
+    """Return the bin of each score."""
+    if bins.method == "uniform":
+        return bins.uniform_index(score)
+    return np.searchsorted(edges, score, side=edge_sides(bins)[1])
+
+
+def quotient(amount: Float64Array, weight: Float64Array) -> Float64Array:
+    """Return amounts by weights; 0 where there is no weight."""
+    weight = np.broadcast_to(weight, amount.shape)
+    return np.divide(amount, weight, out=np.zeros_like(amount), where=weight > 0)

@@ -1,0 +1,269 @@
+r"""Truths q from which labels are drawn: paths away from the predictions P, and labels drawn.
+
+.. math:: q_t = P + t (Q - P), \quad 0 \le t \le 1; \qquad
+          q_t \propto Q \exp((t - 1) r), \quad r = \log(Q / P) \text{ clipped to } [-3, 3],
+          \quad t > 1 .
+
+Q is the calibrated model (the errors of a model are mostly smooth functions of its scores), or a
+model whose top odds, or those of the event, are :math:`e^{-1/2}` times those of P, or one in which
+half of the classes are as many times rarer and the others more common.
+
+Truths may also have rough errors, which no smooth map corrects: other errors in each range of
+scores. Rows are put in B bins of equal weight by the top probability s of a smooth truth. Let
+:math:`e_b` be the share of hits less the mean score of bin b, and :math:`v_b` its variance by
+chance. If the errors of bins are normal with variance :math:`\tau^2 v_b`, then given the labels
+
+.. math:: \delta_b \sim N(a e_b, a v_b), \quad a = \frac{\tau^2}{1 + \tau^2}, \qquad
+          1 + \tau^2 = \max\Bigl(1, \bigl(1 + c \sqrt{2 / B}\bigr)
+          \frac{1}{B} \sum_b \frac{e_b^2}{v_b}\Bigr) .
+
+With c = 0 errors are as large as the labels show (James & Stein 1961); with c > 0 they are larger
+by c standard errors, as chance may hide them. The top probability is moved by :math:`\delta_b`;
+the other classes share the rest as before.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from skcalib._arrays.passes import map_rows
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.source import Source, as_source, to_array
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._binning.bins import Bins
+from skcalib._binning.quantiles import edge_sides, quantile_table
+from skcalib._scores.softmax import softmax_inplace
+from skcalib._scores.top_label import top_label
+from skcalib._validation.predictions import Predictions
+from skcalib._validation.weights import as_given, effective
+from skcalib.calibrators import AutoCalibrator, TemperatureScaling
+
+# Above this many classes the calibrated model is that of temperature scaling, which takes seconds.
+MANY_CLASSES = 100
+# The calibrator is fitted on no more rows or entries: only a direction is needed.
+FITTED_ROWS, FITTED_ENTRIES = 20_000, 1 << 22
+# Least probability in the ratio of Q and P, and in Q itself; the largest log of the ratio.
+LEAST_RATIO, LEAST, LARGEST_LOG_RATIO = 1e-9, 1e-12, 3.0
+# The logarithm of how many times too high the odds are.
+LOG_ODDS = 0.5
+# Standard errors between the most likely power of a truth and those near it.
+NEAR = 1.5
+# A mixture with more of P than this is not taken apart: rounding would dominate.
+LARGEST_SHARE = 0.9999
+# Truths with more entries are kept in float32: 6e-8 is far below what labels can show.
+FLOAT64_ENTRIES = 1 << 21
+# Up to this many classes, a drawn number is compared with the edges of all; else it is searched.
+COMPARED = 100
+
+
+def calibrated(predictions: Predictions) -> FloatArray:
+    """Return the calibrated probabilities ``(n, K)`` by a calibrator fitted on the same rows."""
+    P, code, *_ = predictions
+    n_classes = P.shape[1]
+    rows, weights = fitted_rows(predictions)
+    calibrator = AutoCalibrator if n_classes <= MANY_CLASSES else TemperatureScaling
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes without rows and the like
+        fitted = calibrator(input="proba", classes=np.arange(n_classes)).fit(
+            to_array(take_rows(P, rows)), code[rows], as_given(weights)
+        )
+        Q = fitted.predict_proba(to_array(P))
+    # The direction of the correction is that of the map alone, not of its mixture with P.
+    share = float(getattr(fitted, "identity_weight_", 0.0))
+    if 0.0 < share <= LARGEST_SHARE:
+        Q = np.maximum(P.read(slice(None)) + (Q - P.read(slice(None))) / (1.0 - share), 0.0)
+        Q /= Q.sum(axis=1, keepdims=True)
+    return Q
+
+
+def fitted_rows(predictions: Predictions) -> tuple[Intp, Float64Array]:
+    """Return the rows on which truths are fitted, and their weights."""
+    n, n_classes = predictions.P.shape
+    every = -(-n // min(FITTED_ROWS, max(1, FITTED_ENTRIES // n_classes)))
+    rows = np.arange(0, n, every)
+    return rows, effective(predictions.w[rows])
+
+
+def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]:
+    r"""Return the truths proportional to :math:`q^b`: the most likely b, and those near it.
+
+    The others are :math:`b \pm 1.5 / \sqrt{I}` with the information
+    :math:`I = \sum_i w_i \operatorname{var}_{q_i} \log q_i`.
+    """
+    rows, weights = fitted_rows(predictions)
+    part = q[rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes without rows and the like
+        fitted = TemperatureScaling(input="proba", classes=np.arange(q.shape[1])).fit(
+            part, predictions.code[rows], as_given(weights)
+        )
+    most_likely = 1.0 / fitted.temperature_
+    r = raised(part, most_likely)
+    log = np.log(np.maximum(part, LEAST))
+    variance = (r * log**2).sum(axis=1) - (r * log).sum(axis=1) ** 2
+    information = (weights @ variance) * len(q) / len(part)
+    away = NEAR / np.sqrt(max(information, 1.0))
+    return [raised(q, max(most_likely + d, 0.0)) for d in (0.0, -away, away)]
+
+
+def raised(q: FloatArray, power: float) -> FloatArray:
+    """Return probabilities proportional to a power of q."""
+    out = np.empty_like(q)
+    map_rows(partial(raise_block, power=power), as_source(q), out=out)
+    return out
+
+
+def raise_block(block: FloatArray, power: float) -> FloatArray:
+    """Return a block of probabilities proportional to a power."""
+    Z = np.log(np.maximum(block, LEAST))
+    Z *= power
+    return softmax_inplace(Z)
+
+
+def too_high(P: Source, event: int | None) -> FloatArray:
+    """Return probabilities whose top odds, or those of the event, are lower in all rows."""
+    n = P.shape[0]
+    column = top_label(P)[1] if event is None else np.full(n, event)
+    out = np.empty(P.shape, dtype=truth_type(P))
+    map_rows(lift_top, P, column, np.full(n, -LOG_ODDS), out=out)
+    return out
+
+
+def shifted_classes(P: Source, random: np.random.Generator) -> FloatArray:
+    """Return probabilities with lower odds of half of the classes, at random, and higher others."""
+    shift = np.where(np.arange(P.shape[1]) % 2, LOG_ODDS, -LOG_ODDS)
+    out = np.empty(P.shape, dtype=truth_type(P))
+    map_rows(partial(shift_classes, shift=random.permutation(shift)), P, out=out)
+    return out
+
+
+def shift_classes(block: FloatArray, shift: Float64Array) -> Float64Array:
+    """Return a block with the log-odds of all classes shifted."""
+    return softmax_inplace(np.log(np.maximum(block.astype(np.float64), LEAST)) + shift)
+
+
+def lift_top(block: FloatArray, top: Intp, lift: Float64Array) -> Float64Array:
+    """Return a block with the log-odds of a class of each row, such as the top one, raised."""
+    Z = np.log(np.maximum(block.astype(np.float64), LEAST))
+    Z[np.arange(len(Z)), top] += lift
+    return softmax_inplace(Z)
+
+
+def truth_type(P: Source) -> np.dtype[np.floating]:
+    """Return the type in which truths of the shape of P are kept."""
+    return np.dtype(np.float64 if P.shape[0] * P.shape[1] <= FLOAT64_ENTRIES else np.float32)
+
+
+def on_path(P: Source, Q: FloatArray, t: float) -> FloatArray:
+    """Return the truth ``(n, K)`` at t."""
+    out = np.empty(P.shape, dtype=truth_type(P))
+    map_rows(partial(beyond if t > 1 else between, t=t, dtype=out.dtype), P, Q, out=out)
+    return out
+
+
+def between(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
+    """Return a block of the truth between P and Q."""
+    return (1.0 - t) * P.astype(dtype) + t * Q.astype(dtype)
+
+
+def beyond(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
+    """Return a block of the truth beyond Q."""
+    P, Q = P.astype(dtype), Q.astype(dtype)
+    ratio = np.maximum(Q, LEAST_RATIO)
+    ratio /= np.maximum(P, LEAST_RATIO)
+    np.log(ratio, out=ratio)
+    np.clip(ratio, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO, out=ratio)
+    ratio *= t - 1.0
+    Z = np.log(np.maximum(Q, LEAST, out=Q), out=Q)
+    Z += ratio
+    return softmax_inplace(Z)
+
+
+def draw_codes(
+    q: FloatArray, n_sets: int, seed: np.random.SeedSequence
+) -> NDArray[np.unsignedinteger]:
+    """Return labels ``(n_sets, n)`` drawn from a truth; they do not depend on the threads."""
+    n, n_classes = q.shape
+    codes = np.empty((n_sets, n), dtype=np.min_scalar_type(n_classes - 1))
+    kernel = partial(draw_block, n_sets=n_sets, entropy=seed.generate_state(4).tolist())
+    map_rows(kernel, as_source(q), range(n), out=codes.T)
+    return codes
+
+
+def draw_block(
+    block: FloatArray, rows: range, n_sets: int, entropy: list[int]
+) -> NDArray[np.unsignedinteger]:
+    """Return labels ``(rows, n_sets)`` of a block."""
+    random = np.random.default_rng([*entropy, rows.start])
+    at = random.random((n_sets, len(block)), dtype=np.float32)
+    n_classes = block.shape[1]
+    kind = np.min_scalar_type(n_classes - 1)
+    if n_classes > COMPARED:
+        edges = np.cumsum(block, axis=1, dtype=np.float32)[:, :-1]
+        pairs = zip(edges, at.T, strict=True)
+        return np.stack([edge.searchsorted(each, "right") for edge, each in pairs]).astype(kind)
+    cumulative = np.cumsum(block.T, axis=0, dtype=np.float64)[:-1]
+    code = np.zeros(at.shape, dtype=kind)
+    passed = np.empty(at.shape, dtype=bool)
+    # Contiguous, which takes a tenth of the time.
+    for edge in np.ascontiguousarray(cumulative, dtype=np.float32):
+        np.greater_equal(at, edge, out=passed)
+        np.add(code, passed.view(np.uint8), out=code)
+    return code.T
+
+
+# B and c of each truth: errors of .07 that change sign every .07 are seen by these.
+ROUGH = ((30, 0.0), (15, 2.5), (15, 4.0), (15, 6.0))
+TINY = 1e-12
+
+
+def rough_truths(
+    q: FloatArray, predictions: Predictions, random: np.random.Generator
+) -> Iterator[FloatArray]:
+    """Yield truths ``(n, K)`` like q, with rough errors of their top probabilities."""
+    P = as_source(q)
+    score, top = top_label(P)
+    for n_bins, more in ROUGH:
+        moved = moved_scores(score, top, predictions, Bins(n_bins, "edges", "left"), more, random)
+        out = np.empty_like(q)
+        map_rows(move_top, P, top, score, moved, out=out)
+        yield out
+
+
+def moved_scores(
+    score: FloatArray,
+    top: Intp,
+    predictions: Predictions,
+    bins: Bins,
+    more: float,
+    random: np.random.Generator,
+) -> Float64Array:
+    """Return the top probabilities ``(n,)`` with rough errors; `more` is the c of the formula."""
+    w = predictions.w
+    table = quantile_table(score, top == predictions.code, w, bins)
+    full = table.weight[0] > 0
+    rows = table.weight[0, full]
+    # Half a row of each outcome more: one miss among sure rows is not millions of times chance.
+    mean = (table.confidence[0, full] * rows + 0.5) / (rows + 1)
+    chance = mean * (1 - mean) / rows
+    error = table.gap[0, full]
+    size = float((error**2 / chance).mean()) * (1 + more * np.sqrt(2 / rows.size))
+    share = 1 - 1 / max(size, 1.0)
+    shift = np.zeros(full.size)
+    noise = np.sqrt(share * chance) * random.standard_normal(rows.size)
+    shift[full] = share * error + noise
+    own = np.searchsorted(table.left[0, 1:], score, side=edge_sides(bins)[1])
+    return np.clip(score + shift[own], 0.0, 1.0)
+
+
+def move_top(block: FloatArray, top: Intp, score: FloatArray, moved: Float64Array) -> Float64Array:
+    """Return a block whose top probabilities are moved; the other classes share the rest."""
+    out = block * ((1 - moved) / np.maximum(1 - score.astype(np.float64), TINY))[:, None]
+    out[np.arange(len(out)), top] = moved
+    out /= out.sum(axis=1, keepdims=True)
+    return out

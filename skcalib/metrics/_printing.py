@@ -1,0 +1,130 @@
+"""Results of tests and intervals in one line, and tables as text and as HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import ROUND_UP, Context
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# Entries shown at each end of an array that has more than twice as many.
+SHOWN = 3
+
+
+def shown(value: Any, smallest: float = np.nan) -> str:
+    """Return "=0.0123", or "<0.02" for a value at its lower limit `smallest`."""
+    each = [_number(x, smallest) for x in np.ravel(value).tolist()]
+    if np.ndim(value) == 0:
+        return each[0] if each[0].startswith("<") else f"={each[0]}"
+    if len(each) > 2 * SHOWN:
+        each[SHOWN:-SHOWN] = ["..."]
+    return f"=[{', '.join(each)}]"
+
+
+def p_text(p: float, smallest: float) -> str:
+    """Write a p-value, and one at its smallest possible value as an inequality: "< 0.0034"."""
+    return shown(p, smallest).removeprefix("=").replace("<", "< ")
+
+
+def _number(x: float, smallest: float) -> str:
+    if not x <= smallest:  # NaN too
+        return f"{x:.4g}"
+    bound = Context(prec=2, rounding=ROUND_UP).create_decimal(repr(smallest))
+    return f"<{float(bound):g}"
+
+
+# Characters of a line of a table that is printed.
+LINE = 100
+# Spaces of a cell but those before brackets.
+WITHIN = re.compile(r" (?![\[(])")
+
+
+def format_table(rows: list[list[str]], most: int | None = None) -> str:
+    """Write cells under one another; a line break in a cell of the header makes it two lines.
+
+    Of lines longer than `most` characters the last columns are written below, as a table with the
+    first column again.
+    """
+    heads = [cell.split("\n") for cell in rows[0]]
+    height = max(map(len, heads))
+    above = [[""] * (height - len(parts)) + parts for parts in heads]
+    rows = [*map(list, zip(*above, strict=True)), *rows[1:]]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    ends = np.cumsum(np.array(widths) + 2) - 2
+    if most is not None and ends[-1] > most:
+        # At least one column beside the first.
+        fit = max(2, int(np.searchsorted(ends, most, side="right")))
+        if fit < len(widths):
+            parts = [row[:fit] for row in rows], [[row[0], *row[fit:]] for row in rows]
+            return f"{format_table(parts[0])}\n\n{format_table(parts[1], most)}"
+    lines = []
+    for first, *others in rows:
+        cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([f"{first:<{widths[0]}}", *cells]).rstrip())
+    return "\n".join(lines)
+
+
+def as_html(rows: list[list[str]], chosen: str | None = None, head: bool = True) -> str:
+    """Write cells as a table of HTML; the row of the chosen calibrator is marked."""
+    lines = []
+    for i, row in enumerate(rows):
+        tag = "th" if head and i == 0 else "td"
+        kind = "" if head else ' class="text"'
+        # A number and its deviation, or the two ends of an interval, stay on one line.
+        texts = [cell.strip().replace("\n", " ") for cell in row]
+        if tag == "td" and not kind:
+            texts = [WITHIN.sub("\u00a0", cell) for cell in texts]
+        cells = "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for text in texts)
+        marked = ' class="chosen"' if i and row[0] == chosen else ""
+        lines.append(f"<tr{marked}>{cells}</tr>")
+    return f'<div class="wide"><table>{"".join(lines)}</table></div>'
+
+
+# The smallest p-value that a float represents with all its digits.
+SMALLEST = 1e-300
+
+
+class Statistic(NamedTuple):
+    """A number, the ends of its interval where it has one, and what it cannot be below."""
+
+    name: str
+    value: Any
+    low: float = np.nan
+    high: float = np.nan
+    smallest: float = np.nan
+
+    @property
+    def interval(self) -> str:
+        """The interval as text, empty if there is none."""
+        if np.isnan(self.low) and np.isnan(self.high):
+            return ""
+        return f"{self.low:.4g} to {self.high:.4g}"
+
+
+def pvalue(name: str, value: float) -> Statistic:
+    """Return a p-value, which is an inequality where it is too small for a float."""
+    return Statistic(name, value, smallest=SMALLEST)
+
+
+def in_one_line(title: str, statistics: Sequence[Statistic]) -> str:
+    """Return "Title(slope=0.7 (0.6 to 0.8), pvalue=0.02)"."""
+    parts = [
+        f"{each.name}{shown(each.value, each.smallest)}"
+        + (f" ({each.interval})" if each.interval else "")
+        for each in statistics
+    ]
+    return f"{title}({', '.join(parts)})"
+
+
+def as_table(title: str, statistics: Sequence[Statistic]) -> str:
+    """Return a table of HTML, a row for each statistic."""
+    rows = [("", "value", "interval")]
+    rows += [
+        (each.name, shown(each.value, each.smallest).removeprefix("="), each.interval)
+        for each in statistics
+    ]
+    shown_columns = 3 if any(each.interval for each in statistics) else 2
+    return f"<p>{escape(title)}</p>{as_html([list(row[:shown_columns]) for row in rows])}"

@@ -1,0 +1,1 @@
+"""Statistics of one event, tests, the parts of a score, groups."""

@@ -1,0 +1,125 @@
+"""The result of `calibration_by_group`: a row for each group, and a test of all of them."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skcalib.metrics._printing import LINE, as_html, format_table, p_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# A test ends when ENOUGH sets of labels have an error as large as the data, else after MOST sets,
+# or MOST_PER_GROUP for each group, less one: so that a corrected p-value may be 1 / 200.
+ENOUGH, MOST, MOST_PER_GROUP = 20, 1000, 200
+# Groups that are named in the sentence, and rows that are printed.
+NAMED, PRINTED = 5, 40
+
+
+def most_sets(n_groups: int) -> int:
+    """Return the number of sets of labels after which a test of one of the groups ends."""
+    return max(MOST, MOST_PER_GROUP * n_groups)
+
+
+class GroupCalibration:
+    """Calibration of each group of rows: how far off, how surely, and all numbers.
+
+    `calibration_by_group` creates it. Printed, it is the verdict and a table, the worst group
+    first.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        A row for each group, with its label as index (several, if `groups` has several columns).
+        Columns: ``"n"``, the number of rows that the weights count as; for one event ``"events"``,
+        ``"mean probability"`` and ``"rate"``, else ``"mean confidence"`` and ``"accuracy"`` of the
+        top label; ``"gap"``, the latter less the former. For each metric ``(metric, "value")``,
+        ``"debiased"``, ``"low"``, ``"high"``, ``"if calibrated"`` as `calibration_interval` gives
+        them, ``"p-value"`` and ``"corrected p-value"``; NaN for groups of fewer than 10 rows.
+        ``"finding"`` says in words what follows.
+    metrics : list of str
+        Names of the metrics; the findings and the order of the rows are those of the first.
+    p_value : float
+        P-value of the hypothesis that all groups are calibrated: the smallest corrected p-value.
+        NaN if no group has 10 rows.
+    verdict : str
+        A sentence that names the miscalibrated groups.
+    confidence_level : float
+        Level of the intervals; a corrected p-value up to 1 less this is a finding.
+    """
+
+    def __init__(self, frame: pd.DataFrame, metrics: list[str], confidence_level: float) -> None:
+        self.frame = frame
+        self.metrics = metrics
+        self.confidence_level = confidence_level
+        corrected = frame[metrics[0], "corrected p-value"].to_numpy()
+        tested = corrected[~np.isnan(corrected)]
+        self.p_value = float(tested.min()) if tested.size else float("nan")
+        self._smallest = tested.size / most_sets(tested.size)
+        self.verdict = self._verdict(corrected)
+
+    def _verdict(self, corrected: Any) -> str:
+        found = corrected <= 1 - self.confidence_level
+        n_tested = int((~np.isnan(corrected)).sum())
+        if not n_tested:
+            return "No group has enough rows to be tested."
+        small = len(corrected) - n_tested
+        how = f"{n_tested} tested{f', {small} too small to test' if small else ''}; smallest "
+        how += f"corrected p-value {self._p_text(self.p_value)}"
+        if not found.any():
+            return f"No group is found miscalibrated ({how})."
+        names = [label_text(label) for label in self.frame.index[found]]
+        shown = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+        return f"Miscalibrated groups: {shown} ({found.sum()} of {how})."
+
+    def _p_text(self, p: float) -> str:
+        """Write a corrected p-value with two digits; one at the floor of its test is "< 0.005"."""
+        if p <= self._smallest * (1 + 1e-9):
+            return p_text(self._smallest, self._smallest)
+        return f"{p:.2g}"
+
+    def _cells(self) -> list[list[str]]:
+        """Return the table that is printed, its header first."""
+        frame, name = self.frame, self.metrics[0]
+        plain = [c for c in frame.columns.get_level_values(0) if c not in self.metrics]
+        plain = [c for c in plain if c != "finding"]
+        short = name.removesuffix("_calibration_error").replace("_", " ")
+        head = [" x ".join(str(n) for n in frame.index.names), *plain]
+        rows = [[*head, f"{short} error, debiased", "interval", "corrected p", "finding"]]
+        for label, (_, row) in zip(frame.index, frame.iterrows(), strict=True):
+            cells = [label_text(label)]
+            for column in plain:
+                value = row[column, ""]
+                whole = column in ("n", "events")
+                cells.append(f"{value:,.0f}" if whole else _decimals(value, column == "gap"))
+            error = {part: float(row[name, part]) for part in ("debiased", "low", "high")}
+            interval = f"[{error['low']:.3f}, {error['high']:.3f}]"
+            p = float(row[name, "corrected p-value"])
+            measured = not np.isnan(p)
+            cells += [_decimals(error["debiased"]), interval if measured else ""]
+            cells += [self._p_text(p) if measured else "", str(row["finding", ""])]
+            rows.append(cells)
+        return rows
+
+    def __repr__(self) -> str:
+        rows = self._cells()
+        more = len(rows) - 1 - PRINTED
+        lines = [self.verdict, "", format_table(rows[: PRINTED + 1], LINE)]
+        if more > 0:
+            lines.append(f"... and {more} more groups: see frame.")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<p><strong>{escape(self.verdict)}</strong></p>{as_html(self._cells())}"
+
+
+def label_text(label: Any) -> str:
+    """Return the label of a group as text; those of several columns are joined."""
+    return " x ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _decimals(value: float, signed: bool = False) -> str:
+    return "" if np.isnan(value) else f"{value:+.3f}" if signed else f"{value:.3f}"

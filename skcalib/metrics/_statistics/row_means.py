@@ -1,0 +1,64 @@
+r"""Intervals of means over rows, corrected for skewness.
+
+With g the mean, s its standard error and a its skewness, Hall's interval is
+
+.. math:: \left[g - s\, h(t_{(1 + c)/2}),\; g - s\, h(t_{(1 - c)/2})\right], \qquad
+          h(t) = \frac{3}{a} \left(\sqrt[3]{1 + a \left(t - \frac{a}{6}\right)} - 1\right)
+
+with quantiles of Student's t (Hall, 1992, On the removal of skewness by transformation). The mean
+of values that are all at one of two ends is a share of rows, and has Wilson's interval. No end lies
+outside the range of the values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import stdtrit
+
+from skcalib._arrays.types import Float64Array
+from skcalib.metrics._curves.bands import wilson_interval
+
+# Below this skewness Hall's correction is lost in rounding.
+NO_SKEWNESS = 1e-7
+# Values closer than this, as a share of the largest, are equal up to rounding.
+ROUNDING = 1e-12
+
+
+def hall_quantiles(skewness: float, freedom: float, level: float) -> Float64Array:
+    """Return h at the upper and at the lower quantile of Student's t."""
+    t = stdtrit(max(freedom, 1), np.array([(1 + level) / 2, (1 - level) / 2]))
+    if abs(skewness) <= NO_SKEWNESS:
+        return np.asarray(t)
+    return np.asarray(3 / skewness * (np.cbrt(1 + skewness * (t - skewness / 6)) - 1))
+
+
+def mean_interval(
+    values: Float64Array,
+    w: Float64Array,
+    level: float,
+    *,
+    low: float,
+    high: float,
+    pseudo: float | None = None,
+) -> tuple[float, float]:
+    """Return the interval of a mean of values in ``[low, high]``, with checked weights.
+
+    `pseudo` is the value of one row more; a share of rows needs none. The
+    interval is NaN if all values are equal and are at neither end.
+    """
+    if np.isfinite([low, high]).all() and ((values == low) | (values == high)).all():
+        share = np.array(float(w @ (values == high)) / w.sum())
+        ends = wilson_interval(share, np.array(float(w.sum())), level)
+        return low + (high - low) * float(ends[0]), low + (high - low) * float(ends[1])
+    if pseudo is not None:
+        values, w = np.append(values, pseudo), np.append(w, 1.0)
+    n = float(w.sum())
+    if n <= 1 or np.ptp(values) <= ROUNDING * np.abs(values).max():
+        return np.nan, np.nan
+    share = w / w.sum()
+    mean = float(share @ values)
+    away = values - mean
+    square = float(share @ away**2)
+    skewness = float(share @ away**3) / square**1.5 / np.sqrt(n)
+    ends = mean - np.sqrt(square / (n - 1)) * hall_quantiles(skewness, n - 1, level)
+    return max(float(ends[0]), low), min(float(ends[1]), high)
