@@ -347,7 +347,7 @@ def test_long_work_says_how_far_it_is(monkeypatch):
             report(100)
         written = stream.getvalue()
         if terminal:
-            assert written.startswith("\r300 of about 2,400 sets of labels\r400 of")
+            assert written.startswith("\r300 of about 1,800 sets of labels\r400 of")
             assert written.endswith("\r\033[K")
         else:
-            assert written.splitlines()[1] == "400 of about 2,400 sets of labels"
+            assert written.splitlines()[1] == "400 of about 1,800 sets of labels"
