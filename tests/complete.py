@@ -19,7 +19,8 @@ OF_FIRST_VERSION = {
     "ks_calibration_error", "label_binned_calibration_error", "maximum_calibration_error",
     "maximum_mean_calibration_error", "root_mean_squared_calibration_error",
     "smooth_calibration_error", "soft_avuc_loss", "soft_binned_calibration_error",
-    "static_calibration_error", "sweep_calibration_error", "top_label_brier_score",
+    "static_calibration_error", "sweep_calibration_error",
+    "thresholded_adaptive_calibration_error", "top_label_brier_score",
 }  # fmt: skip
 
 
