@@ -90,14 +90,6 @@ def test_log_probabilities_are_clipped():
             np.testing.assert_allclose(fitted.coef_, expected.coef_, atol=1e-5)
 
 
-def test_one_column_is_two():
-    Z, y, w = data(n_classes=2)
-    P = softmax(Z, axis=1)
-    one = DirichletCalibrator().fit(P[:, 1], y, w).predict_proba(P[:, 1])
-    two = DirichletCalibrator().fit(P, y, w).predict_proba(P)
-    np.testing.assert_allclose(one, two, atol=1e-9)
-
-
 def test_the_default_is_odir_and_all_parameters_are_its_own():
     parameters = DirichletCalibrator().get_params()
     assert parameters["penalty"] == "odir"

@@ -9,7 +9,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from skcalib import PlattScaling
-from skcalib.calibrators._platt import encloses
 
 
 def data(n=400, n_classes=4, seed=0, scale=2.0):
@@ -33,8 +32,8 @@ def odds_of_each(Z):
 
 
 @pytest.mark.parametrize(("kind", "weighted"), [("logits", True), ("proba", False)])
-@pytest.mark.parametrize("n_classes", [3, 6])
-def test_each_class_is_a_logistic_regression_on_its_log_odds(n_classes, kind, weighted):
+def test_each_class_is_a_logistic_regression_on_its_log_odds(kind, weighted):
+    n_classes = 3
     Z, y, w = data(n_classes=n_classes)
     w = w if weighted else None
     X = Z if kind == "logits" else softmax(Z, axis=1)
@@ -117,27 +116,6 @@ def test_impossible_classes_count_as_probabilities_of_1e_12():
     np.testing.assert_allclose(from_logits.predict_proba(Z), from_proba.predict_proba(P), atol=1e-2)
 
 
-@pytest.mark.slow
-def test_a_thousand_classes():
-    """Overlapping scores throughout; every class is a regression of its own."""
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(3000, 1000)).astype(np.float32)
-    y = np.tile(np.arange(1000), 3)
-    Z[np.arange(3000), y] += 0.5
-    platt = PlattScaling().fit(Z, y)
-    Q = platt.predict_proba(Z)
-    assert Q.dtype == np.float32
-    np.testing.assert_allclose(Q.sum(axis=1, dtype=float), 1, atol=1e-5)
-    f = odds_of_each(Z[:, :].astype(float)[:3])
-    G = expit(f * platt.coef_ + platt.intercept_)
-    np.testing.assert_allclose(Q[:3], G / G.sum(axis=1, keepdims=True), rtol=1e-4)
-    k = 17
-    column = Z.astype(float)
-    f = column[:, k] - logsumexp(np.delete(column, k, axis=1), axis=1)
-    reference = regression(f, y == k)
-    assert platt.coef_[k] == pytest.approx(reference.coef_[0, 0], abs=1e-5)
-
-
 # ------------------------------------------------------------------------------- degree 2
 
 
@@ -149,8 +127,8 @@ def bent(n=600, n_classes=4, seed=0):
 
 
 @pytest.mark.parametrize(("kind", "weighted"), [("logits", True), ("proba", False)])
-@pytest.mark.parametrize("n_classes", [3, 6])
-def test_quadratic_is_a_logistic_regression_on_log_odds_and_squares(n_classes, kind, weighted):
+def test_quadratic_is_a_logistic_regression_on_log_odds_and_squares(kind, weighted):
+    n_classes = 3
     Z, y, w = bent(300, n_classes)
     w = w if weighted else None
     X = Z if kind == "logits" else softmax(Z, axis=1)
@@ -187,8 +165,7 @@ def test_degree_one_is_the_default_and_two_scores_have_no_square():
     np.testing.assert_allclose(answer, [0.2, 0.8], atol=1e-9)
 
 
-@pytest.mark.parametrize("shift", [0.0, 1e5])
-@pytest.mark.parametrize("factor", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize(("factor", "shift"), [(1e-3, 0.0), (1e3, 1e5)])
 def test_a_quadratic_does_not_mind_the_unit_or_the_origin_of_the_logits(factor, shift):
     f = np.random.default_rng(0).normal(size=500)
     y = f**2 + f + np.random.default_rng(1).logistic(size=500) > 0
@@ -199,7 +176,7 @@ def test_a_quadratic_does_not_mind_the_unit_or_the_origin_of_the_logits(factor, 
     np.testing.assert_allclose(answer, expected, atol=1e-5 if shift else 1e-9)
 
 
-@pytest.mark.parametrize("factor", [5e-324, 1e-300, 1e-31, 1e-20, 1e20, 1e29])
+@pytest.mark.parametrize("factor", [5e-324, 1e-20, 1e29])
 def test_a_line_through_logits_of_any_size_is_finite(factor):
     f = np.random.default_rng(0).normal(size=200)
     y = f + np.random.default_rng(1).logistic(size=200) > 0
@@ -251,30 +228,9 @@ def test_a_class_without_rows_is_answered_zero_by_a_quadratic_too():
     np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
 
 
-@pytest.mark.parametrize("degree", [0, 3, 1.5, "2"])
-def test_other_degrees_are_refused(degree):
+def test_other_degrees_are_refused():
     with pytest.raises(ValueError, match="'degree' parameter of PlattScaling"):
-        PlattScaling(degree=degree).fit([0.2, 0.7], [0, 1])
-
-
-@pytest.mark.parametrize(
-    ("hits", "others", "enclosed"),
-    [
-        ([1.0, 1.5, 2.0], [0.0, 3.0], True),
-        ([1.0, 1.5, 2.0], [0.0, 2.0], True),  # another at the upper end
-        ([1.0, 1.5, 2.0], [1.0, 3.0], True),  # and at the lower one
-        ([1.0, 1.5, 2.0], [1.5, 3.0], False),
-        ([1.0, 2.0], [0.0], True),
-        ([1.0, 2.0], [1.0, 2.0], False),  # nothing within, nothing without
-        ([1.0], [], False),
-    ],
-)
-def test_an_interval_encloses_the_rows_with_the_event(hits, others, enclosed):
-    """Of such rows a quadratic of any size is better than a smaller one."""
-    odds = np.array(hits + others)
-    hit = np.arange(odds.size) < len(hits)
-    for sign in (1, -1):
-        assert encloses(sign * odds, hit) == enclosed
+        PlattScaling(degree=3).fit([0.2, 0.7], [0, 1])
 
 
 # ------------------------------------------------------------------------------- intercept alone
@@ -332,23 +288,6 @@ def test_scores_that_separate_the_classes_still_have_an_intercept():
     platt = PlattScaling(fit_slope=False).fit([-3.0, -1.0, 2.0, 4.0], [0, 0, 1, 1])
     shift = shift_by_bisection([-3.0, -1.0, 2.0, 4.0], [0, 0, 1, 1], np.ones(4))
     assert platt.intercept_[0] == pytest.approx(shift, abs=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore:no row of class")
-def test_a_class_without_rows_is_answered_zero_by_the_intercept_alone():
-    Z, y, _ = data()
-    y[y == 2] = 0
-    platt = PlattScaling(fit_slope=False, classes=[0, 1, 2, 3]).fit(Z, y)
-    assert platt.intercept_[2] == -np.inf
-    assert (platt.predict_proba(Z)[:, 2] == 0).all()
-
-
-def test_the_intercept_alone_keeps_the_order_of_rows():
-    f, y, _ = data(n_classes=2)
-    f = f[:, 1] - f[:, 0]
-    answer = PlattScaling(fit_slope=False).fit(f, y == 0).predict_proba(np.sort(f))[:, 1]
-    assert (np.diff(answer) >= 0).all()
-    assert PlattScaling().fit(f, y == 0).coef_[0] < 0  # where both are fitted, it turns round
 
 
 def test_a_square_beside_a_fixed_slope_is_refused():

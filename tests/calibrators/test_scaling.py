@@ -49,7 +49,7 @@ def best_temperature(loss, Z, y, w=None):
 
 
 @pytest.mark.parametrize(("objective", "loss"), [("nll", nll), ("brier", brier)])
-@pytest.mark.parametrize("K", [2, 3, 30])
+@pytest.mark.parametrize("K", [2, 3])
 def test_temperature_is_the_minimum_of_its_objective(objective, loss, K):
     Z, y = data(K)
     w = np.random.default_rng(1).uniform(0, 2, len(y))
@@ -71,7 +71,7 @@ def test_temperature_makes_the_expected_logit_the_observed_one():
     assert excess(T * (1 - 1e-8)) * excess(T * (1 + 1e-8)) < 0
 
 
-@pytest.mark.parametrize("factor", [1e-29, 1e-6, 0.1, 7.0, 1e6, 1e28])
+@pytest.mark.parametrize("factor", [1e-29, 1e28])
 @pytest.mark.parametrize("objective", ["nll", "brier"])
 def test_temperature_scales_with_the_logits(factor, objective):
     Z, y = data()
@@ -194,8 +194,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("calibrator", "full", "penalty"), CASES)
-@pytest.mark.parametrize("K", [2, 3, 10])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("K", "weighted"), [(2, True), (4, False)])
 def test_affine_map_is_the_minimum_of_its_objective(calibrator, full, penalty, K, weighted):
     Z, y = data(K, 400)
     w = check_weight(np.random.default_rng(1).uniform(0.1, 2, len(y)), 400) if weighted else None
@@ -217,7 +216,7 @@ def test_affine_map_is_the_minimum_of_its_objective(calibrator, full, penalty, K
     [
         (*case, factor)
         for case in CASES
-        for factor in (1e-3, 1.0, 1e3)
+        for factor in (1.0, 1e3)
         if "odir" not in case or factor == 1.0
     ],
 )
@@ -259,52 +258,12 @@ def test_shifts_that_change_nothing_are_left_out(calibrator, full, penalty):
         np.testing.assert_allclose(fitted.coef_.sum(axis=0), 1, atol=1e-9)
 
 
-@pytest.mark.parametrize("calibrator", [VectorScaling, MatrixScaling])
-def test_structured_tends_to_temperature_scaling_as_the_penalty_grows(calibrator):
-    Z, y = data(4)
-    strong = calibrator(reg_lambda=1e9, reg_mu=1e9).fit(Z, y)
-    np.testing.assert_allclose(
-        strong.predict_proba(Z), TemperatureScaling().fit(Z, y).predict_proba(Z), atol=1e-7
-    )
-
-
 def test_odir_tends_to_diagonal_scaling_without_intercept():
     Z, y = data(3)
     strong = MatrixScaling(penalty="odir", reg_lambda=1e8, reg_mu=1e8).fit(Z, y)
     assert np.abs(strong.coef_ - np.diag(np.diag(strong.coef_))).max() < 1e-6
     assert np.abs(strong.intercept_).max() < 1e-6
     assert np.ptp(np.diag(strong.coef_)) > 1e-3
-
-
-@pytest.mark.parametrize(("calibrator", "full", "penalty"), CASES)
-def test_the_same_answer_from_float32_any_order_and_repeated_rows(calibrator, full, penalty):
-    Z, y = data(4, 300)
-    Z = Z.astype(np.float32).astype(float)
-    w = np.random.default_rng(1).integers(0, 4, len(y))
-    order = np.random.default_rng(2).permutation(len(y))
-    fit = calibrator(penalty=penalty, tol=1e-9).fit
-    expected = fit(Z, y, w).predict_proba(Z)
-    for other in (
-        fit(Z.astype(np.float32), y, w),
-        fit(Z[order], y[order], w[order]),
-        fit(np.repeat(Z, w, axis=0), np.repeat(y, w)),
-    ):
-        np.testing.assert_allclose(other.predict_proba(Z), expected, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("calibrator", "penalty"), [(case[0], case[2]) for case in CASES if case[2] is not None]
-)
-def test_impossible_logits_and_hard_probabilities_are_fitted_too(calibrator, penalty):
-    Z, y = data(4, 300)
-    Z[5, 2] = Z[9, 1] = -np.inf
-    P = np.exp(log_softmax(np.where(np.isinf(Z), -1e9, Z), axis=1))
-    P[20:60] = np.eye(4)[y[20:60]]
-    P[20] = np.eye(4)[(y[20] + 1) % 4]
-    for scores in (Z, P):
-        Q = calibrator(penalty=penalty).fit(scores, y).predict_proba(scores)
-        assert np.isfinite(Q).all()
-        np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
 
 
 def test_too_few_steps_are_a_warning_with_the_mend():
@@ -330,7 +289,7 @@ def test_a_fit_that_ends_where_no_row_is_misclassified_says_that_there_is_no_opt
 
 
 @pytest.mark.parametrize("objective", ["nll", "brier", "soft_binned"])
-@pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-100, 1e-31])
+@pytest.mark.parametrize("scale", [5e-324, 1e-31])
 def test_the_smallest_logits_have_a_finite_temperature(scale, objective):
     Z, y = data()
     scaling = TemperatureScaling(objective=objective, input="logits").fit(scale * Z, y)
@@ -338,19 +297,7 @@ def test_the_smallest_logits_have_a_finite_temperature(scale, objective):
     assert np.isfinite(scaling.predict_proba(scale * Z)).all()
 
 
-@pytest.mark.parametrize("calibrator", [VectorScaling, MatrixScaling])
-def test_a_hundred_classes_converge(calibrator):
-    Z, y = data(100, 3000)
-    fitted = calibrator().fit(Z, y)
-    assert fitted.n_iter_ < 30
-    before = TemperatureScaling().fit(Z, y).predict_proba(Z)
-    after = fitted.predict_proba(Z)
-    rows = np.arange(len(y))
-    assert -np.log(after[rows, y]).mean() < -np.log(before[rows, y]).mean()
-
-
-@pytest.mark.parametrize("factor", [1e-5, 1.0, 1e5])
-@pytest.mark.parametrize("weight", [1e9, 1e30, 1e300])
+@pytest.mark.parametrize(("weight", "factor"), [(1e9, 1e-5), (1e9, 1.0), (1e300, 1e5)])
 @pytest.mark.parametrize("calibrator", [VectorScaling, MatrixScaling])
 def test_under_a_huge_penalty_it_is_temperature_scaling(calibrator, weight, factor):
     """Rounding of a weighted deviation of 0 is not taken for a gradient; nothing overflows."""
