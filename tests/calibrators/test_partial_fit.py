@@ -45,7 +45,7 @@ def of_fit(calibrator, X, y, w=None):
     return fitted.temperature_ / calibrator.temperature_ - 1
 
 
-@pytest.mark.parametrize("size", [[7, 100], 500, 3000])
+@pytest.mark.parametrize("size", [[7, 100], 3000])
 def test_few_rows_are_kept_and_give_the_numbers_of_fit(size):
     Z, y = drawn(3000)
     calibrator = streamed(Z, y, size, classes=range(4))
@@ -55,20 +55,13 @@ def test_few_rows_are_kept_and_give_the_numbers_of_fit(size):
     np.testing.assert_array_equal(calibrator.predict_proba(Z), fitted.predict_proba(Z))
 
 
-@pytest.mark.parametrize("size", [100, [3900, 200], [300, 5000, 33], 20000])
+@pytest.mark.parametrize("size", [[3900, 200], [300, 5000, 33]])
 def test_many_rows_give_the_temperature_of_fit(size):
     Z, y = drawn(20000)
     assert abs(of_fit(streamed(Z, y, size), Z, y)) < 2e-9
 
 
-@pytest.mark.parametrize(
-    ("n", "K", "noise", "scale"),
-    [
-        (9000, 2, 1.5, 2.0),
-        pytest.param(5000, 1000, 1.5, 2.0, marks=pytest.mark.slow),
-        (9000, 10, 50, 50),
-    ],
-)
+@pytest.mark.parametrize(("n", "K", "noise", "scale"), [(9000, 2, 1.5, 2.0), (9000, 10, 50, 50)])
 def test_few_and_many_classes(n, K, noise, scale):
     Z, y = drawn(n, K, noise, scale)
     assert abs(of_fit(streamed(Z, y, classes=np.arange(K)), Z, y)) < 1e-8

@@ -14,7 +14,6 @@ from skcalib import SplineCalibrator
 from skcalib._scores.scores import Scores
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators._spline import calibrator as spline_module
-from skcalib.calibrators._spline.cumulative import cardinal_splines
 from skcalib.calibrators._spline.ranks import hits_of_ranks, rank_problems, ranks_of_true
 from skcalib.metrics import binary_view, ks_calibration_error
 
@@ -99,12 +98,9 @@ def reference_map(score, hit, w, n_knots, runout):
     return knot_values, levels, mapped
 
 
-@pytest.mark.parametrize(
-    ("runout", "n_knots"), [("natural", 6), ("parabolic", 5), ("cubic", 4), ("cubic", 7)]
-)
-@pytest.mark.parametrize("digits", [1, 3])
-def test_the_map_is_the_definition_integrated(runout, n_knots, digits):
-    p, y, w = binary(digits=digits)
+@pytest.mark.parametrize(("runout", "n_knots"), [("natural", 6), ("parabolic", 5), ("cubic", 4)])
+def test_the_map_is_the_definition_integrated(runout, n_knots):
+    p, y, w = binary()
     new = np.linspace(0, 1, 37)
     for weight in (None, w):
         spline = SplineCalibrator(n_knots=n_knots, mode="classwise", runout=runout)
@@ -136,16 +132,15 @@ def test_it_is_the_limit_of_least_squares_at_ever_finer_points():
     np.testing.assert_array_equal(spline.knots_, knots)
 
 
-@pytest.mark.parametrize("n_classes", [3, 10, 100])
-def test_classwise_is_a_map_for_each_column_and_rows_that_sum_to_one(n_classes):
-    P, y, w = several(70 if n_classes < 100 else 110, n_classes)
+def test_classwise_is_a_map_for_each_column_and_rows_that_sum_to_one():
+    n_classes = 3
+    P, y, w = several(70, n_classes)
     spline = SplineCalibrator(n_knots=6, mode="classwise").fit(P, y, w)
     assert spline.knot_values_.shape == (n_classes, 6)
     raw = np.empty(P.shape)
     for k in range(n_classes):
-        if k < 3:
-            _, x, v = reference_map(P[:, k], y == k, w, 6, "natural")
-            np.testing.assert_allclose(spline.y_thresholds_[k], v, rtol=0, atol=1e-10)
+        _, x, v = reference_map(P[:, k], y == k, w, 6, "natural")
+        np.testing.assert_allclose(spline.y_thresholds_[k], v, rtol=0, atol=1e-10)
         x, v = spline.X_thresholds_[k], spline.y_thresholds_[k]
         assert x.tolist() == distinct(P[:, k])
         for i in range(len(P)):
@@ -179,7 +174,7 @@ def filled(row, best, value):
     return answer
 
 
-@pytest.mark.parametrize("n_classes", [2, 4, 9])
+@pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("hard", [False, True])
 def test_top_is_the_map_of_the_top_score_and_fills_the_others_up_to_it(n_classes, hard):
     P, y, w = several(n_classes=n_classes)
@@ -258,12 +253,11 @@ def test_top_keeps_the_predicted_class(dtype):
 # ------------------------------------------------------------------------------ closed forms
 
 
-@pytest.mark.parametrize("runout", ["natural", "parabolic", "cubic"])
-def test_scores_that_are_right_already_stay_as_they_are(runout):
+def test_scores_that_are_right_already_stay_as_they_are():
     """A residual of nothing is fitted by the spline of nothing."""
     p = np.repeat([0.25, 0.5, 0.75], 4)
     y = np.array([0, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 1])
-    spline = SplineCalibrator(n_knots=6, runout=runout).fit(p, y)
+    spline = SplineCalibrator(n_knots=6).fit(p, y)
     np.testing.assert_allclose(spline.knot_values_, 0, atol=1e-15)
     at = np.array([0.25, 0.4, 0.5, 0.6, 0.75])
     np.testing.assert_allclose(spline.predict_proba(at)[:, 1], at, rtol=0, atol=1e-14)
@@ -300,32 +294,7 @@ def test_an_all_zero_row_becomes_uniform():
     assert spline.predict_proba([[0.2, 0.3, 0.5]]).tolist() == [[1 / 3, 1 / 3, 1 / 3]]
 
 
-# ------------------------------------------------------------------------------- the splines
-
-
-@pytest.mark.parametrize("runout", ["natural", "parabolic", "cubic"])
-@pytest.mark.parametrize("n_knots", [4, 5, 6, 14])
-def test_cardinal_splines_are_scipys_and_end_as_their_run_out_says(runout, n_knots):
-    knots, u = np.linspace(0, 1, n_knots), np.linspace(0, 1, 101)
-    basis = cardinal_splines(n_knots, runout)
-    for j in range(n_knots):
-        expected = unit_spline(n_knots, j, runout)(u)
-        np.testing.assert_allclose(basis(u)[:, j], expected, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(basis(knots), np.eye(n_knots), rtol=0, atol=1e-13)
-    bend = basis.derivative(2)(knots)
-    for M in (bend, bend[::-1]):
-        left = {"natural": 0 * M[0], "parabolic": M[1], "cubic": 2 * M[1] - M[2]}[runout]
-        np.testing.assert_allclose(M[0], left, rtol=0, atol=1e-9 * np.abs(bend).max())
-
-
 # ------------------------------------------------------------------------ weights, ties, size
-
-
-def test_weights_are_mass_whatever_their_scale():
-    p, y, w = binary()
-    plain = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y, w).predict_proba(p)
-    scaled = SplineCalibrator(n_knots=6, mode="classwise").fit(p, y, 1e-9 * w).predict_proba(p)
-    np.testing.assert_allclose(scaled, plain, rtol=0, atol=1e-12)
 
 
 def test_rows_of_almost_no_weight_get_the_slope_where_they_stand():
@@ -359,25 +328,6 @@ def test_many_distinct_scores_are_thinned_evenly_and_keep_their_ends(monkeypatch
     np.testing.assert_allclose(thin.predict_proba(at), full.predict_proba(at), rtol=0, atol=1e-3)
 
 
-# ---------------------------------------------------------------------------- what it is for
-
-
-@pytest.mark.parametrize("mode", ["classwise", "top"])
-def test_it_mends_over_confident_scores_on_new_rows(mode):
-    rng = np.random.default_rng(0)
-    Z = rng.normal(scale=1.5, size=(8000, 3))
-    truth = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
-    y = (rng.random(8000)[:, None] > truth.cumsum(axis=1)).sum(axis=1).clip(max=2)
-    spline = SplineCalibrator(mode=mode).fit(2.5 * Z[:4000], y[:4000])
-    over = np.exp(2.5 * Z) / np.exp(2.5 * Z).sum(axis=1, keepdims=True)
-    mended = spline.predict_proba(2.5 * Z[4000:])
-    top = Z[4000:].argmax(axis=1)
-    row = np.arange(4000)
-    before = np.abs(over[4000:][row, top] - truth[4000:][row, top]).mean()
-    after = np.abs(mended[row, top] - truth[4000:][row, top]).mean()
-    assert after < before / 3
-
-
 # --------------------------------------------------------------------------------- by rank
 
 
@@ -403,8 +353,8 @@ def put_back(row, values, apart=None, tail=0.0, least=0.0):
     return [shared[k] / total if total > 0 else 1 / len(row) for k in range(len(row))]
 
 
-@pytest.mark.parametrize("n_classes", [3, 5])
-def test_rank_with_a_number_of_knots_is_the_papers_spline_of_each_rank(n_classes):
+def test_rank_with_a_number_of_knots_is_the_papers_spline_of_each_rank():
+    n_classes = 3
     P, y, w = several(n_classes=n_classes)
     score, hit = ranks_of(P, y)
     spline = SplineCalibrator(n_knots=5, mode="rank").fit(P, y, w)
@@ -558,8 +508,7 @@ def test_the_smaller_splines_are_those_of_a_fit_with_so_many_knots():
         np.testing.assert_allclose(auto.y_thresholds_[k], expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("mode", ["rank", "classwise", "top"])
-@pytest.mark.parametrize("n_classes", [2, 3, 6, 60])
+@pytest.mark.parametrize(("mode", "n_classes"), [("rank", 60), ("classwise", 6), ("top", 6)])
 def test_auto_counts_weights_as_copies_and_knows_no_order_of_rows(mode, n_classes):
     P, y, w = several(400, n_classes, seed=2)
     rng = np.random.default_rng(0)
@@ -629,8 +578,8 @@ def test_ranks_from_the_first_with_few_hits_on_share_one_map_in_proportion():
 
 
 @pytest.mark.parametrize("mode", ["rank", "classwise", "top"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_auto_answers_no_zero_and_lowers_nothing_below_what_rows_can_tell(mode, dtype):
+def test_auto_answers_no_zero_and_lowers_nothing_below_what_rows_can_tell(mode):
+    dtype = np.float32
     rng = np.random.default_rng(0)
     P = rng.multinomial(5, np.full(6, 1 / 6), size=300) / 5
     P[:100] = np.eye(6)[rng.integers(0, 6, 100)]
@@ -656,7 +605,7 @@ def test_what_no_row_can_tell_is_left_where_it_was():
     assert q[0] >= 5e-7
 
 
-@pytest.mark.parametrize(("n", "n_classes"), [(300, 2), (300, 8), (1000, 8), (300, 40), (2000, 40)])
+@pytest.mark.parametrize(("n", "n_classes"), [(300, 2), (2000, 40)])
 @pytest.mark.parametrize("sharpness", [1.0, 2.5])
 def test_the_default_does_no_harm_to_right_scores_and_helps_over_confident_ones(
     n, n_classes, sharpness
