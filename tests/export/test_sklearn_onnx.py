@@ -80,8 +80,10 @@ def test_the_line_of_the_page_runs_word_for_word():
 
 
 @pytest.mark.parametrize("data", [FLOWERS, TUMOURS], ids=["3 classes", "2 classes"])
-@pytest.mark.parametrize("calibrator", [TemperatureScaling(), IsotonicCalibrator()])
-@pytest.mark.parametrize(("dtype", "atol"), [("float64", 1e-12), ("float32", 2e-5)])
+@pytest.mark.parametrize(
+    ("calibrator", "dtype", "atol"),
+    [(TemperatureScaling(), "float64", 1e-12), (IsotonicCalibrator(), "float32", 2e-5)],
+)
 def test_a_pipeline_and_a_calibrator(data, calibrator, dtype, atol):
     X, y = data
     names = np.array(["kind", "of", "plant"])[y]

@@ -15,7 +15,7 @@ from exported import LIMIT, fitted, rows_to_try, runner, sample
 from numpy.testing import assert_allclose
 
 from skcalib import (
-    BetaCalibrator,
+    AutoCalibrator,
     HistogramBinning,
     IsotonicCalibrator,
     MatrixScaling,
@@ -52,18 +52,14 @@ def check_all(calibrator, n_classes, kind, n=300):
             assert_allclose(P.astype(float), expected, rtol=0, atol=limit, err_msg=name)
 
 
-@pytest.mark.parametrize("kind", ["logits", "proba"])
+@pytest.mark.parametrize(("kind", "n_classes"), [("logits", 2), ("proba", 3)])
 @every_calibrator
-def test_the_module_predicts_what_the_calibrator_does(calibrator, kind):
-    check_all(calibrator, 3, kind)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_classes", [2, 40])
-@pytest.mark.parametrize("kind", ["logits", "proba"])
-@every_calibrator
-def test_so_it_does_for_two_and_for_more_classes(calibrator, kind, n_classes):
+def test_the_module_predicts_what_the_calibrator_does(calibrator, kind, n_classes):
     check_all(calibrator, n_classes, kind)
+
+
+def test_so_it_does_for_many_classes():
+    check_all(AutoCalibrator(), 40, "logits")
 
 
 @pytest.mark.parametrize("kind", ["logits", "proba"])
@@ -206,7 +202,7 @@ SMOOTH = [c for c in CALIBRATORS if type(c).__name__ not in {
 
 
 @pytest.mark.parametrize("kind", ["logits", "proba"])
-@pytest.mark.parametrize("calibrator", [*SMOOTH, BetaCalibrator()], ids=lambda c: repr(c))
+@pytest.mark.parametrize("calibrator", SMOOTH, ids=lambda c: repr(c))
 def test_gradients_of_smooth_maps_are_finite_differences(calibrator, kind):
     """By PyTorch's own central differences, at ordinary rows."""
     calibrator, _ = fitted(calibrator, 3, kind)
