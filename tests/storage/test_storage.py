@@ -42,7 +42,6 @@ from skcalib import (
     save_json,
     to_dict,
 )
-from skcalib._storage import calibrators, files, values
 from skcalib._storage.checks import probe_logits
 from skcalib._storage.values import from_plain, to_plain
 from skcalib.extending import ColumnwiseCalibrator
@@ -67,13 +66,8 @@ def text_of(document):
 
 @every_calibrator
 @pytest.mark.parametrize(
-    ("kind", "n_classes", "dtype"),  # each beside each
-    [
-        ("logits", 2, np.float32),
-        ("logits", 4, np.float64),
-        ("proba", 2, np.float64),
-        ("proba", 4, np.float32),
-    ],
+    ("kind", "n_classes", "dtype"),
+    [("logits", 4, np.float64), ("proba", 2, np.float32)],
 )
 def test_a_file_gives_the_same_calibrator_bit_by_bit(calibrator, kind, n_classes, dtype, tmp_path):
     S, code, _ = make_sample(kind, n_classes, n=120)
@@ -141,8 +135,14 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize("kind", GROUPS)
-@pytest.mark.parametrize("common", ["temperature", PlattScaling(), AutoCalibrator()])
+@pytest.mark.parametrize(
+    ("kind", "common"),
+    [
+        *((kind, "temperature") for kind in GROUPS),
+        ("strings", PlattScaling()),
+        ("strings", AutoCalibrator()),
+    ],
+)
 def test_a_groupwise_calibrator_comes_back_bit_by_bit(kind, common, tmp_path):
     Z, y, site = in_sites(n_classes=2 if kind == "booleans" else 3)
     groups = GROUPS[kind](site)
@@ -184,8 +184,6 @@ def spoil(*path, value):
         (spoil("fitted", "calibrator_", "fitted", "n_features_in_", value=7), "number of columns"),
         (spoil("fitted", "groups_", value=[]), "groups_ must be a list of distinct labels"),
         (spoil("fitted", "groups_", value=["Ash", "Ash", "B"]), "distinct labels"),
-        (spoil("fitted", "groups_", value=["Ash", "Birch", None]), "distinct labels"),
-        (spoil("fitted", "groups_", value=["Ash", {"tuple": ["a", "b"]}, "B"]), "distinct labels"),
         (spoil("fitted", "groups_", value=["Ash", ["a"], "B"]), "distinct labels"),
         (spoil("fitted", "groups_", value=["Ash", "Birch"]), r"coef_ must be an array of floats"),
         (spoil("fitted", "coef_", "array", value=["nan"] * 9), "coef_ must be from -1e"),
@@ -195,9 +193,7 @@ def spoil(*path, value):
         (spoil("fitted", "clip_", value=2.0), "clip_ must be from"),
         (spoil("fitted", "classes_", "array", value=[0, 1, 5]), "classes_ must be those of"),
         (spoil("fitted", "n_features_in_", value=3), "has no fitted attribute 'n_features_in_'"),
-        (spoil("fitted", "predict_proba", value=3), "has no fitted attribute 'predict_proba'"),
         (spoil("parameters", "shrinkage", value=-1), "shrinkage"),
-        (spoil("parameters", "other", value=1), "has no parameter 'other'"),
     ],
 )
 def test_a_spoilt_groupwise_calibrator_is_refused_in_one_line(change, message):
@@ -421,17 +417,6 @@ def test_a_file_larger_than_allowed_is_refused(tmp_path):
         load_json(path, max_bytes=-1)
 
 
-def test_matrices_of_a_hundred_classes_stay_usable(tmp_path):
-    rng = np.random.default_rng(0)
-    before = fitted(MatrixScaling())
-    before.classes_ = np.arange(100)
-    before.n_features_in_ = 100
-    before.coef_, before.intercept_ = rng.normal(size=(100, 100)), rng.normal(size=100)
-    save_json(before, tmp_path / "c.json")
-    assert (tmp_path / "c.json").stat().st_size < 24 * 100 * 101
-    assert_array_equal(load_json(tmp_path / "c.json").coef_, before.coef_)
-
-
 # ------------------------------------------------------------------ what is not stored
 
 
@@ -525,11 +510,9 @@ LABELS_AS_JSON = {"dtype": "str", "shape": [3], "array": ["a", "b", "c"]}
 TAMPERED = {
     "other format": (VECTOR, ["format"], "pickle", "This is not a stored calibrator"),
     "newer": (VECTOR, ["version"], 2, r"version 2 of the format.*up to 1: install a newer skcalib"),
-    "version of text": (VECTOR, ["version"], "1", "must be a whole number from 1; got 1"),
-    "version 0": (VECTOR, ["version"], 0, "must be a whole number from 1; got 0"),
     "version of truth": (VECTOR, ["version"], True, "must be a whole number from 1"),
+    "version 0": (VECTOR, ["version"], 0, "must be a whole number from 1; got 0"),
     "other class": (VECTOR, ["calibrator"], "os.system", "'os.system' is not a calibrator of this"),
-    "class from elsewhere": (VECTOR, ["calibrator"], "CalibratedClassifier", "not a calibrator of"),
     "class of no text": (VECTOR, ["calibrator"], ["x"], "is not a calibrator of"),
     "more": (VECTOR, ["code"], "import os", "has 'calibrator', 'parameters' and 'fitted'; got"),
     "no dict": (VECTOR, ["fitted"], [], "'fitted' of a stored VectorScaling must be an object"),
@@ -537,10 +520,7 @@ TAMPERED = {
     "bad parameter": (VECTOR, ["parameters", "tol"], -1.0, "The 'tol' parameter of VectorScaling"),
     "a method": (VECTOR, ["fitted", "predict_proba"], 1, "no fitted attribute 'predict_proba'"),
     "a dunder": (VECTOR, ["fitted", "__class__"], 1, "has no fitted attribute '__class__'"),
-    "a private method": (VECTOR, ["fitted", "_map"], 1, "has no fitted attribute '_map'"),
     "NaN": (VECTOR, ["fitted", "coef_", "array", 0], "nan", "VectorScaling.coef_ must be from"),
-    "inf": (VECTOR, ["fitted", "coef_", "array", 0], "inf", "VectorScaling.coef_ must be from"),
-    "overflow": (VECTOR, ["fitted", "coef_", "array", 0], 1e308, "VectorScaling.coef_ must be"),
     "whole": (VECTOR, ["fitted", "coef_", "array", 0], 10**400, "coef_: a value lies outside the"),
     "half overflow": (
         VECTOR,
@@ -554,16 +534,10 @@ TAMPERED = {
     "short": (VECTOR, ["fitted", "coef_", "array"], [1.0], r"1 values do not fill an array of"),
     "shape": (VECTOR, ["fitted", "coef_", "shape"], [3, 1], "The stored VectorScaling is refused"),
     "three axes": (VECTOR, ["fitted", "coef_", "shape"], [1, 3, 1], "arrays of one or two axes"),
-    "huge shape": (VECTOR, ["fitted", "coef_", "shape"], [10**12], "do not fill an array of shape"),
-    "negative shape": (VECTOR, ["fitted", "coef_", "shape"], [-1, -3], "do not fill an array"),
     "dtype": (VECTOR, ["fitted", "coef_", "dtype"], "object", "numbers, in arrays of"),
-    "words": (VECTOR, ["fitted", "coef_"], LABELS_AS_JSON, "coef_ must be numbers, in arrays of"),
     "unknown dtype": (VECTOR, ["fitted", "coef_", "dtype"], "V8", "the dtype must be one of bool"),
     "unsorted classes": (
         VECTOR, ["fitted", "classes_", "array"], ["b", "a", "c"], "distinct labels in ascending",
-    ),
-    "a class twice": (
-        VECTOR, ["fitted", "classes_", "array"], ["a", "a", "c"], "distinct labels in ascending",
     ),
     "a label too long": (
         VECTOR, ["fitted", "classes_", "array", 2], "c" * (1 << 24), "strings of an array are too",
@@ -582,14 +556,8 @@ TAMPERED = {
     "a metric that is none": (
         TEMPERATURE, ["parameters", "objective"], {"metric": "SCORERS.clear"}, "is not written as",
     ),
-    "a temperature of 0": (
-        TEMPERATURE, ["fitted", "temperature_"], 0.0, "The stored TemperatureScaling is refused",
-    ),
     "a temperature of NaN": (
         TEMPERATURE, ["fitted", "temperature_"], {"float": "nan"}, "temperature_ must be from",
-    ),
-    "a temperature of infinity": (
-        TEMPERATURE, ["fitted", "temperature_"], {"float": "-inf"}, "temperature_ must be from",
     ),
     "a temperature for each row": (
         ENSEMBLE, ["fitted", "temperature_"],
@@ -609,10 +577,6 @@ TAMPERED = {
     ),
     "answers that are no numbers": (
         SHARED, ["fitted", "_weight"], -3.0, "attributes do not give probabilities",
-    ),
-    "a map less": (ISOTONIC, ["fitted", "X_thresholds_"], [], "IsotonicCalibrator is refused"),
-    "a class more": (
-        VECTOR, ["fitted", "coef_"], to_plain(np.ones(4), "", None), "VectorScaling is refused",
     ),
 }  # fmt: skip
 
@@ -779,10 +743,6 @@ JOINED = {
         CalibratedClassifier(GaussianNB(), cv=2),
         {"CalibratedClassifier", "AutoCalibrator"},
     ),
-    "ensemble": (
-        CalibratedClassifier(GaussianNB(), cv=2, ensemble=True),
-        {"CalibratedClassifier", "AutoCalibrator"},
-    ),
     "frozen": (
         CalibratedClassifier(FrozenEstimator(GaussianNB().fit(S0, CODE0))),
         {"CalibratedClassifier", "AutoCalibrator"},
@@ -825,10 +785,3 @@ def test_skops_keeps_what_joins_calibrators_to_classifiers(case):
     model.fit(S0, CODE0)
     after = round_trip(model, types)
     assert_array_equal(after.predict_proba(S0), model.predict_proba(S0))
-
-
-def test_nothing_is_imported_by_a_name_from_a_file():
-    for module in (values, calibrators, files):
-        source = Path(module.__file__).read_text()
-        for word in ("importlib", "__import__", "eval(", "exec(", "pickle"):
-            assert word not in source
