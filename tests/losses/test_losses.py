@@ -164,7 +164,11 @@ CASES = {
     "s-avuc sharp": (soft_avuc_loss, slow_soft_avuc, {"kappa": 0.3, "temperature": 0.4}),
     "mmce": (mmce_loss, slow_mmce, {}),
 }
-every_loss = pytest.mark.parametrize("case", CASES)
+every_case = pytest.mark.parametrize("case", CASES)
+every_loss = pytest.mark.parametrize(
+    "case",
+    ["nll", "brier", "focal", "bin l2", "classwise label l3", "avuc", "avuc-gs", "s-avuc", "mmce"],
+)
 
 
 def batch(K=3, n=40, seed=0):
@@ -189,8 +193,8 @@ def extreme_batch(K=3):
 # ---------------------------------------------------------------------------------------- values
 
 
-@every_loss
-@pytest.mark.parametrize("K", [2, 3, 10])
+@every_case
+@pytest.mark.parametrize("K", [2, 10])
 def test_the_value_is_the_formula(case, K):
     loss, slow, keywords = CASES[case]
     Z, y, w = batch(K, seed=K)
@@ -209,12 +213,6 @@ def test_a_loss_and_the_metric_of_its_name_agree():
         assert soft_binned_loss(Z, y, **keywords) == pytest.approx(metric, rel=1e-12)
     metric = maximum_mean_calibration_error(y, P, sample_weight=w)
     assert mmce_loss(Z, y, sample_weight=w) == pytest.approx(metric)
-
-
-def test_focal_loss_without_focus_is_the_likelihood():
-    Z, y, w = batch()
-    value = focal_loss(Z, y, gamma=0, sample_weight=w)
-    assert value == pytest.approx(nll_loss(Z, y, sample_weight=w), abs=1e-15)
 
 
 def test_a_threshold_is_met_by_uncertain_rows():
@@ -239,8 +237,8 @@ HARD = {soft_avuc_loss: {"temperature": 0.1}}
 # ---------------------------------------------------------------------------------- extreme rows
 
 
-@every_loss
-@pytest.mark.parametrize("K", [2, 3, 1000])
+@every_case
+@pytest.mark.parametrize("K", [3, 1000])
 def test_extreme_rows_have_finite_losses(case, K):
     """Saturated, uniform and impossible: no infinity, no NaN, no warning."""
     loss, _, keywords = CASES[case]
@@ -282,16 +280,6 @@ def test_weights_are_repetitions(case):
     rows = np.repeat(np.arange(40), w)
     value = loss(Z, y, sample_weight=w, **keywords)
     assert value == pytest.approx(loss(Z[rows], y[rows], **keywords), abs=1e-14)
-
-
-@every_loss
-def test_the_order_of_the_rows_does_not_matter(case):
-    loss, _, keywords = CASES[case]
-    Z, y, w = extreme_batch()
-    order = np.random.default_rng(1).permutation(40)
-    value = loss(Z, y, sample_weight=w, **keywords)
-    other = loss(Z[order], y[order], sample_weight=w[order], **keywords)
-    assert other == pytest.approx(value, abs=1e-13)
 
 
 @every_loss
@@ -379,7 +367,7 @@ def by_autograd(case, Z, y, w, dtype="float64"):
 
 
 @needs_torch
-@every_loss
+@every_case
 def test_the_loss_of_a_tensor_is_that_of_an_array_also_at_extreme_rows(case):
     loss, _, keywords = CASES[case]
     for Z, y, w in (batch(), extreme_batch(), extreme_batch(1000)):
@@ -389,19 +377,16 @@ def test_the_loss_of_a_tensor_is_that_of_an_array_also_at_extreme_rows(case):
         assert value.dtype == torch.float64
         assert value.item() == pytest.approx(expected, rel=1e-12)
         np.testing.assert_allclose(gradient.sum(dim=1), 0, atol=1e-12)  # a constant changes nothing
+        assert not gradient[np.isneginf(Z)].any()
 
 
 @needs_torch
-@every_loss
-@pytest.mark.parametrize("K", [2, 10])
-def test_the_gradient_is_that_of_the_value(case, K):
-    """Central differences; of AvUC-GS those of AvUC at the confidences as they are.
-
-    Along each logit, or, where these are many, along random signs of all of them.
-    """
+@every_case
+def test_the_gradient_is_that_of_the_value(case):
+    """Differences along random signs; of AvUC-GS those of AvUC at the confidences as they are."""
     loss, _, keywords = CASES[case]
-    Z, y, w = batch(K, seed=K)
-    Z[0] = 30.0 * np.arange(K)
+    Z, y, w = batch(10, seed=10)
+    Z[0] = 30.0 * np.arange(10)
     gradient = by_autograd(case, Z, y, w)[1].numpy()
 
     def value(Z):
@@ -414,8 +399,7 @@ def test_the_gradient_is_that_of_the_value(case, K):
         return e / e.sum(axis=1, keepdims=True)
 
     confidence, hit = proba(Z).max(axis=1), Z.argmax(axis=1) == y
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(20, Z.size))
-    for way in (np.eye(Z.size) if K == 2 else signs).reshape(-1, *Z.shape):
+    for way in np.random.default_rng(0).choice([-1.0, 1.0], size=(20, *Z.shape)):
         slope = (value(Z + 1e-6 * way) - value(Z - 1e-6 * way)) / 2e-6
         assert (gradient * way).sum() == pytest.approx(slope, abs=1e-6)
 
@@ -570,17 +554,6 @@ def test_what_training_broke_shows_in_the_loss(case):
 
 @needs_torch
 @every_loss
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_what_training_broke_shows_in_one_column_too(case, bad):
-    f = np.linspace(-2, 2, 9)
-    f[4] = bad
-    value, gradient = by_autograd(case, f, np.arange(9) % 2, np.ones(9))
-    assert torch.isnan(value)
-    assert torch.isnan(gradient[4])
-
-
-@needs_torch
-@every_loss
 def test_what_training_broke_reaches_every_weight_of_a_network(case):
     """A network whose weights became NaN, or whose logits overflow, has a loss of NaN."""
     loss, _, keywords = CASES[case]
@@ -592,17 +565,6 @@ def test_what_training_broke_reaches_every_weight_of_a_network(case):
         value.backward()
         assert torch.isnan(value)
         assert torch.isnan(layer.weight.grad).all()
-
-
-@needs_torch
-@every_loss
-def test_impossible_classes_of_tensors_are_no_fault(case):
-    """-inf is a logit like any other: a finite loss, and no slope there."""
-    Z, y, w = extreme_batch(3)
-    value, gradient = by_autograd(case, Z, y, w, "float32")
-    assert torch.isfinite(value)
-    assert torch.isfinite(gradient).all()
-    assert gradient[3, 0] == gradient[4, 0] == 0
 
 
 @needs_torch
