@@ -73,7 +73,7 @@ def decide(rows: dict[str, Row], setting: Setting) -> Decision:
     choice = choose(found, w, identity=identity, anchor=anchor, level=level, n_others=n_others)
     as_good = as_good_as(found, w, choice.name)
     outcomes = {name: _outcome(rows, name, setting) for name in found}
-    name, n = choice.name, w_reported.size
+    name, n = choice.name, round(w_reported.sum())
     if chosen_by is not None and choice.kind != "alone":
         errors = {other: rows[other].chosen_error for other in as_good}
         # Of equal ones, which may all be 0, the choice by log loss.

@@ -48,7 +48,7 @@ class ByError(NamedTuple):
 
 
 def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
-    """Return the choice and its reason; ``n`` is the number of held-out rows."""
+    """Return the choice and its reason; ``n`` is the number that the held-out rows count as."""
     if choice.kind == "alone":
         return "Nothing to compare: no calibrator but the identity has numbers."
     best, before = choice.candidate, loss(choice.loss_before)

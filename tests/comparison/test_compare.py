@@ -365,6 +365,18 @@ def test_a_scorer_of_scikit_learn_is_taken_as_it_is(name):
 
 
 @pytest.mark.usefixtures("few_label_sets")
+def test_the_verdict_gives_the_number_that_weighted_rows_count_as():
+    rng = np.random.default_rng(3)
+    Z = rng.normal(size=(900, 3))
+    y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)  # calibrated: a gain is not settled
+    w = rng.lognormal(size=900)
+    said = compare_calibrators(
+        Z, y, ["temperature"], metrics=["log_loss"], sample_weight=w, random_state=0
+    ).verdict
+    assert f"{round(w.sum() ** 2 / (w @ w)):,} " in said
+    assert "900" not in said
+
+
 def test_weight_2_is_two_copies_and_weight_0_is_absence():
     """In fits, folds and values."""
     y, Z = scores(120)
