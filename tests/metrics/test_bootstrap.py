@@ -11,10 +11,10 @@ from scipy import stats
 from sklearn.metrics import log_loss
 
 from skcalib import metrics
-from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import bootstrap_interval, ks_calibration_error, top_label_brier_score
-from skcalib.metrics._intervals.bootstrap import bca_levels, draw_counts, leave_out
-from skcalib.metrics._resampling import Evaluation, random_chunks
+from skcalib.metrics._intervals.bootstrap import bca_levels, draw_counts
+from skcalib.metrics._resampling import random_chunks
 
 ERRORS = [name.removeprefix("neg_") for name in metrics.SCORERS]
 
@@ -30,35 +30,6 @@ def resamples(y, P, n_resamples, random_state, labels=None):
 def plain_gap(y_true, y_proba):
     """A metric that knows neither weights nor labels."""
     return abs((y_proba.argmax(axis=1) == y_true).mean() - y_proba.max(axis=1).mean())
-
-
-@pytest.mark.parametrize("name", ERRORS)
-@pytest.mark.parametrize("kind", ["plain", "ties", "hard"])
-def test_counts_as_weights_equal_rebuilt_arrays(name, kind):
-    """For every error of the package, with the door passed once."""
-    metric = getattr(metrics, name)
-    names = np.array(["a", "b", "c", "d"])
-    y, P = ref.predictions(4, 60, seed=3, kind=kind)
-    predictions = check_predictions(names[y], P, None, names)
-    evaluate = Evaluation(metric, {}, column=False)
-    assert evaluate.own
-    count = np.bincount(np.random.default_rng(0).integers(60, size=60), minlength=60)
-    rows = np.repeat(np.arange(60), count)
-    actual = evaluate(predictions._replace(w=predictions.w * count))
-    expected = metric(names[y][rows], P[rows], labels=names)
-    assert actual == pytest.approx(expected, abs=1e-9)
-
-
-def test_metrics_of_the_package_never_see_a_row_of_weight_0():
-    """Behind the door, weight 0 is absence."""
-
-    @takes_predictions
-    def rows(y_true, y_proba):
-        return y_proba.code.size
-
-    predictions = check_predictions([0, 1, 1], [0.2, 0.7, 0.4])
-    evaluate = Evaluation(partial(rows), {}, column=True)
-    assert evaluate(predictions._replace(w=np.array([2.0, 0.0, 1.0]))) == 2
 
 
 def test_a_metric_wrapped_by_a_user_gets_arrays():
@@ -118,15 +89,6 @@ def test_percentiles_and_standard_error_are_those_of_rebuilt_arrays(metric):
     assert (result.low, result.high) == pytest.approx((low, high), abs=1e-12)
     assert result.standard_error == pytest.approx(np.std(values, ddof=1), abs=1e-12)
     assert all(type(x) is float for x in result)
-
-
-def test_rows_are_drawn_evenly_with_replacement():
-    """Counts have the mean 1 and variance 1 - 1/n of a multinomial, and the sum n."""
-    predictions = Predictions(np.full((5, 2), 0.5), np.zeros(5, int), np.ones(5), np.arange(2))
-    w = np.array([d.w for d in draw_counts(predictions, np.random.SeedSequence(0), 20_000)])
-    assert (w.sum(axis=1) == 5).all()
-    np.testing.assert_allclose(w.mean(axis=0), 1, atol=0.03)
-    np.testing.assert_allclose(w.var(axis=0), 0.8, atol=0.04)
 
 
 def test_standard_error_of_a_mean_is_the_closed_form():
@@ -219,19 +181,6 @@ def test_the_seed_decides_and_the_number_of_jobs_does_not(method):
     assert interval(random_state=1) != first
 
 
-def test_a_row_of_weight_0_is_absent_and_weights_stay_with_their_rows():
-    y, P = ref.predictions(3, 60, seed=3)
-    w = np.random.default_rng(0).integers(0, 3, 60) * 0.5
-    keywords = {"n_resamples": 30, "random_state": 0, "labels": range(3), "method": "bca"}
-    weighted = bootstrap_interval(ks_calibration_error, y, P, sample_weight=w, **keywords)
-    kept = w > 0
-    without = bootstrap_interval(
-        ks_calibration_error, y[kept], P[kept], sample_weight=w[kept], **keywords
-    )
-    assert weighted == without
-    assert weighted.estimate == ks_calibration_error(y, P, sample_weight=w, labels=range(3))
-
-
 def test_metrics_of_others_get_weights_labels_and_the_shape_they_were_meant_for():
     seen = []
 
@@ -281,31 +230,10 @@ def test_a_name_is_not_a_metric():
         bootstrap_interval("ece", [0, 1], [0.2, 0.7])
 
 
-def test_a_group_left_out_has_no_weight():
-    predictions = Predictions(
-        np.full((5, 2), 0.5), np.zeros(5, dtype=int), np.arange(1.0, 6.0), np.arange(2)
-    )
-    left = [p.w.tolist() for p in leave_out(predictions, np.array([0, 1, 0, 2, 1]), 0, 3)]
-    assert left == [[0, 2, 0, 4, 5], [1, 0, 3, 4, 0], [1, 2, 3, 0, 5]]
-
-
 def test_resamples_that_tie_with_the_estimate_count_half_on_either_side():
     """A metric of few values: without bias or skewness the levels are those of percentiles."""
     level = bca_levels(1.0, np.array([0.0, 1.0, 1.0, 2.0]), np.ones(4), 0.9)
     assert level == pytest.approx((0.05, 0.95))
-
-
-def test_accelerated_levels_are_those_of_the_formula():
-    rng = np.random.default_rng(0)
-    values, jackknife = rng.gamma(2.0, size=500), rng.gamma(1.0, size=40)
-    z0 = stats.norm.ppf((values < 1.5).mean())
-    away = jackknife.mean() - jackknife
-    a = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
-    expected = [
-        stats.norm.cdf(z0 + (z0 + z) / (1 - a * (z0 + z)))
-        for z in (stats.norm.ppf(0.025), stats.norm.ppf(0.975))
-    ]
-    assert bca_levels(1.5, values, jackknife, 0.95) == pytest.approx(expected)
 
 
 def test_printed_it_is_one_line():

@@ -1,18 +1,14 @@
-"""Intervals of errors: errors as functions of labels, truths, inversion, and what users pass."""
+"""Intervals of errors: errors as functions of labels, truths, and inversion."""
 
 from functools import partial
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
-from scipy.optimize import minimize_scalar
 from scipy.special import expit
 from scipy.stats import gamma, norm
 
 from skcalib import metrics
-from skcalib._arrays.source import as_source
-from skcalib._binning.bins import Bins
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import (
     calibration_interval,
@@ -31,16 +27,7 @@ from skcalib.metrics._intervals.errors import label_errors
 from skcalib.metrics._intervals.gains import PLACES, Drawn, GainSimulation, gain_interval
 from skcalib.metrics._intervals.inversion import Point, cornish_fisher, invert
 from skcalib.metrics._intervals.label_sets import Draw, LabelSets, RowGroups, Truth
-from skcalib.metrics._intervals.truths import (
-    calibrated,
-    draw_codes,
-    moved_scores,
-    on_path,
-    rough_truths,
-    shifted_classes,
-    tempered_truths,
-    too_high,
-)
+from skcalib.metrics._intervals.truths import calibrated, draw_codes, rough_truths
 from skcalib.metrics._resampling import Evaluation
 
 GCE, SCE, KS = general_calibration_error, static_calibration_error, ks_calibration_error
@@ -112,13 +99,12 @@ def opened(metric, P, y, w=None):
     return label_errors([evaluate], predictions)[0], AnyError(evaluate, predictions)
 
 
-@pytest.mark.parametrize("weights", [None, "whole", "fractions"])
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize(("n_classes", "weighted"), [(2, False), (4, False), (4, True)])
 @pytest.mark.parametrize("name", FAST)
-def test_an_error_by_cells_is_the_metric_of_each_set_of_labels(name, n_classes, weights):
+def test_an_error_by_cells_is_the_metric_of_each_set_of_labels(name, n_classes, weighted):
     P, Q, y = ties(120, n_classes)
     rng = np.random.default_rng(1)
-    w = {None: None, "whole": rng.integers(1, 4, 120), "fractions": rng.random(120) + 0.1}[weights]
+    w = rng.random(120) + 0.1 if weighted else None
     fast, slow = opened(FAST[name], P, y, w)
     assert isinstance(fast, CellError)
     codes = rng.integers(n_classes, size=(4, 120)).astype(np.uint8)
@@ -126,7 +112,7 @@ def test_an_error_by_cells_is_the_metric_of_each_set_of_labels(name, n_classes, 
     if "debiased" in name:  # the signed root, which the metric cuts at 0
         found = np.maximum(found, 0.0)
     np.testing.assert_allclose(found, values(slow, Q, codes), rtol=0, atol=1e-12)
-    if weights is None and "debiased" not in name:
+    if not weighted and "debiased" not in name:
         # Quantile edges move by a row of weight 1e-9, which may be one of several equal scores.
         quantile = name in ("RMSCE", "ACE", "TACE", "pooled")
         atol = 5e-4 if quantile else 1e-7
@@ -157,23 +143,6 @@ def test_limits_without_a_group_are_those_of_the_other_rows(name):
     np.testing.assert_allclose(fast.limits_without(Truth(Q), groups), expected, rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["KS", "KS by class"])
-def test_joined_cells_have_the_variance_of_the_rows(name):
-    """3,000 scores are joined, 6 at a time for the top label and 17 for each class."""
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(3000, 3))
-    P, Q = (np.exp(z) / np.exp(z).sum(axis=1, keepdims=True) for z in (1.4 * Z, 2 * Z))
-    Q = 0.83 * Q + 0.17 / 3  # larger than small scores and less than large ones
-    variances = []
-    for most in (1 << 22, 1 << 14):
-        groups = RowGroups(np.arange(3000) % 30, 30, most)
-        fast, _ = opened(FAST[name], P, Q.argmax(axis=1))
-        variances.append(jackknife.jackknife_variance(fast.limits_without(Truth(Q), groups)))
-    each, joined = variances
-    np.testing.assert_allclose(joined, each, rtol=0.05)
-    assert (joined != each).all()
-
-
 # How far the limit on the grid may be from that by calls: edges of quantile bins move by a row of
 # weight 1e-9; the limits of a kernel and of a sweep are tested by themselves.
 ON_GRID = {
@@ -196,8 +165,9 @@ ON_GRID = {
 }
 
 
-@pytest.mark.parametrize("weights", [False, True])
-@pytest.mark.parametrize("mode", ["top", "classwise", "each"])
+@pytest.mark.parametrize(
+    ("mode", "weights"), [("top", False), ("classwise", True), ("each", False)]
+)
 @pytest.mark.parametrize("name", ON_GRID)
 def test_smooth_and_kernel_errors_are_computed_on_a_grid(name, mode, weights):
     P, Q, y = ties(150, 3)
@@ -305,43 +275,6 @@ def test_labels_follow_the_truth_and_not_the_threads(n_classes):
         np.testing.assert_array_equal(codes, draw_codes(q, 4000, seed))
 
 
-def test_the_path_passes_through_p_and_q():
-    P, Q, _ = ties(50, 3)
-    P = np.maximum(P, 1e-3)
-    P /= P.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(on_path(as_source(P), Q, 0.0), P, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(on_path(as_source(P), Q, 0.25), 0.75 * P + 0.25 * Q, atol=1e-15)
-    expected = Q * np.clip(Q / P, np.exp(-3), np.exp(3)) ** 2.0
-    expected /= expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(on_path(as_source(P), Q, 3.0), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("event", [None, 1])
-def test_top_odds_or_those_of_the_event_are_too_high_in_all_rows(event):
-    P = np.random.default_rng(0).dirichlet([1, 1, 1], 150)
-    Q = too_high(as_source(P), event)
-    column = P.argmax(axis=1) if event is None else np.full(150, event)
-    odds = [A[np.arange(150), column] / (1 - A[np.arange(150), column]) for A in (P, Q)]
-    np.testing.assert_allclose(np.log(odds[0] / odds[1]), 0.5, rtol=1e-9)
-    others = np.arange(3) != column[:, None]
-    shares = [A[others].reshape(150, 2) for A in (P, Q)]
-    ratio = [two[:, 0] / two[:, 1] for two in shares]
-    np.testing.assert_allclose(*ratio, rtol=1e-9)
-
-
-@pytest.mark.parametrize("n_classes", [11, 12])
-def test_half_of_the_classes_are_rarer_and_the_others_more_common(n_classes):
-    P = np.random.default_rng(0).dirichlet(np.ones(n_classes), 50)
-    Q = shifted_classes(as_source(P), np.random.default_rng(0))
-    ratio = np.log(Q / P)
-    np.testing.assert_allclose(np.ptp(ratio, axis=1), 1.0, rtol=1e-9)
-    rarer = (ratio < ratio.mean(axis=1, keepdims=True)).all(axis=0)
-    assert rarer.sum() == (n_classes + 1) // 2
-    others = [shifted_classes(as_source(P), np.random.default_rng(seed)) for seed in (0, 1)]
-    np.testing.assert_array_equal(others[0], Q)
-    assert not np.allclose(others[1], Q)
-
-
 def test_the_calibrated_truth_is_the_map_without_its_mixture():
     """Where AutoCalibrator mixes in no calibration, the direction is that of its map alone."""
     from skcalib import AutoCalibrator
@@ -356,34 +289,6 @@ def test_the_calibrated_truth_is_the_map_without_its_mixture():
     np.testing.assert_allclose(
         share * P + (1 - share) * Q, fitted.predict_proba(P), rtol=0, atol=1e-9
     )
-
-
-def test_jackknife_variance_of_a_mean_is_that_of_the_mean():
-    x = np.random.default_rng(0).normal(size=30)
-    without = (x.sum() - x)[:, None] / 29
-    assert jackknife.jackknife_variance(without)[0] == pytest.approx(x.var(ddof=1) / 30)
-
-
-def test_the_excess_of_few_rows_is_found_if_it_falls_as_one_over_their_number():
-    def error(n):
-        return np.array([0.03 + 2 / n, 0.02, 0.01 - 1 / n])
-
-    without = np.tile(error(290), (30, 1))
-    found = jackknife.excess_of_few_rows(without, error(300))
-    np.testing.assert_allclose(found, [2 / 300 / error(300)[0], 0, 0], rtol=1e-9, atol=1e-12)
-
-
-def test_the_excess_of_few_rows_is_not_asked_of_quantiles_and_metrics_of_others():
-    y, P, _ = sample(100, 2, 1.3, 0)
-    predictions = check_predictions(y, P[:, 1], pos_label=1)
-    listed = [
-        Evaluation(metrics.integrated_calibration_index, {}, False),
-        Evaluation(lambda y_true, p: np.median(np.abs(y_true - p)), {}, True),
-        Evaluation(SCE, {}, False),
-        Evaluation(KS, {}, False),
-    ]
-    found = [error.has_excess for error in label_errors(listed, predictions)]
-    assert found == [False, False, True, True]
 
 
 def test_without_the_excess_of_few_rows_an_error_is_closer_to_that_of_many():
@@ -454,7 +359,7 @@ def test_errors_that_no_calibrator_corrects_have_an_interval():
     assert found.debiased == pytest.approx(0.055, abs=0.01)
 
 
-@pytest.mark.parametrize("shape", [4.0, 9.0, 40.0])
+@pytest.mark.parametrize("shape", [4.0, 40.0])
 @pytest.mark.parametrize("share", [0.025, 0.5, 0.975])
 def test_cornish_fisher_quantiles_are_those_of_gamma_distributions(shape, share):
     """With skewness 2 / sqrt(a) and excess kurtosis 6 / a; normal quantiles are .05 to .5 off."""
@@ -509,38 +414,6 @@ def test_the_gain_of_normal_errors_is_the_normal_interval():
     np.testing.assert_allclose(without, found, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_rough_truths_have_the_errors_of_their_bins_and_chance(weighted):
-    """Means and variances of the shifts, by the formula, bin by bin; a bin is a score."""
-    rng = np.random.default_rng(0)
-    bins, each, draws = 15, 400, 1000
-    s = np.repeat(np.linspace(0.55, 0.85, bins), each)
-    hit = rng.random(s.size) < s + 0.03 * (-1.0) ** np.arange(bins).repeat(each)
-    w = np.tile([1.0, 2.5], s.size // 2) if weighted else np.ones(s.size)
-    predictions = check_predictions(hit, np.column_stack([1 - s, s]), w)
-    rows = w * w.sum() / (w**2).sum() if weighted else w
-    kept = Bins(bins, "edges", "left")
-    for more in (0.0, 2.5):
-        found = np.array(
-            [moved_scores(s, np.ones(s.size), predictions, kept, more, rng) for _ in range(draws)]
-        )
-        error, chance = np.empty((2, bins))
-        for b in range(bins):
-            own = slice(b * each, (b + 1) * each)
-            n = rows[own].sum()
-            error[b] = (w[own] * (hit[own] - s[own])).sum() / w[own].sum()
-            mean = (n * s[own][0] + 0.5) / (n + 1)
-            chance[b] = mean * (1 - mean) / n
-        size = (1 + more * np.sqrt(2 / bins)) * (error**2 / chance).mean()
-        share = 1 - 1 / size
-        assert 0.1 < share < 0.95
-        shift = (found - s)[:, ::each]
-        sd = np.sqrt(share * chance)
-        away = (shift.mean(axis=0) - share * error) / (sd / np.sqrt(draws))
-        assert np.abs(away).max() < 4.5
-        np.testing.assert_allclose(shift.std(axis=0), sd, rtol=0.1)
-
-
 def test_rough_truths_move_the_top_class_and_leave_the_proportions_of_others():
     y, q, _ = sample(3000, 4, 1.5, 0)
     predictions = check_predictions(y, q)
@@ -573,29 +446,6 @@ def test_a_gain_may_have_rough_errors():
     simulation = GainSimulation([Evaluation(RMSCE, {}, False)], first, random_state=6)
     (found,) = simulation.gains(second, 0.95)
     assert found.low < 0.014 < found.high
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_truths_beside_the_path_have_the_most_likely_size_of_logits_and_nearby_ones(weighted):
-    """The standard error is that of the curvature of the likelihood, by differences."""
-    y, q, _ = sample(2000, 4, 1.3, 0)
-    w = np.random.default_rng(1).integers(1, 3, 2000) if weighted else np.ones(2000)
-    predictions = check_predictions(y, q, w)
-
-    def power(b):
-        return q**b / (q**b).sum(axis=1, keepdims=True)
-
-    def loss(b):
-        return -(w * np.log(power(b)[np.arange(2000), y])).sum()
-
-    best = minimize_scalar(loss, bounds=(0.2, 3), method="bounded", options={"xatol": 1e-8}).x
-    h = 1e-3
-    curvature = (loss(best - h) - 2 * loss(best) + loss(best + h)) / h**2
-    away = 1.5 / np.sqrt(curvature)
-    for found, b in zip(
-        tempered_truths(q, predictions), (best, best - away, best + away), strict=True
-    ):
-        np.testing.assert_allclose(found, power(b), rtol=0, atol=1e-4)
 
 
 def sample(n, n_classes, factor, seed, scale=1.5):
@@ -645,21 +495,6 @@ def test_intervals_of_many_classes_cover():
         found = calibration_interval(metric, y, P, random_state=seed, labels=range(30))
         held += found.low <= true <= found.high
     assert held >= 35  # of 40; with 95 %, 34 or less has a probability of 0.2 %
-
-
-@pytest.mark.slow
-def test_intervals_of_gains_cover():
-    evaluations = [Evaluation(m, {}, False) for m in (SCE, KS)]
-    _, P, q = sample(200_000, 3, 1.4, 99)
-    i, k = np.nonzero(q > 0)
-    true = np.array([m(k, P[i], sample_weight=q[i, k]) for m in (SCE, KS)])
-    held = np.zeros(2)
-    for seed in range(40):
-        y, P, q = sample(500, 3, 1.4, seed)
-        before, after = check_predictions(y, P), check_predictions(y, q)
-        gains = GainSimulation(evaluations, before, random_state=seed).gains(after, 0.95)
-        held += [g.low <= t <= g.high for g, t in zip(gains, true, strict=True)]
-    assert (held >= 35).all()
 
 
 def mixture(n, seed):
@@ -731,13 +566,12 @@ def test_a_gain_has_a_sign_and_none_over_itself():
     assert all(tuple(g) == (0.0, 0.0, 0.0) for g in none)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_small_error_may_be_a_bias_of_all_rows_that_chance_hides(seed):
+def test_a_small_error_may_be_a_bias_of_all_rows_that_chance_hides():
     """Labels of risks that are all too high, whose KS error is in its lowest tenth.
 
     The interval contains the errors of all biases for which that is not rarer than one in 20.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     z = rng.normal(-1, 1, size=400)
     p, lower = expit(z), expit(z - np.linspace(0, 0.8, 17)[:, None])
     order = np.argsort(p)
@@ -789,30 +623,6 @@ def test_each_class_has_an_interval():
     assert (found.low <= found.high).all()
 
 
-def test_it_takes_what_metrics_take():
-    """Strings, frames, one column, weights, float32, labels in an order of their own."""
-    y, P, _ = sample(300, 3, 1.5, 0)
-    expected = calibration_interval(SCE, y, P, random_state=0)
-    names = np.array(["a", "b", "c"])
-    frame = pd.DataFrame(P, columns=names)
-    assert calibration_interval(SCE, names[y], frame, random_state=0) == expected
-    turned = calibration_interval(
-        expected_calibration_error, y, P[:, ::-1], labels=[2, 1, 0], random_state=0
-    )
-    assert turned.estimate == expected_calibration_error(y, P)
-    single = P.astype(np.float32)
-    assert calibration_interval(KS, y, single, random_state=0).estimate == KS(y, single)
-    found = calibration_interval(SCE, y == 1, P[:, 1], random_state=0)
-    assert found.estimate == SCE(y == 1, P[:, 1])
-    w = np.random.default_rng(0).random(300)
-    found = calibration_interval(SCE, y, P, sample_weight=w, random_state=0)
-    assert found.estimate == SCE(y, P, sample_weight=w)
-    scaled = calibration_interval(SCE, y, P, sample_weight=1000 * w, random_state=0)
-    np.testing.assert_allclose(scaled, found, rtol=1e-9)
-    less = calibration_interval(SCE, y[y < 2], P[y < 2], labels=[0, 1, 2], random_state=0)
-    assert less.low <= less.high
-
-
 @pytest.mark.parametrize(
     ("y", "P"),
     [
@@ -824,9 +634,7 @@ def test_it_takes_what_metrics_take():
     ],
     ids=["one row", "two rows", "all right", "all wrong", "one class"],
 )
-@pytest.mark.parametrize(
-    "metric", [expected_calibration_error, SCE, KS, debiased_calibration_error]
-)
+@pytest.mark.parametrize("metric", [SCE, KS])
 def test_extreme_data_have_an_interval(metric, y, P):
     found = calibration_interval(metric, y, np.array(P), labels=[0, 1], random_state=0)
     assert np.isfinite(found).all()
@@ -867,9 +675,7 @@ def test_it_is_printed_in_a_line():
     assert printed.endswith("p_value<0.0034)")
 
 
-@pytest.mark.parametrize(
-    "metric", [SCE, KS, debiased_calibration_error, metrics.soft_binned_calibration_error]
-)
+@pytest.mark.parametrize("metric", [SCE, metrics.soft_binned_calibration_error])
 def test_labels_of_a_part_of_the_rows_give_the_same_interval(metric, monkeypatch):
     """Deviations of the hits of a third of the rows, scaled, are those of all."""
     y, P, _ = sample(1500, 3, 1.5, 0)
@@ -894,7 +700,7 @@ def test_cells_of_tiny_probabilities_after_large_ones_have_no_hits(monkeypatch):
 
 
 @pytest.mark.parametrize("at_least", [10**9, 100], ids=["labels", "hits of cells"])
-@pytest.mark.parametrize("n_classes", [2, 3, 12])
+@pytest.mark.parametrize("n_classes", [2, 3])
 def test_an_interval_does_not_depend_on_the_other_metrics(n_classes, at_least, monkeypatch):
     """By the top label, by an event, class-wise, of each class, and by calls."""
     monkeypatch.setattr(score_cells, "MANY_ROWS", at_least)
@@ -939,15 +745,7 @@ def test_hits_of_cells_have_the_moments_of_the_hits_of_their_rows(weight, monkey
 
 
 @pytest.mark.parametrize("weight", [None, 3.0])
-@pytest.mark.parametrize(
-    "metric",
-    [
-        expected_calibration_error,
-        KS,
-        debiased_calibration_error,
-        metrics.soft_binned_calibration_error,
-    ],
-)
+@pytest.mark.parametrize("metric", [KS, metrics.soft_binned_calibration_error])
 def test_hits_of_cells_give_the_intervals_of_labels_of_rows(metric, weight, monkeypatch):
     """Of several classes by the top label, and of equal weights."""
     y, P, _ = sample(1500, 3, 1.5, 0)
@@ -963,7 +761,7 @@ def test_hits_of_cells_give_the_intervals_of_labels_of_rows(metric, weight, monk
 
 
 @pytest.mark.parametrize("weights", [False, True])
-@pytest.mark.parametrize("metric", [expected_calibration_error, KS, smooth_calibration_error])
+@pytest.mark.parametrize("metric", [KS, smooth_calibration_error])
 def test_hits_of_rows_give_the_intervals_of_labels(metric, weights, monkeypatch):
     """Where all errors are of the same scores, whether a row is a hit is drawn, not its label."""
     y, P, _ = sample(1500, 3, 1.5, 0)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import reference as ref
 from scipy import stats
-from sklearn.metrics import log_loss
 
 from skcalib import metrics
 from skcalib._validation.predictions import check_predictions
@@ -116,26 +115,6 @@ def test_an_error_for_each_class_has_a_pvalue_for_each():
         assert [part[k] for part in each[:4]] == pytest.approx(list(alone[:4]), abs=1e-12)
 
 
-def test_any_metric_any_labels_one_column():
-    rng = np.random.default_rng(0)
-    p = rng.random(200)
-    hit = rng.random(200) < p
-    names = np.where(hit, "yes", "no")
-    two = np.column_stack([1 - p, p])
-    for metric in (ks_calibration_error, log_loss):
-        tests = [
-            calibration_test(metric, y, q, n_resamples=20, random_state=0, **keywords)
-            for y, q, keywords in (
-                (hit, p, {}),
-                (names, p, {"pos_label": "yes"}),
-                (names, p[:, None], {"pos_label": "yes"}),
-                (names, two, {"pos_label": "yes"}),
-            )
-        ]
-        for test in tests[1:]:
-            assert test[:4] == pytest.approx(tests[0][:4], abs=1e-12)
-
-
 def test_the_seed_decides_and_the_number_of_jobs_does_not():
     y, P = ref.predictions(4, 90, seed=3)
 
@@ -147,19 +126,6 @@ def test_the_seed_decides_and_the_number_of_jobs_does_not():
     first = null(random_state=0)
     assert null(random_state=0) == first == null(random_state=0, n_jobs=2)
     assert null(random_state=1) != first
-
-
-def test_weights_reach_the_metric_and_a_row_of_weight_0_is_absent():
-    y, P = ref.predictions(3, 60, seed=3)
-    w = np.random.default_rng(0).integers(0, 3, 60) * 0.5
-    keywords = {"n_resamples": 30, "random_state": 0, "labels": range(3)}
-    weighted = calibration_test(ks_calibration_error, y, P, sample_weight=w, **keywords)
-    kept = w > 0
-    without = calibration_test(
-        ks_calibration_error, y[kept], P[kept], sample_weight=w[kept], **keywords
-    )
-    assert weighted.null_distribution.tolist() == without.null_distribution.tolist()
-    assert weighted.statistic == ks_calibration_error(y, P, sample_weight=w, labels=range(3))
 
 
 def test_wrong_keywords_are_named_with_the_mend():
@@ -198,21 +164,6 @@ def test_printed_it_is_one_line_without_the_draws():
     assert len(fair.null_distribution) == 99
     assert fair[:4] == (fair.statistic, fair.pvalue, fair.mean, fair.standard_error)
     assert fair[4] is fair.null_distribution
-
-
-def test_printed_a_value_for_each_of_many_classes_is_one_line():
-    rng = np.random.default_rng(0)
-    P = rng.dirichlet(np.ones(9), 60)
-    y = rng.integers(9, size=60)
-    test = calibration_test(
-        static_calibration_error, y, P, average=None, n_resamples=9, labels=range(9), random_state=0
-    )
-    assert test.pvalue.shape == (9,)
-    written = [f"{p:.4g}" if p > 0.1 else "<0.1" for p in test.pvalue]
-    shown = ", ".join([*written[:3], "...", *written[-3:]])
-    assert f", pvalue=[{shown}], " in repr(test)
-    assert "\n" not in repr(test)
-    assert len(repr(test)) < 300
 
 
 def test_a_value_that_is_not_a_number_is_printed_as_such():
