@@ -10,7 +10,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
 
-from skcalib import IdentityCalibrator, compare_calibrators, metrics
+from skcalib import IdentityCalibrator, metrics
 from skcalib.metrics import (
     binary_view,
     bootstrap_interval,
@@ -70,23 +70,6 @@ def test_the_event_may_be_the_first_of_the_sorted_labels():
 
 
 @by_name
-def test_every_error_of_one_column_is_that_of_the_event(metric):
-    expected = metric(HIT, P)
-    two = np.column_stack([P, 1 - P])  # case, control
-    for value in (
-        metric(HIT.astype(int), P[:, None]),
-        metric(np.where(HIT, 1, -1), P),
-        metric(np.where(HIT, 1.0, 0.0), pd.Series(P)),
-        metric(NAMES, P, pos_label="case"),
-        metric(NAMES, P, pos_label="case", labels=["control", "case"]),
-        metric(NAMES, two, pos_label="case"),
-        metric(NAMES, two[:, ::-1], pos_label="case", labels=["control", "case"]),
-        metric(HIT, P, pos_label=True),
-    ):
-        assert value == pytest.approx(expected, abs=1e-9)
-
-
-@by_name
 def test_an_event_of_many_classes_is_its_column_against_the_rest(metric):
     y = rng.integers(3, size=200)
     Q = rng.dirichlet(np.ones(3), size=200)
@@ -95,14 +78,13 @@ def test_an_event_of_many_classes_is_its_column_against_the_rest(metric):
     assert event == pytest.approx(metric(y == 1, Q[:, 1], sample_weight=w), abs=1e-12)
 
 
-@by_name
-def test_strings_need_to_know_the_event(metric):
+def test_strings_need_to_know_the_event():
     message = (
         r"y_proba is one column and y_true has the labels \['case', 'control'\]: pass pos_label= "
         "with the label that it is the probability of, such as pos_label='control'"
     )
     with pytest.raises(ValueError, match=message):
-        metric(NAMES, P)
+        expected_calibration_error(NAMES, P)
 
 
 @pytest.mark.parametrize(
@@ -157,11 +139,9 @@ TIED_HIT = rng.random(303) < TIES
 
 
 @of_events
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("p", [P, TIES], ids=["spread", "at the edges of bins"])
-def test_one_and_two_columns_give_the_same_error(metric, dtype, p):
-    hit = HIT if p is P else TIED_HIT
-    p = p.astype(dtype)
+def test_one_and_two_columns_give_the_same_error(metric):
+    """Of scores at the edges of bins."""
+    hit, p = TIED_HIT, TIES
     expected = metric(hit, p)
     two = np.column_stack([1 - p, p])
     names = np.where(hit, "b", "a")
@@ -264,29 +244,6 @@ def test_every_fold_of_a_scorer_measures_the_same_event():
         assert scorer(model, X[rows], y[rows]) == pytest.approx(-slow_error(y[rows] == "sick", p))
 
 
-@pytest.mark.usefixtures("few_label_sets")
-def test_a_comparison_of_two_columns_measures_their_event():
-    names = ["expected_calibration_error", "ks_calibration_error"]
-    two = np.column_stack([1 - P, P])
-    both = [
-        compare_calibrators(X, HIT, ["temperature"], metrics=names, random_state=0).frame
-        for X in (P, two)
-    ]
-    for name in names:
-        np.testing.assert_allclose(both[0][name], both[1][name], rtol=1e-6)
-    assert both[1]["expected_calibration_error", "value"]["identity"] == pytest.approx(
-        slow_error(HIT, P)
-    )
-
-
-def test_chunks_of_two_columns_are_measured_by_their_event():
-    da = pytest.importorskip("dask.array")
-    two = np.column_stack([1 - P, P])
-    for metric in (expected_calibration_error, ks_calibration_error, static_calibration_error):
-        value = metric(HIT, da.from_array(two, chunks=(100, 2)))
-        assert value == pytest.approx(metric(HIT, P), abs=1e-12)
-
-
 def test_ranks_of_a_named_event_are_refused():
     for keywords in ({"mode": "within_top"}, {"r": 2}):
         with pytest.raises(ValueError, match="ranks the classes of a row, but pos_label="):
@@ -330,45 +287,6 @@ def test_resampling_passes_the_event_on(metric):
     drawn = calibration_test(metric, NAMES, P, pos_label="case", **keywords)
     assert drawn.statistic == pytest.approx(expected.estimate)
     assert drawn.mean < expected.estimate
-
-
-@pytest.mark.usefixtures("few_label_sets")
-def test_a_comparison_measures_the_event_of_one_column():
-    names = ["expected_calibration_error", "log_loss", "brier_score"]
-
-    def row(X, y, **keywords):
-        found = compare_calibrators(X, y, ["temperature"], metrics=names, **keywords)
-        return found.frame.xs("value", axis=1, level=1).to_numpy()
-
-    expected = row(P, HIT)
-    named = row(P, NAMES, pos_label="case")
-    np.testing.assert_allclose(named, expected, rtol=1e-6)
-    logits = np.log(P) - np.log1p(-P)
-    # A probability below all that a calibrator has seen is raised (`clip_`), a logit is not.
-    np.testing.assert_allclose(row(logits, NAMES, pos_label="case"), expected, atol=5e-6)
-    folds = [expected_calibration_error(HIT[i], P[i]) for i in np.array_split(np.arange(500), 1)]
-    tested = row(P, HIT, test=(P, HIT))
-    assert tested[0, 0] == pytest.approx(folds[0])
-    with pytest.raises(ValueError, match=r"X is one column and y has the labels.*pass pos_label="):
-        row(P, NAMES)
-
-
-@pytest.mark.usefixtures("closed_figures")
-def test_displays_show_the_event_of_one_column():
-    from skcalib.plotting import ClasswiseDisplay, KSDisplay, ReliabilityDisplay
-
-    shown = ReliabilityDisplay.from_predictions(NAMES, P, pos_label="case")
-    assert shown.error == pytest.approx(slow_error(HIT, P))
-    assert shown.axis_names[0] == "Probability of class case"
-    assert ReliabilityDisplay.from_predictions(HIT, P).error == pytest.approx(shown.error)
-    assert KSDisplay.from_predictions(HIT, P).error == pytest.approx(
-        metrics.ks_calibration_error(HIT, P)
-    )
-    drawn = ClasswiseDisplay.from_predictions(NAMES, P, pos_label="case")
-    assert drawn.classes.tolist() == ["case"]
-    assert drawn.errors == pytest.approx([slow_error(HIT, P)])
-    with pytest.raises(ValueError, match="pass pos_label="):
-        ReliabilityDisplay.from_predictions(NAMES, P)
 
 
 ACROSS = pytest.mark.parametrize(

@@ -72,42 +72,6 @@ def test_probabilities_of_which_the_brier_score_says_nothing(p):
     assert spiegelhalter_test([0, 1, 0], p) == (0.0, 1.0)
 
 
-def test_readings_of_columns_and_labels():
-    y, p, w, _ = sample()
-    one = spiegelhalter_test(y, p, sample_weight=w)
-    both, names = np.column_stack([p, 1 - p]), np.where(y, "case", "control")
-    for found in (
-        spiegelhalter_test(y, both[:, ::-1], sample_weight=w),
-        spiegelhalter_test(y, both[:, ::-1], pos_label=False, sample_weight=w),
-        spiegelhalter_test(names, both, pos_label="case", sample_weight=w),
-        spiegelhalter_test(names, p, pos_label="case", sample_weight=w),
-        spiegelhalter_test(np.repeat(y, w), np.repeat(p, w)),
-    ):
-        assert found == pytest.approx(one, rel=1e-9)
-    several = np.column_stack([p, 0.5 * (1 - p), 0.5 * (1 - p)])
-    code = np.where(y, 0, 2)
-    found = spiegelhalter_test(code, several, pos_label=0, sample_weight=w, labels=[0, 1, 2])
-    assert found == pytest.approx(one)
-    top = spiegelhalter_test(code, several, sample_weight=w, labels=[0, 1, 2])
-    hit = several.argmax(axis=1) == code
-    assert top == pytest.approx(spiegelhalter_test(hit, several.max(axis=1), sample_weight=w))
-
-
-def test_size_on_calibrated_probabilities():
-    """At level 0.05 between 2 and 8 % of 400 calibrated samples are rejected."""
-    rng = np.random.default_rng(0)
-    rejected = 0
-    for _ in range(400):
-        p = rng.beta(0.5, 2, 500)
-        rejected += spiegelhalter_test(rng.random(500) < p, p).pvalue <= 0.05
-    assert stats.binom(400, 0.05).ppf(0.001) <= rejected <= stats.binom(400, 0.05).ppf(0.999)
-
-
-def test_soft_hits_are_refused_by_name():
-    with pytest.raises(ValueError, match="spiegelhalter_test"):
-        spiegelhalter_test([0.2, 0.7, 1.0], [0.2, 0.6, 0.9])
-
-
 def test_printed_in_one_line_and_as_a_table():
     found = spiegelhalter_test([0, 0, 0, 1], [0.1, 0.2, 0.3, 0.6])
     assert repr(found) == "SpiegelhalterTest(statistic=-1.005, pvalue=0.3149)"

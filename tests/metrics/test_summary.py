@@ -206,11 +206,6 @@ def test_printed_as_a_table_with_its_notes():
     assert "< 0.0034" in repr(wrong)
 
 
-def test_soft_hits_are_refused_by_name():
-    with pytest.raises(ValueError, match="calibration_summary"):
-        calibration_summary([0.2, 0.7, 1.0], [0.2, 0.6, 0.9])
-
-
 def test_other_levels_are_refused():
     with pytest.raises(ValueError, match=r"confidence_level must be a number in \(0, 1\)"):
         calibration_summary([0, 1, 0], [0.2, 0.4, 0.5], confidence_level=95)
