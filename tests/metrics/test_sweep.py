@@ -153,16 +153,6 @@ def test_a_single_inversion_among_many_rows_is_found_without_a_quadratic_sweep(s
     assert n // 3 < found < n
 
 
-@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
-def test_heavy_rows_are_swept_as_their_copies(strategy):
-    rng = np.random.default_rng(3)
-    for _ in range(20):
-        score = rng.random(40)
-        hit, w = rng.random(40) < score**2, rng.integers(1, 5, 40)
-        copies = number_of_bins(np.repeat(score, w), np.repeat(hit, w), strategy)
-        assert number_of_bins(score, hit, strategy, w=w.astype(float)) == copies
-
-
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
