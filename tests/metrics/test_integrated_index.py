@@ -15,7 +15,7 @@ from skcalib.metrics import (
     integrated_calibration_index,
     make_calibration_scorer,
 )
-from skcalib.metrics._curves.distances import distances, distances_by_cells
+from skcalib.metrics._curves.distances import distances_by_cells
 from skcalib.metrics._curves.integrated_index import four_distances
 from skcalib.metrics._intervals.label_sets import Truth
 from skcalib.metrics._intervals.score_cells import SharedRows
@@ -74,13 +74,6 @@ def test_soft_hits_have_the_four_numbers_and_no_intervals():
     )
     assert resampled.estimate == index
     assert resampled.low < resampled.high
-
-
-def test_shares_count_weights():
-    rate, p = np.array([0.1, 0.2, 0.4, 0.9]), np.zeros(4)
-    w = np.array([5.0, 3.0, 1.0, 1.0])
-    found = distances(rate, p, w)
-    assert found == pytest.approx([0.05 + 0.06 + 0.04 + 0.09, 0.1, 0.4, 0.9])
 
 
 def test_certain_scores_are_measured_by_their_shares_of_hits():

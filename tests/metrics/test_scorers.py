@@ -6,17 +6,10 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.datasets import load_iris
+from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import brier_score_loss, log_loss
-from sklearn.model_selection import (
-    GridSearchCV,
-    LeaveOneGroupOut,
-    PredefinedSplit,
-    TimeSeriesSplit,
-    cross_val_score,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_score, cross_validate
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib import CalibratedClassifier, IsotonicCalibrator, TemperatureScaling, metrics
@@ -41,25 +34,6 @@ def test_there_is_a_scorer_for_every_error_of_the_package():
     assert {name.removeprefix("neg_") for name in SCORERS} == errors
 
 
-def test_a_fold_that_lacks_a_class_still_scores():
-    fold = np.repeat([0, 1, 2], 50)  # each test fold is a single class
-    fold[::10] = 3
-    result = cross_validate(
-        GaussianNB(), X, NAMES[y], cv=PredefinedSplit(np.roll(fold, 0)), scoring=dict(SCORERS)
-    )
-    for name in SCORERS:
-        assert np.isfinite(result[f"test_{name}"]).all()
-
-
-LABELS = {
-    "integers": np.arange(3),
-    "from 1": np.arange(1, 4),
-    "floats": np.arange(3.0),
-    "strings": NAMES,
-    "objects": NAMES.astype(object),
-}
-
-
 def padded(P, known, classes):
     """The obvious way: a column of zeros for a class that is not known."""
     if len(known) == 2:  # of two columns scikit-learn's scorers give the second
@@ -70,18 +44,17 @@ def padded(P, known, classes):
     return np.column_stack(columns)
 
 
-@pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize("seen", [[0, 1], [1, 2], [1]], ids=str)
-def test_a_class_that_no_training_row_had_is_a_column_of_zeros(seen, kind):
-    """Its rows count as misses, in every metric, for labels of any kind."""
-    names = LABELS[kind][y]
+def test_a_class_that_no_training_row_had_is_a_column_of_zeros(seen):
+    """Its rows count as misses, in every metric."""
+    names = NAMES[y]
     model = GaussianNB().fit(X[np.isin(y, seen)], names[np.isin(y, seen)])
     rows = np.random.default_rng(0).permutation(len(y))[:90]
-    P = padded(model.predict_proba(X[rows]), model.classes_, LABELS[kind])
+    P = padded(model.predict_proba(X[rows]), model.classes_, NAMES)
     for name in SCORERS:
         metric = getattr(metrics, name.removeprefix("neg_"))
         found = SCORERS[name](model, X[rows], names[rows])
-        assert found == pytest.approx(-metric(names[rows], P, labels=LABELS[kind])), name
+        assert found == pytest.approx(-metric(names[rows], P, labels=NAMES)), name
 
 
 def test_certain_misses_are_an_error_of_1():
@@ -91,7 +64,7 @@ def test_certain_misses_are_an_error_of_1():
     assert scorer(model, X[y == 2], NAMES[y[y == 2]]) == -1
 
 
-@pytest.mark.parametrize("label", [0, 1, -1, 7, True, False, 2.0, "ape"], ids=repr)
+@pytest.mark.parametrize("label", [0, 1, True, "ape"], ids=repr)
 def test_one_class_in_training_and_test_is_no_error(label):
     """As in the first folds of rows in order of time, before the other classes come."""
     names = np.full(50, label)
@@ -115,15 +88,6 @@ def test_groups_that_are_classes_give_a_number_for_each_fold():
             error_score="raise",
         )
         assert all(np.isfinite(result[f"test_{name}"]).all() for name in scoring)
-
-
-def test_folds_in_order_of_time_give_a_number_each():
-    """The first ones have one class in the training rows, and other classes to predict."""
-    scorer = get_scorer("neg_ks_calibration_error")
-    found = cross_val_score(
-        GaussianNB(), X, NAMES[y], cv=TimeSeriesSplit(5), scoring=scorer, error_score="raise"
-    )
-    assert np.isfinite(found).all()
 
 
 def test_a_search_over_folds_that_lack_a_class_chooses_by_the_score():
@@ -251,13 +215,6 @@ def test_metrics_of_several_labels_for_each_row_are_left_alone():
     assert make_calibration_scorer(gap)(Each().fit(X, Y), X, Y) == pytest.approx(0)
 
 
-def test_binary_scorer_measures_both_columns():
-    Xb, yb = load_breast_cancer(return_X_y=True)
-    model = GaussianNB().fit(Xb, yb)
-    expected = -metrics.expected_calibration_error(yb, model.predict_proba(Xb))
-    assert SCORERS["neg_expected_calibration_error"](model, Xb, yb) == pytest.approx(expected)
-
-
 def test_keywords_reach_the_metric():
     model = GaussianNB().fit(X, NAMES[y])
     scorer = make_calibration_scorer(
@@ -268,31 +225,6 @@ def test_keywords_reach_the_metric():
     )
     assert scorer(model, X, NAMES[y]) == -expected
     assert "n_bins=3" in repr(scorer)
-
-
-def test_any_function_of_labels_and_probabilities_can_be_a_scorer():
-    def gap(y_true, y_proba):
-        return abs((y_proba.argmax(axis=1) == y_true).mean() - y_proba.max(axis=1).mean())
-
-    model = GaussianNB().fit(X, y)
-    assert make_calibration_scorer(gap)(model, X, y) == -gap(y, model.predict_proba(X))
-    assert make_calibration_scorer(log_loss)(model, X, y) == -log_loss(y, model.predict_proba(X))
-
-
-def test_grid_search_with_several_scorers_refits_by_the_one_named():
-    search = GridSearchCV(
-        LogisticRegression(max_iter=2000),
-        {"C": [1e-4, 1.0]},
-        scoring={
-            "sce": SCORERS["neg_static_calibration_error"],
-            "ks": make_calibration_scorer(metrics.ks_calibration_error, mode="classwise"),
-            "nll": "neg_log_loss",
-        },
-        refit="sce",
-        n_jobs=2,
-    ).fit(X, NAMES[y])
-    assert search.best_index_ == np.argmax(search.cv_results_["mean_test_sce"])
-    assert np.isfinite(search.cv_results_["mean_test_ks"]).all()
 
 
 def test_sample_weight_is_routed_to_the_scorer():
