@@ -56,6 +56,7 @@ def small_blocks(monkeypatch):
 def closed_figures():
     """Draw without a screen; close what a test has opened."""
     plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
+    plt.close("all")
     plt.switch_backend("Agg")
     yield
     plt.close("all")

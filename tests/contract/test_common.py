@@ -338,9 +338,11 @@ EXPECTED_FAILED_CHECKS = {
 @pytest.mark.parametrize("calibrator", [VectorScaling, IsotonicCalibrator])
 def test_bare_calibrators_pass_every_check_whose_data_are_scores(calibrator):
     """The list of the others is as short as it can be, and told the space, half of it passes."""
-    assert set(failures(calibrator())) == set(EXPECTED_FAILED_CHECKS)
+    # Data of fewer columns in scikit-learn 1.6, which are no features for sure.
+    either = {"check_dtype_object"}
+    assert set(failures(calibrator())) | either == set(EXPECTED_FAILED_CHECKS)
     told = {name for name, why in EXPECTED_FAILED_CHECKS.items() if why != EITHER}
-    assert set(failures(calibrator(input="logits"))) == told
+    assert set(failures(calibrator(input="logits"))) | either == told
 
 
 # A solver that converges and a tree: fits that respect weights exactly. One fit of a calibrator of
