@@ -106,8 +106,8 @@ def read_scores(X: ArrayLike | Source, name: str = "X") -> Source:
     if isinstance(X, Source):
         return X
     if is_tensor(X):
+        refuse_without_numbers(name, X)  # first: nested tensors have no shape
         check_axes(X, name)
-        refuse_without_numbers(name, X)
         if needs_blocks(X):
             return TensorSource(X)
     return as_source(as_matrix(X, name))
