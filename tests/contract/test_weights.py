@@ -16,6 +16,7 @@ from skcalib import (
     AutoCalibrator,
     CalibratedClassifier,
     GroupwiseCalibrator,
+    HistogramBinning,
     TemperatureScaling,
     VennAbersCalibrator,
     compare_calibrators,
@@ -119,9 +120,19 @@ def test_fits_read_weights_in_the_same_way(calibrator):
     np.testing.assert_array_equal(proba(np.full(y.size, 1000.5)), proba(None))
     counts = rng.integers(0, 4, y.size)
     np.testing.assert_array_equal(proba(counts.tolist()), proba(counts))
-    if getattr(calibrator, "n_bootstraps", None) is None:
-        copies = np.repeat(np.arange(y.size), counts)
-        np.testing.assert_allclose(proba(counts), proba(None, copies), rtol=0, atol=1e-6)
+    copies = np.repeat(np.arange(y.size), counts)
+    np.testing.assert_allclose(proba(counts), proba(None, copies), rtol=0, atol=1e-6)
+
+
+def test_bootstrapped_bins_count_copies_to_their_monte_carlo_error():
+    Z, y = classes()
+    counts = np.where(y == 1, 3, 1)
+    copies = np.repeat(np.arange(y.size), counts)
+    binning = HistogramBinning(n_bins=4, n_bootstraps=4000, random_state=0)
+    weighted = clone(binning).fit(Z, y, counts).predict_proba(Z)
+    np.testing.assert_allclose(weighted, clone(binning).fit(Z[copies], y[copies]).predict_proba(Z),
+                               rtol=0, atol=0.01)  # fmt: skip
+    assert np.abs(weighted - clone(binning).fit(Z, y).predict_proba(Z)).max() > 0.1
 
 
 def digits():
@@ -239,7 +250,8 @@ def test_comparisons_do_not_depend_on_the_unit_and_count_copies():
         return frame.sort_index()[columns].select_dtypes("number").to_numpy()
 
     np.testing.assert_allclose(numbers_of(counts), numbers_of(None, fitted, copies), atol=1e-6)
-    np.testing.assert_allclose(numbers_of(1e-3 * relative), numbers_of(relative), atol=1e-8)
+    scaled, plain = numbers_of(1e-3 * relative), numbers_of(relative)
+    np.testing.assert_allclose(scaled, plain, rtol=1e-9, atol=1e-9)
 
 
 # ------------------------------------------------------------------ the one function
