@@ -158,7 +158,7 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
         params["groups"] = data.groups[scored.rows]
     scores, labels = readable_scores(own, scored.scores, kind), data.labels[scored.rows]
     if scored.lacks_class and isinstance(own, ScoreCalibrator):
-        # -inf is the logit of a class that the estimator did not see, which is no option less.
+        # -inf is the logit of a class that the estimator did not see: all options were offered.
         own._options_before = False
     return own.fit(scores, labels, **params)
 

@@ -144,7 +144,7 @@ def match_names(
     values : callable, default=None
         ``values(j)`` returns the numbers of column j. They tell a class that does not occur from a
         column of other numbers where every name could be a label: labels are strings, and names
-        contain nothing else. Without it, such a column is no class.
+        contain nothing else. Without it, such a column is not used.
 
     Returns
     -------
@@ -237,7 +237,7 @@ def _are_classes(
     """Return which other columns are scores of further classes, judged by their numbers."""
     named = [values(j) for j in order]
     if any(column.dtype.kind not in "fiub" for column in named):
-        return []  # a later check refuses what is no number
+        return []  # a later check refuses values that are not numbers
     total = np.sum(named, axis=0, dtype=np.float64)
     if (np.abs(total - 1.0) <= SUM_TOLERANCE).all():  # probabilities, with no class left out
         return [j for j in others if (values(j) == 0).all()]

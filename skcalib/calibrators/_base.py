@@ -318,7 +318,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         classes: NDArray[Any],
         before: bool | None,
     ) -> bool:
-        """Return whether a logit of -inf is an option that was not offered, which is no label.
+        """Return whether a logit of -inf is an option that was not offered; refuse such labels.
 
         `before` is what an earlier batch has decided, if there was one.
         """

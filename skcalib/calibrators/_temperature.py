@@ -345,8 +345,7 @@ class TemperatureScaling(ScoreCalibrator):
         self._validate_params()
         if self.objective != "nll":
             raise ValueError(
-                f"partial_fit takes objective='nll' alone, not {self.objective!r}, which is no sum "
-                "over rows: use fit."
+                f"partial_fit supports only objective='nll', not {self.objective!r}: use fit."
             )
         stream: TemperatureStream | None = getattr(self, "_stream", None)
         if stream is None and hasattr(self, "temperature_"):

@@ -127,7 +127,7 @@ def new_axes(width: float, height: float) -> Axes:
 
 
 def new_grid(n: int, columns: int, width: float, height: float) -> list[Axes]:
-    """Create a figure with `n` axes, row by row; each takes so many inches."""
+    """Create a figure with `n` axes, row by row; the size of each is in inches."""
     import matplotlib.pyplot as plt
 
     rows = -(-n // columns)

@@ -129,7 +129,7 @@ def choose_bins(
 
 
 def fillable(n_rows: float) -> int:
-    """Return the number of bins that so many rows fill."""
+    """Return the number of bins that `n_rows` rows can fill."""
     return max(min(USUAL, int(np.ceil(np.cbrt(n_rows) - 1e-9))), 1)
 
 

@@ -89,7 +89,7 @@ def label_of(name: str | None, number: str) -> str:
 
 
 def shorten(name: Any, length: int = LETTERS) -> str:
-    """Return a name of at most so many letters: first and last ones, dots between."""
+    """Return the name, its middle replaced by dots if it has more letters than the limit."""
     text = str(name)
     if len(text) <= length:
         return text

@@ -217,7 +217,7 @@ def check_weights_are_copies(calibrator: Any) -> None:
 
 
 def check_weights_are_relative(calibrator: Any) -> None:
-    """Of float weights only the ratios matter: the same one everywhere is no weights."""
+    """Only the ratios of float weights matter: equal ones have no effect."""
     for S, code, name in samples(calibrator):
         w = np.random.default_rng(2).lognormal(size=code.size)
         same = {"2.0 everywhere": (None, np.full(code.size, 2.0)), "1000.5 times": (w, 1000.5 * w)}

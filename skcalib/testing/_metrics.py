@@ -202,7 +202,7 @@ def check_weights_are_copies(metric: Metric) -> None:
 
 
 def check_weights_are_relative(metric: Metric) -> None:
-    """Of float weights only the ratios matter: the same one everywhere is no weights."""
+    """Only the ratios of float weights matter: equal ones have no effect."""
     if not _takes(metric, "sample_weight"):
         return
     for S, code, name in _samples():

@@ -287,7 +287,7 @@ def test_later_batches_are_checked_against_the_first():
     with pytest.raises(ValueError, match="y to be passed"):
         calibrator.partial_fit(Z, None)
     for objective in ("brier", "soft_binned", skcalib.metrics.static_calibration_error):
-        with pytest.raises(ValueError, match="objective='nll' alone"):
+        with pytest.raises(ValueError, match="supports only objective='nll'"):
             TemperatureScaling(objective=objective).partial_fit(Z, y)
 
 
