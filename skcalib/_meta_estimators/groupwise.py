@@ -24,7 +24,7 @@ from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import log_of_proba
 from skcalib._validation.groups import Groups, read_groups
-from skcalib._validation.labels import check_labels, encode_labels
+from skcalib._validation.labels import check_labels, encode_labels, ignore_label
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.scores import check_values, read_scores
 from skcalib._validation.weights import as_given, check_weight, effective
@@ -186,6 +186,8 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: Any = None,
+        *,
+        ignore_index: Any = None,
     ) -> Self:
         """Fit the common map on all rows, and how the groups differ from it.
 
@@ -203,6 +205,8 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         groups : array-like of shape (n,) or (n, g), default=None
             Label of each row's group, or several, which are crossed. A row without one (None, NaN)
             counts for the common map alone.
+        ignore_index : label, default=None
+            Rows of this label, such as 255 or -100, are left out.
 
         Returns
         -------
@@ -224,9 +228,17 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         X, groups = take_groups(X, groups, self.group_column)
         labels = check_labels(y, warn=True)
         found = read_groups(groups, labels.size)
-        w = check_weight(sample_weight, labels.size)
         common = clone(resolve_calibrator(self.calibrator))
         keyword = weight_keyword(common)
+        if ignore_index is not None:
+            if keyword is None:
+                raise ValueError(
+                    f"ignore_index={ignore_index!r}: {type(common).__name__} takes no "
+                    "sample_weight, by which rows are left out; drop these rows."
+                )
+            y, sample_weight = ignore_label(labels, sample_weight, ignore_index)
+            labels = y
+        w = check_weight(sample_weight, labels.size)
         if sample_weight is not None and keyword is None:
             warnings.warn(
                 f"{type(common).__name__} takes no sample_weight: the weights count only in the "

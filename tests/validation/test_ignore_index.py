@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from skcalib import TemperatureScaling, VectorScaling
+from skcalib import GroupwiseCalibrator, TemperatureScaling, VectorScaling
 
 rng = np.random.default_rng(0)
 Z = 2 * rng.normal(size=(900, 5))
@@ -44,6 +45,23 @@ def test_batches_leave_them_out_too():
         stream.partial_fit(Z[rows], marked[rows], classes=range(5), ignore_index=255)
     expected = TemperatureScaling().fit(Z[~ignored], y[~ignored])
     assert stream.temperature_ == pytest.approx(expected.temperature_, rel=1e-9)
+
+
+def test_groups_leave_them_out_too():
+    groups = np.arange(900) % 3
+    marked = np.where(ignored, 255, y)
+    keep = ~ignored
+    for w in (None, np.random.default_rng(1).random(900)):
+        few = None if w is None else w[keep]
+        expected = GroupwiseCalibrator("vector").fit(Z[keep], y[keep], few, groups[keep])
+        fitted = GroupwiseCalibrator("vector").fit(Z, marked, w, groups, ignore_index=255)
+        np.testing.assert_allclose(
+            fitted.predict_proba(Z, groups), expected.predict_proba(Z, groups), rtol=1e-9
+        )
+    with pytest.raises(ValueError, match="takes no sample_weight.*drop these rows"):
+        GroupwiseCalibrator(LinearDiscriminantAnalysis()).fit(
+            Z, marked, groups=groups, ignore_index=255
+        )
 
 
 def test_no_row_left_is_an_error():
