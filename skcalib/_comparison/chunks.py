@@ -30,7 +30,12 @@ from skcalib._comparison.measures import Measure
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
 from skcalib._validation.event import EventBy, event_by, event_of_columns
 from skcalib._validation.keywords import check_option
-from skcalib._validation.labels import check_classes, check_labels, encode_labels
+from skcalib._validation.labels import (
+    check_category_order,
+    check_classes,
+    check_labels,
+    encode_labels,
+)
 from skcalib._validation.predictions import check_predictions
 from skcalib._validation.remote import read_remote
 from skcalib._validation.scores import as_matrix, check_values, resolve_kind
@@ -81,6 +86,8 @@ def open_data(
     parts = [_known(X, y, sample_weight, "X", "y")]
     if test is not None:
         parts.append(_known(*test_rows(test), "test X", "test y"))
+    if classes is None:
+        check_category_order(y, parts[0][0].shape[1])
     n_fit = parts[0][0].shape[0]
     data = _joined(parts, **keywords)
     if test is None:

@@ -144,3 +144,12 @@ def test_no_pass_reads_all_rows(monkeypatch):
     # One checks X; the identity is fitted in 1 and a temperature in 2, of each fold; both are
     # measured by top label, log loss (its size, its gain, the choice), and its pseudo row.
     assert len(passes) == 1 + 2 * (1 + 2) + 2 * 7
+
+
+def test_ordered_categories_in_another_order_are_refused():
+    """As beside an array in memory: nobody knows which order the columns have."""
+    names = np.array(["low", "mid", "high"])
+    y = pd.Series(pd.Categorical(names[np.arange(60) % 3], categories=names, ordered=True))
+    Z = da.from_array(np.random.default_rng(0).normal(size=(60, 3)), chunks=(20, 3))
+    with pytest.raises(ValueError, match=r"y has the ordered categories .*classes="):
+        compare_calibrators(Z, y, ["temperature"])
