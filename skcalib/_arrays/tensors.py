@@ -97,15 +97,15 @@ class TensorSource(Source):
 
 
 def as_type_of(result: Any, X: Any) -> Any:
-    """Return an array on the device and in the floating type of `X`, if scikit-learn asks for it.
+    """Return an array of numbers as a tensor on the device of `X`, if that is one.
 
-    That is if `X` is a tensor and ``array_api_dispatch`` is set. Numbers that are no floats keep
-    their type; strings, and anything but an array, are returned as they are.
+    Strings, and anything but an array, are returned as they are.
     """
-    if not is_tensor(X) or not get_config()["array_api_dispatch"]:
+    if not is_tensor(X) or not isinstance(result, np.ndarray) or result.dtype.kind not in "biuf":
         return result
-    if not isinstance(result, np.ndarray) or result.dtype.kind not in "biuf":
-        return result
-    tensor = sys.modules["torch"].from_numpy(np.ascontiguousarray(result)).to(X.device)
-    floats = result.dtype.kind == "f" and X.is_floating_point()
-    return tensor.to(X.dtype) if floats else tensor
+    return sys.modules["torch"].from_numpy(np.ascontiguousarray(result)).to(X.device)
+
+
+def as_dispatched(result: Any, X: Any) -> Any:
+    """Return what `as_type_of` does, if scikit-learn's ``array_api_dispatch`` is set."""
+    return as_type_of(result, X) if get_config()["array_api_dispatch"] else result

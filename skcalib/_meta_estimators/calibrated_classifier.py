@@ -358,8 +358,7 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         Returns
         -------
         proba : ndarray of shape (n, K)
-            Rows sum to 1; columns follow `classes_`. If `X` is a tensor and scikit-learn's
-            ``array_api_dispatch`` is set, a tensor too.
+            Rows sum to 1; columns follow `classes_`. A tensor on its device if `X` is one.
 
         Raises
         ------

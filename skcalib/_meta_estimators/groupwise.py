@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import config_context, get_config
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
@@ -26,7 +26,7 @@ from skcalib._scores.softmax import log_of_proba
 from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.labels import check_labels, encode_labels, ignore_label
 from skcalib._validation.lazy import refuse_lazy
-from skcalib._validation.scores import check_values, read_scores
+from skcalib._validation.scores import check_values, from_tensor, read_scores
 from skcalib._validation.weights import as_given, check_weight, effective
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._names import resolve_calibrator
@@ -251,8 +251,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         common.fit(X, given, **weights)
         if getattr(common, "_options", False):
             refuse_options(X)
-        with config_context(array_api_dispatch=False):
-            Q = np.asarray(common.predict_proba(X))
+        Q = np.asarray(from_tensor("X", common.predict_proba(X)))
         code, classes = encode_labels(labels, Q.shape[1], common.classes_)
         fitted = self._fit_differences(Q, code, w, found)
         for name, value in {"calibrator_": common, "classes_": classes, **fitted}.items():
@@ -333,8 +332,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         check_is_fitted(self)
         refuse_lazy("X", X)
         X, groups = take_groups(X, groups, self.group_column)
-        with config_context(array_api_dispatch=False):
-            P = np.array(self.calibrator_.predict_proba(X))
+        P = np.array(from_tensor("X", self.calibrator_.predict_proba(X)))
         found = read_groups(groups, len(P))
         known = {label: g for g, label in enumerate(self.groups_)}
         single = len(found.names) == 1

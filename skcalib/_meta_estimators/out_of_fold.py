@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
 from skcalib._arrays.dask import bring, is_dask
-from skcalib._arrays.tensors import as_type_of
+from skcalib._arrays.tensors import as_dispatched
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._scores.responses import (
     align_columns,
@@ -134,8 +134,8 @@ def score_fold(
 
 def fit_classifier(estimator: Any, X: Any, labels: NDArray[Any], params: dict[str, Any]) -> Any:
     """Fit a clone; labels and numbers of rows go where a tensor `X` lies, if scikit-learn asks."""
-    beside = {k: as_type_of(v, X) if isinstance(v, np.ndarray) else v for k, v in params.items()}
-    return clone(estimator).fit(X, as_type_of(labels, X), **beside)
+    beside = {k: as_dispatched(v, X) if isinstance(v, np.ndarray) else v for k, v in params.items()}
+    return clone(estimator).fit(X, as_dispatched(labels, X), **beside)
 
 
 def score_out_of_fold(*args: Any) -> ScoredRows:

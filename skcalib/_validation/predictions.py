@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import ALL, Source, as_source, to_array
-from skcalib._arrays.tensors import as_type_of
+from skcalib._arrays.tensors import as_dispatched
 from skcalib._arrays.types import FloatArray
 from skcalib._validation.event import (
     EventBy,
@@ -100,7 +100,7 @@ class Predictions(NamedTuple):
         Otherwise an array in the order of the classes, on the device of `y_proba`.
         """
         if self.order is None:
-            return as_type_of(values, y_proba)
+            return as_dispatched(values, y_proba)
         import pandas as pd  # imported late, because pandas takes long to import
 
         return pd.Series(values, pd.Index(self.classes)).iloc[self.order]

@@ -356,8 +356,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         Returns
         -------
         proba : ndarray of shape (n, K)
-            Rows sum to 1; columns follow `classes_`; float32 for float32 scores. If `X` is a
-            tensor and scikit-learn's ``array_api_dispatch`` is set, a tensor too.
+            Rows sum to 1; columns follow `classes_`; float32 for float32 scores. A tensor
+            on its device if `X` is one.
 
         Raises
         ------
