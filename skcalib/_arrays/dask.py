@@ -26,10 +26,10 @@ from skcalib._arrays.dask_columns import (
     written,
 )
 from skcalib._arrays.dask_tasks import (
-    Made,
+    ChunkError,
+    ChunkResult,
+    ChunkTask,
     Parcel,
-    Refused,
-    Sent,
     joined,
     of_chunk,
     packed,
@@ -144,12 +144,12 @@ class DaskSource(Remote):
 
     def total(self, function: Callable[..., Any], source: Source, per_row: Any) -> Any:
         """Return the sum over chunks of ``function(source, *per_row)``."""
-        return self._run(function, source, per_row, tree=True).value
+        return joined(self._run(function, source, per_row, tree=True)).value
 
     def each(self, function: Callable[..., Any], source: Source, per_row: Any) -> list[Any]:
         """Return ``function(source, *per_row)`` of each chunk, in order."""
-        listed = partial(_in_list, function)
-        return self._run(listed, source, per_row, tree=False).value
+        made = self._run(function, source, per_row, tree=False)
+        return [part.value for part in made if part.value is not None]
 
     def spans(self) -> list[slice]:
         """Return the rows of each chunk that has any."""
@@ -161,11 +161,14 @@ class DaskSource(Remote):
         ends = self.starts if self.rows is None else np.searchsorted(self.rows, self.starts)
         return [int(end) for end in ends]
 
-    def _run(self, function: Callable[..., Any], source: Source, per_row: Any, tree: bool) -> Made:
+    def _run(
+        self, function: Callable[..., Any], source: Source, per_row: Any, tree: bool
+    ) -> list[ChunkResult]:
         checks = self.checks
         made = self._computed(function, source, per_row, tree)
         if checks.settle is not None:
-            checks.correct = checks.settle(made.found).checks.correct
+            surveys = list(chain.from_iterable(part.surveys for part in made))
+            checks.correct = checks.settle(surveys).checks.correct
             checks.check = checks.settle = None
             if checks.correct is not None:
                 made = self._computed(function, source, per_row, tree)
@@ -173,7 +176,7 @@ class DaskSource(Remote):
 
     def _computed(
         self, function: Callable[..., Any], source: Source, per_row: Any, tree: bool
-    ) -> Made:
+    ) -> list[ChunkResult]:
         import dask
 
         tasks = self._tasks(of_chunk, function, source, per_row)
@@ -182,11 +185,12 @@ class DaskSource(Remote):
             while len(tasks) > 1:
                 tasks = [join(tasks[i : i + ADDED]) for i in range(0, len(tasks), ADDED)]
         with without_size_warning():
-            made = joined(dask.compute(*tasks))
-        if isinstance(made, Refused):
-            raise made.error
-        self.sampled += made.sample  # shared with the sources that are made of this one
-        return made
+            made = dask.compute(*tasks)
+        for part in made:
+            if isinstance(part, ChunkError):
+                raise part.error
+            self.sampled += part.sample  # shared with the sources that are made of this one
+        return list(made)
 
     def _tasks(
         self, task: Callable[..., Any], function: Callable[..., Any], source: Source, per_row: Any
@@ -195,7 +199,7 @@ class DaskSource(Remote):
 
         work = Parcel.dumps((function, source), self)
         checks, step = self.checks, 0 if self.sampled else self.step
-        sent = Sent(work, checks.check, checks.correct, self.dtype, self.shape[1], step)
+        sent = ChunkTask(work, checks.check, checks.correct, self.dtype, self.shape[1], step)
         sent = dask.delayed(sent, pure=False, traverse=False)  # a task of its own: sent only once
         run = dask.delayed(task, pure=False)
         return [run(sent, *each) for each in self._pieces(per_row)]
@@ -244,6 +248,7 @@ class DaskSource(Remote):
     ) -> Iterator[Any]:
         """Yield what ``use(numbers, first)`` lists for some whole columns at a time, in order.
 
+        ``read(source, columns)`` returns the numbers of a chunk, ``(k, rows)`` of type `dtype`.
         On a cluster, columns are exchanged among its workers once, and used there. Elsewhere a pass
         writes them to a file, if Dask was given a folder for such files; else each pass brings some
         of them to the caller, so that few are in memory.
@@ -294,7 +299,10 @@ class DaskSource(Remote):
         return (block if correct is None else correct(block))[:, columns]
 
     def sample(self, source: Source) -> tuple[Source, Intp]:
-        """Return evenly spaced rows, kept from the first pass, and their numbers."""
+        """Return evenly spaced rows of a source that is made of this one, and their numbers.
+
+        They are kept from the first pass.
+        """
         places = np.arange(0, int(self.starts[-1]), self.step)
         kept = np.concatenate(self.sampled)
         if self.rows is not None:
@@ -334,20 +342,15 @@ class DaskSource(Remote):
         check: Callable[[Source, range], tuple[Any, bool]],
         settle: Callable[[list[Any]], Source],
     ) -> DaskSource:
+        """Return the rows, checked by their first pass.
+
+        ``check(source, rows)`` returns the survey of a chunk, and whether the pass may work on it;
+        ``settle(surveys)`` raises an error or returns the rows as they have to be read. If they
+        have to be corrected, the pass is run again.
+        """
         other = copy.copy(self)
         other.checks = Checks(check, settle)
         return other
-
-
-def _in_list(function: Callable[..., Any], source: Source, *per_row: Any) -> list[Any]:
-    return _Listed([function(source, *per_row)])
-
-
-class _Listed(list[Any]):
-    """A list whose sums are longer lists."""
-
-    def __add__(self, other: Any) -> Any:
-        return _Listed(chain(self, other))
 
 
 def _nothing(_: Source) -> None:

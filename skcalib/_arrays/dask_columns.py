@@ -14,7 +14,7 @@ import numpy as np
 from joblib import parallel_config
 from numpy.typing import NDArray
 
-from skcalib._arrays.source import Remote, Source
+from skcalib._arrays.source import Source
 
 # Memory that work on a column takes, as a multiple of the column.
 COPIES = 4
@@ -99,7 +99,7 @@ def check_workers(client: Any, column_bytes: int, n: int) -> None:
 @contextmanager
 def written(
     read: Callable[..., Any],
-    remote: Remote,
+    remote: Any,
     source: Source,
     columns: slice,
     dtype: np.dtype[Any],

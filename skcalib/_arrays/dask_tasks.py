@@ -41,20 +41,20 @@ def packed(values: NDArray[Any]) -> Part:
     return Part(values, n, dtype)
 
 
-class Refused(NamedTuple):
+class ChunkError(NamedTuple):
     """The error of a chunk. As a value it comes back in the order of the chunks."""
 
     error: ValueError
 
 
-class Made(NamedTuple):
-    """What a pass made of a chunk, None if its check found a flaw; what the check found.
+class ChunkResult(NamedTuple):
+    """The result of a chunk, None if its check found a flaw or no row is used; its survey.
 
     If the pass is the first, ``sample`` has some of the rows, at equal distances.
     """
 
     value: Any
-    found: list[Any]
+    surveys: list[Any]
     sample: list[FloatArray]
 
 
@@ -91,8 +91,8 @@ class Parcel(pickle.Unpickler):
         return file.getvalue()
 
 
-class Sent(NamedTuple):
-    """What a task gets beside its chunk and the parts of its rows."""
+class ChunkTask(NamedTuple):
+    """Arguments common to all tasks of a pass."""
 
     work: bytes
     check: Callable[[Source, range], tuple[Any, bool]] | None
@@ -102,54 +102,56 @@ class Sent(NamedTuple):
     step: int
 
 
-def of_chunk(sent: Sent, chunk: Any, span: range, chosen: Part | None, parts: list[Any]) -> Any:
-    """Return what a pass makes of a chunk: `Made` or `Refused`."""
+def of_chunk(
+    sent: ChunkTask, chunk: Any, span: range, chosen: Part | None, parts: list[Any]
+) -> Any:
+    """Return what a pass makes of a chunk: `ChunkResult` or `ChunkError`."""
     array = np.asarray(chunk, dtype=sent.dtype)
     if array.shape != (len(span), sent.n_columns):
-        return Refused(
+        return ChunkError(
             ValueError(
                 "Found input variables with inconsistent numbers of samples: a chunk of X has "
                 f"{len(array)} rows, that of y has {len(span)}; they must go together row by row."
             )
         )
-    found: list[Any] = []
+    surveys: list[Any] = []
     sample = [array[-span.start % sent.step :: sent.step].copy()] if sent.step else []
     try:
         with parallel_config(n_jobs=1):
             if sent.check is not None:
-                seen, fine = sent.check(ArraySource(array), span)
-                found.append(seen)
-                if not fine:
-                    return Made(None, found, sample)
+                survey, usable = sent.check(ArraySource(array), span)
+                surveys.append(survey)
+                if not usable:
+                    return ChunkResult(None, surveys, sample)
             if sent.correct is not None:
                 array = sent.correct(array)
             if chosen is not None:
                 array = array[chosen.unpacked()]
             if not len(array):
-                return Made(None, found, sample)
+                return ChunkResult(None, surveys, sample)
             function, source = Parcel.loads(sent.work, ArraySource(array))
             each = (part.unpacked() if isinstance(part, Part) else part for part in parts)
-            return Made(function(source, *each), found, sample)
+            return ChunkResult(function(source, *each), surveys, sample)
     except ValueError as error:
-        return Refused(error)
+        return ChunkError(error)
 
 
 def values_of_chunk(*args: Any) -> NDArray[Any]:
     """Return the columns that a task reads of a chunk, ``(rows, k)``."""
     made = of_chunk(*args)
-    if isinstance(made, Refused):
+    if isinstance(made, ChunkError):
         raise made.error
     return np.asarray(made.value).T
 
 
-def joined(several: Sequence[Any]) -> Any:
-    """Return the sum of what was made of some chunks, or the first error."""
-    total, found, sample = None, [], []
-    for made in several:
-        if isinstance(made, Refused):
-            return made
-        found += made.found
-        sample += made.sample
-        if made.value is not None:
-            total = made.value if total is None else add(total, made.value)
-    return Made(total, found, sample)
+def joined(results: Sequence[Any]) -> Any:
+    """Return the sum of the results of some chunks, or the first error."""
+    total, surveys, sample = None, [], []
+    for result in results:
+        if isinstance(result, ChunkError):
+            return result
+        surveys += result.surveys
+        sample += result.sample
+        if result.value is not None:
+            total = result.value if total is None else add(total, result.value)
+    return ChunkResult(total, surveys, sample)

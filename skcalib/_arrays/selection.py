@@ -69,7 +69,7 @@ class Selection(Derived):
 def take_rows(source: Source, rows: Intp) -> Source:
     """Return rows of a source: a copy if they are few, else a selection."""
     if isinstance(source, Remote):
-        return source.take(rows)
+        return source.remote.take(rows)
     if isinstance(source, Selection):
         chosen = rows if source.rows is None else source.rows[rows]
         divisor = None if source.divisor is None else source.divisor[rows]
@@ -85,7 +85,7 @@ def sample_rows(source: Source, rows: Intp) -> Source:
 def clip_and_divide(source: Source, divide: bool) -> Source:
     """Clip to [0, 1] or, with `divide`, clip at 0 and divide rows by their sums."""
     if isinstance(source, Remote):
-        return source.corrected(partial(clipped, divide=divide))
+        return source.remote.corrected(partial(clipped, divide=divide))
     divisor = sums_of_rows(source) if divide else None
     return _copy_small(Selection(source, clipped=True, divisor=divisor))
 

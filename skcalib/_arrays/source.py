@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from skcalib._arrays.threads import map_blocks
-from skcalib._arrays.types import Float64Array, FloatArray, Intp, Rows
+from skcalib._arrays.types import Float64Array, FloatArray, Rows
 
 T = TypeVar("T")
 ALL = slice(None)
@@ -34,26 +34,22 @@ class Source(ABC):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
 
-    @property
-    def remote(self) -> Remote | None:
-        """The source of which the passes run elsewhere, chunk by chunk; else None."""
-        return None
+    # The `Remote` source whose chunks compute these numbers, None if they are in this process.
+    remote: Any = None
 
     @abstractmethod
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
         """Return a block as an array that must not be modified."""
 
-    @abstractmethod
     def run(
         self, task: Callable[[slice], T], blocks: Iterable[slice], at_a_time: int
     ) -> Iterator[T]:
         """Yield ``task(rows)`` for each block, in order, `at_a_time` blocks in one job."""
+        return map_blocks(task, blocks, at_a_time)
 
 
 class ArraySource(Source):
-    """An array; its blocks are computed in threads."""
-
-    remote = None  # not a property: every pass asks for it, and a call takes longer
+    """An array."""
 
     def __init__(self, array: FloatArray) -> None:
         self.array = array
@@ -64,89 +60,24 @@ class ArraySource(Source):
         """Return a block; a view if `rows` is a slice."""
         return self.array[rows, columns]
 
-    def run(
-        self, task: Callable[[slice], T], blocks: Iterable[slice], at_a_time: int
-    ) -> Iterator[T]:
-        """Yield ``task(rows)`` for each block, in order, computed in threads if there are many."""
-        return map_blocks(task, blocks, at_a_time)
-
 
 class Remote(Source):
     """Numbers that are never read whole: a pass sends a function to each of their chunks.
 
-    Attributes
-    ----------
-    refusal : str
-        What the error says of code that would need all numbers at once.
+    What such a source has beside ``read`` is said where it is defined, in `skcalib._arrays.dask`.
     """
 
-    refusal: str
-
     @property
-    def remote(self) -> Remote:
+    def remote(self) -> Any:
         """The source itself."""
         return self
-
-    @abstractmethod
-    def total(self, function: Callable[..., Any], source: Source, per_row: Any) -> Any:
-        """Return the sum over chunks of ``function(source, *per_row)``."""
-
-    @abstractmethod
-    def each(self, function: Callable[..., Any], source: Source, per_row: Any) -> list[Any]:
-        """Return ``function(source, *per_row)`` of each chunk, in order."""
-
-    @abstractmethod
-    def spans(self) -> list[slice]:
-        """Return the rows of each chunk that has any."""
-
-    @abstractmethod
-    def by_columns(
-        self,
-        read: Callable[..., Any],
-        use: Callable[[Any, int], list[Any]],
-        source: Source,
-        columns: slice,
-        dtype: np.dtype[Any],
-    ) -> Iterator[Any]:
-        """Yield what ``use(numbers, first)`` lists for some whole columns at a time, in order.
-
-        ``read(source, columns)`` returns the numbers of a chunk, ``(k, rows)`` of type `dtype`.
-        """
-
-    @abstractmethod
-    def sample(self, source: Source) -> tuple[Source, Intp]:
-        """Return evenly spaced rows of a source that is made of this one, and their numbers.
-
-        They are kept from the first pass.
-        """
-
-    @abstractmethod
-    def take(self, rows: Intp) -> Remote:
-        """Return some rows, given in ascending order."""
-
-    @abstractmethod
-    def corrected(self, correct: Callable[[FloatArray], FloatArray]) -> Remote:
-        """Return the rows as `correct` makes them of those that are read."""
-
-    @abstractmethod
-    def checked(
-        self,
-        check: Callable[[Source, range], tuple[Any, bool]],
-        settle: Callable[[list[Any]], Source],
-    ) -> Remote:
-        """Return the rows, checked by their first pass.
-
-        ``check(source, rows)`` returns what it finds in a chunk, and whether the pass may work on
-        it; ``settle(found)`` raises an error or returns the rows as they have to be read. If they
-        have to be corrected, the pass is run again.
-        """
 
 
 class Derived(Source):
     """Numbers made of those of another source, whose passes run where that source lies."""
 
     @property
-    def remote(self) -> Remote | None:
+    def remote(self) -> Any:
         """That of the other source."""
         return self.source.remote
 
@@ -193,7 +124,7 @@ class Computed(Derived):
 
 
 def refuse_remote(source: Source, caller: str) -> None:
-    """Refuse numbers that are elsewhere, in the name of what would need all of them at once."""
+    """Raise TypeError, in the name of `caller`, if a remote source would have to be read whole."""
     if source.remote is not None:
         raise TypeError(f"{caller}: {source.remote.refusal}")
 

@@ -7,18 +7,14 @@ or on another device is converted block by block, when a block is read.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 
 from skcalib._arrays.source import ALL, Source
-from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import FloatArray, Rows
-
-T = TypeVar("T")
 
 
 def is_tensor(x: Any) -> bool:
@@ -88,12 +84,6 @@ class TensorSource(Source):
             torch = sys.modules["torch"]
             rows = torch.from_numpy(np.ascontiguousarray(rows)).to(self.tensor.device)
         return array_of_tensor(self.tensor[rows, columns]).astype(self.dtype, copy=False)
-
-    def run(
-        self, task: Callable[[slice], T], blocks: Iterable[slice], at_a_time: int
-    ) -> Iterator[T]:
-        """Yield ``task(rows)`` for each block, in order, computed in threads if there are many."""
-        return map_blocks(task, blocks, at_a_time)
 
 
 def as_type_of(result: Any, X: Any) -> Any:
