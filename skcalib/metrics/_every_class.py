@@ -40,7 +40,7 @@ def with_every_class(
     if known.size == 2 and (np.ndim(P) == 1 or np.shape(P)[1] == 1):
         P = two_columns(as_matrix(P, "predict_proba"), "proba")
     is_whole = np.shape(P)[1:] == known.shape and np.array_equal(known, np.unique(known))
-    if labels is None and known.size > 1 and is_whole and _has_all(known, y):
+    if labels is None and known.size > 1 and is_whole and np.isin(y, known).all():
         return given._replace(y_proba=P)
     y, known = check_labels(given.y_true, "y_true"), check_labels(known, "classes_")
     asked = known[:0] if labels is None else check_labels(labels, "labels")
@@ -59,16 +59,6 @@ def with_every_class(
     if classes.size == 1:
         classes = with_absent_label(classes.tolist()[0])
     return MetricInput(y, align_columns(P, known, classes, 0.0), classes)
-
-
-def _has_all(known: NDArray[Any], y: NDArray[Any]) -> bool:
-    """Whether every label is known."""
-    if known.dtype.kind in "iub" and y.dtype.kind in "iub":  # by a table, which is faster
-        return bool(np.isin(y, known).all())
-    try:
-        return set(y.ravel().tolist()) <= set(known.tolist())
-    except TypeError:  # no labels at all, such as lists or dicts
-        return False
 
 
 def _are_numbers(labels: NDArray[Any]) -> bool:

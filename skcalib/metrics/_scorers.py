@@ -7,9 +7,10 @@ which a class is missing, from its training rows or its test rows, can therefore
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterator, ValuesView
+from collections.abc import Callable
+from copy import deepcopy
 from inspect import signature
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import get_scorer as get_sklearn_scorer
@@ -19,9 +20,6 @@ from skcalib._arrays.dask import bring, is_dask
 from skcalib.metrics._every_class import MetricInput, with_every_class
 from skcalib.metrics._listed import SCORED
 from skcalib.metrics._resampling import check_is_metric, is_own
-
-# This module is imported after all metrics.
-_METRICS: dict[str, Callable[..., Any]] = {f"neg_{metric.__name__}": metric for metric in SCORED}
 
 
 class CalibrationScorer(_BaseScorer):
@@ -83,55 +81,9 @@ def _has_two_columns(P: Any) -> bool:
     return np.shape(P)[1:] == (2,)
 
 
-class _Scorers(dict[str, CalibrationScorer]):
-    """Scorers by name, a new one each time, so that metadata requests set on one affect no other.
-
-    It is a dict because scikit-learn accepts no other mapping as `scoring`. Because it defines
-    ``__iter__``, ``dict(self)`` and ``{**self}`` read it by ``__getitem__``.
-    """
-
-    def __getitem__(self, name: str) -> CalibrationScorer:
-        return CalibrationScorer(_METRICS[name], {})
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_METRICS)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the scorer of this name, or `default` if there is none."""
-        return self[name] if name in _METRICS else default
-
-    def items(self) -> Any:
-        """Return names and scorers."""
-        return ItemsView(self)
-
-    def values(self) -> Any:
-        """Return scorers."""
-        return ValuesView(self)
-
-    def copy(self) -> dict[str, CalibrationScorer]:
-        """Return a dict that can be changed."""
-        return dict(self)
-
-    def __or__(self, other: Any) -> Any:
-        return {**self, **other}
-
-    def __ror__(self, other: Any) -> Any:
-        return {**other, **self}
-
-    def __repr__(self) -> str:
-        return f"SCORERS({list(_METRICS)})"
-
-    def __reduce__(self) -> str:
-        return "SCORERS"
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError("SCORERS cannot be changed: change a copy, {**SCORERS}.")
-
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
-
-
-SCORERS = _Scorers({name: CalibrationScorer(metric, {}) for name, metric in _METRICS.items()})
+# This module is imported after all metrics. `get_scorer` copies a scorer, so that metadata requests
+# set on it affect no other.
+SCORERS = {f"neg_{metric.__name__}": CalibrationScorer(metric, {}) for metric in SCORED}
 
 
 def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
@@ -163,7 +115,7 @@ def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
     make_calibration_scorer(ks_calibration_error)
     """
     if isinstance(scoring, str) and scoring in SCORERS:
-        return SCORERS[scoring]
+        return deepcopy(SCORERS[scoring])
     try:
         return get_sklearn_scorer(scoring)
     except ValueError as error:

@@ -235,7 +235,7 @@ def test_sample_weight_is_routed_to_the_scorer():
     expected = -metrics.static_calibration_error(y, P, sample_weight=w)
     assert scorer(model, X, y, sample_weight=w) == expected
     with sklearn.config_context(enable_metadata_routing=True):
-        scorer = SCORERS["neg_static_calibration_error"].set_score_request(sample_weight=True)
+        scorer = get_scorer("neg_static_calibration_error").set_score_request(sample_weight=True)
         estimator = GaussianNB().set_fit_request(sample_weight=False)
         seen = cross_val_score(estimator, X, y, scoring=scorer, params={"sample_weight": w})
         unasked = SCORERS["neg_static_calibration_error"]
@@ -246,8 +246,8 @@ def test_sample_weight_is_routed_to_the_scorer():
 
 def test_a_request_set_on_one_scorer_stays_there():
     with sklearn.config_context(enable_metadata_routing=True):
-        SCORERS["neg_ks_calibration_error"].set_score_request(sample_weight=True)
-        routing = SCORERS["neg_ks_calibration_error"].get_metadata_routing()
+        get_scorer("neg_ks_calibration_error").set_score_request(sample_weight=True)
+        routing = get_scorer("neg_ks_calibration_error").get_metadata_routing()
     assert "sample_weight" not in {k for k, v in routing.score.requests.items() if v is True}
 
 
@@ -304,32 +304,3 @@ def test_all_scorers_at_once_are_a_dict_that_scikit_learn_takes():
     )
     found = clone(search).fit(X, y)
     assert found.best_index_ == np.argmax(found.cv_results_["mean_test_neg_ks_calibration_error"])
-
-
-def test_scorers_are_read_as_from_a_dict_and_fresh_each_time():
-    name = "neg_ks_calibration_error"
-    copies = [
-        dict(SCORERS), {**SCORERS}, SCORERS.copy(), SCORERS | {}, {} | SCORERS,
-        dict(SCORERS.items()), dict(zip(SCORERS.keys(), SCORERS.values(), strict=True)),
-    ]  # fmt: skip
-    first = {name: SCORERS.get(name)}
-    for copy in [first, *copies]:
-        assert copy is first or list(copy) == list(SCORERS)
-        copy[name]._kwargs["n_bins"] = 3
-    assert SCORERS[name]._kwargs == {}
-    assert SCORERS.get("neg_ece") is None
-    with pytest.raises(KeyError, match="neg_ece"):
-        SCORERS["neg_ece"]
-    assert pickle.loads(pickle.dumps(SCORERS)) is SCORERS
-
-
-def test_scorers_cannot_be_changed_but_their_copy_can():
-    for change in (
-        lambda: SCORERS.update(mine=1),
-        lambda: SCORERS.__setitem__("mine", 1),
-        lambda: SCORERS.pop("neg_avuc_loss"),
-        lambda: SCORERS.clear(),
-    ):
-        with pytest.raises(TypeError, match="SCORERS cannot be changed: change a copy"):
-            change()
-    assert len(SCORERS | {"mine": 1}) == len(SCORERS) + 1
