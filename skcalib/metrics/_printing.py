@@ -1,15 +1,16 @@
-"""Results of tests and intervals in one line, and tables as text and as HTML."""
+"""Numbers of results as text, and tables as text and as HTML."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from decimal import ROUND_UP, Context
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+# The smallest p-value that a float represents with all its digits.
+SMALLEST = 1e-300
 # Entries shown at each end of an array that has more than twice as many.
 SHOWN = 3
 
@@ -22,6 +23,11 @@ def shown(value: Any, smallest: float = np.nan) -> str:
     if len(each) > 2 * SHOWN:
         each[SHOWN:-SHOWN] = ["..."]
     return f"=[{', '.join(each)}]"
+
+
+def interval_text(low: float, high: float) -> str:
+    """Return " (0.6 to 0.8)", or nothing for an interval that does not exist."""
+    return "" if np.isnan(low) else f" ({low:.4g} to {high:.4g})"
 
 
 def p_text(p: float, smallest: float) -> str:
@@ -81,50 +87,3 @@ def as_html(rows: list[list[str]], chosen: str | None = None, head: bool = True)
         marked = ' class="chosen"' if i and row[0] == chosen else ""
         lines.append(f"<tr{marked}>{cells}</tr>")
     return f'<div class="wide"><table>{"".join(lines)}</table></div>'
-
-
-# The smallest p-value that a float represents with all its digits.
-SMALLEST = 1e-300
-
-
-class Statistic(NamedTuple):
-    """A number, the ends of its interval where it has one, and what it cannot be below."""
-
-    name: str
-    value: Any
-    low: float = np.nan
-    high: float = np.nan
-    smallest: float = np.nan
-
-    @property
-    def interval(self) -> str:
-        """The interval as text, empty if there is none."""
-        if np.isnan(self.low) and np.isnan(self.high):
-            return ""
-        return f"{self.low:.4g} to {self.high:.4g}"
-
-
-def pvalue(name: str, value: float) -> Statistic:
-    """Return a p-value, which is an inequality where it is too small for a float."""
-    return Statistic(name, value, smallest=SMALLEST)
-
-
-def in_one_line(title: str, statistics: Sequence[Statistic]) -> str:
-    """Return "Title(slope=0.7 (0.6 to 0.8), pvalue=0.02)"."""
-    parts = [
-        f"{each.name}{shown(each.value, each.smallest)}"
-        + (f" ({each.interval})" if each.interval else "")
-        for each in statistics
-    ]
-    return f"{title}({', '.join(parts)})"
-
-
-def as_table(title: str, statistics: Sequence[Statistic]) -> str:
-    """Return a table of HTML, a row for each statistic."""
-    rows = [("", "value", "interval")]
-    rows += [
-        (each.name, shown(each.value, each.smallest).removeprefix("="), each.interval)
-        for each in statistics
-    ]
-    shown_columns = 3 if any(each.interval for each in statistics) else 2
-    return f"<p>{escape(title)}</p>{as_html([list(row[:shown_columns]) for row in rows])}"

@@ -195,15 +195,12 @@ def test_other_levels_are_refused(level):
         calibration_intercept_slope([0, 1, 0], [0.2, 0.4, 0.5], confidence_level=level)
 
 
-def test_printed_in_one_line_and_as_a_table():
+def test_printed_in_one_line():
     found = calibration_intercept_slope(Y, P)
     assert repr(found) == (
         "CalibrationInterceptSlope(slope=0.2369 (-0.1 to 0.5739), intercept=0.7169 (0.1669 to "
         "1.267), in_the_large=1.016 (0.2174 to 1.815), pvalue=3.742e-06)"
     )
-    page = found._repr_html_().replace("\u00a0", " ")  # spaces that do not break
-    assert page.count("<tr>") == 5
-    assert "<td>slope</td><td>0.2369</td><td>-0.1 to 0.5739</td>" in page
     rng = np.random.default_rng(0)
     p = rng.random(30_000)
     assert "pvalue<1e-300" in repr(calibration_intercept_slope(rng.random(30_000) < p, p**3))

@@ -72,10 +72,9 @@ def test_probabilities_of_which_the_brier_score_says_nothing(p):
     assert spiegelhalter_test([0, 1, 0], p) == (0.0, 1.0)
 
 
-def test_printed_in_one_line_and_as_a_table():
+def test_printed_in_one_line():
     found = spiegelhalter_test([0, 0, 0, 1], [0.1, 0.2, 0.3, 0.6])
     assert repr(found) == "SpiegelhalterTest(statistic=-1.005, pvalue=0.3149)"
-    assert "<td>pvalue</td><td>0.3149</td>" in found._repr_html_()
     assert repr(spiegelhalter_test([1, 0], [0.0, 0.5])) == (
         "SpiegelhalterTest(statistic=inf, pvalue<1e-300)"
     )

@@ -51,11 +51,9 @@ def test_is_its_parts(weighted):
     parts, index = score_decomposition(y, p, **asked), integrated_calibration_index(y, p, **asked)
     debiased = [error.debiased, *index.interval.debiased]  # to which the intervals belong
     assert frame.loc[["ece", "ici", "e50", "e90", "emax"], "debiased"].tolist() == debiased
+    four = index.frame[["estimate", "low", "high"]]
+    np.testing.assert_allclose(frame.loc[four.index, ["value", "low", "high"]], four, rtol=1e-9)
     expected = {
-        "ici": (index.ici, index.ici_low, index.ici_high),
-        "e50": (index.e50, index.e50_low, index.e50_high),
-        "e90": (index.e90, index.e90_low, index.e90_high),
-        "emax": (index.emax, index.emax_low, index.emax_high),
         "miscalibration": (parts.miscalibration, np.nan, np.nan),
         "discrimination": (parts.discrimination, np.nan, np.nan),
         "uncertainty": (parts.uncertainty, np.nan, np.nan),

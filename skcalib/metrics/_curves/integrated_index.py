@@ -26,16 +26,6 @@ if TYPE_CHECKING:
 NAMES = ("ici", "e50", "e90", "emax")
 
 
-class _End:
-    """An end of the interval of one of the four numbers."""
-
-    def __init__(self, end: str, name: str) -> None:
-        self.end, self.place = end, NAMES.index(name)
-
-    def __get__(self, index: IntegratedCalibrationIndex, owner: object) -> float:
-        return float(getattr(index.interval, self.end)[self.place])
-
-
 class IntegratedCalibrationIndex(float):
     """What `integrated_calibration_index` returns: a float, the ICI, with further attributes.
 
@@ -45,8 +35,8 @@ class IntegratedCalibrationIndex(float):
     ----------
     ici, e50, e90, emax : float
         Mean, median, 90th percentile and largest of the distances, in [0, 1].
-    ici_low, ici_high, e50_low, e50_high, e90_low, e90_high, emax_low, emax_high : float
-        Ends of their intervals.
+    frame : DataFrame
+        A row for each of the four numbers, with the columns of `interval`.
     interval : CalibrationInterval
         Arrays of four numbers in the order above: ``estimate``, ``debiased``, ``low``, ``high``,
         ``expected_if_calibrated`` and ``p_value``, as of `calibration_interval`.
@@ -60,10 +50,6 @@ class IntegratedCalibrationIndex(float):
     emax: float
     confidence_level: float
     _predictions: Predictions
-    ici_low, ici_high = _End("low", "ici"), _End("high", "ici")
-    e50_low, e50_high = _End("low", "e50"), _End("high", "e50")
-    e90_low, e90_high = _End("low", "e90"), _End("high", "e90")
-    emax_low, emax_high = _End("low", "emax"), _End("high", "emax")
 
     def __new__(
         cls, distances: Float64Array, predictions: Predictions, level: float
@@ -198,8 +184,7 @@ def integrated_calibration_index(
     -------
     index : IntegratedCalibrationIndex
         In [0, 1]; 0 is best. A float, the ICI, with the attributes ``ici``, ``e50``, ``e90``,
-        ``emax``, the ends of their intervals (``ici_low``, ``ici_high`` and so on), ``interval``
-        and ``frame``.
+        ``emax``, ``interval`` and ``frame``, a table of all four with the ends of their intervals.
 
     Raises
     ------
@@ -236,8 +221,8 @@ def integrated_calibration_index(
     >>> index = integrated_calibration_index(y, p)
     >>> round(index.ici, 3), round(index.emax, 3)
     (0.151, 0.232)
-    >>> index.ici_low < 1 / 6 < index.ici_high
-    True
+    >>> index.frame.loc["ici", ["low", "high"]].round(3).tolist()
+    [0.123, 0.175]
     """
     check_level(confidence_level)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)

@@ -12,7 +12,7 @@ from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import check_mode
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import Statistic, as_table, in_one_line
+from skcalib.metrics._printing import interval_text, shown
 from skcalib.metrics._statistics.score_parts import Request, ScoreName, all_parts, score_interval
 
 
@@ -42,17 +42,10 @@ class ScoreDecomposition(_Parts):
     score_high: Any = np.nan
 
     def __repr__(self) -> str:
-        return in_one_line("ScoreDecomposition", self._statistics())
-
-    def _repr_html_(self) -> str:
-        return as_table("Score decomposition", self._statistics())
-
-    def _statistics(self) -> list[Statistic]:
-        """Return the parts as they are printed."""
-        statistics = [Statistic(name, value) for name, value in self._asdict().items()]
+        parts = [f"{name}{shown(value)}" for name, value in self._asdict().items()]
         if not np.ndim(self.score):
-            statistics[0] = Statistic("score", self.score, self.score_low, self.score_high)
-        return statistics
+            parts[0] += interval_text(self.score_low, self.score_high)
+        return f"ScoreDecomposition({', '.join(parts)})"
 
 
 @listed("Dimitriadis et al. 2021; Kull and Flach 2015")

@@ -24,7 +24,7 @@ from skcalib._scaling.logistic import fit_logistic, fit_shifts, separates
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import Statistic, as_table, in_one_line, pvalue
+from skcalib.metrics._printing import SMALLEST, interval_text, shown
 from skcalib.metrics._statistics.event import event_log_odds, event_rows
 
 # Log-odds this close to one another, relative to their size, are equal.
@@ -55,22 +55,11 @@ class CalibrationInterceptSlope(NamedTuple):
     statistic: float
     pvalue: float
 
-    def _statistics(self) -> list[Statistic]:
-        """Return the statistics as they are printed."""
-        return [
-            Statistic("slope", self.slope, self.slope_low, self.slope_high),
-            Statistic("intercept", self.intercept, self.intercept_low, self.intercept_high),
-            Statistic(
-                "in_the_large", self.in_the_large, self.in_the_large_low, self.in_the_large_high
-            ),
-            pvalue("pvalue", self.pvalue),
-        ]
-
     def __repr__(self) -> str:
-        return in_one_line("CalibrationInterceptSlope", self._statistics())
-
-    def _repr_html_(self) -> str:
-        return as_table("Calibration intercept and slope", self._statistics())
+        lines = ("slope", self[:3]), ("intercept", self[4:7]), ("in_the_large", self[8:11])
+        parts = [f"{name}{shown(line[0])}{interval_text(*line[1:])}" for name, line in lines]
+        parts.append(f"pvalue{shown(self.pvalue, SMALLEST)}")
+        return f"CalibrationInterceptSlope({', '.join(parts)})"
 
 
 def why_no_slope(odds: Float64Array, hit: NDArray[np.bool_]) -> str:

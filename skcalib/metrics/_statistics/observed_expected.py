@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import Statistic, as_table, in_one_line
+from skcalib.metrics._printing import interval_text, shown
 from skcalib.metrics._statistics.event import EventRows, event_rows
 
 
@@ -24,19 +24,11 @@ class ObservedExpectedRatio(NamedTuple):
     observed: float
     expected: float
 
-    def _statistics(self) -> list[Statistic]:
-        """Return the statistics as they are printed."""
-        return [
-            Statistic("ratio", self.ratio, self.low, self.high),
-            Statistic("observed", self.observed),
-            Statistic("expected", self.expected),
-        ]
-
     def __repr__(self) -> str:
-        return in_one_line("ObservedExpectedRatio", self._statistics())
-
-    def _repr_html_(self) -> str:
-        return as_table("Observed and expected events", self._statistics())
+        return (
+            f"ObservedExpectedRatio(ratio{shown(self.ratio)}{interval_text(self.low, self.high)}, "
+            f"observed{shown(self.observed)}, expected{shown(self.expected)})"
+        )
 
 
 def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import Statistic, as_table, in_one_line, pvalue
+from skcalib.metrics._printing import SMALLEST, shown
 from skcalib.metrics._statistics.event import EventRows, event_rows
 
 
@@ -20,15 +20,9 @@ class SpiegelhalterTest(NamedTuple):
     statistic: float
     pvalue: float
 
-    def _statistics(self) -> list[Statistic]:
-        """Return the statistics as they are printed."""
-        return [Statistic("statistic", self.statistic), pvalue("pvalue", self.pvalue)]
-
     def __repr__(self) -> str:
-        return in_one_line("SpiegelhalterTest", self._statistics())
-
-    def _repr_html_(self) -> str:
-        return as_table("Spiegelhalter's test", self._statistics())
+        statistic, pvalue = shown(self.statistic), shown(self.pvalue, SMALLEST)
+        return f"SpiegelhalterTest(statistic{statistic}, pvalue{pvalue})"
 
 
 def brier_z(rows: EventRows) -> float:
