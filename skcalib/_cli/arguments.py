@@ -246,6 +246,7 @@ def limit(text: str) -> tuple[str, float]:
 
 def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the file of predictions, and what is called otherwise in it."""
+    parser.set_defaults(groups=(), id=(), scores=())
     parser.add_argument("file", metavar="FILE", help=f"{', '.join(SUFFIXES)} or -; see below")
     parser.add_argument(
         "--labels",

@@ -2,81 +2,80 @@
 
 from __future__ import annotations
 
+import argparse
 import zipfile
 from collections.abc import Callable
 from tokenize import TokenError
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._cli.saved_predictions import (
-    SavedPredictions,
-    Wanted,
-    as_text,
-    names_found,
-    read_test_rows,
-)
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-Load = Callable[[], Any]
+from skcalib._cli.saved_predictions import Names, SavedPredictions, names_among, read_rows
 
 
-def read_npz(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
+def read_npz(path: str, args: argparse.Namespace) -> SavedPredictions:
     """Read ``logits`` or ``probs``, ``labels``, perhaps ``split`` and ``classes``."""
-    scores = wanted.scores
-    if not zipfile.is_zipfile(file):
+    if not zipfile.is_zipfile(path):
         raise ValueError("not an .npz file: save one by np.savez(path, logits=Z, labels=y)")
-    file.seek(0)
     # Pickled objects would run code on loading.
-    with np.load(file, allow_pickle=False) as data:
-        keys = list(data)
-        if scores is not None and len(scores) != 1:
-            raise ValueError(f"--scores names one array of an .npz; got {len(scores)}")
-        kinds = [k for k in ("logits", "probs") if k in keys] if scores is None else list(scores)
+    with np.load(path, allow_pickle=False) as data:
+        there = list(data)
+        kinds = args.scores or [name for name in ("logits", "probs") if name in there]
         if len(kinds) != 1:
             raise ValueError(
-                f"needs 'logits' or 'probs', one of them; contains {', '.join(keys)} (--scores "
+                f"needs 'logits' or 'probs', one of them; contains {', '.join(there)} (--scores "
                 "NAME chooses an array)"
             )
-        labels, split, weights = names_found(keys, wanted, kinds)
+        names = names_among(there, args, kinds)
 
-        def array(name: str) -> NDArray[Any]:
-            return read_array(lambda: data[name], name, "np.savez")
+        def read(name: str) -> NDArray[Any]:
+            return read_array(data.__getitem__, name, "np.savez")
 
-        named = [key for key in ("classes", "class_names") if key in keys][:1]
-        classes = as_text(array(named[0])) if named else None
-        Z = array(kinds[0])
-        found = _together(Z, kinds[0], (labels, split, weights), classes, wanted, array)
-    used = {kinds[0], labels, split, weights, *named, *wanted.groups, *wanted.ids}
-    return found._replace(
-        input={"logits": "logits", "probs": "proba"}.get(kinds[0], "auto"),
-        unused=[key for key in keys if key not in used],
-    )
+        name = kinds[0]
+        Z = read_scores(read, name)
+        named = [key for key in ("classes", "class_names") if key in there][:1]
+        classes = read(named[0]) if named else None
+        if classes is not None and classes.shape != Z.shape[1:]:
+            raise ValueError(
+                f"the labels of the columns have shape {classes.shape}, but {name!r} {Z.shape}: "
+                "write one label for each column"
+            )
+        kind = {"logits": "logits", "probs": "proba"}.get(name, "auto")
+        others = [key for key in there if key not in (name, *named)]
+        rows = read_rows(Z, names, read, others, input=kind, classes=classes, columns=None)
+    return rows if classes is None else rows._replace(labels=named_labels(rows.labels, classes))
 
 
-def read_npy(file: IO[bytes], wanted: Wanted) -> SavedPredictions:
+def read_npy(path: str, args: argparse.Namespace) -> SavedPredictions:
     """Read an array of scores; labels, split, groups and ids are files of their own."""
-    if wanted.scores is not None:
+    if args.scores:
         raise ValueError("an .npy file is one array, of the scores: leave out --scores")
-    if wanted.labels is None and wanted.classes is None:
+    if args.labels is None and args.command != "apply":
         raise ValueError("an .npy file has the scores alone: pass --labels FILE.npy, of the labels")
 
-    def array(path: str) -> NDArray[Any]:
-        with open(path, "rb") as other:
-            return read_array(lambda: np.load(other, allow_pickle=False), path, "np.save")
+    def read(path: str) -> NDArray[Any]:
+        return read_array(lambda name: np.load(name, allow_pickle=False), path, "np.save")
 
-    Z = read_array(lambda: np.load(file, allow_pickle=False), "the array", "np.save")
-    files = (wanted.labels, wanted.split, wanted.weights)
-    return _together(Z, "the array", files, None, wanted, array)
+    names = Names(args.labels, args.split, args.weights, args.groups, args.id)
+    Z = read_scores(read, path)
+    return read_rows(Z, names, read, [], input="auto", classes=None, columns=None)
 
 
-def read_array(load: Load, name: str, save: str) -> NDArray[Any]:
-    """Load an array without objects."""
+def read_scores(read: Callable[[str], NDArray[Any]], name: str) -> NDArray[Any]:
+    """Read an array of scores."""
+    Z = read(name)
+    if Z.ndim not in (1, 2) or Z.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name!r} must be numbers of shape (n, K) or (n,); it is {Z.dtype} of shape {Z.shape}"
+        )
+    return Z
+
+
+def read_array(load: Callable[[str], Any], name: str, save: str) -> NDArray[Any]:
+    """Load an array without objects; bytes become text."""
     try:
-        return np.asarray(load())
+        values = np.asarray(load(name))
     except (EOFError, SyntaxError, TokenError) as error:  # a header is read as Python
         raise ValueError(f"{name!r} is damaged: save it again by {save}") from error
     except ValueError as error:
@@ -86,74 +85,11 @@ def read_array(load: Load, name: str, save: str) -> NDArray[Any]:
             f"{name!r} contains pickled objects, which are not read: save it with a plain dtype, "
             "such as np.asarray(values, dtype=str) or dtype=int"
         ) from error
+    return values.astype(str) if values.dtype.kind == "S" else values
 
 
-def _together(
-    Z: NDArray[Any],
-    name: str,
-    per_row: tuple[str | None, str | None, str | None],
-    classes: NDArray[Any] | None,
-    wanted: Wanted,
-    array: Callable[[str], NDArray[Any]],
-) -> SavedPredictions:
-    if Z.ndim not in (1, 2) or Z.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{name!r} must be numbers of shape (n, K) or (n,); it is {Z.dtype} of shape {Z.shape}"
-        )
-    labels, split, weights = per_row
-    y = None if labels is None else as_text(array(labels))
-    if y is not None and y.shape == (*Z.shape[:1], 1):
-        y = y[:, 0]
-    if y is not None and y.ndim == 2 and y.shape[1] > 1:
-        raise ValueError(
-            f"labels have shape {y.shape}: write one label for each row, such as Y.argmax(axis=1)"
-        )
-    if classes is not None and classes.shape != Z.shape[1:]:
-        raise ValueError(
-            f"the labels of the columns have shape {classes.shape}, but {name!r} {Z.shape}: write "
-            "one label for each column"
-        )
-    if y is not None and classes is not None:
-        y = _named(y, classes)
-    test = None if split is None else read_test_rows(as_text(array(split)))
-    w = None if weights is None else array(weights)
-    groups = {key: as_text(array(key)) for key in wanted.groups}
-    ids = {key: as_text(array(key)) for key in wanted.ids}
-    for what, other in (
-        ("labels", y),
-        ("split", test),
-        ("weights", w),
-        *groups.items(),
-        *ids.items(),
-    ):
-        if other is not None and other.shape != Z.shape[:1]:
-            raise ValueError(f"{what} has shape {other.shape}, expected {Z.shape[:1]}: one a row")
-    return SavedPredictions(Z, "auto", y, test, classes, None, _frame(groups), _frame(ids), w)
-
-
-def _named(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+def named_labels(y: NDArray[Any] | None, classes: NDArray[Any]) -> NDArray[Any] | None:
     """Return the names of labels 0 to K - 1, if the classes are names."""
-    are_places = y.dtype.kind in "iu" and classes.dtype.kind == "U"
-    if not are_places or not y.size or y.min() < 0 or y.max() >= classes.size:
+    if y is None or not y.size or y.dtype.kind not in "iu" or classes.dtype.kind != "U":
         return y
-    return classes[y]
-
-
-def _frame(columns: dict[str, NDArray[Any]]) -> pd.DataFrame | None:
-    if not columns:
-        return None
-    import pandas as pd  # late: only groups and ids need it
-
-    return pd.DataFrame(columns)
-
-
-def write_arrays(file: IO[bytes], suffix: str, arrays: dict[str, Any]) -> None:
-    """Write the arrays as ``.npz``, or the probabilities alone as ``.npy``."""
-    if suffix == ".npy":
-        np.save(file, arrays["probs"])
-        return
-    plain = {name: np.asarray(values) for name, values in arrays.items()}
-    for name, values in plain.items():
-        if values.dtype.kind == "O":
-            plain[name] = values.astype(str)
-    np.savez_compressed(file, **plain)  # type: ignore[arg-type]
+    return classes[y] if y.min() >= 0 and y.max() < classes.size else y

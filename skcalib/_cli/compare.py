@@ -78,14 +78,13 @@ def printed(
     if args.save:
         save(fitted, args.save)
         notes.append(f"calibrator ({name}): {args.save}")
-    columns = columns_of(found, data.classes, data.event)
-    heading = describe(args.file, data, before)
+    n_rows, where = before.code.size, measured_on(data)
     sure = confidence_of(before)
     if args.format == "json":
         record = {
             "file": args.file,
-            "rows_measured": before.code.size,
-            "measured_on": measured_on(data),
+            "rows_measured": n_rows,
+            "measured_on": where,
             "scores": KINDS[data.kind],
             "columns": mapping_of(found, data.classes, data.event),
             "not_used": found.unused,
@@ -96,13 +95,14 @@ def printed(
             "choice": name,
             "verdict": comparison.verdict,
             "as_good": comparison.as_good,
-            "calibrators": records_of(comparison),
+            "calibrators": flat_records(comparison.frame.reset_index(names="calibrator")),
             "notes": notes,
         }
         return Printed(as_json(record))
     lines = [
-        heading,
-        columns,
+        f"{args.file}: {data.classes.size} classes, {KINDS[data.kind]}; {n_rows:,} rows measured, "
+        f"{where}",
+        columns_of(found, data.classes, data.event),
         *([] if counted is None else [f"weights: {counted}"]),
         "",
         format_table(summary_table(comparison.frame), WIDTH),
@@ -115,13 +115,6 @@ def printed(
         *notes,
     ]
     return Printed("\n".join(lines))
-
-
-def records_of(comparison: CalibratorComparison) -> list[dict[str, Any]]:
-    """Return a record for each calibrator, with names of one level."""
-    frame = comparison.frame
-    rows = zip(frame.index, flat_records(frame), strict=True)
-    return [{"calibrator": name, **row} for name, row in rows]
 
 
 def rows_to_compare(
@@ -147,18 +140,10 @@ def rows_to_compare(
     return X, y, rows
 
 
-def describe(file: str, data: HeldOutData, before: Predictions) -> str:
-    """Say in a line what was measured."""
-    return (
-        f"{file}: {data.classes.size} classes, {KINDS[data.kind]}; {before.code.size:,} rows "
-        f"measured, {measured_on(data)}"
-    )
-
-
 def measured_on(data: HeldOutData) -> str:
     """Say which rows were measured."""
     folds = len(data.splits)
-    return "those of the test split" if folds == 1 else f"each in one of {folds} folds"
+    return "those of the test split" if folds == 1 else f"each in one of {folds} stratified folds"
 
 
 def fit_chosen(
@@ -169,13 +154,10 @@ def fit_chosen(
     Returns its predictions of the measured rows, its fit on all calibration rows, and the texts of
     the warnings.
     """
-    after, fitted = None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if args.report:
-            after = predictions_of(comparison, comparison.choice)
-        if args.report or args.save:
-            fitted = comparison.fit()
+        after = predictions_of(comparison, comparison.choice) if args.report else None
+        fitted = comparison.fit() if args.report or args.save else None
     texts = [" ".join(str(warning.message).split()) for warning in caught]
     return after, fitted, list(dict.fromkeys(texts))
 
@@ -190,15 +172,13 @@ def write_report(
 ) -> None:
     """Write the page of a comparison; `counted` says what the weights are."""
     data = rows_of(comparison)
-    folds = len(data.splits)
-    how = "those of the test split" if folds == 1 else f"{folds} stratified folds"
     settings = {
         "date": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         "file": args.file,
         "rows": f"{data.code.size:,}",
         "classes": f"{data.classes.size:,}",
         "scores": KINDS[data.kind],
-        "measured on": f"{before.code.size:,} rows, {how}",
+        "measured on": f"{before.code.size:,} rows, {measured_on(data)}",
         **({} if counted is None else {"weights": counted}),
         "metrics": ", ".join(args.metrics),
         "chosen by": args.choose_by,

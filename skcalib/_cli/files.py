@@ -15,16 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 import skcalib
-from skcalib._cli.arrays import read_npy, read_npz, write_arrays
+from skcalib._cli.arrays import read_npy, read_npz
 from skcalib._cli.saved_predictions import (
     ARRAYS,
+    JSON_LINES,
+    SEPARATORS,
     STREAM,
     SUFFIXES,
     SavedPredictions,
-    Wanted,
     ending,
 )
-from skcalib._cli.tables import read_table, write_table
+from skcalib._cli.tables import read_table
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
 from skcalib._validation.weights import check_weight
@@ -43,58 +44,31 @@ IN_PYTHON = (
 
 
 def read(args: argparse.Namespace, classes: NDArray[Any] | None = None) -> SavedPredictions:
-    """Read the file of a command."""
-    found = read_predictions(args.file, wanted_of(args, classes))
-    return found if args.input is None else found._replace(input=args.input)
+    """Read the file of a command, whose ending says what it is.
 
-
-def wanted_of(args: argparse.Namespace, classes: NDArray[Any] | None) -> Wanted:
-    """Return the names that the options say."""
-    scores = None if args.scores is None else [n for text in args.scores for n in text.split(",")]
-    return Wanted(
-        scores,
-        args.labels,
-        args.split,
-        classes,
-        getattr(args, "groups", None) or (),
-        args.id or (),
-        args.weights,
-    )
-
-
-def read_predictions(path: str, wanted: Wanted | None = None) -> SavedPredictions:
-    """Read scores, labels and split from a file, whose ending says what it is.
-
-    Parameters
-    ----------
-    path : str
-        An .npz with arrays ``logits`` or ``probs``, ``labels`` and perhaps ``split``; an .npy of
-        scores; a .csv, .tsv, .jsonl or .parquet with a column of labels and a column for each
-        class, text also with .gz; or "-", standard input, as a .csv.
-    wanted : Wanted, default=None
-        Names that the file uses.
-
-    Raises
-    ------
-    ValueError
-        If something is missing or is not what it should be.
-    OSError
-        If the file cannot be read.
+    `classes` are those of the calibrator to apply; other commands need labels in the file.
     """
-    wanted = Wanted() if wanted is None else wanted
+    path = args.file
+    args.scores = [name for text in args.scores for name in text.split(",")]
     if path == STREAM:
-        return read_table(io.BytesIO(sys.stdin.buffer.read()), ".csv", wanted)
+        predictions = read_table(io.BytesIO(sys.stdin.buffer.read()), ".csv", args, classes)
+    elif (suffix := known_ending(path)) in ARRAYS:
+        predictions = (read_npz if suffix == ".npz" else read_npy)(path, args)
+    else:
+        predictions = read_table(path, suffix, args, classes)
+    return predictions if args.input is None else predictions._replace(input=args.input)
+
+
+def known_ending(path: str) -> str:
+    """Return the ending of a file that is there and can be read."""
     Path(path).stat()  # raises FileNotFoundError before the ending is looked at
     suffix = ending(path)
     if suffix == ".zarr" or Path(path).is_dir():
         raise ValueError(IN_PYTHON.format(path=path))
     if suffix not in SUFFIXES:
-        said = f"its ending is {suffix!r}" if suffix else "it has no ending"
-        raise ValueError(f"the file must be one of {', '.join(SUFFIXES)}; {said}")
-    if suffix not in ARRAYS:
-        return read_table(path, suffix, wanted)
-    with open(path, "rb") as file:
-        return read_npz(file, wanted) if suffix == ".npz" else read_npy(file, wanted)
+        what = f"its ending is {suffix!r}" if suffix else "it has no ending"
+        raise ValueError(f"the file must be one of {', '.join(SUFFIXES)}; {what}")
+    return suffix
 
 
 def write_predictions(
@@ -104,24 +78,30 @@ def write_predictions(
 
     Returns the text for standard output, empty if it went to a file.
     """
-    suffix = ending(path)
-    ids: dict[str, Any] = {}
+    suffix, file = ending(path), io.BytesIO()
+    first: dict[str, Any] = {}
     if read.ids is not None:
-        ids = {str(name): read.ids[name].to_numpy() for name in read.ids}
-    others: dict[str, Any] = {}
-    if read.labels is not None:
-        others["labels"] = read.labels
+        first = {str(name): read.ids[name].to_numpy() for name in read.ids}
+    last: dict[str, Any] = {} if read.labels is None else {"labels": read.labels}
     if read.test is not None:
-        others["split"] = read.test.astype(np.uint8)
-    file = io.BytesIO()
-    if suffix in ARRAYS:
-        write_arrays(file, suffix, {**ids, "probs": P, "classes": classes, **others})
+        last["split"] = read.test.astype(np.uint8)
+    if suffix == ".npy":
+        np.save(file, P)
+    elif suffix == ".npz":
+        arrays = {**first, "probs": P, "classes": classes, **last}
+        texts = {name: a.astype(str) for name, a in arrays.items() if a.dtype.kind == "O"}
+        np.savez_compressed(file, **arrays | texts)
     else:
         import pandas as pd  # late: only tables need it
 
         columns = {f"prob_{label}": P[:, k] for k, label in enumerate(classes.tolist())}
-        frame = pd.DataFrame({**ids, **columns, **others})
-        write_table(file, suffix, frame)
+        frame = pd.DataFrame({**first, **columns, **last})
+        if suffix == ".parquet":
+            frame.to_parquet(file, index=False)
+        elif suffix in JSON_LINES:
+            frame.to_json(file, orient="records", lines=True, double_precision=15)
+        else:
+            frame.to_csv(file, index=False, sep=SEPARATORS.get(suffix, ","))
     if path == STREAM:
         return file.getvalue().decode("utf-8")
     data = file.getbuffer()

@@ -81,7 +81,12 @@ def run_measure(args: argparse.Namespace) -> Printed:
     n, n_classes = predictions.P.shape
     measured = measure_all(predictions, w, args.seed)
     summary = summarize(predictions, measured)
-    code, failed = exit_code(args.fail_above, measured)
+    code, failure = 0, ""
+    if args.fail_above is not None:
+        name, most = args.fail_above
+        value = next(row for row in measured if row.metric == name).unbiased()
+        if value > most:
+            code, failure = 1, f"{name}, less what chance adds, is {value:.4f}: above {most:g}"
     which = "" if found.test is None else " of the test split"
     heading = f"{args.file}: {n:,} rows{which}, {n_classes} classes, {KINDS[data.kind]}"
     columns = columns_of(found, classes, event)
@@ -107,7 +112,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         }
         if groups is not None:
             record["groups"] = records_of(groups)
-        return Printed(as_json(record), "\n".join(failed), code)
+        return Printed(as_json(record), failure, code)
     head = ["metric", "debiased", "95 % interval", "as measured", "if calibrated", "p-value"]
     lines = [
         heading,
@@ -121,7 +126,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         "",
         wrapped(summary),
     ]
-    return Printed("\n".join(lines), "\n".join(failed), code)
+    return Printed("\n".join(lines), failure, code)
 
 
 def measure_all(
@@ -189,17 +194,6 @@ def summarize(predictions: Predictions, measured: list[Measured]) -> str:
             f" Those of single classes are not calibrated: see the SCE, {sce.value:.4f} (p {p})."
         )
     return text
-
-
-def exit_code(limit: tuple[str, float] | None, measured: list[Measured]) -> tuple[int, list[str]]:
-    """Return 1 and a line if an error is above its limit."""
-    if limit is None:
-        return 0, []
-    name, most = limit
-    value = next(each for each in measured if each.metric == name).unbiased()
-    if value <= most:
-        return 0, []
-    return 1, [f"{name}, less what chance adds, is {value:.4f}: above {most:g}"]
 
 
 def by_group(grouped: Any, seed: int) -> Any:

@@ -14,7 +14,7 @@ from skcalib._validation.predictions import Predictions
 from skcalib.plotting._comparison import ordered
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 # Ground of the page on dark screens, as in its style, and when it is used.
 BACK = "#181a1d"
@@ -35,38 +35,29 @@ def before_and_after(chosen: str, before: Predictions, after: Predictions) -> st
     """Return the reliability diagrams of the same rows."""
     if not can_draw():
         return MISSING
-    from matplotlib.figure import Figure
-
     from skcalib.plotting import ReliabilityDisplay
 
-    def draw(title: str, predictions: Predictions) -> Figure:
-        figure = Figure(figsize=(4.8, 4.6), layout="constrained")
-        ax = figure.subplots()
-        checked: Any = predictions  # may stand in the place of labels and probabilities
-        ReliabilityDisplay.from_predictions(checked, checked, ax=ax)
+    def draw(title: str, predictions: Any, ax: Axes) -> None:
+        # Predictions may stand in the place of labels and probabilities.
+        ReliabilityDisplay.from_predictions(predictions, predictions, ax=ax)
         ax.set_title(title)
-        return figure
 
     both = {"before": before, f"after: {chosen}": after}
     return side_by_side(
-        image(partial(draw, title, predictions), f"Reliability diagram {title}")
+        image(partial(draw, title, predictions), 4.6, f"Reliability diagram {title}")
         for title, predictions in both.items()
     )
 
 
 def gains(comparison: CalibratorComparison) -> str:
     """Return the section with a picture of the gains by each metric."""
-    from matplotlib.figure import Figure
-
     height = 1.2 + 0.27 * len(ordered(comparison.frame))
 
-    def draw(name: str) -> Figure:
-        figure = Figure(figsize=(4.8, height), layout="constrained")
-        comparison.plot(metrics=[name], ax=figure.subplots())
-        return figure
+    def draw(name: str, ax: Axes) -> None:
+        comparison.plot(metrics=[name], ax=ax)
 
     drawn = side_by_side(
-        image(partial(draw, name), f"Gains by {name.replace('_', ' ')}, with intervals")
+        image(partial(draw, name), height, f"Gains by {name.replace('_', ' ')}, with intervals")
         for name in comparison.metrics
     )
     return (
@@ -76,20 +67,14 @@ def gains(comparison: CalibratorComparison) -> str:
     )
 
 
-def worst_classes(before: Predictions) -> str:
-    """Return the errors of all classes and the curves of the worst."""
-    from matplotlib.figure import Figure
-
+def worst_classes(before: Any) -> str:
+    """Return the errors of all classes, worst first."""
     from skcalib.plotting import ClasswiseDisplay
 
-    checked: Any = before
+    def draw(ax: Axes) -> None:
+        ClasswiseDisplay.from_predictions(before, before, kind="bars", ax=ax)
 
-    def draw() -> Figure:
-        figure = Figure(figsize=(4.8, 2.8), layout="constrained")
-        ClasswiseDisplay.from_predictions(checked, checked, kind="bars", ax=figure.subplots())
-        return figure
-
-    return side_by_side([image(draw, "Error of every class before")])
+    return side_by_side([image(draw, 2.8, "Error of every class before")])
 
 
 def side_by_side(images: Iterable[str]) -> str:
@@ -97,19 +82,22 @@ def side_by_side(images: Iterable[str]) -> str:
     return f'<div class="pictures">{"".join(images)}</div>'
 
 
-def image(draw: Callable[[], Figure], text: str) -> str:
-    """Return a figure as part of the page, with a text for those who do not see it.
+def image(draw: Callable[[Axes], None], height: float, text: str) -> str:
+    """Return what is drawn on axes as part of the page, with a text for those who do not see it.
 
     It is drawn twice: for light screens and paper, and for dark screens.
     """
     from matplotlib import style
+    from matplotlib.figure import Figure
 
     codes = []
     looks: tuple[list[Any], ...] = ["default"], ["dark_background", {"legend.facecolor": BACK}]
     for look in looks:
         buffer = io.BytesIO()
         with style.context(look):
-            draw().savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+            figure = Figure(figsize=(4.8, height), layout="constrained")
+            draw(figure.subplots())
+            figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
         codes.append(base64.b64encode(buffer.getvalue()).decode("ascii"))
     light, dark = (f"data:image/svg+xml;base64,{code}" for code in codes)
     return (

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import skcalib
+from skcalib._arrays.source import to_array
 from skcalib._cli import pictures
 from skcalib._cli.sentences import confidence_of, confidence_sentence, percent
 from skcalib._comparison.agreement import metric_rank_correlation
 from skcalib._comparison.comparison import CalibratorComparison
 from skcalib._comparison.tables import short, sign
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics import SCORERS, reliability_table
+from skcalib.metrics import SCORERS, static_calibration_error
 from skcalib.plotting._comparison import ordered
 
 if TYPE_CHECKING:
@@ -161,15 +162,9 @@ def _metrics(comparison: CalibratorComparison, others: list[str]) -> str:
     losses = rows["log_loss", "value"] if has_loss else rows["choice", "log loss"]
     lines = []
     for i, name in enumerate(rows.index):
-        marks = [
-            text
-            for text, applies in (
-                ("recommended", name == comparison.choice),
-                ("as good", name in comparison.as_good and name != comparison.choice),
-            )
-            if applies
-        ]
-        small = f"<small>{', '.join(marks)}</small>" if marks else ""
+        as_good = "as good" if name in comparison.as_good else ""
+        mark = "recommended" if name == comparison.choice else as_good
+        small = f"<small>{mark}</small>" if mark else ""
         cells = [escape(_shown_name(str(name), identity)) + small, f"{losses.iloc[i]:.4f}"]
         if has_loss:
             cells.append("" if name == identity else _gain(rows["log_loss"].iloc[i]))
@@ -195,25 +190,27 @@ def _error(row: Any) -> str:
     return f"{value:.4f}<small>{debiased:.4f} · {expected:.4f}</small>"
 
 
-def _classes(before: Predictions, after: Predictions, shown: str) -> str:
+def _classes(before: Any, after: Any, shown: str) -> str:
     """Return the classes with the largest errors, before and after."""
-    first, last = class_errors(before), class_errors(after)
-    order = np.argsort(-first["error"].to_numpy(), kind="stable")[:WORST]
-    rows = [
-        (
-            [
-                escape(str(first.index[k])),
-                f"{int((before.code == k).sum()):,}",
-                percent(first["mean"].iloc[k]),
-                percent(first["share"].iloc[k]),
-                f"{first['error'].iloc[k]:.4f}",
-                f"{last['error'].iloc[k]:.4f}",
-            ],
-            False,
-        )
-        for k in order
-    ]
-    some = f"The {WORST} classes" if len(first) > WORST else "The classes"
+    # Predictions may stand in the place of labels and probabilities.
+    errors, errors_after = (
+        np.ravel(static_calibration_error(predictions, predictions, average=None))
+        for predictions in (before, after)
+    )
+    w, P = before.w, to_array(before.P)
+    rows = []
+    for k in np.argsort(-errors, kind="stable")[:WORST]:
+        of_class = before.code == k
+        cells = [
+            escape(str(before.classes[k])),
+            f"{of_class.sum():,}",
+            percent(float(np.average(P[:, k], weights=w))),
+            percent(float(np.average(of_class, weights=w))),
+            f"{errors[k]:.4f}",
+            f"{errors_after[k]:.4f}",
+        ]
+        rows.append((cells, False))
+    some = f"The {WORST} classes" if errors.size > WORST else "The classes"
     head = ["class", "rows", "mean probability before", "share of rows", "error before"]
     return (
         f"<h2>{some} with the largest errors</h2>\n"
@@ -221,19 +218,6 @@ def _classes(before: Predictions, after: Predictions, shown: str) -> str:
         '<p class="note">The mean of the errors of all classes is the SCE.</p>\n'
         f"{pictures.worst_classes(before) if pictures.can_draw() else ''}"
     )
-
-
-def class_errors(predictions: Predictions) -> pd.DataFrame:
-    """Return the mean probability, the share of rows and the binned error of each class."""
-    checked: Any = predictions  # may stand in the place of labels and probabilities
-    bins = reliability_table(checked, checked, max_prob=False, class_conditional=True)
-    total = predictions.w.sum()
-    bins = bins.assign(
-        mean=(bins["weight"] * bins["confidence"]) / total,
-        share=(bins["weight"] * bins["accuracy"]) / total,
-        error=(bins["weight"] * bins["gap"].abs()) / total,
-    )
-    return bins.groupby("class", sort=False)[["mean", "share", "error"]].sum()
 
 
 def _meanings(metrics: list[str]) -> list[tuple[str, str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,9 @@ STREAM = "-"
 CALIBRATION = {"cal", "calib", "calibration", "val", "valid", "validation", "dev", "0", "false"}
 TEST = {"test", "testing", "eval", "evaluation", "holdout", "1", "true"}
 
+# Returns the array or column of a name.
+Read = Callable[[str], NDArray[Any]]
+
 
 class SavedPredictions(NamedTuple):
     """The contents of a file: ``scores (n, K)`` or ``(n,)``, ``labels (n,)``, and the test rows.
@@ -42,27 +46,21 @@ class SavedPredictions(NamedTuple):
     labels: NDArray[Any] | None
     test: NDArray[np.bool_] | None
     classes: NDArray[Any] | None
-    columns: list[str] | None = None
-    groups: pd.DataFrame | None = None
-    ids: pd.DataFrame | None = None
-    weights: NDArray[Any] | None = None
-    unused: Sequence[str] = ()
+    columns: list[str] | None
+    groups: pd.DataFrame | None
+    ids: pd.DataFrame | None
+    weights: NDArray[Any] | None
+    unused: Sequence[str]
 
 
-class Wanted(NamedTuple):
-    """Names of arrays or columns, where they are called otherwise.
+class Names(NamedTuple):
+    """Names of the arrays or columns beside the scores; None where there is none."""
 
-    A split that is not named may be missing. With `classes`, the labels that names of columns may
-    end with, the file needs no labels. Groups and ids are read if they are named.
-    """
-
-    scores: Sequence[str] | None = None
-    labels: str | None = None
-    split: str | None = None
-    classes: NDArray[Any] | None = None
-    groups: Sequence[str] = ()
-    ids: Sequence[str] = ()
-    weights: str | None = None
+    labels: str | None
+    split: str | None
+    weights: str | None
+    groups: Sequence[str]
+    ids: Sequence[str]
 
 
 def ending(path: str) -> str:
@@ -71,37 +69,75 @@ def ending(path: str) -> str:
     return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
 
 
-def names_found(
-    there: Sequence[str], wanted: Wanted, scores: Sequence[str]
-) -> tuple[str | None, str | None, str | None]:
-    """Return the names of labels, split and weights, None where there is none and need not be."""
-    labels, split, weights = wanted.labels, wanted.split, wanted.weights
-    named = [name for name in (labels, split, weights) if name is not None]
-    for name in (*scores, *wanted.groups, *wanted.ids, *named):
+def names_among(there: Sequence[str], args: argparse.Namespace, scores: Sequence[str]) -> Names:
+    """Return the names of the options, or the usual ones; refuse what is not there."""
+    given = (args.labels, args.split, args.weights)
+    for name in (*scores, *args.groups, *args.id, *filter(None, given)):
         if name not in there:
             raise ValueError(f"has no {name!r}; it contains {some_of(there)}")
-    if labels is None:
-        found = [name for name in LABELS if name in there]
-        if len(found) > 1:
-            raise ValueError(f"has {' and '.join(found)}: pass --labels NAME, that of the labels")
-        if not found and wanted.classes is None:
-            raise ValueError(f"has no 'labels'; it contains {some_of(there)}: pass --labels NAME")
-        labels = found[0] if found else None
-    return (
-        labels,
-        split or ("split" if "split" in there else None),
-        weights or ("weights" if "weights" in there else None),
+    usual = [name for name in LABELS if name in there]
+    if args.labels is None and len(usual) > 1:
+        raise ValueError(f"has {' and '.join(usual)}: pass --labels NAME, that of the labels")
+    if args.labels is None and not usual and args.command != "apply":
+        raise ValueError(f"has no 'labels'; it contains {some_of(there)}: pass --labels NAME")
+    return Names(
+        args.labels or next(iter(usual), None),
+        args.split or ("split" if "split" in there else None),
+        args.weights or ("weights" if "weights" in there else None),
+        args.groups,
+        args.id,
+    )
+
+
+def read_rows(
+    scores: NDArray[Any], names: Names, read: Read, there: Sequence[str], **known: Any
+) -> SavedPredictions:
+    """Read what a file contains beside its scores.
+
+    `there` are names of which those that are not read are unused; `known` is what is known of the
+    scores: their input, classes and columns.
+    """
+    n_rows = scores.shape[:1]
+
+    def column(name: str | None, what: str) -> Any:
+        if name is None:
+            return None
+        values = read(name)
+        if what == "labels" and values.shape == (*n_rows, 1):
+            values = values[:, 0]
+        if what == "labels" and values.ndim == 2:
+            raise ValueError(
+                f"labels have shape {values.shape}: write one label for each row, such as "
+                "Y.argmax(axis=1)"
+            )
+        if values.shape != n_rows:
+            raise ValueError(f"{what} has shape {values.shape}, expected {n_rows}: one a row")
+        return values
+
+    def frame(names: Sequence[str]) -> pd.DataFrame | None:
+        if not names:
+            return None
+        import pandas as pd  # late: only groups and ids need it
+
+        return pd.DataFrame({name: column(name, name) for name in names})
+
+    labels, split = column(names.labels, "labels"), column(names.split, "split")
+    used = {*names[:3], *names.groups, *names.ids}
+    return SavedPredictions(
+        scores,
+        labels=labels,
+        test=None if split is None else read_test_rows(split),
+        weights=column(names.weights, "weights"),
+        groups=frame(names.groups),
+        ids=frame(names.ids),
+        unused=[name for name in there if name not in used],
+        **known,
     )
 
 
 def some_of(names: Sequence[str]) -> str:
     """Write names, not too many of them."""
     return ", ".join(map(str, names[:12])) + (", ..." if len(names) > 12 else "")
-
-
-def as_text(values: NDArray[Any]) -> NDArray[Any]:
-    """Return bytes as text."""
-    return values.astype(str) if values.dtype.kind == "S" else values
 
 
 def read_test_rows(split: NDArray[Any]) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
@@ -14,9 +15,8 @@ from skcalib._cli.saved_predictions import (
     LABELS,
     SEPARATORS,
     SavedPredictions,
-    Wanted,
-    names_found,
-    read_test_rows,
+    names_among,
+    read_rows,
     some_of,
 )
 from skcalib._validation.keywords import shown
@@ -32,22 +32,23 @@ BY_OPTION = "name the columns of scores by --scores a,b,c, in the order of the s
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
 
 
-def read_table(source: str | IO[bytes], suffix: str, wanted: Wanted) -> SavedPredictions:
-    """Read the table of a path, or of a text, whose ending says what it is."""
+def read_table(
+    source: str | IO[bytes], suffix: str, args: argparse.Namespace, classes: NDArray[Any] | None
+) -> SavedPredictions:
+    """Read the table of a path, or of a text, whose ending says what it is.
+
+    `classes` are those of a calibrator; None means those of the labels.
+    """
     import pandas as pd  # late: only tables need it
 
-    gz: Any = "gzip" if suffix.endswith(".gz") else None
+    compression: Any = "gzip" if suffix.endswith(".gz") else None
     try:
         if suffix == ".parquet":
             frame = pd.read_parquet(source)
         elif suffix in JSON_LINES:
-            frame = pd.read_json(source, lines=True, compression=gz, dtype=False)
+            frame = pd.read_json(source, lines=True, compression=compression, dtype=False)
         else:
-            frame = read_text(source, SEPARATORS[suffix], gz, wanted)
-    except ImportError as error:
-        raise ValueError(
-            "reading .parquet needs pyarrow: pip install pyarrow, or save as .npz or .csv"
-        ) from error
+            frame = read_text(source, SEPARATORS[suffix], compression, args)
     except UnicodeDecodeError as error:
         raise ValueError("not text in UTF-8: save the table as UTF-8") from error
     except pd.errors.EmptyDataError as error:
@@ -56,11 +57,11 @@ def read_table(source: str | IO[bytes], suffix: str, wanted: Wanted) -> SavedPre
         ) from error
     # The index that DataFrame.to_csv writes has no name.
     unnamed = [name for name in frame.columns[:1] if str(name).startswith("Unnamed: 0")]
-    return from_frame(frame.drop(columns=unnamed), wanted)
+    return from_frame(frame.drop(columns=unnamed), args, classes)
 
 
 def read_text(
-    source: str | IO[bytes], separator: str, compression: Any, wanted: Wanted
+    source: str | IO[bytes], separator: str, compression: Any, args: argparse.Namespace
 ) -> pd.DataFrame:
     """Read a text with a header; labels, groups and ids stay as they are written."""
     import pandas as pd  # late: only tables need it
@@ -69,7 +70,7 @@ def read_text(
     header = pd.read_csv(source, nrows=0, **how).columns
     if not isinstance(source, str):
         source.seek(0)
-    texts = {*LABELS, *wanted.groups, *wanted.ids, wanted.labels}.intersection(header)
+    texts = {*LABELS, *args.groups, *args.id, args.labels}.intersection(header)
     frame = pd.read_csv(
         source,
         dtype=dict.fromkeys(texts, str),
@@ -97,7 +98,9 @@ def as_written(texts: pd.Series[Any]) -> NDArray[Any]:
     return known.to_numpy()[code]
 
 
-def from_frame(frame: pd.DataFrame, wanted: Wanted) -> SavedPredictions:
+def from_frame(
+    frame: pd.DataFrame, args: argparse.Namespace, classes: NDArray[Any] | None
+) -> SavedPredictions:
     """Take scores, labels, split, groups and ids from a frame; say what else it contains."""
     frame.columns = frame.columns.astype(str)
     there = list(frame.columns)
@@ -109,57 +112,47 @@ def from_frame(frame: pd.DataFrame, wanted: Wanted) -> SavedPredictions:
         raise ValueError(
             f"has one column, {there[0]!r}: .csv has commas between columns, .tsv tabs"
         )
-    labels, split, weights = names_found(there, wanted, wanted.scores or ())
+    names = names_among(there, args, args.scores)
     if not len(frame):
         raise ValueError("has a header and no rows")
-    test = None if split is None else read_test_rows(frame[split].to_numpy())
-    groups = frame[list(wanted.groups)] if wanted.groups else None
-    ids = frame[list(wanted.ids)] if wanted.ids else None
-    y = None if labels is None else frame[labels].to_numpy()
-    used = {labels, split, weights, *wanted.groups, *wanted.ids}
+    if classes is None:
+        classes = np.unique(check_labels(frame[names.labels].to_numpy(), "y"))
+    used = {*names[:3], *names.groups, *names.ids}
     others = [name for name in there if name not in used]
-    columns, classes = find_scores(frame, wanted.scores or others, y, wanted)
+    columns, labels = find_scores(frame, args.scores or others, bool(args.scores), classes)
     refuse_text(frame[columns])
-    w = None if weights is None else frame[weights].to_numpy()
-    values = frame[columns].to_numpy(dtype=np.float64)
-    return SavedPredictions(
-        values[:, 0] if len(columns) == 1 else values,
-        "auto",
-        y,
-        test,
-        classes,
-        columns,
-        groups,
-        ids,
-        w,
+    scores = frame[columns].to_numpy(dtype=np.float64)
+    return read_rows(
+        scores[:, 0] if len(columns) == 1 else scores,
+        names,
+        lambda name: frame[name].to_numpy(),
         [name for name in others if name not in columns],
+        input="auto",
+        classes=labels,
+        columns=columns,
     )
 
 
 def find_scores(
-    frame: pd.DataFrame, names: Sequence[str], y: NDArray[Any] | None, wanted: Wanted
+    frame: pd.DataFrame, names: Sequence[str], chosen: bool, classes: NDArray[Any]
 ) -> tuple[list[str], NDArray[Any] | None]:
     """Return the columns of scores in their order, and their labels if the names say them.
 
     They are those that are named by the labels, or else those that are chosen, or all numbers.
     """
-    chosen, known = wanted.scores is not None, wanted.classes
-    if known is None:
-        assert y is not None
-        known = np.unique(check_labels(y, "y"))
-    found = None
+    columns = None
     try:
         if len(names) > 1:
-            found = match_names(names, known, False, "scores", BY_OPTION)
+            columns = match_names(names, classes, False, "scores", BY_OPTION)
     except ValueError:  # named by some of the labels
         if not chosen:
             raise
-    if found is not None and not (chosen and found.rest):
-        return [names[j] for j in found.order], found.classes
+    if columns is not None and not (chosen and columns.rest):
+        return [names[j] for j in columns.order], columns.classes
     if chosen:
         return list(names), None
     numbers = [name for name in names if frame[name].dtype.kind in "fiub"]
-    if len(numbers) == known.size or (len(numbers) == 1 and known.size < 3):
+    if len(numbers) == classes.size or (len(numbers) == 1 and classes.size < 3):
         shares = [name for name in numbers if frame[name].dropna().between(0, 1).all()]
         if 0 < len(shares) < len(numbers):
             others = [name for name in numbers if name not in shares]
@@ -168,12 +161,12 @@ def find_scores(
                 f"is named by a label: {BY_OPTION}"
             )
         return numbers, None
-    if len(numbers) < known.size:
+    if len(numbers) < classes.size:
         refuse_text(frame[list(names)])
     listed = f" ({some_of(numbers)})" if numbers else ""
     raise ValueError(
-        f"has {len(numbers)} columns of numbers{listed} for the {known.size} "
-        f"label{'s' * (known.size > 1)} {shown(known.tolist())}, and none is named by a label: "
+        f"has {len(numbers)} columns of numbers{listed} for the {classes.size} "
+        f"label{'s' * (classes.size > 1)} {shown(classes.tolist())}, and none is named by a label: "
         f"{BY_OPTION}"
     )
 
@@ -196,19 +189,3 @@ def refuse_text(frame: pd.DataFrame) -> None:
     way = "write decimal points in place of commas" if decimal else BY_OPTION
     pairs = [f"{name!r} ({value!r} in row 0)" for name, value in zip(text, first, strict=True)]
     raise ValueError(f"not numbers: {some_of(pairs)}: {way}")
-
-
-def write_table(file: IO[bytes], suffix: str, frame: pd.DataFrame) -> None:
-    """Write a frame as text or as ``.parquet``."""
-    if suffix in JSON_LINES:
-        frame.to_json(file, orient="records", lines=True, double_precision=15)
-        return
-    if suffix != ".parquet":
-        frame.to_csv(file, index=False, sep=SEPARATORS.get(suffix, ","))
-        return
-    try:
-        frame.to_parquet(file, index=False)
-    except ImportError as error:
-        raise ValueError(
-            "writing .parquet needs pyarrow: pip install pyarrow, or write .npz or .csv"
-        ) from error

@@ -3,6 +3,8 @@
 import numpy as np
 
 from skcalib.__main__ import main
+from skcalib._cli.arguments import make_parser
+from skcalib._cli.files import read
 
 
 def scores(n=300, n_classes=3, seed=0):
@@ -15,6 +17,11 @@ def scores(n=300, n_classes=3, seed=0):
 def softmax(Z):
     e = np.exp(Z - Z.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
+
+
+def contents(path, *options):
+    """What is read from a file."""
+    return read(make_parser().parse_args(["measure", path, *options]))
 
 
 def run(capsys, *arguments):

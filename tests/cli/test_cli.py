@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from running import fails, run, scores, softmax
+from running import contents, fails, run, scores, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
@@ -19,7 +19,6 @@ import skcalib
 from skcalib import PlattScaling, TemperatureScaling
 from skcalib._cli.arguments import COMPARE_EXAMPLE
 from skcalib._cli.commands import main
-from skcalib._cli.files import read_predictions
 from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import (
     calibration_by_group,
@@ -70,7 +69,7 @@ def test_compare_measures_the_test_split(capsys):
 def test_compare_in_folds_saves_a_fit_of_all_rows(capsys):
     np.savez("p.npz", probs=P, labels=Y)
     printed = run(capsys, "compare", "p.npz", *FEW, "--cv", 3, "--save", "t.json")
-    assert "300 rows measured, each in one of 3 folds" in printed
+    assert "300 rows measured, each in one of 3 stratified folds" in printed
     expected = TemperatureScaling().fit(P, Y).temperature_
     assert skcalib.load_json("t.json").temperature_ == pytest.approx(expected)
 
@@ -142,7 +141,7 @@ def test_columns_that_no_label_tells_apart_are_in_the_order_of_the_file(header, 
     labels = np.array(["cat", "dog"])[y] if kind is str else y.astype(kind)
     Path("p.csv").write_text(f"{header}\n")
     given.assign(labels=labels).to_csv("p.csv", mode="a", index=False, header=False)
-    found = read_predictions("p.csv")
+    found = contents("p.csv")
     assert found.classes is None
     assert found.labels.tolist() == labels.tolist()
     np.testing.assert_allclose(found.scores, given.to_numpy().squeeze(), rtol=1e-12)
@@ -154,7 +153,7 @@ def test_columns_named_by_numbers_are_in_their_order():
     y[y == 4] = 5
     frame = pd.DataFrame(logits, columns=[f"p_{k}" for k in range(11)]).assign(labels=y)
     frame[sorted(frame.columns)].to_csv("p.csv", index=False)
-    found = read_predictions("p.csv")
+    found = contents("p.csv")
     np.testing.assert_array_equal(found.classes, np.arange(11))
     np.testing.assert_allclose(found.scores, logits, rtol=1e-12)
 
@@ -184,7 +183,7 @@ def test_apply_writes_what_the_calibrator_says(capsys, out):
     FRAME.assign(split=np.arange(300) % 2).to_csv("p.csv", index=False)
     printed = run(capsys, "apply", "t.json", "p.csv", "-o", out)
     assert printed == f"{out}: 300 rows, 3 classes, calibrated probabilities\n" + COLUMNS
-    found = read_predictions(out)
+    found = contents(out)
     np.testing.assert_allclose(found.scores, model.predict_proba(P[:, [1, 2, 0]]), rtol=1e-9)
     assert found.labels.tolist() == NAMES.tolist()
     assert found.classes.tolist() == ["cat", "dog", "owl"]
@@ -384,7 +383,7 @@ def test_no_file_and_no_archive(capsys, tmp_path):
         ("p.txt", "its ending is '.txt'"),
         ("header.npz", "header.npz: Header does not contain the correct keys"),
         ("cut.npz", "cut.npz: 'logits' is damaged: save it again by np.savez"),
-        ("empty.npy", "empty.npy: 'the array' is damaged: save it again by np.save"),
+        ("empty.npy", "'empty.npy' is damaged: save it again by np.save"),
     ):
         labels = ["--labels", "y.npy"] if path.endswith(".npy") else []
         assert complaint in fails(capsys, "compare", path, *labels)
@@ -407,7 +406,10 @@ def test_wrong_options_are_one_line(capsys):
         ),
         (["--calibrators", "x"], "'x' is not a calibrator: use one of identity, auto, bayesian"),
         (["--labels", "y"], "has no 'y'"),
-        (["--scores", "logits", "labels"], "--scores names one array of an .npz; got 2"),
+        (
+            ["--scores", "logits", "labels"],
+            "needs 'logits' or 'probs', one of them; contains logits, labels (--scores NAME",
+        ),
         (["--report", "folder.html"], "folder.html: cannot be written"),
         (["--cv", "1"], "argument --cv: must be a whole number, at least 2; got 1"),
         (["--cv", "x"], "argument --cv: must be a whole number"),

@@ -10,13 +10,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from running import fails, run, scores, softmax
+from running import contents, fails, run, scores, softmax
 
 import skcalib
 from skcalib import TemperatureScaling
 from skcalib.__main__ import main
-from skcalib._cli.files import read_predictions
-from skcalib._cli.saved_predictions import Wanted
 from skcalib.metrics import expected_calibration_error
 
 Y, Z = scores()
@@ -148,7 +146,7 @@ def test_ids_go_along(capsys, saved, out):
     """Text and numbers of the rows, beside the probabilities, in the order of the file."""
     FRAME.assign(row=ROWS, n=np.arange(300)).to_csv("p.csv", index=False)
     run(capsys, "apply", "t.json", "p.csv", "-o", out, "--id", "row", "n")
-    found = read_predictions(out, Wanted(ids=["row", "n"]))
+    found = contents(out, "--id", "row", "n")
     assert found.ids["row"].tolist() == ROWS.tolist()
     assert found.ids["n"].tolist() == list(range(300))
     np.testing.assert_allclose(found.scores, saved, rtol=1e-9)
