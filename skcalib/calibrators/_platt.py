@@ -14,6 +14,10 @@ from skcalib._scaling.logistic import Bools, Logistic, expit, fit_logistic, fit_
 from skcalib.calibrators._log_odds import LogOddsCalibrator
 from skcalib.calibrators._shown_fit import counted, span
 
+# Where log-odds differ by less than this part of their size, their square differs from a line by
+# less than 1e-12 of itself: a coefficient of the square would be fitted to rounding.
+STRAIGHT = 1e-6
+
 
 def encloses(odds: Float64Array, hit: Bools) -> bool:
     """Whether an interval has all rows with the event and, except at its ends, no others."""
@@ -97,7 +101,8 @@ class PlattScaling(LogOddsCalibrator):
 
     With ``degree=2`` the map changes direction, usually beyond the calibration scores: there the
     largest score can get a small probability. The order of rows can change, also with two classes;
-    this is rarer with more rows.
+    this is rarer with more rows. Where the log-odds of a class differ by less than a millionth of
+    their size, the square gets the coefficient 0: it differs from a line by rounding only.
 
     References
     ----------
@@ -161,9 +166,11 @@ class PlattScaling(LogOddsCalibrator):
         apart = separates(odds, hit) | separates(-odds, hit)
         if self.degree == 1:
             return fit_logistic(odds[:, None], hit, w), apart
-        for k, (column, event) in enumerate(zip(odds, hit, strict=True)):
-            apart[k] |= encloses(column, event) or encloses(column, ~event)
-        return fit_logistic(np.stack([odds, odds * odds], axis=1), hit, w), apart
+        straight = np.ptp(odds, axis=1) <= STRAIGHT * np.abs(odds).max(axis=1)
+        for k in np.flatnonzero(~straight):
+            apart[k] |= encloses(odds[k], hit[k]) or encloses(odds[k], ~hit[k])
+        squares = np.where(straight[:, None], 0.0, odds * odds)
+        return fit_logistic(np.stack([odds, squares], axis=1), hit, w), apart
 
     def _in_words(self) -> str:
         coef = self.coef_.reshape(len(self.intercept_), -1)

@@ -176,6 +176,16 @@ def test_a_quadratic_does_not_mind_the_unit_or_the_origin_of_the_logits(factor, 
     np.testing.assert_allclose(answer, expected, atol=1e-5 if shift else 1e-9)
 
 
+def test_a_square_that_is_a_line_but_for_rounding_is_not_fitted():
+    """Log-odds near log 1/2 are known to 1e-16: the order of the rows once moved .17."""
+    rng = np.random.default_rng(0)
+    Z, y = 1e-12 * rng.normal(size=(10, 3)), np.arange(10) % 3
+    platt, order = PlattScaling(degree=2, input="logits"), rng.permutation(10)
+    Q = platt.fit(Z, y).predict_proba(Z)
+    assert platt.coef_[:, 1].tolist() == [0, 0, 0]
+    np.testing.assert_allclose(platt.fit(Z[order], y[order]).predict_proba(Z), Q, atol=2e-4)
+
+
 @pytest.mark.parametrize("factor", [5e-324, 1e-20, 1e29])
 def test_a_line_through_logits_of_any_size_is_finite(factor):
     f = np.random.default_rng(0).normal(size=200)

@@ -23,6 +23,7 @@ from skcalib import (
     BetaCalibrator,
     HistogramBinning,
     MatrixScaling,
+    PlattScaling,
     TemperatureScaling,
     VectorScaling,
 )
@@ -75,9 +76,8 @@ def refit_tolerance(calibrator, recipe):
     in_float32 = isinstance(calibrator, AutoCalibrator) and recipe.n_classes > 30
     if in_float32 and not calibrator.order_preserving:
         return 2e-3
-    two_each = isinstance(calibrator, BetaCalibrator) or getattr(calibrator, "degree", 1) == 2
-    if two_each and recipe.scale == 1e-12:
-        return 2e-4  # coefficients of size 1e12 of log p near log 1/2, known to 1e-16
+    if isinstance(calibrator, BetaCalibrator | PlattScaling) and recipe.scale == 1e-12:
+        return 2e-4  # coefficients of size 1e12 of log-odds near log 1/(K-1), known to 1e-16
     if getattr(calibrator, "penalty", "structured") != "structured":
         return 2e-5  # nothing but the rows bends W's diagonal: as little as 1e-4
     return 1e-6
