@@ -1,8 +1,7 @@
-"""The automatic calibrator: its logits, derivatives, optimum, strengths and promises."""
+"""The automatic calibrator: optimum, evidence and strengths by the formula, and its promises."""
 
 import re
 import tracemalloc
-from functools import cache
 
 import numpy as np
 import pytest
@@ -16,14 +15,10 @@ from sklearn.naive_bayes import GaussianNB
 from strategies import Recipe
 
 from skcalib import AutoCalibrator, TemperatureScaling, from_dict, to_dict, to_onnx
-from skcalib._scores.scores import Scores
 from skcalib._validation.weights import check_weight
-from skcalib.calibrators._auto import many, order_preserving
-from skcalib.calibrators._auto.nll import FeatureNLL
-from skcalib.calibrators._auto.order_preserving import OrderPreservingNLL, count_levels
-from skcalib.calibrators._auto.smoothing import Position, Smoothing, fit_position
 
-WHOLE = ("t", "b", "R", "M", "L")
+# Groups of parameters of up to 30 classes, and of more.
+WHOLE, MANY = ("t", "b", "R", "M", "L"), ("t", "b", "U", "M")
 
 
 def data(K=3, n=300, seed=0, scale=2.5):
@@ -103,104 +98,9 @@ def rising_design(Z, beta, n, position):
     return base, X
 
 
-@cache
-def written_out(kind, K, n=40):
-    """Data, theta, and offset and derivatives of the logits, entry by entry."""
-    rng = np.random.default_rng(K)
-    Z = 2 * rng.normal(size=(n, K))
-    code, w = rng.integers(0, K - 1, n), rng.uniform(0.2, 3, n)
-    position = Position(np.array([-5.0, -2.0, -0.5, -0.1]), np.array([0.1, 0.3, 0.8, 0.9]))
-    centre = rng.normal(size=K) if K > 2 else None
-    if kind == "rising":
-        base, X = rising_design(Z, 0.7, w.sum(), position)
-    else:
-        groups = ("t", "b", "U", "M") if kind == "many" else WHOLE if K > 2 else WHOLE[:3]
-        base, X = design(Z, 0.7, w.sum(), centre, position, groups)
-    return Z, code, w, position, centre, base, X, 0.2 * rng.normal(size=X.shape[2])
-
-
-def problem(kind, K, dtype=np.float64):
-    """A loss, theta, and offset and derivatives of the logits written out."""
-    Z, code, w, position, centre, base, X, theta = written_out(kind, K)
-    smoothing, scores = Smoothing(0.7, float(w.sum()), K), Scores(Z, "logits")
-    if kind == "rising":
-        nll = OrderPreservingNLL(scores, code, w, smoothing, position)
-    elif kind == "many":
-        nll = many.ManyNLL(scores, code, w, smoothing, dtype)
-    else:
-        nll = FeatureNLL(scores, code, w, smoothing, position, centre)
-    return code, w, nll, base, X, theta
-
-
-CASES = [("whole", 2), ("whole", 4), ("many", 33), ("rising", 3), ("rising", 20)]
-
-
-@pytest.mark.parametrize(("kind", "K"), CASES)
-def test_loss_and_gradient_are_those_of_the_formula(kind, K):
-    code, w, nll, base, X, theta = problem(kind, K)
-    Q = softmax(base + X @ theta, axis=1)
-    value, gradient = nll.value_and_gradient(theta)
-    assert value == pytest.approx(-w @ np.log(Q[np.arange(len(code)), code]), rel=1e-12)
-    expected = np.einsum("i,ik,ikp->p", w, Q - np.eye(K)[code], X)
-    assert_allclose(gradient, expected, rtol=1e-9, atol=1e-9)
-
-
 def hessian(w, Q, X):
     m = np.einsum("ik,ikp->ip", Q, X)
     return np.einsum("i,ik,ikp,ikq->pq", w, Q, X, X, optimize=True) - m.T @ (m * w[:, None])
-
-
-@pytest.mark.parametrize(("kind", "K"), CASES)
-def test_the_hessian_is_that_of_the_formula(kind, K):
-    """The whole of it, or its diagonal for many classes."""
-    _, w, nll, base, X, theta = problem(kind, K)
-    H = hessian(w, softmax(base + X @ theta, axis=1), X)
-    found = nll.hessian(theta)
-    if kind == "many":
-        assert_allclose(found.h, H.diagonal(), rtol=1e-6)
-    else:
-        spread = np.sqrt(H.diagonal()) + 1e-12
-        scale = np.outer(spread, spread)
-        assert_allclose(found.H / scale, H / scale, atol=1e-9)
-
-
-def test_the_rough_hessian_leaves_out_products_of_classes():
-    """A class's own part is exact, and the rest is still positive semi-definite."""
-    _, w, nll, base, X, theta = problem("whole", 4)
-    H = hessian(w, softmax(base + X @ theta, axis=1), X)
-    found, d = nll.rough_hessian(theta), 7 + 8
-    assert_allclose(found.shared, H[:5, :5], rtol=1e-9, atol=1e-9)
-    for k in range(4):
-        places = 5 + np.arange(d) * 4 + k
-        assert_allclose(found.own[k], H[np.ix_(places, places)], rtol=1e-9, atol=1e-9)
-    found.posterior(np.full(theta.size, 1e-3))
-
-
-def test_features_in_single_precision_differ_by_its_rounding():
-    *_, double, _, _, theta = problem("many", 33)
-    *_, single, _, _, _ = problem("many", 33, dtype=np.float32)
-    for found, expected in zip(
-        single.value_and_gradient(theta), double.value_and_gradient(theta), strict=True
-    ):
-        assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
-
-
-def test_levels_of_many_log_scores_keep_their_sum_and_the_largest():
-    a = np.log(np.random.default_rng(0).dirichlet(np.full(200, 0.3), size=5).T + 1e-9)
-    levels, counts = count_levels(a)
-    assert levels.shape == (32, 5)
-    assert_array_equal(counts.sum(axis=0), 200)
-    sums = np.where(counts > 0, counts * np.exp(levels), 0).sum(axis=0)
-    assert_allclose(sums, np.exp(a).sum(axis=0), rtol=1e-12)
-    assert_allclose(np.sort(levels[24:], axis=0), np.sort(a, axis=0)[-8:])
-
-
-def test_levels_change_a_fit_of_many_classes_little(monkeypatch):
-    Z, code = data(100, 600)
-    found = AutoCalibrator(order_preserving=True).fit(Z, code).predict_proba(Z)
-    monkeypatch.setattr(order_preserving, "N_LARGEST", 99)
-    exact = AutoCalibrator(order_preserving=True).fit(Z, code).predict_proba(Z)
-    assert abs(log_loss(code, found) - log_loss(code, exact)) < 1e-4
 
 
 # ------------------------------------------------------------------ the fit
@@ -219,35 +119,26 @@ def test_the_scale_is_the_minimum_of_loss_and_prior():
     assert found.temperature_ == pytest.approx(np.exp(-best), rel=1e-6)
 
 
-@pytest.mark.parametrize(("ties", "power"), [(False, 0.5), (True, 1.0)])
-def test_the_position_of_a_score_is_its_rank(power, ties):
-    """Against sorting; a bin of log-odds is narrower than the tolerance."""
-    Z, _ = data(3, 400)
-    Z = Z.round(1) if ties else Z
-    w = np.random.default_rng(0).uniform(0.2, 2, 400)
-    smoothing = Smoothing(0.4, float(w.sum()), 3)
-    found = fit_position(Scores(Z, "logits"), w, smoothing, power)
-    expected = positions_by_sorting(Z, w, 0.4, w.sum(), power)
-    a = np.linspace(-7, 0, 500)
-    assert_allclose(found.of(a), np.interp(a, *expected), atol=0.01)
-    assert found.knots.size <= 64
-
-
-@pytest.mark.parametrize("preserving", [False, True])
-@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize(
+    ("K", "preserving"), [(2, False), (3, False), (34, False), (2, True), (3, True), (40, True)]
+)
 def test_the_fit_is_the_minimum_and_its_evidence_that_of_the_formula(K, preserving):
-    """Gradient, fixed point, and weight of no calibration from the design written out."""
-    Z, code = data(K, 200, scale=1.2)
-    w = check_weight(np.random.default_rng(1).uniform(0.5, 2, len(code)), len(code))
-    fitted = AutoCalibrator(tol=1e-6, order_preserving=preserving).fit(Z, code, sample_weight=w)
+    """Gradient, positions, evidence, weight of no calibration: from the design written out."""
+    few = K <= 30
+    n_rows = 200 if few else 60
+    Z, code = data(K, n_rows, scale=1.2)
+    w = check_weight(np.random.default_rng(1).uniform(0.5, 2, n_rows), n_rows)
+    fitted = AutoCalibrator(tol=1e-6, order_preserving=preserving, classes=np.arange(K))
+    fitted.fit(Z, code, sample_weight=w)
     n, beta, eps = w.sum(), 1 / fitted.temperature_, 1 / (w.sum() + 1)
-    position = positions_by_sorting(Z, w, beta, n, 1.0 if preserving else 0.5)
-    assert_allclose(
-        np.interp(np.linspace(-7, 0, 99), fitted._knots, fitted._levels),
-        np.interp(np.linspace(-7, 0, 99), *position),
-        atol=0.01,
-    )
-    position = fitted._knots, fitted._levels
+    if few or preserving:
+        position = positions_by_sorting(Z, w, beta, n, 1.0 if preserving else 0.5)
+        found, expected = (
+            np.interp(np.linspace(-7, 0, 99), *knots)
+            for knots in ((fitted._knots, fitted._levels), position)
+        )
+        assert_allclose(found, expected, atol=0.01)
+    position = (fitted._knots, fitted._levels) if few or preserving else ([0], [0])
     q = softmax(beta * Z, axis=1) * (1 - eps) + eps / K
     lam = fitted.strengths_
     if preserving:
@@ -255,10 +146,11 @@ def test_the_fit_is_the_minimum_and_its_evidence_that_of_the_formula(K, preservi
         alpha = np.repeat([2 * lam["t"], 2 * lam["R"]], 8)
         low = np.repeat([-0.99, 0.0], [1, 15])
     else:
-        groups = WHOLE if K > 2 else WHOLE[:3]
+        groups = MANY if not few else WHOLE if K > 2 else WHOLE[:3]
+        assert tuple(lam) == groups
         base, X = design(Z, beta, n, w @ np.log(q) / n, position, groups)
-        sizes = [5, K, 6 * K, K * K, K * K][: len(groups)]
-        alpha = np.repeat([2 * lam[g] for g in groups], sizes)
+        sizes = {"t": 5, "b": K, "U": K, "R": 6 * K, "M": K * K, "L": K * K}
+        alpha = np.repeat([2 * lam[g] for g in groups], [sizes[g] for g in groups])
         low = np.full(alpha.size, -np.inf)
     theta = fitted._theta
     Q = softmax(base + X @ theta, axis=1)
@@ -274,9 +166,10 @@ def test_the_fit_is_the_minimum_and_its_evidence_that_of_the_formula(K, preservi
     assert gradient[free] @ np.linalg.solve(A, gradient[free]) < 1e-5
     assert (gradient[~free] > -1e-2).all()
     # Laplace's estimate at the last strengths, the scale's, and that of no calibration.
-    rows, log_beta = np.arange(len(code)), np.log(beta)
+    rows, log_beta = np.arange(n_rows), np.log(beta)
     energy = -(w @ np.log(Q[rows, code])) + theta @ (alpha * theta) / 2
-    log_ev = -energy + np.log(alpha[free]).sum() / 2 - np.linalg.slogdet(A)[1] / 2
+    log_det = np.linalg.slogdet(A)[1] if few or preserving else np.log(A.diagonal()).sum()
+    log_ev = -energy + np.log(alpha[free]).sum() / 2 - log_det / 2
     # For more than two classes, the Hessian is that of an earlier round.
     assert fitted.evidence_path_[-1] == pytest.approx(log_ev, abs=0.005 if K == 2 else 0.05)
 
@@ -370,55 +263,27 @@ def test_a_class_without_rows_keeps_a_small_probability(K):
     assert proba[:, K - 1].mean() < softmax(Z[keep] / 2.5, axis=1)[:, K - 1].mean()
 
 
-def test_many_classes_leave_out_what_their_number_does_not_allow():
-    Z, code = data(34, 800)
-    fitted = AutoCalibrator().fit(Z, code)
-    assert tuple(fitted.strengths_) == ("t", "b", "U", "M")
-    raw = TemperatureScaling().fit(Z, code).predict_proba(Z)
-    assert log_loss(code, fitted.predict_proba(Z)) < log_loss(code, raw)
-    single = AutoCalibrator().fit(Z.astype(np.float32), code)
-    double = AutoCalibrator().fit(Z.astype(np.float32).astype(np.float64), code)
-    assert_allclose(single.predict_proba(Z), double.predict_proba(Z), atol=1e-6)
-
-
-def test_very_many_classes_leave_out_the_links_too(monkeypatch):
-    """Loss, gradient, Hessian and prediction are those of the formula without M."""
-    monkeypatch.setattr(many, "LARGEST_LINKED", 32)
-    K = 33
-    Z, code, w, *_ = written_out("many", K)
-    n = float(w.sum())
-    base, X = design(Z, 0.7, n, None, ([0], [0]), ("t", "b", "U"))
-    theta = 0.2 * np.random.default_rng(1).normal(size=5 + 2 * K)
-    nll = many.ManyNLL(Scores(Z, "logits"), code, w, Smoothing(0.7, n, K), np.float64)
-    Q = softmax(base + X @ theta, axis=1)
-    value, gradient = nll.value_and_gradient(theta)
-    assert value == pytest.approx(-w @ np.log(Q[np.arange(len(code)), code]), rel=1e-12)
-    expected = np.einsum("i,ik,ikp->p", w, Q - np.eye(K)[code], X)
-    assert_allclose(gradient, expected, rtol=1e-9, atol=1e-9)
-    assert_allclose(nll.hessian(theta).h, hessian(w, Q, X).diagonal(), rtol=1e-6)
-    fitted = AutoCalibrator(classes=np.arange(K)).fit(Z, code)
-    assert tuple(fitted.strengths_) == ("t", "b", "U")
-    base, X = design(Z, 1 / fitted.temperature_, 40, None, ([0], [0]), ("t", "b", "U"))
-    P = softmax(base + X @ fitted._theta, axis=1)
-    none, omega = softmax(Z, axis=1), fitted.identity_weight_
-    none = (1 - 0.1 / 41) * none + 0.1 / 41 / K
-    assert_allclose(fitted.predict_proba(Z), (1 - omega) * P + omega * none, atol=1e-9)
-    assert "Terms that link" not in fitted.describe()
-    runtime = pytest.importorskip("onnxruntime", reason="models are run by ONNX Runtime")
-    session = runtime.InferenceSession(to_onnx(fitted, dtype="float64").SerializeToString())
-    assert_allclose(session.run(None, {"scores": Z})[1], fitted.predict_proba(Z), atol=1e-12)
-
-
-def test_a_fit_of_1001_classes_takes_a_few_arrays_of_the_scores():
+def test_a_thousand_and_one_classes_leave_out_the_links_too():
     """K^2 numbers would be 8 MB, of which a fit with links takes some 40."""
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(300, 1001))
+    rng, K = np.random.default_rng(0), 1001
+    Z = rng.normal(size=(300, K))
     code = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
     tracemalloc.start()
-    AutoCalibrator(classes=np.arange(1001)).fit(Z, code)
+    fitted = AutoCalibrator(classes=np.arange(K)).fit(Z, code)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 12 * Z.nbytes
+    assert tuple(fitted.strengths_) == ("t", "b", "U")
+    assert "Terms that link" not in fitted.describe()
+    base, X = design(Z[:2], 1 / fitted.temperature_, 300, None, ([0], [0]), ("t", "b", "U"))
+    P = softmax(base + X @ fitted._theta, axis=1)
+    omega = fitted.identity_weight_
+    none = (1 - 0.1 / 301) * softmax(Z[:2], axis=1) + 0.1 / 301 / K
+    expected = (1 - omega) * P + omega * none
+    assert_allclose(fitted.predict_proba(Z[:2]), expected, atol=1e-9)
+    runtime = pytest.importorskip("onnxruntime", reason="models are run by ONNX Runtime")
+    session = runtime.InferenceSession(to_onnx(fitted, dtype="float64").SerializeToString())
+    assert_allclose(session.run(None, {"scores": Z[:2]})[1], expected, atol=1e-9)
 
 
 def test_too_few_steps_are_a_warning():
