@@ -90,7 +90,8 @@ class Task:
 
     def __call__(self, rows: slice) -> Any:
         """Return what the kernel computes for a block."""
-        parts = (None if each is None else each[rows] for each in self.per_row)
+        place = self.source.place
+        parts = (None if each is None else place(each)[rows] for each in self.per_row)
         return self.kernel(self.source.read(rows), *parts)
 
 
@@ -127,7 +128,7 @@ def sum_rows(kernel: Kernel, source: Source, *per_row: PerRow, work: Work = ROWS
     total = next(parts)
     for part in parts:
         total = add(total, part)
-    return total
+    return source.fetch(total)
 
 
 def add(total: Any, part: Any) -> Any:
@@ -177,7 +178,8 @@ def map_rows(
             for whole, part in zip(out, parts, strict=True):
                 whole[rows] = part
         return [each for _, rest in made for each in rest]
-    return list(work.run(Filling(Task(kernel, source, per_row), out), source))
+    with source.filling(out) as filled:
+        return list(work.run(Filling(Task(kernel, source, per_row), filled), source))
 
 
 def _map_chunk(

@@ -1,4 +1,8 @@
-"""Operations on each row of a matrix, fast for few and for many columns."""
+"""Operations on each row of a matrix, fast for few and for many columns.
+
+Those from `exp` on, and `row_max` to `row_sums`, are what a kernel computes with: `torch_rows` has
+the same ones for tensors, and ``tensors.rows_of(block)`` is the module for a block.
+"""
 
 from __future__ import annotations
 
@@ -77,3 +81,58 @@ def entries_at(
     if A.flags.c_contiguous:
         return A.reshape(-1), i * A.shape[1] + code
     return A.T.reshape(-1), code * A.shape[0] + i
+
+
+exp, log = np.exp, np.log
+# Smallest exponent: exp(-300) is far below the rounding of 1, and its square is not subnormal
+# (subnormals are slow).
+LEAST = -300.0
+
+# `einsum` sums a block in the thread that computes it. A matrix product would start BLAS threads,
+# whose number would determine the order of summation.
+
+
+def row_dots(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of ``A B`` of each row."""
+    return np.einsum("ij,ij->i", A, B)
+
+
+def at(A: NDArray[Float], code: NDArray[np.intp]) -> NDArray[Float]:
+    """Return the entry ``A[i, code[i]]`` of each row of a contiguous block."""
+    entries, place = entries_at(A, code)
+    return entries[place]
+
+
+def minus(Z: NDArray[Any], v: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``Z - v`` of each row, a new block."""
+    return np.subtract(Z, v[:, None], dtype=np.float64)
+
+
+def divide_rows_(A: NDArray[Float], v: NDArray[np.float64]) -> None:
+    """Divide each row by its number in `v`."""
+    A /= v[:, None]
+
+
+def at_least_(A: NDArray[Float], least: float) -> NDArray[Float]:
+    """Overwrite entries below `least` by it; return the block."""
+    return np.maximum(A, least, out=A)
+
+
+def exp_(A: NDArray[Float]) -> NDArray[Float]:
+    """Overwrite entries by their exponentials; return the block."""
+    return np.exp(A, out=A)
+
+
+def weighted_sum(share: NDArray[np.float64], v: NDArray[np.float64]) -> float:
+    """Return the sum of ``share v``."""
+    return float(np.einsum("i,i->", share, v))
+
+
+def weighted_columns(share: NDArray[np.float64], A: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum over rows of ``share A``, ``(K,)``."""
+    return np.einsum("i,ij->j", share, A)
+
+
+def vector(values: list[float]) -> NDArray[np.float64]:
+    """Return numbers as an array."""
+    return np.array(values)

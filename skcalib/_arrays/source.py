@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,6 +47,23 @@ class Source(ABC):
     ) -> Iterator[T]:
         """Yield ``task(rows)`` for each block, in order, `at_a_time` blocks in one job."""
         return map_blocks(task, blocks, at_a_time)
+
+    def computed(self, compute: Callable[[Rows], Any]) -> Source:
+        """Return the float64 blocks that ``compute(rows)`` makes of these."""
+        return Computed(self, compute)
+
+    def place(self, values: Any) -> Any:
+        """Return an array with an entry for each row where the blocks are."""
+        return values
+
+    def fetch(self, result: Any) -> Any:
+        """Return the result of a pass as numbers and arrays."""
+        return result
+
+    @contextmanager
+    def filling(self, out: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        """Yield what a pass fills in place of arrays, which are filled at the end."""
+        yield out
 
 
 class ArraySource(Source):

@@ -1,4 +1,4 @@
-"""PyTorch tensors: read in NumPy blocks, wherever they lie. Nothing here imports PyTorch.
+"""PyTorch tensors: read in NumPy blocks, wherever they lie. Importing this does not import PyTorch.
 
 A tensor of float32 or float64 on the CPU is a NumPy array of the same memory. One of a shorter type
 or on another device is converted block by block, when a block is read.
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 
+from skcalib._arrays import rowwise
 from skcalib._arrays.source import ALL, Source
 from skcalib._arrays.types import FloatArray, Rows
 
@@ -39,19 +40,35 @@ def refuse_without_numbers(name: str, x: Any) -> None:
     raise TypeError(f"{name} is a tensor {kind}: {way}.")
 
 
+# Devices whose tensors are computed there. MPS has no float64; on a CPU, NumPy is faster.
+DEVICES = {"cuda", "xpu"}
+
+
+def is_on_device(x: Any) -> bool:
+    """Whether a tensor ``(n, K)`` is computed by PyTorch, where it lies."""
+    several = x.ndim == 2 and x.shape[1] > 1
+    return several and x.is_floating_point() and x.element_size() > 1 and x.device.type in DEVICES
+
+
 def needs_blocks(x: Any) -> bool:
     """Whether a tensor of real numbers is not an array of float32 or float64 in this memory."""
     short = x.is_floating_point() and x.element_size() < 4
-    return (
-        x.ndim in (1, 2)
-        and x.numel()
-        and (short or (x.device.type != "cpu" and not x.is_complex()))
-    )
+    elsewhere = x.device.type != "cpu" or is_on_device(x)
+    return x.ndim in (1, 2) and x.numel() and (short or (elsewhere and not x.is_complex()))
 
 
 def is_bfloat16(x: Any) -> bool:
     """Whether `x` is a tensor of bfloat16."""
     return is_tensor(x) and str(x.dtype) == "torch.bfloat16"
+
+
+def rows_of(block: Any) -> Any:
+    """Return the module of operations on the rows of a block: `rowwise` or `torch_rows`."""
+    if isinstance(block, np.ndarray):
+        return rowwise
+    from skcalib._arrays import torch_rows  # where PyTorch is not installed, there are no tensors
+
+    return torch_rows
 
 
 def array_of_tensor(x: Any) -> NDArray[Any]:

@@ -29,10 +29,9 @@ from skcalib._arrays.passes import (
     merge_rows,
     sum_rows,
 )
-from skcalib._arrays.rowwise import entries_at, row_max
+from skcalib._arrays.rowwise import entries_at, row_max, weighted_columns, weighted_sum
 from skcalib._arrays.source import ArraySource, Computed
 from skcalib._arrays.types import Intp, Rows
-from skcalib._scaling.scale_losses import weighted_columns, weighted_sum
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import exponentiate
 

@@ -18,29 +18,21 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import CACHED_ENTRIES, map_rows, sum_rows
-from skcalib._arrays.rowwise import block_order, entries_at, row_max, row_sums
+from skcalib._arrays.rowwise import block_order, row_sums, weighted_sum
 from skcalib._arrays.selection import Selection
-from skcalib._arrays.source import ArraySource, Computed, Source
+from skcalib._arrays.source import ArraySource, Source
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, Intp, Rows
+from skcalib._scaling.root import LOG_TOLERANCE
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import ABSENT
 
-# exp(-300) is far below the rounding of 1, and its square is not subnormal (subnormals are slow).
-LEAST = -300.0
-
-# `einsum` sums a block in the thread that computes it. A matrix product would start BLAS threads,
-# whose number would determine the order of summation.
-
-
-def weighted_sum(share: Float64Array, v: Float64Array) -> float:
-    """Return the sum of ``share v``."""
-    return float(np.einsum("i,i->", share, v))
-
-
-def weighted_columns(share: Float64Array, A: Float64Array) -> Float64Array:
-    """Return the sum over rows of ``share A``, ``(K,)``."""
-    return np.einsum("i,ij->j", share, A)
+# Tolerance of log beta where exponentials are of float32: their sums have errors of 1e-8.
+FLOAT32_TOLERANCE = 1e-7
+# Entries of a sample of the rows, which has at least so many rows.
+SAMPLE_ENTRIES, LEAST_SAMPLE = 1 << 26, 200
 
 
 class Derivatives(NamedTuple):
@@ -57,6 +49,8 @@ class ScaleProblem(Protocol):
     n_classes: int
     mean_true_gap: float
     mean_gap: float
+    # Of the logarithm of beta.
+    tolerance: float = LOG_TOLERANCE
 
     def subsample(self, n_rows: int) -> Self:
         """Return `n_rows` to twice as many evenly spaced rows, or self if there are fewer."""
@@ -74,47 +68,58 @@ class ScaleProblem(Protocol):
 def sums_of_gaps(U: Float64Array, lowest: float) -> Float64Array:
     """Return row sums of U; a class that was not offered has the mean of those that were."""
     if lowest > ABSENT / 2:
-        return row_sums(U)
+        return rows_of(U).row_sums(U)
     offered = ABSENT / 2 < U
     return row_sums(np.where(offered, U, 0.0)) * (U.shape[1] / offered.sum(axis=1))
 
 
+def lowest_of(U: Float64Array) -> float:
+    """Return the smallest entry of a block; 0.0 on a device, which would have to be waited for.
+
+    There, subnormal numbers are not slow, and options are not computed.
+    """
+    return float(U.min()) if np.isfinite(rows_of(U).LEAST) else 0.0
+
+
 def shift_of_block(Z: Float64Array, code: Intp, keep: bool) -> tuple[Any, ...]:
     """Return largest logits, U at the true class, row sums of U, with `keep` U, and its minimum."""
-    top = row_max(Z)
-    U = Z - top[:, None]
-    entries, at_true = entries_at(U, code)
-    lowest = float(U.min())
-    found = top, entries[at_true], sums_of_gaps(U, lowest)
-    return (*found, U, lowest) if keep else (*found, lowest)
+    r = rows_of(Z)
+    top = r.row_max(Z)
+    U = r.minus(Z, top)
+    lowest = lowest_of(U)
+    sums = top, r.at(U, code), sums_of_gaps(U, lowest)
+    return (*sums, U, lowest) if keep else (*sums, lowest)
 
 
 def minus_top(logits: Source, top: Float64Array, rows: Rows) -> Float64Array:
-    """Return rows of logits, a new array, minus the largest of their row."""
-    return np.subtract(logits.read(rows), top[rows, None], dtype=np.float64)
+    """Return rows of logits, a new block, minus the largest of their row."""
+    block = logits.read(rows)
+    return rows_of(block).minus(block, logits.place(top)[rows])
 
 
 def exponentials(U: Float64Array, beta: float, lowest: float) -> Float64Array:
     """Return ``exp(beta U)``, bounded from below to avoid subnormal numbers."""
+    r = rows_of(U)
     Q = beta * U
-    if beta * lowest < LEAST:
-        np.maximum(Q, LEAST, out=Q)
-    return np.exp(Q, out=Q)
+    if beta * lowest < r.LEAST:
+        r.at_least_(Q, r.LEAST)
+    return r.exp_(Q)
 
 
 def nll_of_block(
     U: Float64Array, share: Float64Array, true: Float64Array, beta: float, lowest: float
 ) -> Derivatives:
     """Return the NLL of a block and its derivatives in `beta`."""
+    r = rows_of(U)
     Q = exponentials(U, beta, lowest)
-    total = row_sums(Q)
+    total = r.row_sums(Q)
     Q *= U
-    mean = row_sums(Q) / total
-    square = np.einsum("ij,ij->i", Q, U) / total
+    mean = r.row_sums(Q) / total
+    square = r.row_dots(Q, U) / total
     return Derivatives(
-        weighted_sum(share, np.log(total) - beta * true),
-        weighted_sum(share, mean - true),
-        weighted_sum(share, square - mean * mean),
+        r.weighted_sum(share, r.log(total) - beta * true),
+        r.weighted_sum(share, mean - true),
+        r.weighted_sum(share, square - mean * mean),
     )
 
 
@@ -122,34 +127,35 @@ def brier_value_of_block(
     U: Float64Array, share: Float64Array, true: Float64Array, beta: float, lowest: float
 ) -> float:
     """Return the Brier score of a block."""
-    q_true = np.exp(beta * true)
+    r = rows_of(U)
     Q = exponentials(U, beta, lowest)
-    total = row_sums(Q)
-    q_true /= total
-    norm = np.einsum("ij,ij->i", Q, Q) / total**2
-    return weighted_sum(share, norm - 2 * q_true + 1)
+    total = r.row_sums(Q)
+    q_true = r.exp(beta * true) / total
+    norm = r.row_dots(Q, Q) / total**2
+    return r.weighted_sum(share, norm - 2 * q_true + 1)
 
 
 def brier_of_block(
     U: Float64Array, share: Float64Array, true: Float64Array, beta: float, lowest: float
 ) -> Derivatives:
     """Return the Brier score of a block and its derivatives in `beta`."""
+    r = rows_of(U)
     Q = exponentials(U, beta, lowest)
-    total = row_sums(Q)
-    q_true = np.exp(beta * true) / total
-    Q /= total[:, None]
-    mean = np.einsum("ij,ij->i", Q, U)
-    V = U - mean[:, None]
+    total = r.row_sums(Q)
+    q_true = r.exp(beta * true) / total
+    r.divide_rows_(Q, total)
+    mean = r.row_dots(Q, U)
+    V = r.minus(U, mean)
     true = true - mean
-    norm = np.einsum("ij,ij->i", Q, Q)
+    norm = r.row_dots(Q, Q)
     dQ = Q * V
-    slope = np.einsum("ij,ij->i", Q, dQ)
-    curve = np.einsum("ij,ij->i", dQ, dQ)
-    variance = np.einsum("ij,ij->i", dQ, V)
+    slope = r.row_dots(Q, dQ)
+    curve = r.row_dots(dQ, dQ)
+    variance = r.row_dots(dQ, V)
     return Derivatives(
-        weighted_sum(share, norm - 2 * q_true + 1),
-        weighted_sum(share, 2 * slope - 2 * q_true * true),
-        weighted_sum(share, 4 * curve - 2 * variance * norm - 2 * q_true * (true**2 - variance)),
+        r.weighted_sum(share, norm - 2 * q_true + 1),
+        r.weighted_sum(share, 2 * slope - 2 * q_true * true),
+        r.weighted_sum(share, 4 * curve - 2 * variance * norm - 2 * q_true * (true**2 - variance)),
     )
 
 
@@ -178,13 +184,18 @@ class ShiftedLogits:
         probabilities.
     """
 
+    tolerance = LOG_TOLERANCE
+
     def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
         n, self.n_classes = scores.shape
-        logits = scores.as_logits()
+        device = scores.device_logits()
+        logits = device or scores.as_logits()
         top, self.true, self._row_sums = np.empty(n), np.empty(n), np.empty(n)
-        self.source: Source = Computed(logits, partial(minus_top, logits, top))
+        self.source = logits.computed(partial(minus_top, logits, top))
         out = [top, self.true, self._row_sums]
-        keep = n * self.n_classes <= CACHED_ENTRIES
+        keep = n * self.n_classes <= CACHED_ENTRIES and device is None
+        if device is not None and scores.dtype == np.float32:
+            self.tolerance = FLOAT32_TOLERANCE
         if keep:
             out.append(np.empty((n, self.n_classes), order=block_order(self.n_classes)))
             self.source = ArraySource(out[-1])
@@ -199,12 +210,15 @@ class ShiftedLogits:
 
     def subsample(self, n_rows: int) -> Self:
         """Return `n_rows` to twice as many evenly spaced rows, or self if there are fewer."""
+        n_rows = min(n_rows, max(LEAST_SAMPLE, SAMPLE_ENTRIES // self.n_classes))
         step = self.share.size // n_rows
         if step < 2:
             return self
         few = copy(self)
         if isinstance(self.source, ArraySource):
             few.source = ArraySource(self.source.array[::step].copy(order="K"))
+        elif isinstance(self.source, DeviceBlocks):
+            few.source = self.source.every(step)
         else:
             few.source = Selection(self.source, np.arange(0, self.share.size, step))
         few.true, few._row_sums = self.true[::step], self._row_sums[::step]

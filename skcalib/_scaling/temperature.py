@@ -86,7 +86,7 @@ def _by_nll(shifted: ScaleProblem, low: float, high: float) -> tuple[float, str]
     if few is not shifted and 0.0 < few.mean_true_gap < few.mean_gap:
         guess, end = rising_root(slope_on(few), start, low, high, 1e-3)
         start = start if end else guess
-    return rising_root(slope_on(shifted), start, low, high)
+    return rising_root(slope_on(shifted), start, low, high, shifted.tolerance)
 
 
 def _by_brier(shifted: ScaleProblem, low: float, high: float) -> tuple[float, str]:
@@ -113,7 +113,9 @@ def _by_brier(shifted: ScaleProblem, low: float, high: float) -> tuple[float, st
         # Most of them are plateaus at an end of the range.
         brier = np.array([shifted.brier_value(np.exp(t)) for t in starts])
         starts = [starts[i] for i in np.flatnonzero(brier <= brier.min() + CLEARLY_WORSE)]
-    roots = [rising_root(slope_on(shifted), start, low, high) for start in starts]
+    roots = [
+        rising_root(slope_on(shifted), start, low, high, shifted.tolerance) for start in starts
+    ]
     if len(roots) == 1:
         return roots[0]
     return min(roots, key=lambda root: shifted.brier_value(np.exp(root[0])))

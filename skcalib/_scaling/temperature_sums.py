@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from skcalib._arrays.passes import sum_rows
-from skcalib._arrays.rowwise import entries_at, row_max, row_sums
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.root import LOG_TOLERANCE, rising_root
-from skcalib._scaling.scale_losses import LEAST, sums_of_gaps, weighted_sum
+from skcalib._scaling.scale_losses import lowest_of, sums_of_gaps
 from skcalib._scaling.temperature_bounds import Temperature, within_bounds
 from skcalib._scores.scores import Scores
 
@@ -68,22 +68,22 @@ def covers(scales: Float64Array, log_beta: float) -> bool:
 
 
 def gaps_of_block(Z: Float64Array, code: Intp, w: Float64Array, scales: Float64Array) -> GapSums:
-    """Return the sums of a block of finite logits, which may be overwritten.
+    """Return the sums of a block of finite logits.
 
     Equidistant scales need two exponentials for each logit: the others are products of them.
     """
-    U = np.subtract(Z, row_max(Z)[:, None], out=Z)
-    entries, at_true = entries_at(U, code)
-    gaps = sums_of_gaps(U, float(U.min()))
-    true, every = weighted_sum(w, entries[at_true]), weighted_sum(w, gaps) / U.shape[1]
-    np.maximum(U, LEAST / scales[-1], out=U)
-    Q, factor = np.exp(scales[0] * U), np.exp((scales[1] - scales[0]) * U)
-    expected = np.empty(scales.size)
-    for j in range(scales.size):
-        if j:
-            Q *= factor
-        expected[j] = weighted_sum(w, np.einsum("ij,ij->i", Q, U) / row_sums(Q))
-    return GapSums(float(w.sum()), -true, -every, -expected)
+    r = rows_of(Z)
+    U = r.minus(Z, r.row_max(Z))
+    gaps = sums_of_gaps(U, lowest_of(U))
+    true, every = r.weighted_sum(w, r.at(U, code)), r.weighted_sum(w, gaps) / U.shape[1]
+    first, step = float(scales[0]), float(scales[1] - scales[0])
+    r.at_least_(U, r.LEAST / float(scales[-1]))
+    Q, factor = r.exp_(U * first), r.exp_(U * step)
+    expected = [r.weighted_sum(w, r.row_dots(Q, U) / r.row_sums(Q))]
+    for _ in scales[1:]:
+        Q *= factor
+        expected.append(r.weighted_sum(w, r.row_dots(Q, U) / r.row_sums(Q)))
+    return GapSums(w.sum(), -true, -every, -r.vector(expected))
 
 
 class Window:
@@ -126,7 +126,8 @@ Total = Callable[[Float64Array], GapSums]
 
 def sums_of(scores: Scores, code: Intp, w: Float64Array, scales: Float64Array) -> GapSums:
     """Return the sums over all rows, in one pass."""
-    return sum_rows(partial(gaps_of_block, scales=scales), scores.as_logits(), code, w)
+    logits = scores.device_logits() or scores.as_logits()
+    return sum_rows(partial(gaps_of_block, scales=scales), logits, code, w)
 
 
 def guess_of(few: Temperature) -> float:

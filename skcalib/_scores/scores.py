@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.device import DeviceBlocks, on_device
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import block_order, row_sums, transpose_into
 from skcalib._arrays.selection import sample_rows
@@ -127,6 +128,18 @@ class Scores:
     def as_logits(self) -> Source:
         """Return the logits as a source."""
         return Computed(self.source, self.logits)
+
+    def device_logits(self) -> DeviceBlocks | None:
+        """Return the logits as blocks on a device; None if NumPy has to compute them."""
+        blocks = on_device(self.source)
+        if blocks is None or (self.kind == "logits" and self.max_abs_logit == np.inf):
+            return None
+        return blocks if self.kind == "logits" else blocks.computed(partial(self._logs_of, blocks))
+
+    def _logs_of(self, blocks: DeviceBlocks, rows: Rows) -> Any:
+        block = blocks.read(rows)
+        block = block if block.element_size() == 8 else block.float()
+        return block.maximum(blocks.tensor.new_tensor(self.clip, dtype=block.dtype)).log_()
 
     def as_proba(self, dtype: DTypeLike | None = None) -> Source:
         """Return the probabilities as a source of type `dtype`, by default that of the scores.

@@ -11,15 +11,17 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from skcalib._arrays.passes import LIGHT, merge_rows
+from skcalib._arrays.device import DeviceBlocks, on_device
+from skcalib._arrays.passes import LIGHT, map_rows, merge_rows
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
-from skcalib._arrays.selection import clip_and_divide, sums_of_rows
+from skcalib._arrays.selection import Selection, clip_and_divide, sums_of_rows
 from skcalib._arrays.source import ALL, Source, as_source
 from skcalib._arrays.tensors import (
     TensorSource,
@@ -27,6 +29,7 @@ from skcalib._arrays.tensors import (
     is_tensor,
     needs_blocks,
     refuse_without_numbers,
+    rows_of,
 )
 from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
 from skcalib._validation.frames import read_frame
@@ -249,7 +252,7 @@ def _find_proba_rows(
 def _may_be_proba(S: FloatArray, most: float) -> NDArray[np.bool_]:
     """Return which rows have both their first and their last entry in [0, `most`]: few."""
     low, first, last = -ENTRY_TOLERANCE, S[:, 0], S[:, -1]
-    return np.asarray((first >= low) & (first <= most) & (last >= low) & (last <= most))
+    return (first >= low) & (first <= most) & (last >= low) & (last <= most)
 
 
 def merge_surveys(surveys: Iterable[Survey]) -> Survey:
@@ -289,8 +292,46 @@ def sum_tolerance(input: str) -> float:
 
 def survey_rows(S: Source, rows: range, name: str, tolerance: float) -> Survey:
     """Survey scores whose rows have these numbers in messages."""
+    blocks = on_device(S)
+    survey = None if blocks is None else survey_on_device(S, blocks, tolerance)
+    if survey is not None:
+        return survey
     kernel = partial(survey_block, name=name, tolerance=tolerance)
     return merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT, nested=True)
+
+
+def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Survey | None:
+    """Survey finite scores on a device; None if NumPy has to refuse them, or to read -inf."""
+    ends = np.array(blocks.fetch(tuple(chain(*merge_rows(extremes_of_block, blocks)))))
+    low, high = float(ends[::2].min()), float(ends[1::2].max())
+    if not (low >= -FARTHEST and high <= FARTHEST):  # also true of NaN
+        return None
+    n, most = S.shape[0], 1 + max(tolerance, ENTRY_TOLERANCE)
+    is_proba, rows = np.ones(n, dtype=bool), S
+    if low < -ENTRY_TOLERANCE or high > most:
+        map_rows(partial(_may_be_proba, most=most), blocks, out=is_proba)
+        rows = Selection(S, np.flatnonzero(is_proba))
+    error = np.zeros((3, rows.shape[0]))
+    if error.size:
+        map_rows(errors_of_block, on_device(rows) or rows, out=tuple(error))
+    off, below, above = error
+    inside = (off <= tolerance) & (below <= ENTRY_TOLERANCE) & (1 + above <= most)
+    is_proba[is_proba] = inside
+    away = float(error[:, inside].max(initial=0.0))
+    other = None if is_proba.all() else int(is_proba.argmin())
+    return Survey(low, high, n, int(is_proba.sum()), away, other)
+
+
+def extremes_of_block(block: Any) -> tuple[Any, Any]:
+    """Return the smallest and the largest entry of a tensor, NaN if there is one."""
+    low, high = block.aminmax()
+    return low, high
+
+
+def errors_of_block(block: Any) -> tuple[Any, Any, Any]:
+    """Return how far row sums are from 1, the least entries below 0, and the largest above 1."""
+    r = rows_of(block)
+    return abs(r.row_sums(block) - 1), -r.row_min(block), r.row_max(block) - 1
 
 
 # Rows that show whether values were converted from a shorter type.

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from skcalib._arrays.passes import map_rows
-from skcalib._arrays.rowwise import row_max, row_sums
+from skcalib._arrays.rowwise import row_max, row_sums, weighted_columns, weighted_sum
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
-from skcalib._scaling.scale_losses import weighted_columns, weighted_sum
 from skcalib._scaling.temperature import fit_temperature
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace

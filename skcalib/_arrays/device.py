@@ -1,0 +1,146 @@
+"""Tensors on a device, read in blocks that stay there.
+
+A pass over `DeviceBlocks` runs its kernel on tensors, which `rows_of` computes, and waits for the
+device once, at its end: sums and numbers of rows come to the host, scores do not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+
+from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.selection import Selection
+from skcalib._arrays.source import ALL, Source
+from skcalib._arrays.tensors import TensorSource, is_on_device
+from skcalib._arrays.types import Rows
+
+T = TypeVar("T")
+# Entries of a block: temporaries of float32 take 64 MiB each. A small operation takes 30 us.
+BLOCK_ENTRIES = 1 << 24
+
+
+def on_device(source: Source) -> DeviceBlocks | None:
+    """Return the source as blocks on the device of its tensor; None if it is computed by NumPy."""
+    if isinstance(source, TensorSource) and is_on_device(source.tensor):
+        return DeviceBlocks(source.tensor)
+    if isinstance(source, Selection):
+        blocks = on_device(source.source)
+        return None if blocks is None else blocks.selected(source)
+    return None
+
+
+class DeviceBlocks(Source):
+    """Floats ``(n, K)`` whose blocks are tensors on a device.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor
+        Numbers that blocks are made of.
+    n_rows : int
+    compute : callable, default=None
+        ``compute(rows)`` returns a block; without it, blocks are views of the tensor.
+    """
+
+    def __init__(
+        self, tensor: Any, n_rows: int | None = None, compute: Callable[[Rows], Any] | None = None
+    ) -> None:
+        self.tensor = tensor
+        self.shape = tensor.shape[0] if n_rows is None else n_rows, tensor.shape[1]
+        self.dtype = np.dtype(np.float64 if tensor.element_size() == 8 else np.float32)
+        self._compute = tensor.__getitem__ if compute is None else compute
+        # Numbers of rows are brought to the device once.
+        self._placed: dict[int, tuple[Any, Any]] = {}
+
+    def read(self, rows: Rows, columns: slice = ALL) -> Any:
+        """Return a block, a tensor that must not be modified."""
+        return self._compute(rows)[:, columns]
+
+    def computed(self, compute: Callable[[Rows], Any]) -> DeviceBlocks:
+        """Return the blocks that ``compute(rows)`` makes of these."""
+        return DeviceBlocks(self.tensor, self.shape[0], compute)
+
+    def every(self, step: int) -> DeviceBlocks:
+        """Return each `step`-th row."""
+
+        def compute(rows: Rows) -> Any:
+            assert isinstance(rows, slice)
+            return self.read(slice(step * rows.start, step * rows.stop, step))
+
+        return DeviceBlocks(self.tensor, -(-self.shape[0] // step), compute)
+
+    def selected(self, selection: Selection) -> DeviceBlocks:
+        """Return rows, clipped and divided, as `Selection` does."""
+
+        def compute(rows: Rows) -> Any:
+            places = rows if selection.rows is None else self.place(selection.rows)[rows]
+            block = self.read(places)
+            if selection.clipped:
+                block = block.clamp(0, 1 if selection.divisor is None else None)
+            if selection.divisor is not None:
+                block = block / self.place(selection.divisor)[rows, None]
+                block = block.to(sys.modules["torch"].float32) if self.dtype.itemsize < 8 else block
+            return block
+
+        return DeviceBlocks(self.tensor, selection.shape[0], compute)
+
+    def run(self, task: Callable[[slice], T], _: Iterable[slice], __: int) -> Iterator[T]:
+        """Yield ``task(rows)`` for each block of the device, in order, without waiting for it."""
+        for rows in row_blocks(*self.shape, 8 * BLOCK_ENTRIES):
+            with guarded():
+                result = task(rows)
+            yield result
+
+    def place(self, values: Any) -> Any:
+        """Return an array with an entry for each row as a tensor on the device."""
+        if not isinstance(values, np.ndarray):
+            return values
+        if id(values) not in self._placed:
+            tensor = sys.modules["torch"].from_numpy(np.ascontiguousarray(values))
+            self._placed[id(values)] = values, tensor.to(self.tensor.device)
+        return self._placed[id(values)][1]
+
+    def fetch(self, result: Any) -> Any:
+        """Return a tensor, or a tuple of them, as float64 numbers and arrays, by one copy."""
+        if not isinstance(result, tuple):
+            return self.fetch((result,))[0]
+        torch = sys.modules["torch"]
+        flat = torch.cat([part.double().reshape(-1) for part in result]).cpu().numpy()
+        ends = np.cumsum([part.numel() for part in result])
+        parts: list[Any] = [
+            array.reshape(part.shape) if part.ndim else float(array[0])
+            for part, array in zip(result, np.split(flat, ends[:-1]), strict=True)
+        ]
+        return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+
+    @contextmanager
+    def filling(self, out: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        """Yield tensors in place of arrays, and copy them to the arrays at the end."""
+        torch, device = sys.modules["torch"], self.tensor.device
+        arrays = [isinstance(whole, np.ndarray) for whole in out]
+        filled = tuple(
+            torch.from_numpy(whole).to(device, copy=True) if is_array else whole
+            for whole, is_array in zip(out, arrays, strict=True)
+        )
+        yield filled
+        for whole, tensor, is_array in zip(out, filled, arrays, strict=True):
+            if is_array:
+                whole[...] = tensor.cpu().numpy()
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Compute without gradients, autocast and TF32, which training sets for the whole process."""
+    torch = sys.modules["torch"]
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = False
+    off = [torch.autocast(kind, enabled=False) for kind in ("cuda", "cpu")]
+    try:
+        with torch.no_grad(), off[0], off[1]:
+            yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before

@@ -1,0 +1,90 @@
+"""The operations of `rowwise` on tensors, with the same names and in the same order.
+
+A kernel begins with ``r = rows_of(block)`` and is written once. Numbers of rows, and sums over
+rows, are float64; entries are computed in float64, or in float32 if they have 32 or 16 bits.
+Nothing here waits for the device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from skcalib._arrays.rowwise import FEW_COLUMNS
+
+Tensor = Any
+# Smallest exponent; NumPy's is higher, because subnormal numbers are slow on a CPU.
+LEAST = -float("inf")
+exp, log = torch.exp, torch.log
+
+
+def work_type(Z: Tensor) -> torch.dtype:
+    """Return the type in which numbers of this type are computed."""
+    return torch.float64 if Z.dtype == torch.float64 else torch.float32
+
+
+def row_max(Z: Tensor) -> Tensor:
+    """Return the largest entry of each row of ``Z (n, K)``."""
+    return Z.amax(1).to(work_type(Z))
+
+
+def row_min(Z: Tensor) -> Tensor:
+    """Return the smallest entry of each row of ``Z (n, K)``."""
+    return Z.amin(1).to(work_type(Z))
+
+
+def row_sums(A: Tensor) -> Tensor:
+    """Return the sum of each row of ``A (n, K)``."""
+    # To sum float32 as float64 would copy all of it.
+    return A.sum(1, dtype=work_type(A)).double()
+
+
+def row_dots(A: Tensor, B: Tensor) -> Tensor:
+    """Return the sum of ``A B`` of each row."""
+    return (A * B).sum(1).double()
+
+
+def at(A: Tensor, code: Tensor) -> Tensor:
+    """Return the entry ``A[i, code[i]]`` of each row."""
+    return A.gather(1, code[:, None])[:, 0].double()
+
+
+def minus(Z: Tensor, v: Tensor) -> Tensor:
+    """Return ``Z - v`` of each row, a new block of the type of `v`."""
+    # In one pass, also over numbers of 16 bits; few columns are in column order, as in NumPy.
+    n, n_columns = Z.shape
+    few = n_columns <= FEW_COLUMNS
+    shape = (n_columns, n) if few else (n, n_columns)
+    out = torch.empty(shape, dtype=work_type(Z), device=Z.device)
+    return torch.sub(Z, v[:, None].to(out.dtype), out=out.T if few else out)
+
+
+def divide_rows_(A: Tensor, v: Tensor) -> None:
+    """Divide each row by its number in `v`."""
+    A /= v[:, None].to(A.dtype)
+
+
+def at_least_(A: Tensor, least: float) -> Tensor:
+    """Overwrite entries below `least` by it; return the block."""
+    return A.clamp_(min=least)
+
+
+def exp_(A: Tensor) -> Tensor:
+    """Overwrite entries by their exponentials; return the block."""
+    return A.exp_()
+
+
+def weighted_sum(share: Tensor, v: Tensor) -> Tensor:
+    """Return the sum of ``share v``."""
+    return (share * v).sum()
+
+
+def weighted_columns(share: Tensor, A: Tensor) -> Tensor:
+    """Return the sum over rows of ``share A``, ``(K,)``."""
+    return (share.to(A.dtype) @ A).double()
+
+
+def vector(values: list[Tensor]) -> Tensor:
+    """Return numbers as a tensor."""
+    return torch.stack(values)
