@@ -14,24 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from skcalib._arrays.blocks import row_blocks
-from skcalib._arrays.selection import Selection
 from skcalib._arrays.source import ALL, Source
-from skcalib._arrays.tensors import TensorSource, is_on_device
 from skcalib._arrays.types import Rows
 
 T = TypeVar("T")
 # Entries of a block: temporaries of float32 take 64 MiB each. A small operation takes 30 us.
 BLOCK_ENTRIES = 1 << 24
-
-
-def on_device(source: Source) -> DeviceBlocks | None:
-    """Return the source as blocks on the device of its tensor; None if it is computed by NumPy."""
-    if isinstance(source, TensorSource) and is_on_device(source.tensor):
-        return DeviceBlocks(source.tensor)
-    if isinstance(source, Selection):
-        blocks = on_device(source.source)
-        return None if blocks is None else blocks.selected(source)
-    return None
 
 
 class DeviceBlocks(Source):
@@ -60,9 +48,9 @@ class DeviceBlocks(Source):
         """Return a block, a tensor that must not be modified."""
         return self._compute(rows)[:, columns]
 
-    def computed(self, compute: Callable[[Rows], Any]) -> DeviceBlocks:
-        """Return the blocks that ``compute(rows)`` makes of these."""
-        return DeviceBlocks(self.tensor, self.shape[0], compute)
+    def computed(self, compute: Callable[[Rows], Any], n_rows: int | None = None) -> DeviceBlocks:
+        """Return the blocks that ``compute(rows)`` makes of these, by default of as many rows."""
+        return DeviceBlocks(self.tensor, self.shape[0] if n_rows is None else n_rows, compute)
 
     def every(self, step: int) -> DeviceBlocks:
         """Return each `step`-th row."""
@@ -71,22 +59,7 @@ class DeviceBlocks(Source):
             assert isinstance(rows, slice)
             return self.read(slice(step * rows.start, step * rows.stop, step))
 
-        return DeviceBlocks(self.tensor, -(-self.shape[0] // step), compute)
-
-    def selected(self, selection: Selection) -> DeviceBlocks:
-        """Return rows, clipped and divided, as `Selection` does."""
-
-        def compute(rows: Rows) -> Any:
-            places = rows if selection.rows is None else self.place(selection.rows)[rows]
-            block = self.read(places)
-            if selection.clipped:
-                block = block.clamp(0, 1 if selection.divisor is None else None)
-            if selection.divisor is not None:
-                block = block / self.place(selection.divisor)[rows, None]
-                block = block.to(sys.modules["torch"].float32) if self.dtype.itemsize < 8 else block
-            return block
-
-        return DeviceBlocks(self.tensor, selection.shape[0], compute)
+        return self.computed(compute, -(-self.shape[0] // step))
 
     def run(self, task: Callable[[slice], T], _: Iterable[slice], __: int) -> Iterator[T]:
         """Yield ``task(rows)`` for each block of the device, in order, without waiting for it."""

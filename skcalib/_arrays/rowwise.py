@@ -97,10 +97,31 @@ def row_dots(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float
     return np.einsum("ij,ij->i", A, B)
 
 
+# Up to this many columns, a maximum along columns is faster than one along short rows.
+VERY_FEW_COLUMNS = 24
+
+
+def largest(block: NDArray[Float]) -> tuple[NDArray[Float], NDArray[np.integer]]:
+    """Return the largest entry of each row of a block and its column, the first one on ties."""
+    if block.shape[1] > VERY_FEW_COLUMNS:
+        predicted = block.argmax(axis=1)
+        entries, place = entries_at(block, predicted)
+        return entries.take(place), predicted
+    columns = np.ascontiguousarray(block.T)
+    top = columns.max(axis=0)
+    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # more for earlier columns
+    return top, len(columns) - ((columns == top).view(np.uint8) * left[:, None]).max(axis=0)
+
+
 def at(A: NDArray[Float], code: NDArray[np.intp]) -> NDArray[Float]:
     """Return the entry ``A[i, code[i]]`` of each row of a contiguous block."""
     entries, place = entries_at(A, code)
     return entries[place]
+
+
+def copied(Z: NDArray[Any]) -> NDArray[np.float64]:
+    """Return a new float64 block."""
+    return Z.astype(np.float64)
 
 
 def minus(Z: NDArray[Any], v: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -131,6 +152,31 @@ def weighted_sum(share: NDArray[np.float64], v: NDArray[np.float64]) -> float:
 def weighted_columns(share: NDArray[np.float64], A: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the sum over rows of ``share A``, ``(K,)``."""
     return np.einsum("i,ij->j", share, A)
+
+
+def smallest_above_zero(block: NDArray[Any]) -> tuple[float, bool]:
+    """Return the smallest positive number of a block, inf if there is none; whether 0 occurs."""
+    low = block.min()
+    if low > 0:
+        return float(low), False
+    # The bits of positive floats, read as unsigned integers, keep their order, and 0 - 1 wraps to
+    # the largest integer. This takes a quarter of the time of selecting the positive numbers.
+    bits = np.uint32 if block.itemsize == 4 else np.uint64
+    whole: NDArray[np.unsignedinteger] = block.view(bits)
+    before = (whole - bits(1)).min(keepdims=True)
+    smallest = float((before + bits(1)).view(block.dtype).item())
+    return smallest if smallest > 0 else np.inf, True
+
+
+def column_sums(A: NDArray[Any], w: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the sums over rows of ``w A``, or of A, in float64."""
+    return A.sum(axis=0, dtype=np.float64) if w is None else w @ A
+
+
+def above(A: NDArray[Float], cut: np.floating) -> tuple[NDArray[np.intp], NDArray[Float]]:
+    """Return the places in the flat block of entries above the cut, and their values."""
+    places = np.flatnonzero(cut < A)
+    return places, A.ravel()[places]
 
 
 def vector(values: list[float]) -> NDArray[np.float64]:

@@ -7,13 +7,14 @@ array.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from skcalib._arrays.blocks import COLUMN_BLOCK_BYTES
 from skcalib._arrays.passes import map_rows
-from skcalib._arrays.rowwise import row_sums
 from skcalib._arrays.source import ALL, ArraySource, Derived, Remote, Source, to_array
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, FloatArray, Intp, Rows
 
 # Selections up to this size, that of a few blocks, are copied: a copy is faster to read.
@@ -54,6 +55,20 @@ class Selection(Derived):
             block = np.clip(block, 0, 1 if self.divisor is None else None)
         if self.divisor is not None:
             block = (block / self.divisor[rows][:, None]).astype(self.dtype)
+        return block
+
+    def on_device(self) -> Any:
+        """Return the rows as blocks on a device."""
+        blocks = self.source.on_device()
+        return blocks and blocks.computed(partial(self._tensor, blocks), self.shape[0])
+
+    def _tensor(self, blocks: Any, rows: Rows) -> Any:
+        block = blocks.read(rows if self.rows is None else blocks.place(self.rows)[rows])
+        if self.clipped:
+            block = block.clamp(0, 1 if self.divisor is None else None)
+        if self.divisor is not None:
+            divided = block / blocks.place(self.divisor)[rows][:, None]
+            block = divided.to(rows_of(block).work_type(block))
         return block
 
     def _places(self, rows: Rows) -> Rows:
@@ -98,13 +113,14 @@ def clipped(array: FloatArray, divide: bool) -> FloatArray:
 def sums_of_rows(source: Source) -> Float64Array:
     """Return the row sums of a source after clipping at 0."""
     out = np.empty(source.shape[0])
-    map_rows(sum_of_clipped, source, out=out)
+    map_rows(sum_of_clipped, source.on_device() or source, out=out)
     return out
 
 
 def sum_of_clipped(block: FloatArray) -> Float64Array:
     """Return the row sums of a block after clipping at 0."""
-    return row_sums(np.maximum(block, 0).astype(np.float64))
+    r = rows_of(block)
+    return r.row_sums(r.at_least_(r.copied(block), 0))
 
 
 def _copy_small(selection: Selection) -> Source:

@@ -48,6 +48,10 @@ class Source(ABC):
         """Yield ``task(rows)`` for each block, in order, `at_a_time` blocks in one job."""
         return map_blocks(task, blocks, at_a_time)
 
+    def on_device(self) -> Any:
+        """Return the numbers as `device.DeviceBlocks`; None if NumPy computes them."""
+        return None
+
     def computed(self, compute: Callable[[Rows], Any]) -> Source:
         """Return the float64 blocks that ``compute(rows)`` makes of these."""
         return Computed(self, compute)

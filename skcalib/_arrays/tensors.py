@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 
 from skcalib._arrays import rowwise
+from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.source import ALL, Source
 from skcalib._arrays.types import FloatArray, Rows
 
@@ -101,6 +102,10 @@ class TensorSource(Source):
             torch = sys.modules["torch"]
             rows = torch.from_numpy(np.ascontiguousarray(rows)).to(self.tensor.device)
         return array_of_tensor(self.tensor[rows, columns]).astype(self.dtype, copy=False)
+
+    def on_device(self) -> DeviceBlocks | None:
+        """Return the tensor as blocks that stay on its device."""
+        return DeviceBlocks(self.tensor) if is_on_device(self.tensor) else None
 
 
 def as_type_of(result: Any, X: Any) -> Any:

@@ -2,14 +2,17 @@
 
 A kernel begins with ``r = rows_of(block)`` and is written once. Numbers of rows, and sums over
 rows, are float64; entries are computed in float64, or in float32 if they have 32 or 16 bits.
-Nothing here waits for the device.
+From `smallest_above_zero` on, but for `vector`,
+results are numbers and arrays of the host; nothing else waits for the device.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from skcalib._arrays.rowwise import FEW_COLUMNS
 
@@ -45,9 +48,20 @@ def row_dots(A: Tensor, B: Tensor) -> Tensor:
     return (A * B).sum(1).double()
 
 
+def largest(block: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the largest entry of each row of a block and its column, the first one on ties."""
+    # To ask `max` for both takes ten times as long.
+    return block.amax(1), block.argmax(1)
+
+
 def at(A: Tensor, code: Tensor) -> Tensor:
     """Return the entry ``A[i, code[i]]`` of each row."""
     return A.gather(1, code[:, None])[:, 0].double()
+
+
+def copied(Z: Tensor) -> Tensor:
+    """Return a new float64 block."""
+    return Z.to(torch.float64, copy=True)
 
 
 def minus(Z: Tensor, v: Tensor) -> Tensor:
@@ -83,6 +97,26 @@ def weighted_sum(share: Tensor, v: Tensor) -> Tensor:
 def weighted_columns(share: Tensor, A: Tensor) -> Tensor:
     """Return the sum over rows of ``share A``, ``(K,)``."""
     return (share.to(A.dtype) @ A).double()
+
+
+def smallest_above_zero(block: Tensor) -> tuple[float, bool]:
+    """Return the smallest positive number of a block, inf if there is none; whether 0 occurs."""
+    positive = block > 0
+    return float(block.where(positive, torch.inf).amin()), not bool(positive.all())
+
+
+def column_sums(A: Tensor, w: Tensor | None) -> NDArray[np.float64]:
+    """Return the sums over rows of ``w A``, or of A, in float64, on the host."""
+    A = A.double()
+    return (A.sum(0) if w is None else w @ A).cpu().numpy()
+
+
+def above(A: Tensor, cut: np.floating) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the places in the flat block of entries above the cut, and their values."""
+    # One number would be rounded to 16 bits, a matrix of it is not.
+    places = (torch.tensor([[cut]], dtype=work_type(A), device=A.device) < A).reshape(-1).nonzero()
+    values = A.reshape(-1)[places[:, 0]].to(work_type(A))
+    return places[:, 0].cpu().numpy(), values.cpu().numpy()
 
 
 def vector(values: list[Tensor]) -> Tensor:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.passes import LIGHT, map_rows, merge_rows, total
 from skcalib._arrays.source import Source, refuse_remote
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, exceeds
 from skcalib._binning.quantiles import quantile_table, table_by_edges
@@ -127,11 +128,9 @@ def above_cut(
     sums: bool,
 ) -> tuple[Float64Array | None, NDArray[np.intp], FloatArray]:
     """Return column sums if asked for, and flat places and values of the entries above the cut."""
-    total = None
-    if sums:
-        total = block.sum(axis=0, dtype=np.float64) if w is None else w @ block
-    at = np.flatnonzero(block > cut)
-    return total, at + rows.start * block.shape[1], block.ravel()[at]
+    r = rows_of(block)
+    at, values = r.above(block, cut)
+    return r.column_sums(block, w) if sums else None, at + rows.start * block.shape[1], values
 
 
 # Entries above the first bin that are binned at a time, which bounds the memory.
@@ -172,7 +171,8 @@ def _uniform_of_chunk(
     gathered = 0
     kernel = partial(above_cut, cut=cut, sums=threshold is None and confidence)
     weights = None if unit else w
-    parts = merge_rows(kernel, scores.as_proba(), range(n), weights, merge=iter, work=LIGHT)
+    P = scores.as_proba()
+    parts = merge_rows(kernel, P.on_device() or P, range(n), weights, merge=iter, work=LIGHT)
     for sums, at, value in parts:
         if sums is not None:
             column_sum += sums[first:]

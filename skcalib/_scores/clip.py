@@ -27,7 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.passes import ROWS, merge_rows
+from skcalib._arrays.rowwise import smallest_above_zero
 from skcalib._arrays.source import Computed
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Clip, Float64Array, FloatArray
 from skcalib._scores.scores import Scores
 
@@ -63,7 +65,8 @@ def smallest_proba(scores: Scores) -> tuple[Float64Array, NDArray[np.bool_]]:
     """Return the smallest probability above 0 and whether 0 occurs; of each of two columns."""
     # Probabilities of float32 logits are more precise than float32.
     proba = scores.source if scores.kind == "proba" else Computed(scores.source, scores.proba)
-    return smallest_of(merge_rows(smallest_of_block, proba, work=ROWS))
+    device = proba.on_device() if scores.shape[1] > 2 else None
+    return smallest_of(merge_rows(smallest_of_block, device or proba, work=ROWS))
 
 
 def smallest_of(blocks: list[Smallest]) -> tuple[Float64Array, NDArray[np.bool_]]:
@@ -110,23 +113,9 @@ NO_ROWS = RunningClip()
 def smallest_of_block(block: FloatArray) -> Smallest:
     """Return the smallest number above 0 and whether 0 occurs; of each column if there are two."""
     if block.shape[1] > 2:
-        return [smallest_above_zero(block)]
+        return [rows_of(block).smallest_above_zero(block)]
     p, other = block.T.copy()  # contiguous: strided columns are slow to read
     return [smallest_above_rounding(p, other), smallest_above_rounding(other, p)]
-
-
-def smallest_above_zero(block: FloatArray) -> tuple[float, bool]:
-    """Return the smallest positive number of a block, inf if there is none; whether 0 occurs."""
-    low = block.min()
-    if low > 0:
-        return float(low), False
-    # The bits of positive floats, read as unsigned integers, keep their order, and 0 - 1 wraps to
-    # the largest integer. This takes a quarter of the time of selecting the positive numbers.
-    bits = np.uint32 if block.itemsize == 4 else np.uint64
-    whole: NDArray[np.unsignedinteger] = block.view(bits)
-    before = (whole - bits(1)).min(keepdims=True)
-    smallest = float((before + bits(1)).view(block.dtype).item())
-    return smallest if smallest > 0 else np.inf, True
 
 
 def smallest_above_rounding(p: FloatArray, other: FloatArray) -> tuple[float, bool]:

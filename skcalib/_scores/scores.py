@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.blocks import row_blocks
-from skcalib._arrays.device import DeviceBlocks, on_device
+from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import block_order, row_sums, transpose_into
 from skcalib._arrays.selection import sample_rows
@@ -131,7 +131,7 @@ class Scores:
 
     def device_logits(self) -> DeviceBlocks | None:
         """Return the logits as blocks on a device; None if NumPy has to compute them."""
-        blocks = on_device(self.source)
+        blocks: DeviceBlocks | None = self.source.on_device()
         if blocks is None or (self.kind == "logits" and self.max_abs_logit == np.inf):
             return None
         return blocks if self.kind == "logits" else blocks.computed(partial(self._logs_of, blocks))

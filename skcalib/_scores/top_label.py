@@ -9,27 +9,19 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import LIGHT_AT_A_TIME, ROW_BLOCK_BYTES
 from skcalib._arrays.passes import LIGHT, Work, map_rows
-from skcalib._arrays.rowwise import entries_at
+from skcalib._arrays.rowwise import VERY_FEW_COLUMNS
 from skcalib._arrays.source import Source, as_source
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.predictions import Predictions
 
-# Up to this many columns, a maximum along columns is faster than one along short rows.
-VERY_FEW_COLUMNS = 24
 # They are read one by one, so the block has to stay in the cache.
 BY_COLUMNS = Work(ROW_BLOCK_BYTES, LIGHT_AT_A_TIME)
 
 
 def largest(block: FloatArray) -> tuple[FloatArray, NDArray[np.integer]]:
     """Return the largest entry of each row of a block and its column, the first one on ties."""
-    if block.shape[1] > VERY_FEW_COLUMNS:
-        predicted = block.argmax(axis=1)
-        entries, at = entries_at(block, predicted)
-        return entries.take(at), predicted
-    columns = np.ascontiguousarray(block.T)
-    top = columns.max(axis=0)
-    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # more for earlier columns
-    return top, len(columns) - ((columns == top).view(np.uint8) * left[:, None]).max(axis=0)
+    return rows_of(block).largest(block)
 
 
 def top_label(P: Source) -> tuple[FloatArray, NDArray[np.intp]]:
@@ -37,7 +29,7 @@ def top_label(P: Source) -> tuple[FloatArray, NDArray[np.intp]]:
     score = np.empty(P.shape[0], dtype=P.dtype)
     predicted = np.empty(P.shape[0], dtype=np.intp)
     work = LIGHT if P.shape[1] > VERY_FEW_COLUMNS else BY_COLUMNS
-    map_rows(largest, P, out=(score, predicted), work=work)
+    map_rows(largest, P.on_device() or P, out=(score, predicted), work=work)
     return score, predicted
 
 

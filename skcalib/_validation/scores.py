@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from skcalib._arrays.device import DeviceBlocks, on_device
+from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import LIGHT, map_rows, merge_rows
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
 from skcalib._arrays.selection import Selection, clip_and_divide, sums_of_rows
@@ -292,7 +292,7 @@ def sum_tolerance(input: str) -> float:
 
 def survey_rows(S: Source, rows: range, name: str, tolerance: float) -> Survey:
     """Survey scores whose rows have these numbers in messages."""
-    blocks = on_device(S)
+    blocks = S.on_device()
     survey = None if blocks is None else survey_on_device(S, blocks, tolerance)
     if survey is not None:
         return survey
@@ -313,7 +313,7 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
         rows = Selection(S, np.flatnonzero(is_proba))
     error = np.zeros((3, rows.shape[0]))
     if error.size:
-        map_rows(errors_of_block, on_device(rows) or rows, out=tuple(error))
+        map_rows(errors_of_block, blocks if rows is S else rows.on_device(), out=tuple(error))
     off, below, above = error
     inside = (off <= tolerance) & (below <= ENTRY_TOLERANCE) & (1 + above <= most)
     is_proba[is_proba] = inside

@@ -5,11 +5,11 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from skcalib import TemperatureScaling
+from skcalib import TemperatureScaling, metrics
+from skcalib._validation import scores
 from skcalib._arrays import device, rowwise, selection, tensors, torch_rows
-from skcalib._arrays.device import on_device
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*do not sum to 1")]
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 
@@ -27,10 +27,11 @@ def no_copy(monkeypatch):
     """Fail where as many numbers as scores are brought to the host."""
 
     def few(x):
-        assert x.ndim == 1 or x.shape[0] < 20, "scores were copied"
+        assert x.ndim == 1 or x.shape[1] == 1 or x.shape[0] < 20, "scores were copied"
         return convert(x)
 
     convert = tensors.array_of_tensor
+    monkeypatch.setattr(scores, "SAMPLED_ROWS", 10)
     monkeypatch.setattr(tensors, "array_of_tensor", few)
 
 
@@ -54,3 +55,44 @@ def test_temperature(tensors_stay, no_copy, dtype, objective, K):
     fitted = TemperatureScaling(objective=objective, input="logits").fit(Z, y, w)
     tolerance = 1e-8 if dtype == torch.float64 else 1e-7
     assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=tolerance)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_temperature_of_probabilities(tensors_stay, no_copy, dtype):
+    Z, _, y = logits(dtype)
+    P = torch.softmax(Z.to(torch.float64 if dtype == torch.float64 else torch.float32), 1)
+    P[3] = torch.tensor([1.0, *[0.0] * 6])  # the clip
+    P[5] *= 1.0005  # divided by its sum
+    expected = TemperatureScaling().fit(P.numpy(), y)
+    fitted = TemperatureScaling().fit(P, y)
+    assert fitted.input_ == "proba"
+    assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=2e-7)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_batches(tensors_stay, dtype):
+    Z, numbers, y = logits(dtype, n=6000)
+    one, other = TemperatureScaling(input="logits"), TemperatureScaling(input="logits")
+    for rows in np.array_split(np.arange(6000), 4):
+        one.partial_fit(Z[rows], y[rows])
+        other.partial_fit(numbers[rows], y[rows])
+    assert one.temperature_ == pytest.approx(other.temperature_, rel=2e-7)
+
+
+TOP = ["expected", "maximum", "root_mean_squared", "ks", "static"]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", [*[f"{name}_calibration_error" for name in TOP]])
+@pytest.mark.parametrize("K", [2, 7, 40])
+def test_errors(tensors_stay, no_copy, dtype, name, K):
+    Z, _, y = logits(dtype, K=K)
+    P = torch.softmax(Z.double(), 1)
+    P[::5] = (P[::5] * 15).round() / 15  # on the edges of bins
+    P[::5].scatter_add_(1, P[::5].argmax(1, keepdim=True), 1 - P[::5].sum(1, keepdim=True))
+    P = P.to(dtype)
+    numbers = (P if dtype == torch.float64 else P.float()).numpy()
+    w = np.random.default_rng(1).uniform(0, 2, y.size)
+    for keywords in ({}, {"sample_weight": w}):
+        error = getattr(metrics, name)
+        assert error(y, P, **keywords) == pytest.approx(error(y, numbers, **keywords), abs=1e-12)
