@@ -24,7 +24,8 @@ settings.register_profile("many", max_examples=300, print_blob=True, **COMMON)
 settings.load_profile("suite")
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
-collect_ignore = [] if HAS_TORCH else ["arrays/test_tensors.py", "export/test_torch.py"]
+OF_TORCH = ["arrays/test_device.py", "arrays/test_tensors.py", "export/test_torch.py"]
+collect_ignore = [] if HAS_TORCH else OF_TORCH
 
 
 def pytest_report_header():

@@ -64,7 +64,7 @@ class DeviceBlocks(Source):
     def run(self, task: Callable[[slice], T], _: Iterable[slice], __: int) -> Iterator[T]:
         """Yield ``task(rows)`` for each block of the device, in order, without waiting for it."""
         for rows in row_blocks(*self.shape, 8 * BLOCK_ENTRIES):
-            with guarded():
+            with guarded(self.tensor.device.type):
                 result = task(rows)
             yield result
 
@@ -73,8 +73,8 @@ class DeviceBlocks(Source):
         if not isinstance(values, np.ndarray):
             return values
         if id(values) not in self._placed:
-            tensor = sys.modules["torch"].from_numpy(np.ascontiguousarray(values))
-            self._placed[id(values)] = values, tensor.to(self.tensor.device)
+            tensor = sys.modules["torch"].tensor(values, device=self.tensor.device)
+            self._placed[id(values)] = values, tensor
         return self._placed[id(values)][1]
 
     def fetch(self, result: Any) -> Any:
@@ -106,14 +106,13 @@ class DeviceBlocks(Source):
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
+def guarded(device: str) -> Iterator[None]:
     """Compute without gradients, autocast and TF32, which training sets for the whole process."""
     torch = sys.modules["torch"]
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = False
-    off = [torch.autocast(kind, enabled=False) for kind in ("cuda", "cpu")]
     try:
-        with torch.no_grad(), off[0], off[1]:
+        with torch.no_grad(), torch.autocast(device, enabled=False):
             yield
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before

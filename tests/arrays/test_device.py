@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from numpy.testing import assert_allclose
 
 from skcalib import TemperatureScaling, metrics
-from skcalib._validation import scores
 from skcalib._arrays import device, rowwise, selection, tensors, torch_rows
+from skcalib._validation import scores
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*do not sum to 1")]
 
@@ -96,3 +95,10 @@ def test_errors(tensors_stay, no_copy, dtype, name, K):
     for keywords in ({}, {"sample_weight": w}):
         error = getattr(metrics, name)
         assert error(y, P, **keywords) == pytest.approx(error(y, numbers, **keywords), abs=1e-12)
+
+
+def test_both_files_of_operations_have_the_same_names():
+    numpy_names = {name for name, value in vars(rowwise).items() if callable(value)}
+    for name, value in vars(torch_rows).items():
+        if getattr(value, "__module__", None) == torch_rows.__name__ and name != "work_type":
+            assert name in numpy_names, name
