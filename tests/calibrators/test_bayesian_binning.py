@@ -125,14 +125,6 @@ def test_parameters_are_those_of_the_formula(options):
     np.testing.assert_allclose(calibrator.predict_proba(new)[:, 1], expected, rtol=0, atol=1e-12)
 
 
-def test_binnings_have_from_a_tenth_to_ten_times_the_cube_root_of_n_bins():
-    """At n = 27,000 the cube root is 30: from 3 to 300 bins."""
-    binnings = _bayesian_binning.quantile_binnings(np.ones(27_000), 1000, 2.0)
-    numbers = np.bincount(binnings.member)
-    assert numbers.tolist() == list(range(3, 301))
-    np.testing.assert_array_equal(binnings.prior, 2.0 / numbers)
-
-
 def test_one_bin_is_the_beta_posterior():
     """Closed form: one bin has the mid-point 1/2, so that 3 of 4 hits answer (1 + 3) / (2 + 4)."""
     calibrator = BayesianBinning(max_bins=1).fit([0.2, 0.4, 0.6, 0.8], [0, 1, 1, 1])

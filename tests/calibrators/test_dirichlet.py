@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
-from sklearn.linear_model import LogisticRegression
 
 from skcalib import DirichletCalibrator, MatrixScaling
 
@@ -50,16 +49,6 @@ def test_the_fit_is_the_optimum_of_the_objective(kind, given):
         assert abs(objective(at + h) - objective(at - h)) / 2e-5 < 1e-6
     expected = softmax(L @ fitted.coef_.T + fitted.intercept_, axis=1)
     np.testing.assert_allclose(fitted.predict_proba(X), expected, atol=1e-12)
-
-
-def test_without_a_penalty_it_is_a_logistic_regression_on_log_probabilities():
-    Z, y, w = data()
-    L = log_softmax(Z, axis=1)
-    reference = LogisticRegression(C=1e12, tol=1e-12, max_iter=10_000).fit(L, y, sample_weight=w)
-    fitted = DirichletCalibrator(penalty=None, tol=1e-10).fit(np.exp(L), y, w)
-    np.testing.assert_allclose(
-        fitted.predict_proba(np.exp(L)), reference.predict_proba(L), atol=1e-5
-    )
 
 
 @pytest.mark.parametrize("penalty", ["odir", "structured"])

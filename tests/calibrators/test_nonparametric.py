@@ -53,14 +53,6 @@ def test_rows_of_weight_zero_are_not_drawn_by_a_bootstrap():
     np.testing.assert_array_equal(weighted, absent)
 
 
-def test_equal_rows_get_equal_answers(calibrator):
-    P, y, _ = problem(digits=1)
-    Q = calibrator.fit(P, y).predict_proba(P)
-    for row in range(len(P)):
-        same = (P[row] == P).all(axis=1)
-        assert (Q[same] == Q[row]).all()
-
-
 @pytest.mark.filterwarnings("ignore:no row of class")
 def test_a_single_row_and_a_single_class_can_be_fitted(calibrator):
     calibrator.set_params(classes=[0, 1, 2])

@@ -126,15 +126,6 @@ def test_columns_that_are_moved_or_never_offered_change_nothing():
     assert [moved, more] == pytest.approx([T, T], rel=1e-9)
 
 
-@pytest.mark.parametrize("scale", [1e-20, 1e25])
-def test_logits_of_every_scale(scale):
-    Z, y = drawn(300)
-    T = TemperatureScaling().fit(Z, y).temperature_
-    fitted = TemperatureScaling().fit(scale * Z, y)
-    assert fitted.temperature_ == pytest.approx(scale * T, rel=1e-6)
-    assert (fitted.predict_proba(scale * Z)[np.isneginf(Z)] == 0).all()
-
-
 def test_batches_decide_as_the_first_did():
     Z, y = drawn(6000)
     stream = TemperatureScaling()
@@ -218,12 +209,10 @@ def test_groups_refuse_options():
 
 
 @pytest.mark.parametrize("calibrator", TAKERS, ids=str)
-@pytest.mark.parametrize("all_rows", [True, False])
-def test_files_and_onnx_models_give_the_same(calibrator, all_rows, tmp_path):
+def test_files_and_onnx_models_give_the_same(calibrator, tmp_path):
     ort = pytest.importorskip("onnxruntime")
     Z, y = drawn()
-    calibrator.fit(Z if all_rows else np.where(np.isneginf(Z), -3.0, Z), y)
-    Q = calibrator.predict_proba(Z)
+    Q = calibrator.fit(Z, y).predict_proba(Z)
     skcalib.save_json(calibrator, tmp_path / "map.json")
     stored = skcalib.load_json(tmp_path / "map.json")
     np.testing.assert_array_equal(stored.predict_proba(Z), Q)
