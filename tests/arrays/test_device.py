@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from skcalib import TemperatureScaling, metrics
 from skcalib._arrays import device, rowwise, selection, tensors, torch_rows
@@ -102,3 +103,120 @@ def test_both_files_of_operations_have_the_same_names():
     for name, value in vars(torch_rows).items():
         if getattr(value, "__module__", None) == torch_rows.__name__ and name != "work_type":
             assert name in numpy_names, name
+
+
+# ------------------------------------------------------------------ what is wrong, and where
+
+
+def nan(Z, y):
+    Z[400, 3] = torch.nan
+    return Z, y
+
+
+def infinite(Z, y):
+    Z[650, 1] = torch.inf
+    return Z, y
+
+
+def impossible(Z, y):
+    Z[500] = -torch.inf
+    return Z, y
+
+
+def huge(Z, y):
+    Z[9, 2] = 3e30
+    return Z, y
+
+
+def mixed(Z, y):
+    Z[:600] = torch.softmax(Z[:600], 1)
+    return Z, y
+
+
+def percentages(Z, y):
+    return 100 * torch.softmax(Z, 1), y
+
+
+def unnormalised(Z, y):
+    return torch.sigmoid(Z), y
+
+
+def too_few_labels(Z, y):
+    return Z, y[:-1]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [nan, infinite, impossible, huge, mixed, percentages, unnormalised, too_few_labels],
+)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_errors_are_those_of_arrays(tensors_stay, wrong, dtype):
+    Z, _, y = logits(dtype)
+    Z, y = wrong(Z, y)
+    messages = []
+    for X in (Z, Z.numpy()):
+        with pytest.raises(ValueError) as caught:  # noqa: PT011
+            TemperatureScaling().fit(X, y)
+        messages.append(str(caught.value))
+        with pytest.raises(ValueError) as caught:  # noqa: PT011
+            metrics.static_calibration_error(y, X)
+        messages.append(str(caught.value))
+    assert messages[:2] == messages[2:]
+
+
+# ------------------------------------------------------------------ memory, waits, contexts
+
+
+class Counted(TorchDispatchMode):
+    """Counts the entries of new tensors and the numbers that are waited for."""
+
+    def __init__(self):
+        super().__init__()
+        self.largest, self.waits = 0, 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        given = {arg.untyped_storage().data_ptr() for arg in args if isinstance(arg, torch.Tensor)}
+        for part in result if isinstance(result, tuple | list) else [result]:
+            if isinstance(part, torch.Tensor) and part.untyped_storage().data_ptr() not in given:
+                self.largest = max(self.largest, part.numel())
+        self.waits += "_local_scalar_dense" in str(function)
+        return result
+
+
+def test_no_temporary_exceeds_a_block_and_nothing_waits_for_each_block(tensors_stay):
+    n, K = 4000, 40
+    Z, _, y = logits(torch.float32, n=n, K=K)
+    P = torch.softmax(Z, 1)
+    calibrator = TemperatureScaling(input="logits")
+    for use in (
+        lambda: calibrator.fit(Z, y),
+        lambda: metrics.expected_calibration_error(y, P),
+        lambda: metrics.ks_calibration_error(y, P),
+    ):
+        with Counted() as counted:
+            use()
+        assert counted.largest <= max(n, device.BLOCK_ENTRIES)
+        assert counted.waits < n * K / device.BLOCK_ENTRIES / 10  # of 157 blocks
+
+
+def test_a_training_script_changes_nothing(tensors_stay):
+    Z, _, y = logits(torch.float32, K=40)
+    P = torch.softmax(Z, 1)
+
+    def results(Z, P):
+        calibrator = TemperatureScaling(input="logits").fit(Z, y)
+        return calibrator.temperature_, metrics.static_calibration_error(y, P)
+
+    expected = results(Z, P)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert results(Z, P) == expected
+    with torch.inference_mode():
+        assert results(Z.clone(), P.clone()) == expected
+    assert results(Z.clone().requires_grad_(), P.clone().requires_grad_()) == expected
+    assert results(Z.T.contiguous().T, P.repeat(1, 2)[:, :40]) == expected
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert results(Z, P) == expected
+    finally:
+        torch.use_deterministic_algorithms(False)
