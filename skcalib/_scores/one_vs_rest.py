@@ -229,16 +229,26 @@ def map_sorted(
     w: Float64Array,
     first: int = 0,
 ) -> Iterator[T]:
-    """Yield ``function(problem)`` of the sorted problem of each class from `first` on, in order.
+    """Yield ``function(problem)`` of the sorted problem of each class from `first` on, in order."""
+    yield from map_sorted_blocks(partial(_each, function), scores, code, w, first)
+
+
+def map_sorted_blocks(
+    function: Callable[[list[SortedProblem]], list[T]],
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    first: int = 0,
+) -> Iterator[T]:
+    """Yield what ``function(problems)`` returns for the classes of each block of columns.
 
     Threads only sort. Work on a sorted problem is mostly many short calls, which threads would slow
     down, so the caller's thread does it.
     """
     members = class_members(code, scores.shape[1])
     kernel = partial(_sort_some, members=members, w=None if is_unit(w) else w)
-    then = partial(_each, function)
     yield from chain.from_iterable(
-        map_column_blocks(kernel, scores, first, SORTED_BLOCK_BYTES, then=then)
+        map_column_blocks(kernel, scores, first, SORTED_BLOCK_BYTES, then=function)
     )
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import isotonic_regression
 from sklearn.utils._param_validation import StrOptions
 
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
+from skcalib._scores.one_vs_rest import SortedProblem, map_sorted_blocks
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._fit_warnings import warn_of_flat_maps
@@ -25,68 +25,108 @@ EQUAL = 1e-12
 
 
 class Blocks(NamedTuple):
-    """Constant blocks of an isotonic fit: first row, last row and value of each, ascending."""
+    """Constant blocks of the isotonic fits of some classes, ascending.
+
+    ``first`` and ``last`` are places in the sorted scores of all these classes, one class after the
+    other; ``level`` is the value of a block and ``k`` its class.
+    """
 
     first: NDArray[np.intp]
     last: NDArray[np.intp]
     level: Float64Array
+    k: NDArray[np.intp]
 
 
-def isotonic_blocks(problem: SortedProblem) -> Blocks:
-    """Return the constant blocks of the isotonic fit.
+def isotonic_blocks(problems: list[SortedProblem]) -> Blocks:
+    """Return the constant blocks of the isotonic fit of each class, by one fit of all.
 
     Negatives between two positives have the same value in the optimum, so that they form one
-    observation: with p distinct positive scores there are at most 2p + 1 observations.
+    observation: with p distinct positive scores there are at most 2p + 1 observations. Adding 2k to
+    the observations of class k keeps the classes apart.
     """
-    n = problem.values.size
-    positive, member = np.unique(problem.positives, return_index=True)
-    left = np.searchsorted(problem.values, positive, side="left")
-    right = np.searchsorted(problem.values, positive, side="right")
-    bounds = np.unique(np.concatenate([[0], left, right, [n]]))
+    n = problems[0].values.size
+    begin = np.arange(len(problems)) * n
+
+    def ranks(side: Literal["left", "right"]) -> NDArray[np.intp]:
+        return np.concatenate(
+            [
+                start + np.searchsorted(problem.values, problem.positives, side=side)
+                for start, problem in zip(begin, problems, strict=True)
+            ]
+        )
+
+    left, member = np.unique(ranks("left"), return_index=True)
+    bounds = np.unique(np.concatenate([begin, left, ranks("right"), [n * len(problems)]]))
     start = bounds[:-1]
     hits = np.zeros(start.size)
     at = np.searchsorted(start, left)
-    if problem.weights is None or problem.positive_weights is None:
+    weights = joined([problem.weights for problem in problems])
+    positive_weights = joined([problem.positive_weights for problem in problems])
+    if weights is None or positive_weights is None:
         weight = np.diff(bounds).astype(np.float64)
-        hits[at] = np.diff(member, append=problem.positives.size)
+        hits[at] = np.diff(member, append=sum(problem.positives.size for problem in problems))
     else:
-        weight = np.add.reduceat(problem.weights, start)
-        hits[at] = np.add.reduceat(problem.positive_weights, member) if member.size else 0.0
-    level = np.clip(isotonic_regression(hits / weight, weights=weight).x, 0.0, 1.0)
-    rises = np.flatnonzero(np.diff(level, prepend=-1.0))
-    last = np.append(start[rises][1:], n) - 1
-    return Blocks(start[rises], last, level[rises])
+        weight = np.add.reduceat(weights, start)
+        hits[at] = np.add.reduceat(positive_weights, member) if member.size else 0.0
+    k = start // n
+    fitted = isotonic_regression(hits / weight + 2.0 * k, weights=weight).x
+    rises = np.flatnonzero(np.diff(fitted, prepend=-1.0))
+    level = np.add.reduceat(hits, rises) / np.add.reduceat(weight, rises)
+    first = start[rises]
+    last = np.append(first[1:], n * len(problems)) - 1
+    return Blocks(first, last, np.clip(level, 0.0, 1.0), k[rises])
 
 
-def block_ends(problem: SortedProblem) -> tuple[Float64Array, Float64Array]:
-    """Return scores and values at both ends of each constant block."""
-    first, last, level = isotonic_blocks(problem)
-    x = problem.values[np.column_stack([first, last]).ravel()].astype(np.float64)
-    y = np.repeat(level, 2)
-    once = np.diff(x, prepend=-1.0) > 0
-    return x[once], y[once]
+def joined(parts: list[Float64Array | None]) -> Float64Array | None:
+    """Return arrays one after the other; None if there are none."""
+    arrays = [part for part in parts if part is not None]
+    return np.concatenate(arrays) if arrays else None
 
 
-def block_centres(problem: SortedProblem) -> tuple[Float64Array, Float64Array]:
+# Scores and values of the map of a class.
+Points = tuple[Float64Array, Float64Array]
+
+
+def points_of_classes(
+    x: Float64Array, y: Float64Array, k: NDArray[np.intp], n_classes: int
+) -> list[Points]:
+    """Return the points ``(x, y)`` of each class, once each."""
+    once = (np.diff(x, prepend=-1.0) > 0) | (np.diff(k, prepend=-1) > 0)
+    x, y, k = x[once], y[once], k[once]
+    cuts = np.searchsorted(k, np.arange(1, n_classes))
+    return list(zip(np.split(x, cuts), np.split(y, cuts), strict=True))
+
+
+def block_ends(problems: list[SortedProblem]) -> list[Points]:
+    """Return scores and values at both ends of the constant blocks of each class."""
+    first, last, level, k = isotonic_blocks(problems)
+    values = np.concatenate([problem.values for problem in problems])
+    x = values[np.column_stack([first, last]).ravel()].astype(np.float64)
+    return points_of_classes(x, np.repeat(level, 2), np.repeat(k, 2), len(problems))
+
+
+def block_centres(problems: list[SortedProblem]) -> list[Points]:
     """Return the mean score and the value of each block; both ends if its value is 0 or 1."""
-    first, last, level = isotonic_blocks(problem)
-    rises = np.flatnonzero(np.diff(level, prepend=-1.0) > EQUAL * level)
-    first, last, level = first[rises], np.append(first[rises][1:] - 1, last[-1]), level[rises]
-    values = problem.values.astype(np.float64)
+    first, last, level, k = isotonic_blocks(problems)
+    begins = np.diff(k, prepend=-1) > 0
+    rises = np.flatnonzero(begins | (np.diff(level, prepend=-1.0) > EQUAL * level))
+    first, last = first[rises], np.append(first[rises][1:] - 1, last[-1])
+    level, k = level[rises], k[rises]
+    values = np.concatenate([problem.values for problem in problems]).astype(np.float64)
     low, high = values[first], values[last]
     size = last - first + 1
     # Relative to the first score of the block: differences are exact even in a narrow block.
     values -= np.repeat(low, size)
-    if problem.weights is None:
+    weights = joined([problem.weights for problem in problems])
+    if weights is None:
         centre = low + np.add.reduceat(values, first) / size
     else:
-        values *= problem.weights
-        centre = low + np.add.reduceat(values, first) / np.add.reduceat(problem.weights, first)
+        values *= weights
+        centre = low + np.add.reduceat(values, first) / np.add.reduceat(weights, first)
     centre = np.minimum(centre, high)
     at_end = (level == 0.0) | (level >= 1.0 - EQUAL)
     x = np.column_stack([np.where(at_end, low, centre), np.where(at_end, high, centre)]).ravel()
-    once = np.diff(x, prepend=-1.0) > 0
-    return x[once], np.repeat(level, 2)[once]
+    return points_of_classes(x, np.repeat(level, 2), np.repeat(k, 2), len(problems))
 
 
 class IsotonicCalibrator(ColumnwiseCalibrator):
@@ -208,9 +248,9 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
                 "centered=True shrinks the blocks to points with straight lines between: pass "
                 'interpolation="linear" with it.'
             )
-        thresholds = block_centres if self.centered else block_ends
+        points = block_centres if self.centered else block_ends
         first = self._first_column(scores.shape[1])
-        maps = list(map_sorted(thresholds, scores, code, w, first))
+        maps = list(map_sorted_blocks(points, scores, code, w, first))
         ends = [(y[0], y[-1]) for _, y in maps if y[-1] > 0 and y[0] < 1]
         if ends and all(low == high for low, high in ends):
             warn_of_flat_maps(type(self).__name__)
