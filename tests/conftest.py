@@ -66,6 +66,6 @@ def closed_figures():
 @pytest.fixture
 def few_label_sets(monkeypatch):
     """Simulate intervals of errors and gains roughly, where their ends are not asked about."""
-    monkeypatch.setattr("skcalib.metrics._intervals.gains.SETS", [10] * 13)
+    monkeypatch.setattr("skcalib.metrics._intervals.gains.N_SETS", [10] * 20)
     for name, few in (("NULL_SETS", 20), ("Q_SETS", 10), ("SETS", 4)):
         monkeypatch.setattr(f"skcalib.metrics._intervals.intervals.{name}", few)

@@ -21,7 +21,7 @@ from benchmarks._shared.timing import quiet
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS, Rows, limits
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._intervals.gains import GainSimulation
-from skcalib.metrics._intervals.intervals import intervals_of
+from skcalib.metrics._intervals.intervals import interval_of
 from skcalib.metrics._resampling import Evaluation
 
 Array = NDArray[np.float64]
@@ -126,9 +126,12 @@ def measure(cell: Cell, number: int, metrics: list[Callable[..., Any]]) -> list[
     before, *after = (check_predictions(y, P, w, range(cell.K)) for P in models)
     with quiet():
         if not after:
-            found = intervals_of(evaluations, before, level=LEVEL, random_state=number, n_jobs=1)
+            found = [
+                interval_of(evaluate, before, level=LEVEL, random_state=number)
+                for evaluate in evaluations
+            ]
             return [(i.estimate, i.debiased, i.low, i.high) for i in found]
-        simulation = GainSimulation(evaluations, before, random_state=number, n_jobs=1)
+        simulation = GainSimulation(evaluations, before, random_state=number)
         return [
             (
                 float(evaluate(before)) - float(evaluate(after[0])),

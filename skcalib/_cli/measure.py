@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from skcalib._arrays.source import to_array
 from skcalib._cli.files import KINDS, columns_of, event_of, mapping_of, read, rows_that_count
 from skcalib._cli.printed import Printed, as_json, flat_records, wrapped
-from skcalib._cli.progress import counted_sets, drawing
+from skcalib._cli.progress import drawing
 from skcalib._cli.sentences import confidence_of, confidence_sentence
 from skcalib._comparison.gains import affordable_resamples
 from skcalib._comparison.held_out import fit_rows, read_rows
@@ -20,9 +20,10 @@ from skcalib._comparison.measures import ROW_LOSSES
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
-from skcalib.metrics._intervals.intervals import NULL_SETS, intervals_of
+from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
+from skcalib.metrics._intervals.truths import calibrated
 from skcalib.metrics._printing import format_table, p_text
-from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._resampling import Evaluation, in_copies
 from skcalib.metrics._statistics.by_group import group_rows, measure_groups
 from skcalib.metrics._statistics.row_means import mean_interval
 
@@ -146,27 +147,27 @@ def measure_all(
         found.append(Measured(name, losses.mean(w), np.nan, low, high, np.nan, np.nan))
     metrics = [SCORERS[name]._score_func for name in MEASURED]
     evaluations = [Evaluation(metric, {}, event is not None) for metric in metrics]
-    errors = [evaluate for evaluate in evaluations if evaluate.is_error]
+    smooth = calibrated(in_copies(predictions))
     with drawing(sys.stderr) as show:
-        report = counted_sets(show)
-        intervals = iter(intervals_of(errors, predictions, random_state=seed, report=report))
-    for name, evaluate in zip(MEASURED, evaluations, strict=True):
-        bare = name.removeprefix("neg_")
-        if evaluate.is_error:
-            found.append(Measured(bare, *next(intervals)))
-            continue
-        ends: Any = bootstrap_interval(
-            evaluate.metric,
-            classes[code],
-            to_array(P),
-            n_resamples=affordable_resamples(*P.shape),
-            random_state=seed,
-            sample_weight=None if weights is None else weights[weights > 0],
-            labels=classes,
-            pos_label=None if event is None else classes.tolist()[event],
-        )
-        row = Measured(bare, float(ends.estimate), np.nan, ends.low, ends.high, np.nan, np.nan)
-        found.append(row)
+        for i, (name, evaluate) in enumerate(zip(MEASURED, evaluations, strict=True), 1):
+            bare = name.removeprefix("neg_")
+            show(f"{bare}: {i} of {len(MEASURED)} metrics")
+            if evaluate.is_error:
+                interval = interval_of(evaluate, predictions, random_state=seed, smooth=smooth)
+                found.append(Measured(bare, *interval))
+                continue
+            ends: Any = bootstrap_interval(
+                evaluate.metric,
+                classes[code],
+                to_array(P),
+                n_resamples=affordable_resamples(*P.shape),
+                random_state=seed,
+                sample_weight=None if weights is None else weights[weights > 0],
+                labels=classes,
+                pos_label=None if event is None else classes.tolist()[event],
+            )
+            row = Measured(bare, float(ends.estimate), np.nan, ends.low, ends.high, np.nan, np.nan)
+            found.append(row)
     return found
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from skcalib.metrics._intervals.intervals import ALL_SETS
-
 # Seconds between two lines of a stream that is not a terminal.
 PAUSE = 10.0
 
@@ -35,15 +33,3 @@ def drawing(stream: TextIO) -> Iterator[Callable[[str], None]]:
     finally:
         if terminal:
             stream.write("\r\033[K")
-
-
-def counted_sets(show: Callable[[str], None]) -> Callable[[float], None]:
-    """Return a function that shows how many sets of labels are drawn, told of each number."""
-    drawn = 0.0
-
-    def report(sets: float) -> None:
-        nonlocal drawn
-        drawn += sets
-        show(f"{drawn:,.0f} of about {ALL_SETS:,} sets of labels")
-
-    return report

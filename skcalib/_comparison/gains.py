@@ -14,7 +14,8 @@ from skcalib._comparison.measures import Measure, own_errors
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._intervals.bootstrap import draw_counts
 from skcalib.metrics._intervals.gains import GainSimulation
-from skcalib.metrics._intervals.intervals import intervals_of
+from skcalib.metrics._intervals.intervals import interval_of
+from skcalib.metrics._intervals.truths import calibrated
 from skcalib.metrics._resampling import Evaluation, evaluate_chunks, in_copies, random_chunks
 
 # Entries of P that the resamples of one metric and calibrator may read, and the limits of their
@@ -53,12 +54,12 @@ def affordable_resamples(n: int, n_classes: int) -> int:
 
 def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> list[Size]:
     """Return the size of each metric of the predictions."""
-    own = simulated(measures, predictions)
-    errors = iter(intervals_of(own, predictions, random_state=seed) if own else [])
+    errors = simulated(measures, predictions)
+    smooth = calibrated(in_copies(predictions)) if errors else None
     sizes = []
     for measure in measures:
-        if own and measure.is_own_error:
-            one = next(errors)
+        if measure.evaluate in errors:
+            one = interval_of(measure.evaluate, predictions, random_state=seed, smooth=smooth)
             sizes.append(Size(one.estimate, one.debiased, one.expected_if_calibrated))
         else:
             sizes.append(Size(measure.value(predictions), np.nan, np.nan))

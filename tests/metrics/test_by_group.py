@@ -326,7 +326,7 @@ def test_right_probabilities_are_found_wrong_in_5_of_100_samples(monkeypatch):
     y, p, _ = one_event()
     any_interval = calibration_interval(ks_calibration_error, y, p, random_state=0)
     monkeypatch.setattr(
-        "skcalib.metrics._statistics.by_group.intervals_of", lambda *_, **__: [any_interval]
+        "skcalib.metrics._statistics.by_group.interval_of", lambda *_, **__: any_interval
     )
     rng = np.random.default_rng(0)
     wrong = 0

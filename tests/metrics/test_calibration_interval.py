@@ -20,13 +20,12 @@ from skcalib.metrics import (
     smooth_calibration_error,
     static_calibration_error,
 )
-from skcalib.metrics._intervals import errors, intervals, jackknife, label_sets, score_cells
+from skcalib.metrics._intervals import cells, errors, intervals, label_error, scored_rows
 from skcalib.metrics._intervals.any_metric import AnyError
 from skcalib.metrics._intervals.cells import CellError
-from skcalib.metrics._intervals.errors import label_errors
-from skcalib.metrics._intervals.gains import PLACES, Drawn, GainSimulation, gain_interval
+from skcalib.metrics._intervals.gains import PLACES, GainSimulation, gain_interval, moments_of
 from skcalib.metrics._intervals.inversion import Point, cornish_fisher, invert
-from skcalib.metrics._intervals.label_sets import Draw, LabelSets, RowGroups, Truth
+from skcalib.metrics._intervals.jackknife import excess_of_few_rows, random_groups
 from skcalib.metrics._intervals.truths import calibrated, draw_codes, rough_truths
 from skcalib.metrics._resampling import Evaluation
 
@@ -82,21 +81,11 @@ def ties(n, n_classes, seed=0):
     return P, Q / Q.sum(axis=1, keepdims=True), rng.integers(n_classes, size=n)
 
 
-def values(error, q, codes):
-    """The error of sets of labels."""
-    return error.values(Draw(q, 1), LabelSets(codes))
-
-
-def limits(error, q):
-    """The error of a truth."""
-    return error.limits(Truth(q))
-
-
 def opened(metric, P, y, w=None):
     """The metric as a function of labels, and as one that is called for each set of them."""
     predictions = check_predictions(y, P, w, np.arange(P.shape[1]))
     evaluate = Evaluation(metric, {}, False)
-    return label_errors([evaluate], predictions)[0], AnyError(evaluate, predictions)
+    return errors.label_error(evaluate, predictions), AnyError(evaluate, predictions)
 
 
 @pytest.mark.parametrize(("n_classes", "weighted"), [(2, False), (4, False), (4, True)])
@@ -108,15 +97,15 @@ def test_an_error_by_cells_is_the_metric_of_each_set_of_labels(name, n_classes, 
     fast, slow = opened(FAST[name], P, y, w)
     assert isinstance(fast, CellError)
     codes = rng.integers(n_classes, size=(4, 120)).astype(np.uint8)
-    found = values(fast, Q, codes)
+    found = fast.values(Q, codes)
     if "debiased" in name:  # the signed root, which the metric cuts at 0
         found = np.maximum(found, 0.0)
-    np.testing.assert_allclose(found, values(slow, Q, codes), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found, slow.values(Q, codes), rtol=0, atol=1e-12)
     if not weighted and "debiased" not in name:
         # Quantile edges move by a row of weight 1e-9, which may be one of several equal scores.
         quantile = name in ("RMSCE", "ACE", "TACE", "pooled")
         atol = 5e-4 if quantile else 1e-7
-        np.testing.assert_allclose(limits(fast, Q), limits(slow, Q), rtol=0, atol=atol)
+        np.testing.assert_allclose(fast.limits(Q), slow.limits(Q), rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("name", ["KS by class", "KS of each"])
@@ -127,20 +116,18 @@ def test_curves_of_classes_without_a_label_or_with_all_of_them(name):
         fast, slow = opened(FAST[name], P, y, w)
         for code in (0, 2):
             codes = np.full((1, 90), code, dtype=np.uint8)
-            expected = values(slow, Q, codes)
-            np.testing.assert_allclose(values(fast, Q, codes), expected, rtol=0, atol=1e-12)
-            np.testing.assert_allclose(
-                fast.observed(LabelSets(codes)), expected[0], rtol=0, atol=1e-12
-            )
+            expected = slow.values(Q, codes)
+            np.testing.assert_allclose(fast.values(Q, codes), expected, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(fast.observed(codes[0]), expected[0], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["ECE", "SCE of each", "KS", "KS by class", "all keywords"])
 def test_limits_without_a_group_are_those_of_the_other_rows(name):
     P, Q, y = ties(120, 3)
     fast, slow = opened(FAST[name], P, y)
-    groups = RowGroups(np.arange(120) % 5, 5)
-    expected = slow.limits_without(Truth(Q), groups)
-    np.testing.assert_allclose(fast.limits_without(Truth(Q), groups), expected, rtol=0, atol=1e-7)
+    groups = np.arange(120) % 5, 5
+    expected = slow.limits_without(Q, *groups)
+    np.testing.assert_allclose(fast.limits_without(Q, *groups), expected, rtol=0, atol=1e-7)
 
 
 # How far the limit on the grid may be from that by calls: edges of quantile bins move by a row of
@@ -179,10 +166,10 @@ def test_smooth_and_kernel_errors_are_computed_on_a_grid(name, mode, weights):
     fast, slow = opened(partial(metric, **kind), P, y, w)
     assert isinstance(fast, CellError)
     codes = np.random.default_rng(1).integers(3, size=(4, 150))
-    found = values(fast, Q, codes)
-    np.testing.assert_allclose(found, values(slow, Q, codes), rtol=0, atol=5e-4)
+    found = fast.values(Q, codes)
+    np.testing.assert_allclose(found, slow.values(Q, codes), rtol=0, atol=5e-4)
     if atol is not None:
-        np.testing.assert_allclose(limits(fast, Q), limits(slow, Q), rtol=0, atol=atol)
+        np.testing.assert_allclose(fast.limits(Q), slow.limits(Q), rtol=0, atol=atol)
 
 
 def slow_kernel_limit(s, q, width):
@@ -225,14 +212,14 @@ def test_limits_of_the_kernel_and_the_sweep_error_are_those_of_a_truth_without_c
     for q in (s**1.5, step, np.clip(s**1.5 + 0.05 * rng.normal(size=s.size), 0, 1)):
         Q = np.column_stack([1 - q, q])
         made = {
-            name: label_errors([Evaluation(metric, {}, False)], predictions)[0]
+            name: errors.label_error(Evaluation(metric, {}, False), predictions)
             for name, metric in (
                 ("kernel", metrics.kde_calibration_error),
                 ("sweep", metrics.sweep_calibration_error),
             )
         }
         width = 3.15 * s.std() * s.size**-0.2 * 20**-0.2  # of 20 times as many rows
-        found = {name: limits(error, Q)[0] for name, error in made.items()}
+        found = {name: error.limits(Q)[0] for name, error in made.items()}
         assert found["kernel"] == pytest.approx(slow_kernel_limit(s, q, width), abs=2e-4)
         assert found["sweep"] == pytest.approx(slow_sweep_limit(s, q), abs=2e-4)
 
@@ -241,8 +228,8 @@ def test_the_limit_of_the_debiased_error_is_the_plain_one():
     P, Q, y = ties(120, 3)
     fast, _ = opened(debiased_calibration_error, P, y)
     plain = partial(GCE, strategy="quantile", norm="l2", quantile_method="split")
-    limit = limits(AnyError(Evaluation(plain, {}, False), check_predictions(y, P)), Q)
-    np.testing.assert_allclose(limits(fast, Q), limit, rtol=0, atol=1e-4)
+    limit = AnyError(Evaluation(plain, {}, False), check_predictions(y, P)).limits(Q)
+    np.testing.assert_allclose(fast.limits(Q), limit, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", SLOW)
@@ -257,7 +244,7 @@ def test_the_limit_of_a_metric_without_weights_is_near():
 
     P, Q, y = ties(2000, 2)
     _, slow = opened(gap, P, y)
-    assert limits(slow, Q)[0] == pytest.approx(abs((P - Q)[:, 1].mean()), abs=0.01)
+    assert slow.limits(Q)[0] == pytest.approx(abs((P - Q)[:, 1].mean()), abs=0.01)
 
 
 @pytest.mark.parametrize("n_classes", [3, 150])
@@ -297,9 +284,9 @@ def test_without_the_excess_of_few_rows_an_error_is_closer_to_that_of_many():
     def measured(n, seed):
         y, P, q = sample(n, 100, 2.0, seed, scale=3.5)
         evaluate = Evaluation(metrics.adaptive_calibration_error, {}, False)
-        found = label_errors([evaluate], check_predictions(y, P, labels=range(100)))
-        limit = found[0].limits(Truth(q))
-        excess = jackknife.excess_of_few_rows(jackknife.limits_without(found, q), limit)
+        error = errors.label_error(evaluate, check_predictions(y, P, labels=range(100)))
+        limit = error.limits(q)
+        excess = excess_of_few_rows(error.limits_without(q, *random_groups(n)), limit)
         return limit[0], limit[0] * (1 - excess[0])
 
     few, corrected = np.mean([measured(300, seed) for seed in range(3)], axis=0)
@@ -388,30 +375,28 @@ def test_the_gain_of_normal_errors_is_the_normal_interval():
     """Two independent errors with bias 1, so that the bias of the difference is 0."""
     rng = np.random.default_rng(0)
 
-    def drawn(limit):
-        z = rng.normal(size=4000)
-        return Drawn(np.array(limit), np.full(30, limit), limit + 1 + (z - z.mean()) / z.std())
+    def drawn(before, after, true=None):
+        z = rng.normal(size=(4000, 2))
+        e = np.array([before, after])
+        values = e + 1 + (z - z.mean(axis=0)) / z.std(axis=0)
+        return moments_of(e if true is None else np.array(true), values, np.tile(e, (30, 1)))
 
-    before = [drawn(5 + u) for u in PLACES]
-    after = [drawn(3 - u) for u in PLACES]
-    found = gain_interval(before, after, 6.0, 4.0, 0.95, [])
+    path = [drawn(5 + u, 3 - u) for u in PLACES]
+    found = gain_interval(path, 6.0, 4.0, 0.95)
     half = 1.96 * np.sqrt(2)
     np.testing.assert_allclose(found, [2.0, 2 - half, 2 + half], rtol=0, atol=0.2)
     # A truth beside the path on which the gain is measured 1 too large counts, if it is plausible.
-    biased = drawn(5.0)._replace(limits=np.array(4.0)), drawn(3.0)
-    more = gain_interval(before, after, 6.0, 4.0, 0.95, [biased])
+    more = gain_interval([*path, drawn(5.0, 3.0, (4.0, 3.0))], 6.0, 4.0, 0.95)
     # M is 2 u^2 on the path and 0 beside it: its bias of 1 has this share of the weights.
     share = 1 / (1 + np.exp(-(PLACES**2)).sum())
     np.testing.assert_allclose(more.estimate, 2 - share, rtol=0, atol=0.01)
     np.testing.assert_allclose(more[1:], [1 - half, 2 + half], rtol=0, atol=0.2)
     # If both errors are larger by x, M is 2 x^2; the quantile of two degrees of freedom is 5.99.
     for x, end in ((1.6, 1 - half), (1.85, 2 - half)):
-        both = drawn(5 + x)._replace(limits=np.array(4 + x)), drawn(3 + x)
-        beside = gain_interval(before, after, 6.0, 4.0, 0.95, [both])
-        assert beside.low == pytest.approx(end, abs=0.2)
-    far = drawn(9.0)._replace(limits=np.array(8.0)), drawn(9.0)
-    without = gain_interval(before, after, 6.0, 4.0, 0.95, [far])
-    np.testing.assert_allclose(without, found, rtol=0, atol=1e-6)
+        beside = drawn(5 + x, 3 + x, (4 + x, 3 + x))
+        assert gain_interval([*path, beside], 6.0, 4.0, 0.95).low == pytest.approx(end, abs=0.2)
+    far = gain_interval([*path, drawn(9.0, 9.0, (8.0, 9.0))], 6.0, 4.0, 0.95)
+    np.testing.assert_allclose(far, found, rtol=0, atol=1e-6)
 
 
 def test_rough_truths_move_the_top_class_and_leave_the_proportions_of_others():
@@ -680,59 +665,27 @@ def test_labels_of_a_part_of_the_rows_give_the_same_interval(metric, monkeypatch
     """Deviations of the hits of a third of the rows, scaled, are those of all."""
     y, P, _ = sample(1500, 3, 1.5, 0)
     expected = calibration_interval(metric, y, P, random_state=0)
-    monkeypatch.setattr(label_sets, "DRAWN_ROWS", 500)
+    monkeypatch.setattr(label_error, "DRAWN_ROWS", 500)
     found = calibration_interval(metric, y, P, random_state=0)
     assert found.estimate == expected.estimate
     width = expected.high - expected.low
     np.testing.assert_allclose(found[1:5], expected[1:5], rtol=0, atol=0.2 * width)
 
 
-def test_cells_of_tiny_probabilities_after_large_ones_have_no_hits(monkeypatch):
-    """In running sums of 20,000, the squares of 3e-12 are lost."""
-    monkeypatch.setattr(score_cells, "MANY_ROWS", 100)
-    q = np.concatenate([np.full(20_000, 0.99999), np.full(2_000, 3e-12)])
-    rows = score_cells.ScoredRows(np.linspace(0, 1, q.size), np.ones(q.size, int), np.ones(q.size))
-    edges = np.arange(0, q.size + 1, 20)[None]
-    truth = label_sets.Truth(np.column_stack([1 - q, q]))
-    H = score_cells.ScoreCells(rows, edges).draw_hits(truth, 50, np.random.default_rng(0))
-    assert H[..., :1000].mean() == pytest.approx(20 * 0.99999, abs=1e-3)
-    assert (H[..., 1000:] == 0).all()
-
-
-@pytest.mark.parametrize("at_least", [10**9, 100], ids=["labels", "hits of cells"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_an_interval_does_not_depend_on_the_other_metrics(n_classes, at_least, monkeypatch):
-    """By the top label, by an event, class-wise, of each class, and by calls."""
-    monkeypatch.setattr(score_cells, "MANY_ROWS", at_least)
-    for name, few in (("NULL_SETS", 20), ("Q_SETS", 10), ("SETS", 6)):
-        monkeypatch.setattr(intervals, name, few)
-    y, P, _ = sample(400, n_classes, 1.5, 0)
-    predictions = check_predictions(y, P, labels=range(n_classes))
-    names = ["ECE", "KS", "ECE of an event", "SCE", "SCE of each", "top by class", "debiased"]
-    metrics_of_names = [*(FAST[name] for name in names), SLOW["rank bins"]]
-    evaluations = [Evaluation(metric, {}, column=False) for metric in metrics_of_names]
-    together = intervals.intervals_of(evaluations[::-1], predictions, random_state=0)[::-1]
-    for evaluate, found in zip(evaluations, together, strict=True):
-        (alone,) = intervals.intervals_of([evaluate], predictions, random_state=0)
-        for part, expected in zip(found, alone, strict=True):
-            np.testing.assert_array_equal(part, expected)
-
-
 @pytest.mark.parametrize("weight", [1.0, 2.0])
 def test_hits_of_cells_have_the_moments_of_the_hits_of_their_rows(weight, monkeypatch):
     """Cells of one row, of a few, of many alike, of many rare and certain ones, and of none."""
-    monkeypatch.setattr(score_cells, "MANY_ROWS", 100)
+    monkeypatch.setattr(scored_rows, "MANY_ROWS", 100)
     rng = np.random.default_rng(0)
     sizes = [1, 1, 3, 40, 200, 100, 50, 0]
     q = [[0.3], [1.0], [0.5, 0.55, 0.6], rng.uniform(0.1, 0.15, 40), rng.uniform(0.4, 0.5, 200)]
     q = np.concatenate([*q, np.full(100, 0.01), np.ones(50), []])
     ends = np.cumsum(sizes)
     score = np.linspace(0, 1, q.size)
-    rows = score_cells.ScoredRows(score, np.ones(q.size, int), np.full(q.size, weight))
-    cells = score_cells.ScoreCells(rows, np.concatenate([[0], ends])[None])
-    assert cells.draws
-    truth = label_sets.Truth(np.column_stack([1 - q, q]))
-    H = cells.draw_hits(truth, 20_000, rng)
+    rows = scored_rows.in_order(score, np.ones(q.size, int), np.full(q.size, weight))
+    table = cells.cells_of_rows(rows, np.repeat(np.arange(8), sizes), (1, 8))
+    assert table.are_drawn
+    (H,) = table.draw_hits(np.column_stack([1 - q, q]), 20_000, rng)
     assert H.shape == (20_000, 1, 8)
     for c, end in enumerate(ends):
         own = q[end - sizes[c] : end].tolist()
@@ -751,8 +704,8 @@ def test_hits_of_cells_give_the_intervals_of_labels_of_rows(metric, weight, monk
     y, P, _ = sample(1500, 3, 1.5, 0)
     w = None if weight is None else np.full(1500, weight)
     expected = calibration_interval(metric, y, P, sample_weight=w, random_state=0)
-    monkeypatch.setattr(score_cells, "MANY_ROWS", 1000)
-    monkeypatch.setattr(score_cells, "ROWS_PER_CELL", 0)
+    monkeypatch.setattr(scored_rows, "MANY_ROWS", 1000)
+    monkeypatch.setattr(cells, "ROWS_PER_CELL", 0)
     found = calibration_interval(metric, y, P, sample_weight=w, random_state=0)
     assert found.estimate == expected.estimate
     assert found != expected
@@ -767,7 +720,7 @@ def test_hits_of_rows_give_the_intervals_of_labels(metric, weights, monkeypatch)
     y, P, _ = sample(1500, 3, 1.5, 0)
     w = 1.0 + np.arange(1500) % 3 if weights else None
     found = calibration_interval(metric, y, P, sample_weight=w, random_state=0)
-    monkeypatch.setattr(intervals, "rows_of", lambda _: None)
+    monkeypatch.setattr(CellError, "simulate", label_error.LabelError.simulate)
     expected = calibration_interval(metric, y, P, sample_weight=w, random_state=0)
     assert found.estimate == expected.estimate
     assert found != expected
@@ -781,7 +734,7 @@ def test_a_gain_is_of_the_same_labels_for_both_models_also_of_many_rows(monkeypa
     Q = P**0.9 / (P**0.9).sum(axis=1, keepdims=True)
     few, many = [], []
     for found, at_least in ((few, 10**9), (many, 100)):
-        monkeypatch.setattr(score_cells, "MANY_ROWS", at_least)
+        monkeypatch.setattr(scored_rows, "MANY_ROWS", at_least)
         before, after = check_predictions(y, P), check_predictions(y, Q)
         evaluations = [Evaluation(each, {}, column=False) for each in (ECE, KS)]
         simulation = GainSimulation(evaluations, before, random_state=0)
@@ -796,7 +749,7 @@ def test_hits_of_unequal_weights_are_those_of_labels(monkeypatch):
     expected = calibration_interval(
         expected_calibration_error, y, P, sample_weight=w, random_state=0
     )
-    monkeypatch.setattr(score_cells, "MANY_ROWS", 1000)
+    monkeypatch.setattr(scored_rows, "MANY_ROWS", 1000)
     assert calibration_interval(ECE, y, P, sample_weight=w, random_state=0) == expected
 
 

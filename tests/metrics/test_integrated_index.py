@@ -17,8 +17,6 @@ from skcalib.metrics import (
 )
 from skcalib.metrics._curves.distances import distances_by_cells
 from skcalib.metrics._curves.integrated_index import four_distances
-from skcalib.metrics._intervals.label_sets import Truth
-from skcalib.metrics._intervals.score_cells import SharedRows
 
 
 def sample(n=80, seed=0, slope=0.6, digits=3):
@@ -169,8 +167,8 @@ def test_the_limit_of_an_interval_is_the_distance_of_the_truth_without_chance():
     p = np.concatenate([[0.0, 1.0], expit(rng.normal(-1.5, 1.2, 500))])
     q = expit(-1.5 + 0.6 * (logit(np.clip(p, 0.01, 0.99)) + 1.5))
     predictions = check_predictions((p > 0.5).astype(int), p)
-    error = distances_by_cells(predictions, {}, SharedRows(), which=slice(0, 4))
-    null, truth = (error.limits(Truth(np.column_stack([1 - r, r]))) for r in (p, q))
+    error = distances_by_cells(predictions, {}, which=slice(0, 4))
+    null, truth = (error.limits(np.column_stack([1 - r, r])) for r in (p, q))
     assert null.max() < 1e-9
     expected = slow(np.abs(q - p).tolist(), [1] * p.size)
     assert truth[:3] == pytest.approx(expected[:3], rel=0.03)

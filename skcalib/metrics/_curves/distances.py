@@ -17,8 +17,8 @@ from skcalib._validation.predictions import Predictions
 from skcalib.metrics._curves.cells import Places, is_certain, place_rows, sum_by
 from skcalib.metrics._curves.methods import smooth_points
 from skcalib.metrics._curves.smooth import Smoother
-from skcalib.metrics._intervals.cells import CellError
-from skcalib.metrics._intervals.score_cells import ScoreCells, SharedRows
+from skcalib.metrics._intervals.cells import CellError, cells_of_rows
+from skcalib.metrics._intervals.scored_rows import scored_rows
 
 # Cells, knots and prior standard deviations of the curves of labels that are drawn for an interval:
 # fewer than of a single curve, because there are two thousand.
@@ -79,7 +79,6 @@ def farthest_of_band(predictions: Predictions, level: float) -> float:
 def distances_by_cells(
     predictions: Predictions,
     keywords: dict[str, Any],  # noqa: ARG001
-    shared: SharedRows,
     *,
     which: slice,
 ) -> CellError:
@@ -88,9 +87,9 @@ def distances_by_cells(
     The limit is the distance of the curves of many more rows, of the truth and of the scores: what
     a smooth curve can show of the difference, and 0 where there is none.
     """
-    w, rows = predictions.w, shared.of(predictions)
+    w, rows = predictions.w, scored_rows(predictions)
     places = place_rows(event_or_top(predictions)[0], w, DRAWN_CELLS)
-    cells = ScoreCells.of_index(rows, places.of_row[rows.order], places.W.size)
+    cells = cells_of_rows(rows, places.of_row[rows.order], (1, places.W.size))
     few, many = (
         Curve(places, rows, n_knots=DRAWN_KNOTS, taus=DRAWN_TAUS)
         for rows in (float(w.sum()), MANY_ROWS)

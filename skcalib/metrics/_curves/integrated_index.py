@@ -16,7 +16,7 @@ from skcalib.metrics._curves.distances import (
     distances_by_cells,
     farthest_of_band,
 )
-from skcalib.metrics._intervals.intervals import CalibrationInterval, intervals_of
+from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
 from skcalib.metrics._listed import listed
 from skcalib.metrics._resampling import Evaluation, in_copies
 
@@ -129,12 +129,12 @@ def distance_intervals(
     """
     predictions = in_copies(predictions)
     evaluate = Evaluation(four_distances, {}, column=False)
-    found = intervals_of(
-        [evaluate], predictions, level=level, random_state=random_state, smooth=smooth
-    )[0]
-    high = found.high.copy()
-    high[-1] = max(found.low[-1], farthest_of_band(predictions, level))
-    return found._replace(high=high)
+    interval = interval_of(
+        evaluate, predictions, level=level, random_state=random_state, smooth=smooth
+    )
+    high = interval.high.copy()
+    high[-1] = max(interval.low[-1], farthest_of_band(predictions, level))
+    return interval._replace(high=high)
 
 
 @listed(

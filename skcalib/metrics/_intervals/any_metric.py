@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._intervals.label_sets import Draw, LabelSets, RowGroups, Truth
+from skcalib.metrics._intervals.label_error import ENTRIES, LabelError, every_of
 from skcalib.metrics._resampling import Evaluation
 
 # A truth of 1 is this weight, so that rounded weights are whole and count copies of rows.
@@ -17,7 +18,7 @@ NEGLIGIBLE = 1e-7
 COPIES = 20
 
 
-class AnyError:
+class AnyError(LabelError):
     """A metric of predictions, as a function of labels or of a truth.
 
     Its limit is that of rows whose weights are split between the classes; with `copies`, that of
@@ -29,41 +30,46 @@ class AnyError:
     has_excess = False
 
     def __init__(
-        self, evaluate: Evaluation, predictions: Predictions, every: int = 1, copies: bool = False
+        self, evaluate: Evaluation, predictions: Predictions, copies: bool = False
     ) -> None:
         self.evaluate = evaluate
         self.copies = copies or not (evaluate.own or "sample_weight" in evaluate.accepted)
         self.predictions = predictions
-        self.every = every
-        self.some = take_every(predictions, every)
+        self.every = every_of(predictions.code.size)
+        self.some = take_every(predictions, self.every)
 
-    def observed(self, labels: LabelSets) -> Float64Array:
-        """Return the metric ``(m,)`` of one set of labels of all rows."""
-        return np.atleast_1d(self.evaluate(self.predictions._replace(code=labels.codes[0])))
+    def observed(self, code: NDArray[np.integer]) -> Float64Array:
+        """Return the metric ``(m,)`` of labels of all rows."""
+        return np.atleast_1d(self.evaluate(self.predictions._replace(code=code)))
 
-    def limits(self, truth: Truth) -> Float64Array:
+    def limits(self, q: FloatArray) -> Float64Array:
         """Return the metric ``(m,)`` of many rows with labels of a truth."""
-        every_row = np.arange(self.some.code.size)
-        return truth.once(self, lambda: self._limit(truth.q[:: self.every], every_row))
+        return self._limit(q[:: self.every], np.arange(self.some.code.size))
 
-    def values(self, draw: Draw, labels: LabelSets) -> Float64Array:
+    def values(self, q: FloatArray, codes: NDArray[np.integer]) -> Float64Array:
         r"""Return the metric ``(R, m)`` of sets of labels.
 
         Of labels of a part of the rows, the metric deviates from the limit by
         :math:`\sqrt{n / n_s}` times as much as of all.
         """
-        codes = labels.codes
-        found = [self.evaluate(self.some._replace(code=code.astype(np.intp))) for code in codes]
-        values = np.stack(found).reshape(len(codes), -1)
+        values = np.stack(
+            [np.ravel(self.evaluate(self.some._replace(code=c.astype(np.intp)))) for c in codes]
+        )
         if self.every > 1:
-            limits = self.limits(draw.truth)
-            values = limits + (values - limits) / draw.factor
+            limits = self.limits(q)
+            values = limits + (values - limits) / np.sqrt(len(q) / self.some.code.size)
         return values
 
-    def limits_without(self, truth: Truth, groups: RowGroups) -> Float64Array:
+    def limits_without(
+        self,
+        q: FloatArray,
+        group: Intp,
+        n_groups: int,
+        most: int = ENTRIES,  # noqa: ARG002
+    ) -> Float64Array:
         """Return the limits ``(groups, m)``, each without one group of rows."""
-        q, group = truth.q[:: self.every], groups.of_row[:: self.every]
-        return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(groups.number)])
+        q, group = q[:: self.every], group[:: self.every]
+        return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(n_groups)])
 
     def _limit(self, q: FloatArray, rows: Intp) -> Float64Array:
         w = self.some.w

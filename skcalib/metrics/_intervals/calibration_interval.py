@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._validation.keywords import check_level
-from skcalib.metrics._intervals.intervals import CalibrationInterval, intervals_of
+from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
 from skcalib.metrics._listed import listed
 from skcalib.metrics._resampling import as_result, prepare
 
@@ -136,11 +136,11 @@ def calibration_interval(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = rng.random(1000) < p
-    >>> found = calibration_interval(static_calibration_error, y, p, random_state=0)
-    >>> found.low, round(found.expected_if_calibrated, 2)
+    >>> interval = calibration_interval(static_calibration_error, y, p, random_state=0)
+    >>> interval.low, round(interval.expected_if_calibrated, 2)
     (0.0, 0.04)
-    >>> found = calibration_interval(static_calibration_error, y, p**2, random_state=0)
-    >>> bool(found.low < 1 / 6 < found.high)
+    >>> interval = calibration_interval(static_calibration_error, y, p**2, random_state=0)
+    >>> bool(interval.low < 1 / 6 < interval.high)
     True
     """
     check_level(confidence_level)
@@ -156,15 +156,15 @@ def calibration_interval(
     )
     score = evaluate.own and not evaluate.is_error
     if not score:
-        (found,) = intervals_of(
-            [evaluate],
+        interval = interval_of(
+            evaluate,
             predictions,
             level=confidence_level,
             random_state=random_state,
             n_jobs=n_jobs,
         )
-        if not np.isnan(found.low).any():
-            parts = (as_result(np.asarray(part), evaluate, predictions) for part in found)
+        if not np.isnan(interval.low).any():
+            parts = (as_result(np.asarray(part), evaluate, predictions) for part in interval)
             return CalibrationInterval(*parts)
     raise ValueError(
         "metric may be smaller where labels do not follow the probabilities, so it is not a "

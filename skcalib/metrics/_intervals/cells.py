@@ -8,26 +8,190 @@ gives the limit of many rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.types import Float64Array
-from skcalib.metrics._intervals.class_cells import ClassCells
-from skcalib.metrics._intervals.label_sets import Draw, LabelSets, RowGroups, Truth, sets_at_once
-from skcalib.metrics._intervals.score_cells import ScoreCells, running
+from skcalib._arrays.passes import ROWS, sum_rows
+from skcalib._arrays.source import Source, as_source
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib.metrics._intervals.label_error import (
+    ENTRIES,
+    LabelError,
+    Simulated,
+    every_of,
+    sets_at_once,
+)
+from skcalib.metrics._intervals.scored_rows import ScoredRows
 
 # The error ``(..., m)`` of tables H ``(..., problems, cells)``, S and W ``(problems, cells)``.
 Close = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
+Change = Callable[[FloatArray], FloatArray]
+# Codes of classes, or hits of scored rows.
+Labels = NDArray[Any]
+
+# The hits of cells are drawn if there are at least this many rows per cell.
+ROWS_PER_CELL = 16
+# Hits of cells with a larger variance are normal.
+NORMAL = 9.0
 
 
-class CellError:
-    """An error by cells, as a function of labels or of a truth.
+class Cells:
+    """Cells ``(problems, cells)`` of the probabilities of all classes, or of a score of each row.
 
     Parameters
     ----------
-    cells : ScoreCells or ClassCells
+    place : ndarray of shape (n, K) or (n, 1)
+        ``j * (cells + 1) + c`` for cell c of problem j; cell `cells` is left out.
+    scores : Source of the same shape
+    w : ndarray of shape (n,)
+    shape : tuple of int
+        Number of problems and of cells.
+    rows : ScoredRows or None
+        The rows, in their order, if each has one score.
+
+    Attributes
+    ----------
+    part : Cells or None
+        Those of the rows for which labels are drawn; None if they are all.
+    """
+
+    def __init__(
+        self,
+        place: NDArray[np.integer],
+        scores: Source,
+        w: Float64Array,
+        shape: tuple[int, int],
+        rows: ScoredRows | None = None,
+    ) -> None:
+        self.place, self.scores, self.w, self.shape, self.rows = place, scores, w, shape, rows
+        self.first = np.arange(0, place.size, place.shape[1])
+        every = every_of(len(place))
+        self.part = None
+        if every > 1:
+            order = np.arange(len(place)) if rows is None else rows.order
+            drawn = np.flatnonzero(order % every == 0)
+            some = None if rows is None else rows.take(drawn, every)
+            self.part = Cells(place[drawn], scores, w[drawn], shape, some)
+
+    def expected(
+        self, q: FloatArray, group: Intp | None = None, n_groups: int = 1, step: int = 1
+    ) -> Float64Array:
+        """Return the expected weight of the hits ``(groups, problems, cells)``."""
+        return self.sums(self._chances(q), None, group, n_groups, step)
+
+    def _chances(self, q: FloatArray) -> Source:
+        return as_source(q if self.rows is None else self.rows.chances(q)[:, None])
+
+    def hits(self, labels: Labels) -> Float64Array:
+        """Return the weight of the hits ``(R, problems, cells)`` of codes, or of drawn hits."""
+        problems, cells = self.shape
+        H = np.empty((len(labels), problems * (cells + 1)))
+        if self.rows is None:
+            for row, code in zip(H, labels, strict=True):
+                row[:] = np.bincount(self.hit_places(code), self.w, row.size)
+        else:
+            place = self.place.ravel()
+            hits = labels if labels.dtype == bool else self.rows.hits(labels)
+            for row, hit in zip(H, hits, strict=True):
+                row[:] = np.bincount(place, self.w * hit, row.size)
+        return H.reshape(-1, problems, cells + 1)[..., :cells]
+
+    def hit_places(self, code: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Return the place ``(..., n)`` of the hit of each row."""
+        # One index into the flat table takes a tenth of the time of a pair of them.
+        return self.place.ravel().take(self.first + code)
+
+    @property
+    def are_drawn(self) -> bool:
+        """Whether `draw_hits` may stand for labels of the rows."""
+        rows = self.rows
+        few = ROWS_PER_CELL * math.prod(self.shape) <= len(self.place)
+        return rows is not None and rows.are_many and few
+
+    def draw_hits(
+        self, q: FloatArray, n_sets: int, random: np.random.Generator
+    ) -> Iterator[Float64Array]:
+        r"""Yield the weight of the hits ``(R, problems, cells)`` of rows of equal weight.
+
+        Hits of probabilities :math:`q_i` are drawn as one binomial number of the same mean and
+        variance, of :math:`(\sum q_i)^2 / \sum q_i^2` trials, rounded up or down at random, with
+        probability :math:`\sum q_i^2 / \sum q_i`; as a normal one where they vary much.
+        """
+        weight, chances = float(self.w[0]), self._chances(q)
+        mean, squares = (self.sums(chances, change)[0] / weight for change in (None, np.square))
+        spread = np.maximum(mean - squares, 0.0)
+        wide = spread > NORMAL
+        narrow = ~wide & (mean > 0)
+        share = np.minimum(squares[narrow] / mean[narrow], 1.0)
+        trials = mean[narrow] / np.maximum(share, np.finfo(float).tiny)
+        step = sets_at_once(mean.size)
+        for start in range(0, n_sets, step):
+            H = np.zeros((min(step, n_sets - start), *self.shape))
+            normal = random.standard_normal((len(H), int(wide.sum())))
+            H[:, wide] = mean[wide] + normal * np.sqrt(spread[wide])
+            whole = np.floor(trials + random.random((len(H), trials.size))).astype(np.int64)
+            H[:, narrow] = random.binomial(whole, share)
+            yield weight * H
+
+    def sums(
+        self,
+        amounts: Source,
+        change: Change | None = None,
+        group: Intp | None = None,
+        n_groups: int = 1,
+        step: int = 1,
+    ) -> Float64Array:
+        """Return the sums ``(groups, problems, cells)`` of amounts as the scores, changed first.
+
+        `group` is that of each row, None for one group; `step` cells are joined.
+        """
+        problems, cells = self.shape
+        shape = (n_groups, problems, -(-cells // step) + 1)
+        kernel = partial(sum_places, cells=cells + 1, shape=shape, change=change)
+        # No block is smaller than the table that is made of it.
+        least = math.prod(shape) // amounts.shape[1] if n_groups > 1 else 1
+        work = ROWS._replace(least_rows=max(1, least))
+        sums = sum_rows(kernel, amounts, self.place, self.w, group, work=work)
+        return np.asarray(sums.reshape(shape)[..., :-1])
+
+
+def cells_of_rows(rows: ScoredRows, index: NDArray[np.integer], shape: tuple[int, int]) -> Cells:
+    """Return cells of scored rows; `index` has their places."""
+    return Cells(index[:, None], as_source(rows.score[:, None]), rows.w, shape, rows)
+
+
+def sum_places(
+    block: FloatArray,
+    place: NDArray[np.integer],
+    w: Float64Array,
+    group: Intp | None,
+    cells: int,
+    shape: tuple[int, int, int],
+    change: Change | None,
+) -> Float64Array:
+    """Return the sums over a block by group, problem and joined cell, flat."""
+    _, problems, joined = shape
+    amount = block if change is None else change(block)
+    if joined < cells:
+        j, c = np.divmod(place.astype(np.intp), cells)
+        place = j * joined + c * (joined - 1) // (cells - 1)
+    if group is not None:
+        place = place + (group * (problems * joined))[:, None]
+    weights = (w[:, None] * amount).ravel()
+    return np.asarray(np.bincount(place.ravel(), weights, math.prod(shape)), dtype=np.float64)
+
+
+class CellError(LabelError):
+    """An error by cells.
+
+    Parameters
+    ----------
+    cells : Cells
     close : callable
         The error of labels.
     close_limit : callable, default=None
@@ -38,70 +202,76 @@ class CellError:
 
     def __init__(
         self,
-        cells: ScoreCells | ClassCells,
+        cells: Cells,
         close: Close,
         close_limit: Close | None = None,
         has_excess: bool = True,
     ) -> None:
         self.cells = cells
+        self.every = every_of(len(cells.place))
         self.close = close
         self.has_excess = has_excess
         self.close_limit = close if close_limit is None else close_limit
-        self.W, self.S = cells.sums()
-        self.draws = isinstance(cells, ScoreCells) and cells.draws
+        self.W = cells.sums(cells.scores, np.ones_like)[0]
+        self.S = cells.sums(cells.scores)[0]
         self._without: tuple[Float64Array, Float64Array] | None = None
 
-    def observed(self, labels: LabelSets) -> Float64Array:
-        """Return the errors ``(m,)`` of one set of labels of all rows."""
-        return self.close(self.cells.hits(labels, slice(None)), self.S, self.W)[0]
+    def observed(self, code: NDArray[np.integer]) -> Float64Array:
+        """Return the errors ``(m,)`` of labels of all rows."""
+        return self.close(self.cells.hits(code[None]), self.S, self.W)[0]
 
-    def limits(self, truth: Truth) -> Float64Array:
+    def limits(self, q: FloatArray) -> Float64Array:
         """Return the errors ``(m,)`` of a truth."""
-        return self.close_limit(self.cells.expected(truth)[None], self.S, self.W)[0]
+        return self.close_limit(self.cells.expected(q), self.S, self.W)[0]
 
-    def values(self, draw: Draw, labels: LabelSets) -> Float64Array:
-        r"""Return the errors ``(R, m)`` of sets of labels.
+    def values(self, q: FloatArray, codes: Labels) -> Float64Array:
+        r"""Return the errors ``(R, m)`` of sets of labels, or of hits of scored rows.
 
-        Labels may be those of a part of the rows. The hits of all rows then deviate from their
+        They may be those of a part of the rows. The hits of all rows then deviate from their
         expectation by :math:`\sqrt{n / n_s}` times the deviation of the :math:`n_s` rows: both are
         sums of many independent hits.
         """
-        part = self.cells.part
-        expected, drawn = self.cells.expected(draw.truth), self.cells
-        if part is not None:
-            drawn, expected_of_part = part, part.expected(draw.part)
-        step = sets_at_once(expected.size)
-        values = []
-        for start in range(0, len(labels.codes), step):
-            H = drawn.hits(labels, slice(start, start + step))
-            if part is not None:
-                H = expected + draw.factor * (H - expected_of_part)
-            values.append(self.close(H, self.S, self.W))
-        return np.concatenate(values)
-
-    def drawn(self, truth: Truth, n_sets: int, random: np.random.Generator) -> Float64Array:
-        """Return the errors ``(n_sets, m)`` of hits that are drawn by cells."""
-        assert isinstance(self.cells, ScoreCells)
         step = sets_at_once(self.W.size)
-        values = []
-        for start in range(0, n_sets, step):
-            H = self.cells.draw_hits(truth, min(step, n_sets - start), random)
-            values.append(self.close(H, self.S, self.W))
-        return np.concatenate(values)
+        batches = (codes[start : start + step] for start in range(0, len(codes), step))
+        part = self.cells.part
+        if part is None:
+            tables = (self.cells.hits(batch) for batch in batches)
+        else:
+            expected, of_part = self.cells.expected(q), part.expected(q[:: self.every])
+            factor = math.sqrt(len(q) / len(part.place))
+            tables = (expected + factor * (part.hits(batch) - of_part) for batch in batches)
+        return np.concatenate([self.close(H, self.S, self.W) for H in tables])
 
-    def limits_without(self, truth: Truth, groups: RowGroups) -> Float64Array:
+    def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
+        """Measure drawn hits of cells or rows where these are enough, else labels."""
+        cells = self.cells if self.cells.part is None else self.cells.part
+        if cells.rows is None:
+            return super().simulate(q, n_sets, seed)
+        if self.cells.are_drawn:
+            tables = self.cells.draw_hits(q, n_sets, np.random.default_rng(seed))
+            values = np.concatenate([self.close(H, self.S, self.W) for H in tables])
+        else:
+            values = self.values(q, cells.rows.draw_hits(q[:: self.every], n_sets, seed))
+        return Simulated(self.limits(q), values)
+
+    def limits_without(
+        self, q: FloatArray, group: Intp, n_groups: int, most: int = ENTRIES
+    ) -> Float64Array:
         """Return the errors ``(groups, m)`` of a truth, each without one group of rows.
 
         The sums of scores and weights are kept, so that all calls must have the same groups.
         """
-        group, n_groups, most = groups
         problems, cells = self.cells.shape
         step = -(-cells // max(64, most // (n_groups * problems)))
+        if self.cells.rows is not None:
+            group = group[self.cells.rows.order]
         if self._without is None:
-            W, S = self.cells.sums_by_group(group, n_groups, step)
+            scores, change = self.cells.scores, np.ones_like
+            W = self.cells.sums(scores, change, group, n_groups, step)
+            S = self.cells.sums(scores, None, group, n_groups, step)
             self._without = without_each(W), without_each(S)
         W, S = self._without
-        H = without_each(self.cells.expected_by_group(truth, group, n_groups, step))
+        H = without_each(self.cells.expected(q, group, n_groups, step))
         return self.close_limit(H, S, W)
 
 
@@ -118,16 +288,16 @@ class ClassCurveError(CellError):
 
     Parameters
     ----------
-    cells : ClassCells
+    cells : Cells
         One problem for each class.
     close : callable
         The same error of tables.
     average : {"macro", None}
     """
 
-    def __init__(self, cells: ClassCells, close: Close, average: str | None) -> None:
+    def __init__(self, cells: Cells, close: Close, average: str | None) -> None:
         super().__init__(cells, close)
-        self.classes, self.average = cells, average
+        self.average = average
         problems, n_cells = cells.shape
         below = np.zeros((problems, n_cells + 1))
         np.cumsum(self.S, axis=1, out=below[:, 1:])
@@ -137,26 +307,28 @@ class ClassCurveError(CellError):
         w = cells.w
         self.has_equal_weights = bool((w == w[0]).all())
 
-    def observed(self, labels: LabelSets) -> Float64Array:
-        """Return the errors ``(m,)`` of one set of labels of all rows."""
-        return self._largest(labels.codes)[0]
+    def observed(self, code: NDArray[np.integer]) -> Float64Array:
+        """Return the errors ``(m,)`` of labels of all rows."""
+        return self._largest(code[None])[0]
 
-    def values(self, draw: Draw, labels: LabelSets) -> Float64Array:
+    def values(self, q: FloatArray, codes: Labels) -> Float64Array:
         """Return the errors ``(R, m)`` of sets of labels."""
         if self.cells.part is not None:  # hits of a part of the rows are scaled: all cells change
-            return super().values(draw, labels)
-        return self._largest(labels.codes)
+            return super().values(q, codes)
+        step = sets_at_once(codes.shape[1])
+        starts = range(0, len(codes), step)
+        return np.concatenate([self._largest(codes[start : start + step]) for start in starts])
 
     def _largest(self, codes: NDArray[np.integer]) -> Float64Array:
         """Return the errors of sets of labels ``(R, n)``, which follow each other in one table."""
-        hit = self.classes.hit_places(codes)
+        hit = self.cells.hit_places(codes)
         if self.has_equal_weights:  # numbers are sorted in a fifth of the time of their places
             hit.sort(axis=1)
-            hits = self.classes.w[0] * np.arange(hit.size + 1)
+            hits = self.cells.w[0] * np.arange(hit.size + 1)
         else:
             order = np.argsort(hit, axis=1)
             hit = np.take_along_axis(hit, order, axis=1)
-            hits = running(self.classes.w[order].ravel())
+            hits = np.concatenate([[0.0], np.cumsum(self.cells.w[order].ravel())])
         set_starts = self.below.size * np.arange(len(codes))[:, None]
         edges = np.append(set_starts + self.starts, self.below.size * len(codes))
         first = np.searchsorted((hit + set_starts).ravel(), edges)
@@ -170,5 +342,5 @@ class ClassCurveError(CellError):
         above = np.maximum.reduceat(after, first) - at_start
         under = at_start - np.minimum.reduceat(before, first)
         largest[with_hits] = np.maximum(largest[with_hits], np.maximum(above, under))
-        each = largest.reshape(len(codes), -1) / self.weight
-        return each.mean(axis=1, keepdims=True) if self.average == "macro" else each
+        errors = largest.reshape(len(codes), -1) / self.weight
+        return errors.mean(axis=1, keepdims=True) if self.average == "macro" else errors

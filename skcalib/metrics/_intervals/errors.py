@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from inspect import signature
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins, exceeds
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
-from skcalib._scores.top_label import top_label
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._classwise import (
     adaptive_calibration_error,
@@ -38,11 +37,16 @@ from skcalib.metrics._errors.soft_binned import soft_binned_calibration_error
 from skcalib.metrics._errors.sweep import sweep_calibration_error
 from skcalib.metrics._intervals import grid
 from skcalib.metrics._intervals.any_metric import AnyError
-from skcalib.metrics._intervals.cells import CellError, ClassCurveError, Close
-from skcalib.metrics._intervals.class_cells import ClassCells
+from skcalib.metrics._intervals.cells import (
+    CellError,
+    Cells,
+    ClassCurveError,
+    Close,
+    cells_of_rows,
+)
 from skcalib.metrics._intervals.grid import BINS, bin_index, quotient
-from skcalib.metrics._intervals.label_sets import Draw, LabelSets, RowGroups, Truth, every_of
-from skcalib.metrics._intervals.score_cells import ScoreCells, ScoredRows, SharedRows
+from skcalib.metrics._intervals.label_error import LabelError
+from skcalib.metrics._intervals.scored_rows import in_order, scored_rows
 from skcalib.metrics._resampling import Evaluation
 from skcalib.metrics._top_label import (
     expected_calibration_error,
@@ -58,51 +62,21 @@ MANY_RANKS, JOINED_RANKS = 1 << 17, 1 << 14
 DRAWN_RANKS = 1 << 9
 
 
-class LabelError(Protocol):
-    """An error of m numbers, as a function of labels or of a truth; all else stays the same.
-
-    `has_excess`: whether the jackknife finds what few rows add to the error of a truth.
-    """
-
-    has_excess: bool
-
-    def observed(self, labels: LabelSets) -> Float64Array:
-        """Return the error ``(m,)`` of one set of labels of all rows."""
-
-    def limits(self, truth: Truth) -> Float64Array:
-        """Return the error ``(m,)`` of many rows with labels of a truth."""
-
-    def values(self, draw: Draw, labels: LabelSets) -> Float64Array:
-        """Return the errors ``(R, m)`` of sets of labels of the rows that are drawn."""
-
-    def limits_without(self, truth: Truth, groups: RowGroups) -> Float64Array:
-        """Return the limits ``(groups, m)``, each without one group of rows."""
-
-
-def label_errors(evaluations: list[Evaluation], predictions: Predictions) -> list[LabelError]:
-    """Return metrics as functions of the labels of these predictions."""
-    shared = SharedRows()
-    return [label_error(evaluate, predictions, shared) for evaluate in evaluations]
-
-
-def label_error(evaluate: Evaluation, predictions: Predictions, shared: SharedRows) -> LabelError:
+def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
     """Return a metric as a function of the labels of these predictions."""
     metric, keywords = evaluate.function, evaluate.all_keywords
     predictions = evaluate.measured(predictions)
-    maker = getattr(metric, "_by_cells", None) or BY_CELLS.get(metric)
-    if maker is not None and evaluate.own:
+    by_cells = getattr(metric, "_by_cells", None) or BY_CELLS.get(metric)
+    if by_cells is not None and evaluate.own:
         parameters = signature(metric).parameters.items()
         defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
-        made = maker(predictions, {**defaults, **keywords}, shared)
-        if made is not None:
-            return made
-    every = every_of(predictions.code.size)
-    return AnyError(evaluate, predictions, every, copies=metric is sweep_calibration_error)
+        error = by_cells(predictions, {**defaults, **keywords})
+        if error is not None:
+            return error
+    return AnyError(evaluate, predictions, copies=metric is sweep_calibration_error)
 
 
-def binned(
-    predictions: Predictions, keywords: Keywords, shared: SharedRows, **reduction: Any
-) -> CellError | None:
+def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> CellError | None:
     """Return a binned error; `reduction` as in `bin_predictions`."""
     average = keywords.get("average", "macro")
     weighting = keywords.get("class_weight", "uniform"), keywords.get("bin_weight", "count")
@@ -111,10 +85,10 @@ def binned(
         total, each = norm_of_gaps(quotient(H - S, W), W, keywords["norm"], *weighting)
         return total[..., None] if average == "macro" else each
 
-    return _with_bins(predictions, keywords, shared, average, close, None, **reduction)
+    return _with_bins(predictions, keywords, average, close, None, **reduction)
 
 
-def debiased(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
+def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
     """Return the signed root of the debiased square: the debiased error where it is above 0.
 
     Its limit is the plain l2 error.
@@ -135,7 +109,6 @@ def debiased(predictions: Predictions, keywords: Keywords, shared: SharedRows) -
     return _with_bins(
         predictions,
         {**keywords, "norm": "l2"},
-        shared,
         average,
         partial(root, noisy=True),
         partial(root, noisy=False),
@@ -144,26 +117,24 @@ def debiased(predictions: Predictions, keywords: Keywords, shared: SharedRows) -
     )
 
 
-def thresholded(
-    predictions: Predictions, keywords: Keywords, shared: SharedRows
-) -> CellError | None:
+def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | None:
     """Return TACE; the first version cuts its bins in a way of its own and is left to calls."""
     if keywords["version"] == 1:
         return None
     keywords = {**keywords, "bin_weight": keywords["bin_weight"] or "count"}
     threshold = keywords["threshold"]
     return binned(
-        predictions, keywords, shared, max_prob=False, class_conditional=True, threshold=threshold
+        predictions, keywords, max_prob=False, class_conditional=True, threshold=threshold
     )
 
 
-def general(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
+def general(predictions: Predictions, keywords: Keywords) -> CellError | None:
     """Return the general error."""
     names = ("max_prob", "class_conditional", "threshold")
-    return binned(predictions, keywords, shared, **{name: keywords[name] for name in names})
+    return binned(predictions, keywords, **{name: keywords[name] for name in names})
 
 
-def cumulative(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError:
+def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
     """Return the KS error: a cell for each distinct score."""
     mode, average = keywords["mode"], keywords["average"]
     P, w, event = predictions.P, predictions.w, predictions.event
@@ -178,22 +149,22 @@ def cumulative(predictions: Predictions, keywords: Keywords, shared: SharedRows)
 
     if mode != "classwise" or (event is not None and average is not None):
         if event is not None or (mode in (None, "top") and keywords["r"] == 1):
-            rows = shared.of(predictions)
+            rows = scored_rows(predictions)
         else:
             score, _ = reduce_top(predictions, mode, keywords["r"])
-            rows = ScoredRows(score, _hit_classes(predictions.P, mode, int(keywords["r"])), w)
+            rows = in_order(score, _hit_classes(P, mode, int(keywords["r"])), w)
         rank = _ranks(rows.score)
         if rows.are_many:
             rank = _joined(rank, DRAWN_RANKS)
-        return CellError(ScoreCells.of_index(rows, rank, int(rank[-1]) + 1), close)
-    found = list(map_columns(lambda _, column: _ties(column), Scores(P, "proba")))
-    cells = max(number for _, number in found)
+        return CellError(cells_of_rows(rows, rank, (1, int(rank[-1]) + 1)), close)
+    ties = list(map_columns(lambda _, column: _ties(column), Scores(P, "proba")))
+    cells = max(number for _, number in ties)
     # NumPy sorts numbers of 32 bits three times as fast as those of 16.
     size = np.promote_types(np.min_scalar_type(n_classes * (cells + 1)), np.uint32)
     place = np.empty((n, n_classes), dtype=size)
-    for k, (tie, _) in enumerate(found):
+    for k, (tie, _) in enumerate(ties):
         place[:, k] = k * (cells + 1) + tie
-    return ClassCurveError(ClassCells(place, P, w, (n_classes, cells)), close, average)
+    return ClassCurveError(Cells(place, P, w, (n_classes, cells)), close, average)
 
 
 def _hit_classes(P: Source, mode: str | None, r: int) -> NDArray[Any]:
@@ -233,7 +204,6 @@ def _joined(rank: Intp, most: int) -> Intp:
 def _with_bins(
     predictions: Predictions,
     keywords: Keywords,
-    shared: SharedRows,
     average: str | None,
     close: Close,
     close_limit: Close | None,
@@ -248,8 +218,7 @@ def _with_bins(
     table, _ = bin_predictions(predictions, bins, **reduction)
     P, w, event = predictions.P, predictions.w, predictions.event
     edges, B = table.left[:, 1:], bins.n_bins
-    kept = reduction.get("threshold")
-    find = partial(_bin, bins=bins, threshold=kept)
+    find = partial(_bin, bins=bins, threshold=reduction.get("threshold"))
     m = len(edges)
     if event is None and not reduction.get("max_prob", True):
         place = np.empty(P.shape, dtype=np.min_scalar_type(m * (B + 1)))
@@ -260,21 +229,16 @@ def _with_bins(
 
         for _ in map_columns(fill, Scores(P, "proba")):
             pass
-        return CellError(ClassCells(place, P, w, (m, B)), close, close_limit)
+        return CellError(Cells(place, P, w, (m, B)), close, close_limit)
+    rows = scored_rows(predictions)
     if m == 1:
-        rows = shared.of(predictions)
         index = find(rows.score, edges[0])
-    else:
-        rows = ScoredRows(*top_label(P), w, by_class=True)
+    else:  # the bins of each top class
         index = np.empty(w.size, dtype=np.intp)
-        for j in np.unique(rows.own):
-            of_class = rows.own == j
+        for j in np.unique(rows.hit):
+            of_class = rows.hit == j
             index[of_class] = j * (B + 1) + find(rows.score[of_class], edges[j])
-    # What is left out comes first: its scores are the smallest.
-    index = np.where(index % (B + 1) == B, index - B, index + 1)
-    return CellError(
-        ScoreCells.of_index(rows, index, B, np.arange(m) * (B + 1) + 1), close, close_limit
-    )
+    return CellError(cells_of_rows(rows, index, (m, B)), close, close_limit)
 
 
 def _bin(
@@ -287,11 +251,11 @@ def _bin(
     return place
 
 
-Maker = Callable[[Predictions, Keywords, SharedRows], CellError | None]
+ByCells = Callable[[Predictions, Keywords], CellError | None]
 TOP: Keywords = {"max_prob": True}
 EACH: Keywords = {"max_prob": False, "class_conditional": True}
 # A metric that is not here is called for each set of labels.
-BY_CELLS: dict[Callable[..., Any], Maker] = {
+BY_CELLS: dict[Callable[..., Any], ByCells] = {
     general_calibration_error: general,
     expected_calibration_error: partial(binned, **TOP),
     maximum_calibration_error: partial(binned, **TOP),

@@ -23,37 +23,34 @@ The estimate of the gain is :math:`T_d` less the mean b of all truths, weighted 
 
 from __future__ import annotations
 
-from itertools import chain
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy.stats import chi2
 
 from skcalib._arrays.source import as_source, to_array
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._intervals.errors import LabelError, label_errors
-from skcalib.metrics._intervals.intervals import (
-    observed_of,
-    simulate,
-)
-from skcalib.metrics._intervals.jackknife import jackknife_variance, limits_without
+from skcalib.metrics._intervals.errors import label_error
+from skcalib.metrics._intervals.jackknife import jackknife_variance, random_groups
+from skcalib.metrics._intervals.label_error import LabelError
 from skcalib.metrics._intervals.truths import (
     LEAST,
     ROUGH,
     calibrated,
+    draw_codes,
     on_path,
     rough_truths,
     tempered_truths,
 )
 from skcalib.metrics._resampling import Evaluation, in_copies
 
-# Truths on the path, and the sets of labels at each.
+# Truths on the path, those beside it, and the sets of labels at each.
 PLACES = np.array([-2.2, -1.6, -1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0, 1.6, 2.2])
-SETS = np.where(np.isin(PLACES, (-1, 0, 1)), 160, 80)
-BESIDE, SETS_BESIDE = 3 + len(ROUGH), 80
+BESIDE = 3 + len(ROUGH)
+N_SETS = [160 if u in (-1, 0, 1) else 80 for u in PLACES] + BESIDE * [80]
 FINE = np.linspace(PLACES[0], PLACES[-1], 353)
 SIMULATED = np.abs(FINE[:, None] - PLACES).argmin(axis=0)
 LARGEST_CORRELATION = 0.98
@@ -73,59 +70,44 @@ class GainInterval(NamedTuple):
     high: float
 
 
-class Drawn(NamedTuple):
-    """Errors of one set of predictions at one truth: limits, those without groups, and values."""
+class Moments(NamedTuple):
+    """D, b, the mean of s, both standard deviations and rho; and standardised gains of labels."""
 
-    limits: Float64Array
-    without: Float64Array
-    values: Float64Array
+    numbers: Float64Array
+    residuals: Float64Array
 
 
 class GainSimulation:
     """Gains of several errors over the predictions `before`, each of which is one number."""
 
     def __init__(
-        self,
-        evaluations: list[Evaluation],
-        before: Predictions,
-        *,
-        random_state: Any = None,
-        n_jobs: int | None = None,
+        self, evaluations: list[Evaluation], before: Predictions, *, random_state: Any = None
     ) -> None:
         entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
         self.evaluations = evaluations
         self.before = before = in_copies(before)
-        self.n_jobs = n_jobs
-        self._seeds = np.random.SeedSequence(entropy.tolist()).spawn(PLACES.size + BESIDE + 1)
+        seeds = np.random.SeedSequence(entropy.tolist()).spawn(PLACES.size + BESIDE + 1)
+        *self._seeds, self._rough_seed = seeds
         self._base = calibrated(before)
-        self._errors = label_errors(evaluations, before)
-        self._observed = np.concatenate(observed_of(self._errors, before))
-        self._drawn = self._draw(self._errors, [j for j, u in enumerate(PLACES) if -1 <= u <= 0])
+        self._errors = [label_error(evaluate, before) for evaluate in evaluations]
+        self._observed = [error.observed(before.code)[0] for error in self._errors]
 
     def gains(self, after: Predictions, level: float) -> list[GainInterval]:
         """Return the gain of each error for other predictions of the same rows."""
         after = in_copies(after)
-        errors = label_errors(self.evaluations, after)
-        Q = to_array(after.P)
-        own = self._draw(errors, list(range(PLACES.size)), Q)
-        others = [j for j in range(PLACES.size) if j not in self._drawn]
-        first = {**self._drawn, **self._draw(self._errors, others, Q)}
-        beside = self._beside(errors, Q)
-        before, now = self._observed, np.concatenate(observed_of(errors, after))
+        errors = [label_error(evaluate, after) for evaluate in self.evaluations]
+        pairs = list(zip(self._errors, errors, strict=True))
+        truths = zip(self._truths(to_array(after.P)), N_SETS, self._seeds, strict=True)
+        moments = [moments_at(pairs, *truth) for truth in truths]
         return [
-            gain_interval(
-                [_one(first[j], k) for j in range(PLACES.size)],
-                [_one(own[j], k) for j in range(PLACES.size)],
-                float(before[k]),
-                float(now[k]),
-                level,
-                [(_one(p, k), _one(q, k)) for p, q in beside],
+            gain_interval(list(moments_of_error), before, error.observed(after.code)[0], level)
+            for moments_of_error, before, error in zip(
+                zip(*moments, strict=True), self._observed, errors, strict=True
             )
-            for k in range(before.size)
         ]
 
-    def _beside(self, errors: list[LabelError], after: FloatArray) -> list[tuple[Drawn, Drawn]]:
-        """Return the errors before and after at the truths beside the path."""
+    def _truths(self, after: FloatArray) -> Iterator[FloatArray]:
+        """Yield the truths on the path and those beside it."""
         P, code, w = to_array(self.before.P), self.before.code, self.before.w
         best, most = P, -np.inf
         for u in PLACES:
@@ -133,88 +115,76 @@ class GainSimulation:
             likelihood = w @ np.log(np.maximum(q[np.arange(code.size), code], LEAST))
             if likelihood > most:
                 best, most = q, likelihood
-        *seeds, random = self._seeds[PLACES.size :]
+            yield q
         smooth = tempered_truths(best, self.before)
-        rough = rough_truths(smooth[0], self.before, np.random.default_rng(random))
-        tasks = (
-            delayed(draw)(each, q, SETS_BESIDE, seed)
-            for q, seed in zip(chain(smooth, rough), seeds, strict=True)
-            for each in (self._errors, errors)
-        )
-        found = Parallel(n_jobs=self.n_jobs)(tasks)
-        return list(zip(found[::2], found[1::2], strict=True))
-
-    def _draw(
-        self, errors: list[LabelError], places: list[int], after: FloatArray | None = None
-    ) -> dict[int, Drawn]:
-        """Return the errors at some places; those between -1 and 0 do not need `after`."""
-        P, base = to_array(self.before.P), self._base
-        found = Parallel(n_jobs=self.n_jobs)(
-            delayed(draw_at)(errors, (P, base, after), j, self._seeds[j]) for j in places
-        )
-        return dict(zip(places, found, strict=True))
+        yield from smooth
+        yield from rough_truths(smooth[0], self.before, np.random.default_rng(self._rough_seed))
 
 
-def truth_at(
-    u: float, before: FloatArray, base: FloatArray, after: FloatArray | None
-) -> FloatArray:
+def truth_at(u: float, before: FloatArray, base: FloatArray, after: FloatArray) -> FloatArray:
     """Return the truth on the path at u."""
-    start: Any = base
-    end: Any = after if u > 0 else before
+    start, end = base, after if u > 0 else before
     if abs(u) > 1:
         start = before if u > 0 else after
     return on_path(as_source(start), end, abs(u))
 
 
-def draw_at(
-    errors: list[LabelError], ends: tuple[Any, ...], j: int, seed: np.random.SeedSequence
-) -> Drawn:
-    """Return the errors at place j."""
-    return draw(errors, truth_at(float(PLACES[j]), *ends), int(SETS[j]), seed)
+def moments_at(
+    pairs: list[tuple[LabelError, LabelError]],
+    q: FloatArray,
+    n_sets: int,
+    seed: np.random.SeedSequence,
+) -> list[Moments]:
+    """Return the moments of each pair of errors at a truth, of the same labels for all."""
+    codes = draw_codes(q[:: pairs[0][0].every], n_sets, seed)
+    groups = random_groups(len(q))
+    return [
+        moments_of(
+            np.concatenate([error.limits(q) for error in pair]),
+            np.hstack([error.values(q, codes) for error in pair]),
+            np.hstack([error.limits_without(q, *groups, FEWER_ENTRIES) for error in pair]),
+        )
+        for pair in pairs
+    ]
 
 
-def draw(
-    errors: list[LabelError], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
-) -> Drawn:
-    """Return the errors at a truth; the same seed gives the same labels."""
-    each = simulate(errors, q, n_sets, seed, same_labels=True)
-    limits = np.concatenate([error.limits for error in each])
-    values = np.concatenate([error.values for error in each], axis=1)
-    return Drawn(limits, limits_without(errors, q, FEWER_ENTRIES), values)
+def moments_of(limits: Float64Array, values: Float64Array, without: Float64Array) -> Moments:
+    """Return the moments of an error before and after: ``(2,)``, ``(R, 2)`` and ``(groups, 2)``.
 
-
-def _one(drawn: Drawn, k: int) -> Drawn:
-    return Drawn(*(part[..., k] for part in drawn))
+    `values` are those of sets of labels, `without` the limits without each group of rows.
+    """
+    gain, total = values[:, 0] - values[:, 1], values.sum(axis=1)
+    true = float(limits[0] - limits[1])
+    by_rows = np.stack([without[:, 0] - without[:, 1], without.sum(axis=1)], axis=1)
+    difference, summed = jackknife_variance(by_rows)
+    first, second = jackknife_variance(without)
+    sd = np.sqrt(gain.var(ddof=1) + difference)
+    sd_sum = np.sqrt(total.var(ddof=1) + summed)
+    rho = (np.cov(gain, total)[0, 1] + first - second) / max(sd * sd_sum, TINY**2)
+    numbers = np.array([true, gain.mean() - true, total.mean(), sd, sd_sum, rho])
+    return Moments(numbers, (gain - gain.mean()) / max(gain.std(), TINY))
 
 
 def gain_interval(
-    before: list[Drawn],
-    after: list[Drawn],
-    observed: float,
-    now: float,
-    level: float,
-    beside: list[tuple[Drawn, Drawn]],
+    moments: list[Moments], observed: float, now: float, level: float
 ) -> GainInterval:
-    """Return the interval of the gain of one error, from its simulations at all truths."""
+    """Return the interval of the gain of one error, from its moments at all truths."""
     alpha = (1 - level) / 2
-    found = [moments_of(p, q) for p, q in zip(before, after, strict=True)]
-    residuals = [each for _, each in found]
+    on_the_path, beside = moments[: PLACES.size], moments[PLACES.size :]
+    residuals = [drawn.residuals for drawn in on_the_path]
     ends = [
         np.quantile(np.concatenate(residuals[max(j - 1, 0) : j + 2]), [alpha, 1 - alpha])
         for j in range(PLACES.size)
     ]
-    path = [np.interp(FINE, PLACES, column) for column in np.transpose([m for m, _ in found])]
-    z_path = [np.interp(FINE, PLACES, column) for column in np.transpose(ends)]
-    others = [moments_of(p, q) for p, q in beside]
+    rows = [np.append(drawn.numbers, z) for drawn, z in zip(on_the_path, ends, strict=True)]
+    table = np.array([np.interp(FINE, PLACES, column) for column in np.transpose(rows)])
     largest = np.full(FINE.size, chi2.ppf(level, 1))
-    if others:
-        z = np.quantile(np.concatenate([each for _, each in others]), [alpha, 1 - alpha])
-        columns = np.transpose([m for m, _ in others])
-        path = [np.append(x, more) for x, more in zip(path, columns, strict=True)]
-        z_path = [np.append(x, np.full(len(others), end)) for x, end in zip(z_path, z, strict=True)]
-        largest = np.append(largest, np.full(len(others), chi2.ppf(level, 2)))
-    D, bias, mean_sum, sd, sd_sum, rho = path
-    z_low, z_high = z_path
+    if beside:
+        z = np.quantile(np.concatenate([drawn.residuals for drawn in beside]), [alpha, 1 - alpha])
+        columns = np.transpose([np.append(drawn.numbers, z) for drawn in beside])
+        table = np.hstack([table, columns])
+        largest = np.append(largest, np.full(len(beside), chi2.ppf(level, 2)))
+    D, bias, mean_sum, sd, sd_sum, rho, z_low, z_high = table
     rho = np.clip(rho, -LARGEST_CORRELATION, LARGEST_CORRELATION)
     observed_gain = observed - now
     z = (observed_gain - D - bias) / np.maximum(sd, TINY)
@@ -228,18 +198,3 @@ def gain_interval(
     simulated = np.append(SIMULATED, np.arange(FINE.size, bias.size))
     estimate = observed_gain - np.average(bias[simulated], weights=np.exp(-distance[simulated] / 2))
     return GainInterval(float(estimate), float(low[plausible].min()), float(high[plausible].max()))
-
-
-def moments_of(before: Drawn, after: Drawn) -> tuple[list[Any], Float64Array]:
-    """Return D, b, the mean of s, both standard deviations and rho, and standardised gains."""
-    gain, total = before.values - after.values, before.values + after.values
-    true = float(before.limits - after.limits)
-    by_rows = np.stack([before.without - after.without, before.without + after.without], axis=1)
-    difference, summed = jackknife_variance(by_rows)
-    jackknifed = jackknife_variance(before.without) - jackknife_variance(after.without)
-    sd = np.sqrt(gain.var(ddof=1) + difference)
-    sd_sum = np.sqrt(total.var(ddof=1) + summed)
-    covariance = np.cov(gain, total)[0, 1] + jackknifed
-    rho = covariance / max(sd * sd_sum, TINY**2)
-    moments = [true, gain.mean() - true, total.mean(), sd, sd_sum, rho]
-    return moments, (gain - gain.mean()) / max(gain.std(), TINY)

@@ -29,9 +29,8 @@ from skcalib.metrics._errors.modes import mean_of_classes
 from skcalib.metrics._errors.smooth import COARSE, smooth_sizes
 from skcalib.metrics._errors.sweep import Distinct, monotone_bins, rank_errors, running
 from skcalib.metrics._intervals.any_metric import COPIES
-from skcalib.metrics._intervals.cells import CellError
-from skcalib.metrics._intervals.class_cells import ClassCells
-from skcalib.metrics._intervals.score_cells import ScoreCells, SharedRows
+from skcalib.metrics._intervals.cells import CellError, Cells, cells_of_rows
+from skcalib.metrics._intervals.scored_rows import scored_rows
 
 Keywords = dict[str, Any]
 # Errors ``(R, problems)`` from hits ``(R, problems, cells)``, sums of scores and weights
@@ -48,19 +47,19 @@ BINS = ("n_bins", "strategy", "closed", "quantile_method")
 LIMIT_BINS = 100
 
 
-def smooth(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
+def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
     """Return the smooth error."""
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         return smooth_sizes((H - S) / W.sum(axis=-1, keepdims=True))
 
-    return on_grid(predictions, keywords, shared, size, grid=FEWER_CELLS)
+    return on_grid(predictions, keywords, size, grid=FEWER_CELLS)
 
 
-def kernel(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
+def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
     """Return the kernel density error."""
     norm = keywords["norm"]
-    w = predictions.w if classwise(predictions, keywords) else shared.of(predictions).w
+    w = predictions.w if classwise(predictions, keywords) else scored_rows(predictions).w
     widths: dict[int, float] = {}
 
     def size(
@@ -81,12 +80,10 @@ def kernel(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> 
     # Of many more rows the kernel is narrower; but rows within it must average out what is not a
     # function of the score, or their deviations would count as error.
     limit = partial(size, narrower=COPIES**-0.2)
-    return on_grid(predictions, keywords, shared, size, limit, norm=norm, shift=measure)
+    return on_grid(predictions, keywords, size, limit, norm=norm, shift=measure)
 
 
-def soft_binned(
-    predictions: Predictions, keywords: Keywords, shared: SharedRows
-) -> CellError | None:
+def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
     """Return the soft-binned error."""
     norm, temperature = keywords["norm"], keywords["temperature"]
     q = exponent(norm)
@@ -111,12 +108,10 @@ def soft_binned(
                 power += (W * own * gap).sum(axis=-1)
         return np.asarray((power / W.sum(axis=-1)) ** (1 / q))
 
-    return on_grid(predictions, keywords, shared, size, norm=norm)
+    return on_grid(predictions, keywords, size, norm=norm)
 
 
-def label_binned(
-    predictions: Predictions, keywords: Keywords, shared: SharedRows
-) -> CellError | None:
+def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
     """Return the label-binned error: a cell is the part of a node that lies in one bin."""
     bins = check_bins(keywords["n_bins"], keywords["strategy"])
     norm, B = keywords["norm"], bins.n_bins
@@ -144,16 +139,14 @@ def label_binned(
         q = exponent(norm)
         return np.asarray(((W * gap**q).sum(axis=-1) / W.sum(axis=-1)) ** (1 / q))
 
-    made = on_grid(predictions, keywords, shared, size, norm=norm, shift=shift, n_shifts=B)
+    made = on_grid(predictions, keywords, size, norm=norm, shift=shift, n_shifts=B)
     # Bins rise with the score: a cell without rows is given the bin before it.
     of_cell = np.maximum.accumulate(bin_of, axis=1)
     indicator = (of_cell[..., None] == np.arange(B)).astype(np.float64)
     return made
 
 
-def mean_kernel(
-    predictions: Predictions, keywords: Keywords, shared: SharedRows
-) -> CellError | None:
+def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
     """Return the maximum mean calibration error."""
     decay = np.exp(-1.0 / (FEWER_CELLS * WIDTH))
 
@@ -165,10 +158,10 @@ def mean_kernel(
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
     norm = keywords.get("norm", "l1")
-    return on_grid(predictions, keywords, shared, size, norm=norm, grid=FEWER_CELLS)
+    return on_grid(predictions, keywords, size, norm=norm, grid=FEWER_CELLS)
 
 
-def sweep(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> CellError | None:
+def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
     """Return the sweep error with bins of equal weight."""
     norm = keywords["norm"]
     bins = check_bins(15, keywords["strategy"], keywords["closed"], "rank")
@@ -198,13 +191,12 @@ def sweep(predictions: Predictions, keywords: Keywords, shared: SharedRows) -> C
         return rank_errors(rows, running(S[full]), monotone_bins(rows, most, bins), norm)
 
     sizes, limits = (partial(size, many=many) for many in (False, True))
-    return on_grid(predictions, keywords, shared, sizes, limits, norm=norm)
+    return on_grid(predictions, keywords, sizes, limits, norm=norm)
 
 
 def on_grid(
     predictions: Predictions,
     keywords: Keywords,
-    shared: SharedRows,
     size: Size,
     limit: Size | None = None,
     *,
@@ -232,10 +224,10 @@ def on_grid(
         columns = map_columns(lambda k, column: cell(column, k), Scores(P, "proba"))
         for k, found in enumerate(columns):
             place[:, k] = k * (n_cells + 1) + found
-        cells: ClassCells | ScoreCells = ClassCells(place, P, w, (n_classes, n_cells))
+        cells = Cells(place, P, w, (n_classes, n_cells))
     else:
-        rows = shared.of(predictions)
-        cells = ScoreCells.of_index(rows, cell(rows.score, 0), n_cells)
+        rows = scored_rows(predictions)
+        cells = cells_of_rows(rows, cell(rows.score, 0), (1, n_cells))
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array, size: Size) -> Float64Array:
         found = np.asarray(mean_of_classes(size(H, S, W), average, norm))

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib.metrics._intervals.errors import LabelError
-from skcalib.metrics._intervals.label_sets import ENTRIES, RowGroups, Truth
+from skcalib._arrays.types import Float64Array, Intp
 
 # Groups of rows that are left out in turn.
 GROUPS = 30
@@ -20,15 +18,10 @@ GROUPS = 30
 LARGEST_EXCESS, TINY = 0.9, 1e-6
 
 
-def limits_without(errors: list[LabelError], q: FloatArray, most: int = ENTRIES) -> Float64Array:
-    """Return the errors ``(groups, m)`` of a truth without each group of rows, chosen at random.
-
-    Cells are joined until their tables have at most `most` entries, or 64 cells a group.
-    """
-    n, n_groups = len(q), min(len(q), GROUPS)
-    groups = RowGroups(np.random.default_rng(0).permutation(n) % n_groups, n_groups, most)
-    truth = Truth(q)
-    return np.concatenate([error.limits_without(truth, groups) for error in errors], axis=1)
+def random_groups(n: int) -> tuple[Intp, int]:
+    """Return the group of each row ``(n,)``, and the number of groups."""
+    n_groups = min(n, GROUPS)
+    return np.random.default_rng(0).permutation(n) % n_groups, n_groups
 
 
 def jackknife_variance(without: Float64Array) -> Float64Array:

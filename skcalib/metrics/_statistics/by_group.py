@@ -16,13 +16,8 @@ from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.keywords import check_level, seed_of
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import check_weight, is_whole
-from skcalib.metrics._intervals.errors import label_errors
-from skcalib.metrics._intervals.intervals import (
-    CalibrationInterval,
-    intervals_of,
-    observed_of,
-    simulate,
-)
+from skcalib.metrics._intervals.errors import label_error
+from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
 from skcalib.metrics._listed import SCORED, listed
 from skcalib.metrics._resampling import (
     Evaluation,
@@ -65,14 +60,14 @@ def sequential_p_value(
 
     If h of l sets do by then, it is h / l; else, after `most` - 1 sets, (h + 1) / `most`.
     """
-    errors = label_errors([evaluate], predictions)
-    observed = observed_of(errors, predictions)[0][0]
+    error = label_error(evaluate, predictions)
+    observed = error.observed(predictions.code)[0]
     q = to_array(predictions.P)
     starts = range(0, most - 1, AT_ONCE)
     seeds = np.random.SeedSequence(random_state).spawn(len(starts))
     reached = 0
     for start, seed in zip(starts, seeds, strict=True):
-        drawn = simulate(errors, q, min(AT_ONCE, most - 1 - start), seed)[0].values[:, 0]
+        drawn = error.simulate(q, min(AT_ONCE, most - 1 - start), seed).values[:, 0]
         so_far = reached + np.cumsum(drawn >= observed)
         reached = int(so_far[-1])
         if reached >= ENOUGH:
@@ -91,7 +86,7 @@ def measure_group(
     predictions = in_copies(predictions)
     return [
         Measured(
-            intervals_of([evaluate], predictions, level=level, random_state=random_state)[0],
+            interval_of(evaluate, predictions, level=level, random_state=random_state),
             sequential_p_value(evaluate, predictions, most, random_state),
         )
         for evaluate in evaluations

@@ -14,7 +14,7 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._curves.integrated_index import NAMES, distance_intervals
-from skcalib.metrics._intervals.intervals import NULL_SETS, intervals_of
+from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
 from skcalib.metrics._intervals.truths import calibrated
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import SMALLEST, p_text
@@ -131,7 +131,7 @@ def measured_lines(
     keywords = {"n_bins": N_BINS, "strategy": "quantile"}
     ece = Evaluation(expected_calibration_error, keywords, column=False)
     # Each by itself, so that the numbers are those of its own function.
-    error = intervals_of([ece], checked, level=level, random_state=random_state, smooth=smooth)[0]
+    error = interval_of(ece, checked, level=level, random_state=random_state, smooth=smooth)
     four = distance_intervals(checked, level, random_state, smooth)
     four_lines = four.estimate, four.low, four.high, four.p_value, four.debiased
     deciles = hosmer_lemeshow_test(checked.code, checked, n_bins=N_BINS)
