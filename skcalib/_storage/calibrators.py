@@ -16,13 +16,23 @@ from sklearn.utils.validation import check_is_fitted
 import skcalib.calibrators
 import skcalib.metrics
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
-from skcalib._storage.checks import check_common, check_numbers, gives_probabilities
-from skcalib._storage.groupwise import check_groupwise, gives_probabilities_in_groups
+from skcalib._storage.checks import (
+    check_common,
+    check_groupwise,
+    check_numbers,
+    gives_probabilities,
+    gives_probabilities_in_groups,
+)
 from skcalib._storage.values import from_plain, to_plain
 from skcalib.calibrators._base import ScoreCalibrator
 
 # What is stored.
 Stored = ScoreCalibrator | GroupwiseCalibrator
+# The classes that a document may name.
+KNOWN: dict[str, type[Stored]] = {
+    "GroupwiseCalibrator": GroupwiseCalibrator,
+    **{name: getattr(skcalib.calibrators, name) for name in skcalib.calibrators.__all__},
+}
 # Metadata routing, which scikit-learn's set_fit_request and similar methods set, and what
 # partial_fit keeps of its rows: a file predicts, and holds no data.
 NOT_FITTED = {"_metadata_request", "_stream"}
@@ -42,21 +52,10 @@ class NotStored:
         )
 
 
-def _known_calibrators() -> dict[str, type[Stored]]:
-    """Return the classes that a document may name."""
-    found = {name: getattr(skcalib.calibrators, name) for name in skcalib.calibrators.__all__}
-    known: dict[str, type[Stored]] = {
-        name: thing
-        for name, thing in found.items()
-        if isinstance(thing, type) and issubclass(thing, ScoreCalibrator)
-    }
-    return {**known, GroupwiseCalibrator.__name__: GroupwiseCalibrator}
-
-
 def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     """Write the class, the parameters and, if `fitted`, the fitted attributes of a calibrator."""
     cls = type(estimator)
-    if _known_calibrators().get(cls.__name__) is not cls:
+    if KNOWN.get(cls.__name__) is not cls:
         advice = "keep others with skops.io"
         if hasattr(estimator, "calibrator"):
             advice = "store its calibrator_ (or the calibrators of its pairs_)"
@@ -86,26 +85,23 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
             return to_plain(np.asarray(value), where, other)
         raise ValueError(f"{where} is a {type(value).__name__}, which cannot be stored as JSON.")
 
-    return {
-        "calibrator": cls.__name__,
-        **{
-            part: {k: to_plain(v, f"{cls.__name__}.{k}", other) for k, v in values.items()}
-            for part, values in parts.items()
-        },
+    plain = {
+        part: {k: to_plain(v, f"{cls.__name__}.{k}", other) for k, v in values.items()}
+        for part, values in parts.items()
     }
+    return {"calibrator": cls.__name__, **plain}
 
 
 def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
     """Return the stored calibrator, or raise ValueError; one among parameters is not `fitted`."""
     parts = ["parameters", "fitted"] if fitted else ["parameters"]
     if set(body) != {"calibrator", *parts}:
-        expected = "', '".join(["calibrator", *parts[:-1]])
         raise ValueError(
-            f"A stored calibrator has '{expected}' and '{parts[-1]}'; got "
+            f"A stored calibrator has 'calibrator', {' and '.join(map(repr, parts))}; got "
             f"{', '.join(sorted(map(str, body)))[:60]}."
         )
     name = body["calibrator"]
-    cls = _known_calibrators().get(name) if isinstance(name, str) else None
+    cls = KNOWN.get(name) if isinstance(name, str) else None
     if cls is None:
         raise ValueError(
             f"{str(name)[:60]!r} is not a calibrator of this skcalib: install a newer skcalib if "

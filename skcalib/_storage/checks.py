@@ -1,7 +1,8 @@
 """Checks of a calibrator whose fitted attributes were read from a file.
 
-They are the same for every calibrator: the attributes that each fit sets, numbers that no
-prediction overflows on, and predictions for scores of several kinds. Every message is one line.
+They are the same for every calibrator but that of groups: the attributes that each fit sets,
+numbers that no prediction overflows on, and predictions for scores of several kinds. Every message
+is one line.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, of_group
 from skcalib._scores.clip import LEAST_CLIP, MOST_CLIP
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import CLIP
+from skcalib._scores.softmax import CLIP, softmax_inplace
 from skcalib._validation.labels import check_labels
 from skcalib.calibrators._base import ScoreCalibrator
 
@@ -23,6 +25,8 @@ LARGEST = 1e100
 MOST_BROADCAST = 1 << 27
 PROBE_ROWS = 256
 PROBE_ENTRIES = 1 << 16
+# Entries of the probabilities that are tried, of all groups together.
+GROUP_ENTRIES = 1 << 24
 # Attributes with labels and names of columns; `check_common` checks them.
 OF_LABELS = {"classes_", "feature_names_in_"}
 
@@ -35,24 +39,21 @@ def check_common(calibrator: Any) -> None:
     labels = check_labels(classes, f"{type(calibrator).__name__}.classes_")
     if not np.array_equal(np.unique(labels), labels):
         raise wrong(calibrator, "classes_", "distinct labels in ascending order", classes)
-    if getattr(calibrator, "input_", None) not in ("logits", "proba"):
-        raise wrong(calibrator, "input_", "'logits' or 'proba'", calibrator.__dict__.get("input_"))
-    if not isinstance(getattr(calibrator, "_refuses_simplex", None), bool | np.bool_):
-        raise wrong(calibrator, "_refuses_simplex", "true or false", None)
-    if not isinstance(getattr(calibrator, "_options", False), bool | np.bool_):
-        raise wrong(calibrator, "_options", "true or false", None)
-    width = getattr(calibrator, "n_features_in_", None)
+    given, flags = vars(calibrator), bool | np.bool_
+    if given.get("input_") not in ("logits", "proba"):
+        raise wrong(calibrator, "input_", "'logits' or 'proba'", given.get("input_"))
+    for name, default in (("_refuses_simplex", None), ("_options", False)):
+        if not isinstance(given.get(name, default), flags):
+            raise wrong(calibrator, name, "true or false", given.get(name))
+    width = given.get("n_features_in_")
     widths = (1, 2) if classes.size == 2 else (classes.size,)
     if type(width) is not int or width not in widths:
         raise wrong(calibrator, "n_features_in_", f"the number of columns, {widths[-1]}", width)
-    if hasattr(calibrator, "clip_"):  # files of early versions have none; their clip is 1e-12
+    if "clip_" in given:  # files of early versions have none; their clip is 1e-12
         check_clip(calibrator)
-    names = getattr(calibrator, "feature_names_in_", None)
-    if names is not None and (
-        not isinstance(names, np.ndarray)
-        or names.shape != (width,)
-        or not all(isinstance(name, str) for name in names)
-    ):
+    names = given.get("feature_names_in_")
+    are_names = isinstance(names, np.ndarray) and names.shape == (width,)
+    if names is not None and not (are_names and all(isinstance(name, str) for name in names)):
         raise wrong(calibrator, "feature_names_in_", "a name for each column", names)
 
 
@@ -114,6 +115,52 @@ def gives_probabilities(calibrator: ScoreCalibrator) -> bool:
             if Q.shape != rows.shape or not are_probabilities(Q):
                 return False
     return True
+
+
+def check_groupwise(calibrator: GroupwiseCalibrator) -> None:
+    """Check the attributes that a fit sets, but for the numbers among them."""
+    common: Any = getattr(calibrator, "calibrator_", None)
+    classes: Any = getattr(calibrator, "classes_", None)
+    if not isinstance(common, ScoreCalibrator):
+        raise wrong(calibrator, "calibrator_", "a calibrator", type(common).__name__)
+    is_array = isinstance(classes, np.ndarray) and classes.dtype == common.classes_.dtype
+    if not is_array or not np.array_equal(classes, common.classes_):
+        raise wrong(calibrator, "classes_", "those of calibrator_", classes)
+    groups: Any = getattr(calibrator, "groups_", None)
+    if not isinstance(groups, list) or not groups or not _are_labels(groups):
+        raise wrong(calibrator, "groups_", "a list of distinct labels", groups)
+    numbers = len(groups), classes.size
+    for name, shape in {
+        "coef_": numbers,
+        "intercept_": numbers,
+        "effective_dof_": numbers[:1],
+    }.items():
+        value: Any = getattr(calibrator, name, None)
+        if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.shape != shape:
+            raise wrong(calibrator, name, f"an array of floats of shape {shape}", np.shape(value))
+    if not isinstance(getattr(calibrator, "strengths_", None), dict):
+        raise wrong(calibrator, "strengths_", "a dict", None)
+    check_clip(calibrator)
+
+
+def _are_labels(groups: list[Any]) -> bool:
+    """Whether these are distinct labels, of one column or of the same number of columns."""
+    columns = {len(label) if isinstance(label, tuple) else 0 for label in groups}
+    parts = [part for label in groups for part in (label if isinstance(label, tuple) else (label,))]
+    are_plain = all(type(part) in (str, int, float, bool) for part in parts)
+    return are_plain and len(columns) == 1 and len(set(groups)) == len(groups)
+
+
+def gives_probabilities_in_groups(calibrator: GroupwiseCalibrator) -> bool:
+    """Whether the predictions of every group are probability vectors."""
+    Z = probe_logits(calibrator.classes_.size)
+    every = max(1, len(calibrator.groups_) * Z.size // GROUP_ENTRIES)
+    P = softmax_inplace(np.ascontiguousarray(Z[::every]))
+    with np.errstate(all="ignore"):
+        return all(
+            are_probabilities(of_group(P, coef, intercept, calibrator.clip_))
+            for coef, intercept in zip(calibrator.coef_, calibrator.intercept_, strict=True)
+        )
 
 
 def are_probabilities(Q: FloatArray) -> bool:

@@ -174,9 +174,7 @@ def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> St
             f"{path} is larger than max_bytes={max_bytes}: raise max_bytes if you know the file."
         )
     try:
-        document = json.loads(
-            text.decode("utf-8"), object_pairs_hook=_without_twins, parse_constant=_no_constant
-        )
+        document = json.loads(text.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{path} cannot be read as JSON: {reason}.") from None
@@ -201,13 +199,6 @@ def _layout(document: dict[str, Any]) -> str:
         else:
             lines.append(f" {json.dumps(key)}: {json.dumps(value)}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("an object has a key twice")
-    return found
 
 
 def _no_constant(name: str) -> NoReturn:

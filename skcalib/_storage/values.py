@@ -24,18 +24,8 @@ from numpy.typing import NDArray
 
 SPECIAL = ["inf", "-inf", "nan"]
 # Types of entries by the kind of the array; floats may be whole numbers in JSON.
-ENTRY_TYPES: dict[str, tuple[type, ...]] = {
-    "b": (bool,),
-    "i": (int,),
-    "u": (int,),
-    "f": (float, int),
-    "U": (str,),
-    "S": (str,),
-}
-STORED = (
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 "
-    "str bytes object"
-)
+ENTRY_TYPES = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int), "U": (str,)}
+STORED = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 str object"
 DTYPES = {name: np.dtype(name) for name in STORED.split()}
 MAX_AXES = 8
 # In an array of strings each takes as many characters as the longest.
@@ -118,7 +108,7 @@ def _dict_from_plain(pairs: list[Any], where: str, other: Other) -> dict[Any, An
 
 def _array_to_plain(array: NDArray[Any], where: str, other: Other) -> dict[str, Any]:
     kind = array.dtype.kind
-    name = {"U": "str", "T": "str", "S": "bytes", "O": "object"}.get(kind, array.dtype.name)
+    name = {"U": "str", "T": "str", "O": "object"}.get(kind, array.dtype.name)
     if name not in DTYPES:
         raise ValueError(
             f"{where}: an array of {name} cannot be stored; its labels and parameters must be "
@@ -127,8 +117,6 @@ def _array_to_plain(array: NDArray[Any], where: str, other: Other) -> dict[str, 
     values = array.ravel().tolist()
     if kind == "f" and not np.isfinite(array).all():
         values = [v if math.isfinite(v) else str(v) for v in values]
-    elif kind == "S":
-        values = [v.decode("latin-1") for v in values]
     elif kind == "O":
         values = [to_plain(v, where, other) for v in values]
     return {"dtype": name, "shape": list(array.shape), "array": values}
@@ -152,14 +140,12 @@ def _array_from_plain(plain: dict[str, Any], where: str, other: Other) -> NDArra
     allowed = ENTRY_TYPES[dtype.kind]
     if not all(type(value) in allowed for value in values):
         raise ValueError(f"{where}: an array of {plain['dtype']} has an entry of another type.")
-    if dtype.kind in "US" and len(values) * max(map(len, values), default=0) > MAX_CHARACTERS:
+    if dtype.kind == "U" and len(values) * max(map(len, values), default=0) > MAX_CHARACTERS:
         raise ValueError(f"{where}: the strings of an array are too long.")
     try:
-        if dtype.kind == "S":
-            return np.array([v.encode("latin-1") for v in values], dtype=bytes).reshape(shape)
         with np.errstate(over="ignore"):
             array = np.array(values, dtype=dtype)
-    except (OverflowError, UnicodeEncodeError):
+    except OverflowError:
         raise ValueError(f"{where}: a value lies outside the range of {plain['dtype']}.") from None
     if dtype.kind == "f" and (np.isfinite(array) != np.isfinite(np.array(values, float))).any():
         raise ValueError(f"{where}: a value lies outside the range of {plain['dtype']}.")

@@ -5,37 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import skcalib.testing._calibrator_answers as answers
-import skcalib.testing._calibrator_inputs as inputs
-from skcalib.testing._promises import Check, run_checks
+import skcalib.testing._calibrator_checks as checks
+from skcalib.testing._promises import checks_in, run_checks
 
 # Basic checks come first, so that the reported promise is the one that is broken.
-CALIBRATOR_CHECKS: tuple[Check, ...] = (
-    answers.check_parameters,
-    answers.check_unfitted,
-    inputs.check_inputs_unchanged,
-    answers.check_attributes,
-    answers.check_probabilities,
-    answers.check_certain_scores,
-    answers.check_batch,
-    answers.check_predict,
-    answers.check_label_names,
-    answers.check_refit,
-    answers.check_row_order,
-    answers.check_class_order,
-    answers.check_weights_are_copies,
-    answers.check_weights_are_relative,
-    answers.check_weight_zero_is_absence,
-    answers.check_missing_class,
-    answers.check_one_column,
-    answers.check_float32,
-    inputs.check_memory_layout,
-    inputs.check_frames,
-    inputs.check_bad_fit,
-    inputs.check_bad_question,
-    answers.check_pickle,
-    answers.check_metadata,
-)
+CALIBRATOR_CHECKS = checks_in(vars(checks))
 
 
 def check_calibrator(

@@ -13,9 +13,11 @@ import pandas as pd
 
 from skcalib.testing._promises import (
     NAMES,
-    Check,
     Sample,
+    bad_weights,
+    checks_in,
     kinds_of_labels,
+    layouts_of,
     make_sample,
     require,
     require_close,
@@ -26,7 +28,6 @@ from skcalib.testing._promises import (
 )
 
 Metric = Callable[..., Any]
-KEYWORDS = ("sample_weight", "labels")
 # Tolerance for the order of sums, for errors of at most about 1.
 ROUNDING = 1e-9
 # float32 probabilities lie within 6e-8 of those of float64, which can change the bin of a row: the
@@ -34,57 +35,22 @@ ROUNDING = 1e-9
 SINGLE = 1e-9
 
 
-def check_calibration_metric(
-    metric: Metric, *, expected_failed_checks: Mapping[str, str] | None = None
-) -> None:
-    """Check that a calibration metric behaves like those of this package.
-
-    Parameters
-    ----------
-    metric : callable
-        ``metric(y_true, y_proba, *, sample_weight=None, labels=None) -> float``, smaller is
-        better; other keywords can be set by `functools.partial`.
-    expected_failed_checks : dict of str to str, default=None
-        Names of checks that are left out, and the reasons.
-
-    Raises
-    ------
-    AssertionError
-        At the first check that fails, with one line that says which check it is and why it fails.
-    ValueError
-        If `expected_failed_checks` names a check that does not exist.
-
-    See Also
-    --------
-    check_calibrator : Checks of a calibrator.
-
-    Examples
-    --------
-    >>> from skcalib.metrics import ks_calibration_error
-    >>> from skcalib.testing import check_calibration_metric
-    >>> check_calibration_metric(ks_calibration_error)
-    """
-    bare = metric.func if isinstance(metric, partial) else metric
-    name = getattr(bare, "__name__", type(bare).__name__)
-    run_checks(metric, name, METRIC_CHECKS, expected_failed_checks)
-
-
-def _samples(sizes: tuple[int, ...] = (2, 4), n: int = 120) -> Iterator[Sample]:
+def _samples(sizes: tuple[int, ...] = (2, 4)) -> Iterator[Sample]:
     """Yield probabilities without ties, probabilities with ties, and some of exactly 0 and 1."""
     for n_classes in sizes:
-        S, code, name = make_sample("proba", n_classes, n=n)
+        S, code, name = make_sample("proba", n_classes, n=120)
         yield Sample(S, code, f"{name}, with ties")
-        yield _without_ties(n_classes, n)
-        hard = make_sample("proba", n_classes, n=n).S
+        yield _without_ties(n_classes)
+        hard = make_sample("proba", n_classes, n=120).S
         hard[::3] = np.eye(n_classes)[hard[::3].argmax(axis=1)]
         yield Sample(hard, code, f"{name}, some 0 and 1")
 
 
-def _without_ties(n_classes: int, n: int = 120) -> Sample:
+def _without_ties(n_classes: int) -> Sample:
     # The rows between those that were copied.
-    S, code, name = make_sample("proba", n_classes, n=3 * n)
-    keep = np.arange(3 * n) % 3 != 0
-    return Sample(S[keep][:n], code[keep][:n], f"{name}, all different")
+    S, code, name = make_sample("proba", n_classes, n=360)
+    keep = np.flatnonzero(np.arange(360) % 3)[:120]
+    return Sample(S[keep], code[keep], f"{name}, all different")
 
 
 def _takes(metric: Metric, keyword: str) -> bool:
@@ -101,9 +67,21 @@ def _value(metric: Metric, y: Any, P: Any, labels: Any = None, **keywords: Any) 
     return float(value)
 
 
+def check_inputs_unchanged(metric: Metric) -> None:
+    """Arguments are not changed, and the same call gives the same value."""
+    for S, code, name in _samples():
+        w = np.linspace(0.5, 2.0, code.size)
+        passed = {"y_true": code, "y_proba": S, "sample_weight": w}
+        before = {what: array.copy() for what, array in passed.items()}
+        value = _value(metric, code, S, sample_weight=w)
+        require_unchanged(passed, before, name)
+        again = _value(metric, code, S, sample_weight=w)  # read-only arrays
+        require_close(again, value, f"{name}, called again", atol=0.0)
+
+
 def check_keywords(metric: Metric) -> None:
     """The metric takes sample_weight and labels, and works without them."""
-    for keyword in KEYWORDS:
+    for keyword in ("sample_weight", "labels"):
         require(_takes(metric, keyword), f"it does not take {keyword}")
     for S, code, _ in _samples():
         metric(code, S)
@@ -144,6 +122,41 @@ def check_class_order(metric: Metric) -> None:
         order = np.roll(np.arange(n_classes), 1)
         moved = _value(metric, np.argsort(order)[code], S[:, order])
         require_close(moved, _value(metric, code, S), name, ROUNDING)
+
+
+def check_weights_are_copies(metric: Metric) -> None:
+    """Integer weights are counts: 2 is two copies of the row, 0 its absence."""
+    if not _takes(metric, "sample_weight"):
+        return
+    for S, code, name in _samples():
+        labels = np.arange(S.shape[1])
+        w = np.random.default_rng(2).integers(0, 4, code.size)
+        copies = np.repeat(np.arange(code.size), w)
+        weighted = _value(metric, code, S, labels, sample_weight=w)
+        require_close(weighted, _value(metric, code[copies], S[copies], labels), name, ROUNDING)
+
+
+def check_weights_are_relative(metric: Metric) -> None:
+    """Only the ratios of float weights matter: equal ones have no effect."""
+    if not _takes(metric, "sample_weight"):
+        return
+    for S, code, name in _samples():
+        labels = np.arange(S.shape[1])
+        w = np.random.default_rng(2).lognormal(size=code.size)
+        same = {"2.0 everywhere": (None, np.full(code.size, 2.0)), "1000.5 times": (w, 1000.5 * w)}
+        for how, pair in same.items():
+            expected, found = (_value(metric, code, S, labels, sample_weight=x) for x in pair)
+            require_close(found, expected, f"{name}, {how}", ROUNDING)
+
+
+def check_weights_count(metric: Metric) -> None:
+    """Other weights give another value."""
+    if not _takes(metric, "sample_weight"):
+        return
+    S, code, name = _without_ties(4)
+    w = np.where(code == S.argmax(axis=1), 9.0, 0.1)
+    gap = abs(_value(metric, code, S, sample_weight=w) - _value(metric, code, S))
+    require(gap > 1e-6, f"{name}: weights that favour right rows change the value by {gap:.3g}")
 
 
 def check_missing_class(metric: Metric) -> None:
@@ -189,41 +202,6 @@ def check_one_column(metric: Metric) -> None:
                 require_close(value, expected, f"{name}, {how}", ROUNDING)
 
 
-def check_weights_are_copies(metric: Metric) -> None:
-    """Integer weights are counts: 2 is two copies of the row, 0 its absence."""
-    if not _takes(metric, "sample_weight"):
-        return
-    for S, code, name in _samples():
-        labels = np.arange(S.shape[1])
-        w = np.random.default_rng(2).integers(0, 4, code.size)
-        copies = np.repeat(np.arange(code.size), w)
-        weighted = _value(metric, code, S, labels, sample_weight=w)
-        require_close(weighted, _value(metric, code[copies], S[copies], labels), name, ROUNDING)
-
-
-def check_weights_are_relative(metric: Metric) -> None:
-    """Only the ratios of float weights matter: equal ones have no effect."""
-    if not _takes(metric, "sample_weight"):
-        return
-    for S, code, name in _samples():
-        labels = np.arange(S.shape[1])
-        w = np.random.default_rng(2).lognormal(size=code.size)
-        same = {"2.0 everywhere": (None, np.full(code.size, 2.0)), "1000.5 times": (w, 1000.5 * w)}
-        for how, pair in same.items():
-            expected, found = (_value(metric, code, S, labels, sample_weight=x) for x in pair)
-            require_close(found, expected, f"{name}, {how}", ROUNDING)
-
-
-def check_weights_count(metric: Metric) -> None:
-    """Other weights give another value."""
-    if not _takes(metric, "sample_weight"):
-        return
-    S, code, name = _without_ties(4)
-    w = np.where(code == S.argmax(axis=1), 9.0, 0.1)
-    gap = abs(_value(metric, code, S, sample_weight=w) - _value(metric, code, S))
-    require(gap > 1e-6, f"{name}: weights that favour right rows change the value by {gap:.3g}")
-
-
 def _require_any_order(metric: Metric, sample: Sample) -> None:
     S, code, name = sample
     order = np.random.default_rng(3).permutation(code.size)
@@ -251,30 +229,13 @@ def check_float32(metric: Metric) -> None:
         require_close(_value(metric, code, single), expected, name, SINGLE)
 
 
-def check_inputs_unchanged(metric: Metric) -> None:
-    """Arguments are not changed, and the same call gives the same value."""
-    for S, code, name in _samples():
-        w = np.linspace(0.5, 2.0, code.size)
-        passed = {"y_true": code, "y_proba": S, "sample_weight": w}
-        before = {what: array.copy() for what, array in passed.items()}
-        value = _value(metric, code, S, sample_weight=w)
-        require_unchanged(passed, before, name)
-        again = _value(metric, code, S, sample_weight=w)  # read-only arrays
-        require_close(again, value, f"{name}, called again", atol=0.0)
-
-
 def check_memory_layout(metric: Metric) -> None:
     """Lists, frames and arrays of any layout give the same value."""
     for S, code, name in _samples():
         expected = _value(metric, code, S)
-        index = np.arange(code.size)[::-1] + 3
-        layouts = {
-            "Fortran order": (code, np.asfortranarray(S)),
-            "every second column": (code, np.repeat(S, 2, axis=1)[:, ::2]),
-            "a frame": (pd.Series(code, index=index), pd.DataFrame(S, index=index)),
-            "a list": (code.tolist(), S.tolist()),
-        }
-        for layout, (y, P) in layouts.items():
+        labels = {"a frame": pd.Series(code), "a list": code.tolist()}
+        for layout, P in layouts_of(S).items():
+            y = labels.get(layout, code)
             require_close(_value(metric, y, P), expected, f"{name}, {layout}", ROUNDING)
 
 
@@ -288,7 +249,6 @@ def check_pickle(metric: Metric) -> None:
 def check_bad_inputs(metric: Metric) -> None:
     """Invalid arguments end in a ValueError of one line."""
     S, code, _ = _without_ties(4)
-    w = np.ones(code.size)
     bad: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         "NaN in y_proba": (code, spoilt(S, (7, 1), np.nan), {}),
         "infinity in y_proba": (code, spoilt(S, (7, 1), np.inf), {}),
@@ -300,10 +260,7 @@ def check_bad_inputs(metric: Metric) -> None:
         "more labels than columns": (np.arange(code.size) % 5, S, {}),
         "an unknown label": (code, S, {"labels": [1, 2, 3, 4]}),
         "labels of another number": (code, S, {"labels": [0, 1, 2]}),
-        "a negative weight": (code, S, {"sample_weight": spoilt(w, 7, -1.0)}),
-        "a weight of NaN": (code, S, {"sample_weight": spoilt(w, 7, np.nan)}),
-        "weights that are all 0": (code, S, {"sample_weight": 0 * w}),
-        "weights of another length": (code, S, {"sample_weight": w[1:]}),
+        **{what: (code, S, {"sample_weight": w}) for what, w in bad_weights(code.size).items()},
     }
     for what, (y, P, keywords) in bad.items():
         if all(_takes(metric, keyword) for keyword in keywords):
@@ -311,23 +268,39 @@ def check_bad_inputs(metric: Metric) -> None:
 
 
 # Basic checks come first, so that the reported promise is the one that is broken.
-METRIC_CHECKS: tuple[Check, ...] = (
-    check_inputs_unchanged,
-    check_keywords,
-    check_value,
-    check_perfect_is_zero,
-    check_label_names,
-    check_class_order,
-    check_weights_are_copies,
-    check_weights_are_relative,
-    check_weights_count,
-    check_missing_class,
-    check_order_of_labels,
-    check_one_column,
-    check_row_order,
-    check_order_of_ties,
-    check_float32,
-    check_memory_layout,
-    check_pickle,
-    check_bad_inputs,
-)
+METRIC_CHECKS = checks_in(globals())
+
+
+def check_calibration_metric(
+    metric: Metric, *, expected_failed_checks: Mapping[str, str] | None = None
+) -> None:
+    """Check that a calibration metric behaves like those of this package.
+
+    Parameters
+    ----------
+    metric : callable
+        ``metric(y_true, y_proba, *, sample_weight=None, labels=None) -> float``, smaller is
+        better; other keywords can be set by `functools.partial`.
+    expected_failed_checks : dict of str to str, default=None
+        Names of checks that are left out, and the reasons.
+
+    Raises
+    ------
+    AssertionError
+        At the first check that fails, with one line that says which check it is and why it fails.
+    ValueError
+        If `expected_failed_checks` names a check that does not exist.
+
+    See Also
+    --------
+    check_calibrator : Checks of a calibrator.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import ks_calibration_error
+    >>> from skcalib.testing import check_calibration_metric
+    >>> check_calibration_metric(ks_calibration_error)
+    """
+    bare = metric.func if isinstance(metric, partial) else metric
+    name = getattr(bare, "__name__", type(bare).__name__)
+    run_checks(metric, name, METRIC_CHECKS, expected_failed_checks)

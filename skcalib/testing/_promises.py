@@ -6,17 +6,22 @@ that says how it is broken. ``assert`` is not used, because ``python -O`` remove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
+from sklearn.base import clone
 
 from skcalib._arrays.types import Float64Array
 
 Check = Callable[[Any], None]
 
+# Tolerances: of an iterative fit for the order of its sums, and of float32 for its rounding.
+REFIT = 1e-7
+SINGLE = 2e-6
 NAMES = np.array(["ant", "bee", "cat", "dog", "eel"])
 
 
@@ -49,11 +54,32 @@ def kinds_of_labels(n_classes: int) -> list[NDArray[Any]]:
     return [*kinds, np.array([False, True])] if n_classes == 2 else kinds
 
 
+def layouts_of(S: NDArray[Any]) -> dict[str, Any]:
+    """Return the same scores in other layouts, the frame with another index than 0, 1, ..."""
+    index = np.arange(len(S))[::-1] + 3
+    return {
+        "Fortran order": np.asfortranarray(S),
+        "every second column": np.repeat(S, 2, axis=1)[:, ::2],
+        "a frame": pd.DataFrame(S, index, columns=list(NAMES[: S.shape[1]])),
+        "a list": S.tolist(),
+    }
+
+
 def spoilt(array: NDArray[Any], at: Any, value: Any) -> NDArray[Any]:
     """Return a copy of an array with other entries at a place."""
     array = array.copy()
     array[at] = value
     return array
+
+
+def bad_weights(n: int) -> dict[str, NDArray[np.float64]]:
+    w = np.ones(n)
+    return {
+        "a negative weight": spoilt(w, 7, -1.0),
+        "a weight of NaN": spoilt(w, 7, np.nan),
+        "weights that are all 0": 0 * w,
+        "weights of another length": w[1:],
+    }
 
 
 def require(condition: bool | np.bool_, how: str) -> None:
@@ -94,6 +120,48 @@ def require_refusal(call: Callable[[], Any], what: str, lines: int | None = 1) -
         ) from error
     else:
         raise AssertionError(f"{what} raised no error")
+
+
+def kinds_of(calibrator: Any) -> tuple[str, ...]:
+    kind = calibrator.get_params(deep=False).get("input", "auto")
+    return (kind,) if kind in ("logits", "proba") else ("logits", "proba")
+
+
+def samples(calibrator: Any, sizes: tuple[int, ...] = (2, 4)) -> Iterator[Sample]:
+    for kind in kinds_of(calibrator):
+        for n_classes in sizes:
+            yield make_sample(kind, n_classes)
+
+
+def fit_proba(calibrator: Any, S: Any, y: Any, T: Any, **weight: Any) -> NDArray[Any]:
+    """Fit a clone on S and y, and return its probabilities of T."""
+    return clone(calibrator).fit(S, y, **weight).predict_proba(T)
+
+
+def edge_rows(sample: Sample) -> NDArray[np.float64]:
+    """Extreme rows: certain ones, and rows far from those of the fit."""
+    n_classes = sample.S.shape[1]
+    unit = np.eye(n_classes)
+    if sample.name.startswith("proba"):
+        return np.vstack([unit, np.full((1, n_classes), 1 / n_classes)])
+    certain = np.where(unit == 1, 3.0, -np.inf)
+    far = 200.0 * unit
+    return np.vstack([certain, far, -far, 0 * unit[:1], np.full((1, n_classes), 1e6)])
+
+
+def require_simplex(proba: Any, shape: tuple[int, ...], how: str, atol: float = 1e-9) -> None:
+    require(isinstance(proba, np.ndarray), f"{how}: a {type(proba).__name__}, not an array")
+    require(proba.shape == shape, f"{how}: shape {proba.shape} instead of {shape}")
+    require(np.isfinite(proba).all(), f"{how}: NaN or infinity among the probabilities")
+    low, high = proba.min(), proba.max()
+    require(low >= 0 and high <= 1, f"{how}: probabilities from {low:.3g} to {high:.3g}")
+    off = np.abs(proba.sum(axis=1, dtype=np.float64) - 1).max()
+    require(off <= atol, f"{how}: a row sums to 1 only within {off:.3g}")
+
+
+def checks_in(module: Mapping[str, Any]) -> tuple[Check, ...]:
+    """Return the functions of a module whose names begin with check_, in their order there."""
+    return tuple(check for name, check in module.items() if name.startswith("check_"))
 
 
 def run_checks(

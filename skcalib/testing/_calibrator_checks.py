@@ -1,4 +1,4 @@
-"""Checks of a calibrator as an estimator, and of its predictions."""
+"""Checks of a calibrator: as an estimator, its predictions, equal data, valid and invalid input."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import warnings
 from functools import partial
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.special import expit, log_softmax
 from sklearn import config_context
 from sklearn.base import clone
@@ -16,22 +18,24 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skcalib.testing._fits import (
+from skcalib.testing._promises import (
+    NAMES,
     REFIT,
     SINGLE,
+    bad_weights,
     edge_rows,
     fit_proba,
     kinds_of,
-    require_simplex,
-    samples,
-)
-from skcalib.testing._promises import (
-    NAMES,
     kinds_of_labels,
+    layouts_of,
     make_sample,
     require,
     require_close,
     require_refusal,
+    require_simplex,
+    require_unchanged,
+    samples,
+    spoilt,
 )
 
 # ------------------------------------------------------------------ as an estimator
@@ -59,6 +63,22 @@ def check_unfitted(calibrator: Any) -> None:
         except NotFittedError:
             continue
         raise AssertionError(f"{method} does not")
+
+
+def check_inputs_unchanged(calibrator: Any) -> None:
+    """Arguments are not changed, and a prediction does not change the calibrator."""
+    for S, code, name in samples(calibrator):
+        w = np.linspace(0.0, 2.0, code.size)
+        passed = {"X": S, "y": code, "sample_weight": w}
+        before = {what: array.copy() for what, array in passed.items()}
+        fitted = clone(calibrator).fit(S, code, sample_weight=w)
+        state = joblib.hash(vars(fitted))
+        np.asarray(fitted.predict_proba(S))[:] = -1.0  # arrays that can be written to
+        fitted.predict(S)
+        require_unchanged(passed, before, name)
+        require(joblib.hash(vars(fitted)) == state, f"{name}: predictions change the calibrator")
+        again = fit_proba(calibrator, S, code, S, sample_weight=w)  # read-only arrays
+        require_close(again, fitted.predict_proba(S), f"{name}, read-only arrays", atol=1e-12)
 
 
 def check_attributes(calibrator: Any) -> None:
@@ -162,27 +182,25 @@ def check_missing_class(calibrator: Any) -> None:
     with warnings.catch_warnings():
         # Where its probabilities become 0, a warning says so.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        _check_missing_class(calibrator)
-
-
-def _check_missing_class(calibrator: Any) -> None:
-    for S, code, name in samples(calibrator, (4,)):
-        names = NAMES[:4]
-        for missing in (0, 2, 3):
-            how = f"{name}, without the class of column {missing}"
-            some = code != missing
-            named = clone(calibrator).set_params(classes=names)
-            fitted = named.fit(S[some], names[code[some]])
-            proba = fitted.predict_proba(S)
-            require_simplex(proba, S.shape, how)
-            require(np.array_equal(fitted.classes_, names), f"{how}: classes_ are others")
-            turned = clone(calibrator).set_params(classes=names[::-1])
-            require_refusal(partial(turned.fit, S, names[code]), f"{how}: classes not sorted")
-            weightless = fit_proba(calibrator, S, names[code], S, sample_weight=some.astype(float))
-            require_close(weightless, proba, f"{how}, by weights of 0", atol=1e-12)
-            if missing:  # labels within 0..K-1 of which 0 occurs
-                told_by_labels = fit_proba(calibrator, S[some], code[some], S)
-                require_close(told_by_labels, proba, f"{how}, without `classes`", atol=1e-12)
+        for S, code, name in samples(calibrator, (4,)):
+            names = NAMES[:4]
+            for missing in (0, 2, 3):
+                how = f"{name}, without the class of column {missing}"
+                some = code != missing
+                named = clone(calibrator).set_params(classes=names)
+                fitted = named.fit(S[some], names[code[some]])
+                proba = fitted.predict_proba(S)
+                require_simplex(proba, S.shape, how)
+                require(np.array_equal(fitted.classes_, names), f"{how}: classes_ are others")
+                turned = clone(calibrator).set_params(classes=names[::-1])
+                require_refusal(partial(turned.fit, S, names[code]), f"{how}: classes not sorted")
+                weightless = fit_proba(
+                    calibrator, S, names[code], S, sample_weight=some.astype(float)
+                )
+                require_close(weightless, proba, f"{how}, by weights of 0", atol=1e-12)
+                if missing:  # labels within 0..K-1 of which 0 occurs
+                    told_by_labels = fit_proba(calibrator, S[some], code[some], S)
+                    require_close(told_by_labels, proba, f"{how}, without `classes`", atol=1e-12)
 
 
 # ------------------------------------------------------------------ equal data, equal predictions
@@ -264,3 +282,78 @@ def check_refit(calibrator: Any) -> None:
         left = set(vars(used)) ^ set(vars(fresh))
         require(not left, f"{name}: {', '.join(sorted(left))} differs in being there")
         require_close(used.predict_proba(S), fresh.predict_proba(S), name, atol=0.0)
+
+
+# ------------------------------------------------------------------ valid and invalid input
+
+
+def check_memory_layout(calibrator: Any) -> None:
+    """Lists, frames and arrays of any layout give the same result."""
+    for S, code, name in samples(calibrator):
+        expected = fit_proba(calibrator, S, code, S)
+        for layout, T in layouts_of(S).items():
+            require_close(fit_proba(calibrator, T, code, T), expected, f"{name}, {layout}", REFIT)
+
+
+def check_frames(calibrator: Any) -> None:
+    """Column names are remembered, others are refused, and set_output around it changes nothing."""
+    S, code, name = next(samples(calibrator))
+    frame = pd.DataFrame(S, columns=["a", "b"])
+    fitted = clone(calibrator).fit(frame, code)
+    names = getattr(fitted, "feature_names_in_", ())
+    require(list(names) == ["a", "b"], f"feature_names_in_ is {list(names)}")
+    swapped = frame[["b", "a"]]
+    require_refusal(partial(fitted.predict_proba, swapped), "a frame of other columns", lines=None)
+    model = make_pipeline(FunctionTransformer(feature_names_out="one-to-one"), clone(calibrator))
+    model.set_output(transform="pandas").fit(S, code)
+    with config_context(transform_output="pandas"):
+        proba = model.predict_proba(S)
+    require_simplex(proba, S.shape, "after set_output")
+    require_close(proba, fit_proba(calibrator, S, code, S), f"{name}, after set_output", atol=1e-12)
+
+
+def _bad_scores(S: NDArray[Any], kind: str) -> dict[str, NDArray[Any]]:
+    bad = {
+        "NaN in X": spoilt(S, (7, 1), np.nan),
+        "infinity in X": spoilt(S, (7, 1), np.inf),
+        "an empty X": S[:0],
+    }
+    if kind == "logits":
+        bad["a row of -inf"] = spoilt(S, 7, -np.inf)
+    else:
+        bad["a row that sums to 1.3"] = spoilt(S, 7, [0.5, 0.5, 0.3, 0.0])
+    return bad
+
+
+def check_bad_fit(calibrator: Any) -> None:
+    """A bad fit ends in a ValueError of one line and leaves the last fit as it was."""
+    for S, code, name in samples(calibrator, (4,)):
+        kind = name.split()[0]
+        bad: dict[str, tuple[Any, Any, Any]] = {
+            "y of another length": (S, code[1:], None),
+            "no y": (S, None, None),
+            "more labels than columns": (S, np.arange(code.size) % 5, None),
+            **{what: (T, code[: len(T)], None) for what, T in _bad_scores(S, kind).items()},
+            **{what: (S, code, w) for what, w in bad_weights(code.size).items()},
+        }
+        fitted = clone(calibrator).fit(S, code)
+        state = joblib.hash(vars(fitted))
+        for what, (T, y, weight) in bad.items():
+            require_refusal(partial(fitted.fit, T, y, sample_weight=weight), f"{what} ({name})")
+            require(joblib.hash(vars(fitted)) == state, f"{what} ({name}) changed the calibrator")
+
+
+def check_bad_question(calibrator: Any) -> None:
+    """A prediction of bad scores ends in a ValueError of one line."""
+    for S, code, name in samples(calibrator, (4,)):
+        kind = name.split()[0]
+        fitted = clone(calibrator).fit(S, code)
+        other = make_sample("proba" if kind == "logits" else "logits", 4).S
+        bad = {
+            **_bad_scores(S, kind),
+            "three columns after four": S[:, :3],
+            "scores of the other kind": other,
+        }
+        for what, T in bad.items():
+            for ask in (fitted.predict_proba, fitted.predict):
+                require_refusal(partial(ask, T), f"{what} ({name})")
