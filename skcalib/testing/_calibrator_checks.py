@@ -164,45 +164,6 @@ def check_label_names(calibrator: Any) -> None:
             require_close(fitted.predict_proba(S), expected, how, atol=1e-12)
 
 
-def check_one_column(calibrator: Any) -> None:
-    """One column, P(second class) or a binary logit f, equals (1 - p, p) or (0, f)."""
-    logits, code, _ = make_sample("logits", 2)
-    f = logits[:, 1] - logits[:, 0]
-    for kind in kinds_of(calibrator):
-        column = f if kind == "logits" else expit(f)
-        wide = np.c_[0 * f, f] if kind == "logits" else np.c_[1 - column, column]
-        expected = fit_proba(calibrator, wide, code, wide)
-        for narrow in (column, column[:, None]):
-            how = f"{kind} of shape {narrow.shape}"
-            require_close(fit_proba(calibrator, narrow, code, narrow), expected, how, atol=1e-12)
-
-
-def check_missing_class(calibrator: Any) -> None:
-    """A class without rows keeps its column, if `classes` or the labels 0..K-1 name it."""
-    with warnings.catch_warnings():
-        # Where its probabilities become 0, a warning says so.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for S, code, name in samples(calibrator, (4,)):
-            names = NAMES[:4]
-            for missing in (0, 2, 3):
-                how = f"{name}, without the class of column {missing}"
-                some = code != missing
-                named = clone(calibrator).set_params(classes=names)
-                fitted = named.fit(S[some], names[code[some]])
-                proba = fitted.predict_proba(S)
-                require_simplex(proba, S.shape, how)
-                require(np.array_equal(fitted.classes_, names), f"{how}: classes_ are others")
-                turned = clone(calibrator).set_params(classes=names[::-1])
-                require_refusal(partial(turned.fit, S, names[code]), f"{how}: classes not sorted")
-                weightless = fit_proba(
-                    calibrator, S, names[code], S, sample_weight=some.astype(float)
-                )
-                require_close(weightless, proba, f"{how}, by weights of 0", atol=1e-12)
-                if missing:  # labels within 0..K-1 of which 0 occurs
-                    told_by_labels = fit_proba(calibrator, S[some], code[some], S)
-                    require_close(told_by_labels, proba, f"{how}, without `classes`", atol=1e-12)
-
-
 # ------------------------------------------------------------------ equal data, equal predictions
 
 
@@ -282,6 +243,45 @@ def check_refit(calibrator: Any) -> None:
         left = set(vars(used)) ^ set(vars(fresh))
         require(not left, f"{name}: {', '.join(sorted(left))} differs in being there")
         require_close(used.predict_proba(S), fresh.predict_proba(S), name, atol=0.0)
+
+
+def check_one_column(calibrator: Any) -> None:
+    """One column, P(second class) or a binary logit f, equals (1 - p, p) or (0, f)."""
+    logits, code, _ = make_sample("logits", 2)
+    f = logits[:, 1] - logits[:, 0]
+    for kind in kinds_of(calibrator):
+        column = f if kind == "logits" else expit(f)
+        wide = np.c_[0 * f, f] if kind == "logits" else np.c_[1 - column, column]
+        expected = fit_proba(calibrator, wide, code, wide)
+        for narrow in (column, column[:, None]):
+            how = f"{kind} of shape {narrow.shape}"
+            require_close(fit_proba(calibrator, narrow, code, narrow), expected, how, atol=1e-12)
+
+
+def check_missing_class(calibrator: Any) -> None:
+    """A class without rows keeps its column, if `classes` or the labels 0..K-1 name it."""
+    with warnings.catch_warnings():
+        # Where its probabilities become 0, a warning says so.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for S, code, name in samples(calibrator, (4,)):
+            names = NAMES[:4]
+            for missing in (0, 2, 3):
+                how = f"{name}, without the class of column {missing}"
+                some = code != missing
+                named = clone(calibrator).set_params(classes=names)
+                fitted = named.fit(S[some], names[code[some]])
+                proba = fitted.predict_proba(S)
+                require_simplex(proba, S.shape, how)
+                require(np.array_equal(fitted.classes_, names), f"{how}: classes_ are others")
+                turned = clone(calibrator).set_params(classes=names[::-1])
+                require_refusal(partial(turned.fit, S, names[code]), f"{how}: classes not sorted")
+                weightless = fit_proba(
+                    calibrator, S, names[code], S, sample_weight=some.astype(float)
+                )
+                require_close(weightless, proba, f"{how}, by weights of 0", atol=1e-12)
+                if missing:  # labels within 0..K-1 of which 0 occurs
+                    told_by_labels = fit_proba(calibrator, S[some], code[some], S)
+                    require_close(told_by_labels, proba, f"{how}, without `classes`", atol=1e-12)
 
 
 # ------------------------------------------------------------------ valid and invalid input

@@ -8,13 +8,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax, softmax
-from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import log_loss
-from sklearn.naive_bayes import GaussianNB
 from strategies import Recipe
 
-from skcalib import AutoCalibrator, TemperatureScaling, from_dict, to_dict, to_onnx
+from skcalib import AutoCalibrator, from_dict, to_dict, to_onnx
 from skcalib._validation.weights import check_weight
 
 # Groups of parameters of up to 30 classes, and of more.
@@ -211,32 +208,6 @@ def test_few_rows_of_calibrated_scores_are_left_nearly_as_they_are():
     assert fitted.predict_proba(Z)[0, 0] == pytest.approx(0.9, abs=0.01)
     share = "2% this map and 98% no calibration, because the rows do not show"
     assert share in fitted.describe()
-
-
-def test_it_beats_the_temperature_where_classes_err_each_in_its_own_way():
-    X, y = load_digits(return_X_y=True)
-    L = GaussianNB(var_smoothing=1e-3).fit(X[:600], y[:600]).predict_log_proba(X[600:])
-    half, rest = slice(0, 600), slice(600, None)
-    y = y[600:]
-    temperature = TemperatureScaling().fit(L[half], y[half]).predict_proba(L[rest])
-    for keywords, share in [({}, 0.9), ({"order_preserving": True}, 1.0)]:
-        mended = AutoCalibrator(**keywords).fit(L[half], y[half]).predict_proba(L[rest])
-        assert log_loss(y[rest], mended) < share * log_loss(y[rest], temperature)
-
-
-def test_calibrated_scores_stay_nearly_as_they_are():
-    """Labels drawn from the probabilities: the ridge saves most of what its freedom could cost.
-
-    A fit of 65 parameters without penalty loses 65 / (2 n) of log loss on average.
-    """
-    Z, code = data(4, 5000, scale=1.0)
-    fitted = AutoCalibrator().fit(Z, code)
-    assert fitted._theta.size == 65
-    assert fitted.temperature_ == pytest.approx(1, abs=0.1)
-    T, _ = data(4, 20000, seed=1, scale=1.0)
-    truth = softmax(T, axis=1)
-    lost = (truth * np.log(truth / fitted.predict_proba(T))).sum(axis=1).mean()
-    assert lost < 0.5 * 65 / (2 * 5000)
 
 
 def test_scores_without_an_error_are_no_warning():

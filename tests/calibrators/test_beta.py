@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
-from scipy.stats import beta
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import BetaCalibrator
@@ -64,18 +63,6 @@ def test_the_fit_is_the_best_with_slopes_of_at_least_zero(truth):
     expected = expit(a * np.log(p) - b * np.log(1 - p) + c)
     np.testing.assert_allclose(fitted.predict_proba(p)[:, 1], expected, atol=1e-12)
     assert (np.diff(fitted.predict_proba(np.sort(p))[:, 1]) >= 0).all()
-
-
-def test_scores_of_two_beta_distributions():
-    """The ratio of Beta(4, 2) to Beta(2, 3) has a = 2, b = 1: the theory of the paper."""
-    rng = np.random.default_rng(0)
-    p = np.r_[rng.beta(4, 2, 100_000), rng.beta(2, 3, 100_000)]
-    fitted = BetaCalibrator().fit(p, np.repeat([1, 0], 100_000))
-    np.testing.assert_allclose(fitted.coef_, [[2, 1]], atol=0.1)
-    grid = np.linspace(0.1, 0.9, 9)
-    likely, other = beta(4, 2).pdf(grid), beta(2, 3).pdf(grid)
-    answer = fitted.predict_proba(grid)[:, 1]
-    np.testing.assert_allclose(answer, likely / (likely + other), atol=0.01)
 
 
 def test_each_of_many_classes_is_fitted_against_the_rest():

@@ -112,17 +112,6 @@ def test_a_score_on_an_edge_is_mapped_by_the_bin_it_was_fitted_in():
     assert mass.predict_proba([0.49999, 0.7499999])[:, 1].tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-@pytest.mark.parametrize("n_bins", [1, 15, 40])
-def test_a_row_has_one_answer_in_a_long_batch_and_alone(n_bins, strategy):
-    """Long columns are compared with the edges, short ones searched for; scores lie on edges."""
-    P, y, _ = data(1500)
-    P = P.astype(np.float32)
-    binning = HistogramBinning(n_bins=n_bins, strategy=strategy).fit(P, y)
-    alone = np.concatenate([binning.predict_proba(row[None]) for row in P[:200]])
-    np.testing.assert_array_equal(binning.predict_proba(P)[:200], alone)
-
-
 def test_equal_logits_stay_in_the_bin_of_their_probability():
     """The logit 0 is exactly one half, the right edge of the second of four bins."""
     z = np.array([0.0, 0.0, 0.1, 3.0])
@@ -158,20 +147,25 @@ def test_bootstraps_average_the_binnings_of_resampled_rows(n_classes, strategy, 
 def test_bootstraps_are_repeatable_and_smooth_the_map():
     rng = np.random.default_rng(0)
     p = rng.random(400)
-    y = rng.random(400) < p
-    options = {"n_bins": 10, "strategy": "quantile"}
-    one = HistogramBinning(**options).fit(p, y)
-    bagged, again, other = (
-        HistogramBinning(n_bootstraps=50, random_state=seed, **options).fit(p, y)
-        for seed in (1, 1, 2)
-    )
-    at = np.linspace(0, 1, 500)
-    assert (bagged.predict_proba(at) == again.predict_proba(at)).all()
-    assert (bagged.predict_proba(at) != other.predict_proba(at)).any()
-    largest_step = [np.abs(np.diff(c.predict_proba(at)[:, 1])).max() for c in (one, bagged)]
-    assert largest_step[1] < largest_step[0] / 2
+    y, at = rng.random(400) < p, np.linspace(0, 1, 500)
+    binning = HistogramBinning(n_bins=10, strategy="quantile").fit(p, y)
+    step = np.abs(np.diff(binning.predict_proba(at)[:, 1])).max()
+    bagged = binning.set_params(n_bootstraps=50, random_state=1).fit(p, y)
+    Q = bagged.predict_proba(at)
     assert bagged.bin_edges_.shape == (1, 50 * 9 + 2)
     assert bagged.bin_values_.shape == (1, 50 * 9 + 1)
+    assert np.abs(np.diff(Q[:, 1])).max() < step / 2
+    assert (bagged.fit(p, y).predict_proba(at) == Q).all()
+    assert (bagged.set_params(random_state=2).fit(p, y).predict_proba(at) != Q).any()
+
+
+def test_rows_of_weight_zero_are_not_drawn_by_a_bootstrap():
+    P, y, w = data(80)
+    w[::3] = 0
+    bagged = HistogramBinning(n_bins=5, strategy="quantile", n_bootstraps=8, random_state=0)
+    weighted = bagged.set_params(classes=range(4)).fit(P, y, w).predict_proba(P)
+    absent = bagged.fit(P[w > 0], y[w > 0], w[w > 0]).predict_proba(P)
+    np.testing.assert_array_equal(weighted, absent)
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])

@@ -112,16 +112,28 @@ def test_a_missing_class_answers_zero_and_an_all_zero_row_is_uniform():
     np.testing.assert_allclose(nowhere, [[1 / 3, 1 / 3, 1 / 3]], rtol=0, atol=1e-15)
 
 
-def test_weights_of_any_scale_stay_in_range():
+@pytest.mark.parametrize("centered", [False, True])
+def test_wild_weights_and_tiny_scores_give_a_map(centered):
     """Rounding of the sums must not push a block of nothing but positives above 1."""
     rng = np.random.default_rng(0)
     w = 10.0 ** rng.uniform(-12, 6, 500)
-    p = np.round(rng.random(500), 2)
-    y = rng.random(500) < p
-    for values in IsotonicCalibrator().fit(p, y, w).y_thresholds_:
-        assert values.min() >= 0
-        assert values.max() <= 1
-        assert (np.diff(values) >= 0).all()
+    p = np.round(rng.random(500), 2) * np.where(rng.random(500) < 0.3, 1e-310, 1)
+    y = rng.random(500) < np.minimum(p, 0.9) + 0.05
+    calibrator = IsotonicCalibrator(centered=centered).fit(p, y, w)
+    for x, v in zip(calibrator.X_thresholds_, calibrator.y_thresholds_, strict=True):
+        assert (np.diff(x) > 0).all()
+        assert p.min() <= x[0] <= x[-1] <= p.max()
+        assert (np.diff(v) >= 0).all()
+        assert 0 <= v[0] <= v[-1] <= 1
+    assert np.isfinite(calibrator.predict_proba(p)).all()
+
+
+def test_scores_too_small_for_a_straight_line_are_interpolated_all_the_same():
+    """The slope between 0 and 1e-311 is beyond any float."""
+    p = np.array([0.0, 0.0, 0.0, 2e-311, 2e-311, 1.0])
+    isotonic = IsotonicCalibrator().fit(p, [0, 0, 1, 1, 0, 1])
+    Q = isotonic.predict_proba(np.array([0.0, 1e-311, 2e-311]))
+    np.testing.assert_allclose(Q[:, 1], [1 / 3, (1 / 3 + 1 / 2) / 2, 1 / 2], rtol=1e-9)
 
 
 # ------------------------------------------------------------------------------- centred
@@ -171,21 +183,6 @@ def test_centred_takes_blocks_that_differ_by_rounding_for_one():
     calibrator = IsotonicCalibrator(centered=True).fit(x, t, w)
     middle = (3 * 0.2 + 3.6 * 0.5) / 6.6
     np.testing.assert_allclose(calibrator.X_thresholds_[0], [0.1, middle, 0.9], atol=1e-12)
-
-
-def test_centred_with_wild_weights_and_tiny_scores_stays_a_map():
-    rng = np.random.default_rng(0)
-    w = 10.0 ** rng.uniform(-12, 6, 500)
-    p = np.round(rng.random(500), 2) * np.where(rng.random(500) < 0.3, 1e-310, 1)
-    y = rng.random(500) < np.minimum(p, 0.9) + 0.05
-    calibrator = IsotonicCalibrator(centered=True).fit(p, y, w)
-    for x, v in zip(calibrator.X_thresholds_, calibrator.y_thresholds_, strict=True):
-        assert (np.diff(x) > 0).all()
-        assert p.min() <= x[0] <= x[-1] <= p.max()
-        assert (np.diff(v) >= 0).all()
-        assert v[0] >= 0
-        assert v[-1] <= 1
-    assert np.isfinite(calibrator.predict_proba(p)).all()
 
 
 def test_centred_steps_are_refused():

@@ -58,18 +58,12 @@ def best(height):
 
 
 @pytest.mark.parametrize("loss", ["nll", "brier"])
-@pytest.mark.parametrize("n", [120, 5000])
-def test_temperature_is_that_of_lists_of_rows(n, loss):
-    Z, y = drawn(n, least=2)
-    w = np.random.default_rng(1).integers(0, 3, size=n)
+def test_temperature_is_that_of_lists_of_rows(loss):
+    Z, y = drawn(120, least=2)
+    w = np.random.default_rng(1).integers(0, 3, size=120)
     fitted = TemperatureScaling(objective=loss).fit(Z, y, w)
-    at = np.log(fitted.temperature_) + np.array([-1e-3, 0.0, 1e-3])
-    low, middle, high = (w @ losses_of(Z, y, t, loss) / w.sum() for t in at)
-    newton = 1e-3 * (high - low) / (2 * (high - 2 * middle + low))  # the minimum of a parabola
-    assert abs(newton) < 1e-5
-    if n == 120:
-        found = best(lambda t: w @ losses_of(Z, y, t, loss))
-        assert fitted.temperature_ == pytest.approx(found, rel=1e-6)
+    found = best(lambda t: w @ losses_of(Z, y, t, loss))
+    assert fitted.temperature_ == pytest.approx(found, rel=1e-6)
 
 
 def test_the_scale_of_auto_alone_is_fitted_under_its_prior():

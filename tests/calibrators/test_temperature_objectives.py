@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import log_loss
 
 from skcalib import TemperatureScaling, metrics
-from skcalib.calibrators._temperature import SMOOTH_ROUNDS
 
 GRID = np.geomspace(0.2, 10, 801)
 
@@ -111,19 +109,6 @@ def test_of_equal_temperatures_the_one_closest_to_one_is_taken():
 
     found = TemperatureScaling(objective=plateau).fit(Z, y).temperature_
     assert 2 <= found < 2.001
-
-
-def test_a_log_loss_gives_the_temperature_of_the_nll(monkeypatch):
-    """A metric of scikit-learn, told labels and weights, finds what Newton's method finds."""
-    rounds = "skcalib.calibrators._temperature.ROUGH_ROUNDS"
-    monkeypatch.setattr(rounds, SMOOTH_ROUNDS)  # each call takes a millisecond
-    Z, y, w = data(100)
-    names = np.array(["x", "a", "m"])
-    scaling = TemperatureScaling(classes=["a", "m", "q", "x"], objective=log_loss)
-    Z = np.c_[Z, np.full(len(Z), -20.0)][:, [1, 2, 3, 0]]
-    expected = TemperatureScaling(classes=["a", "m", "q", "x"]).fit(Z, names[y], w)
-    found = scaling.fit(Z, names[y], w).temperature_
-    assert found == pytest.approx(expected.temperature_, rel=1e-4)
 
 
 def test_what_a_metric_is_given():
