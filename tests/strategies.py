@@ -139,57 +139,6 @@ class Recipe:
         return self.S[keep], self.code[keep], self.w[keep]
 
 
-@dataclass(frozen=True)
-class EdgeRecipe:
-    """Scores k/B of two classes, which lie on edges of `n_bins` even bins, as a type writes them.
-
-    Of every `step`-th edge only, so that some bins have scores in them and not at their ends.
-    """
-
-    n_bins: int
-    n: int
-    step: int = 1
-    seed: int = 0
-    dtype: str = "float64"
-    closed: str = "right"
-
-    @cached_property
-    def k(self):
-        """The number of the edge on which the probability of the second class lies."""
-        rng = np.random.default_rng(self.seed)
-        return rng.integers(self.n_bins // self.step + 1, size=self.n) * self.step
-
-    @cached_property
-    def p(self):
-        """Probabilities of the second class."""
-        return np.array([np.dtype(self.dtype).type(k / self.n_bins) for k in self.k.tolist()])
-
-    @cached_property
-    def code(self):
-        """Which class is true."""
-        return np.random.default_rng(self.seed + 1).integers(2, size=self.n)
-
-    @cached_property
-    def w(self):
-        """Whole weights, not all of them 0."""
-        w = np.random.default_rng(self.seed + 2).integers(0, 4, self.n)
-        w[0] = 2
-        return w
-
-
-def edge_recipes():
-    """Samples of scores on the edges of 1 to 100 bins."""
-    return st.builds(
-        EdgeRecipe,
-        n_bins=st.integers(1, 100),
-        n=st.integers(1, 60),
-        step=st.integers(1, 7),
-        seed=st.integers(0, 10**6),
-        dtype=st.sampled_from(["float64", "float32"]),
-        closed=st.sampled_from(["right", "left"]),
-    )
-
-
 def some_of(names):
     return st.frozensets(st.sampled_from(names), max_size=2)
 

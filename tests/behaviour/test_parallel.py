@@ -1,10 +1,9 @@
 """Fits at the same time give the numbers that they give alone, and nothing global changes."""
 
-import multiprocessing
 import os
 import random
 import warnings
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from inspect import signature
 
 import joblib
@@ -82,13 +81,8 @@ TASKS = [
 ]
 
 
-@pytest.mark.parametrize("how", ["loky", pytest.param("spawn", marks=pytest.mark.slow)])
-def test_fits_in_processes_are_those_alone(how):
-    if how == "loky":
-        found = joblib.Parallel(n_jobs=2)(joblib.delayed(answer)(task) for task in TASKS)
-    else:
-        with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-            found = list(pool.map(answer, TASKS, timeout=120))
+def test_fits_in_processes_are_those_alone():
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(answer)(task) for task in TASKS)
     for task, given in zip(TASKS, found, strict=True):
         assert_array_equal(given, answer(task), err_msg=str(task))
 

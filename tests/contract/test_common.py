@@ -8,7 +8,6 @@ from functools import cache
 
 import joblib
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 from discovery import CALIBRATORS
@@ -44,19 +43,6 @@ def assert_simplex(proba, shape, atol=1e-9):
 # ------------------------------------------------------------------ what comes out
 
 
-@pytest.mark.parametrize("calibrator", [c for c in CALIBRATORS if c._class_specific], ids=str)
-@every_kind
-def test_a_frequent_class_gets_the_mass(calibrator, kind):
-    """Scores that know nothing, labels nearly always of one class: no mass in a wrong column."""
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(600, 3))
-    S = Z if kind == "logits" else softmax(Z, axis=1)
-    code = np.where(rng.random(600) < 0.94, 1, rng.integers(0, 3, 600))
-    mean = clone(calibrator).fit(S, code).predict_proba(S).mean(axis=0)
-    assert mean.argmax() == 1
-    assert mean[1] > 0.6
-
-
 # An intercept alone moves the mean of each class, and no confidence.
 MENDS = [c for c in CALIBRATORS if c.get_params().get("fit_slope", True)]
 
@@ -78,20 +64,6 @@ def test_a_calibrator_mends(calibrator, kind):
 
 
 # ------------------------------------------------------------------ same question, same answer
-
-
-@every_calibrator
-@every_kind
-def test_weights_count(calibrator, kind):
-    """Another weighting is another fit."""
-    S, code = make(kind, 4)
-    w = np.where(code == S.argmax(axis=1), 5.0, 0.2)
-    plain = clone(calibrator).fit(S, code).predict_proba(S)
-    weighted = clone(calibrator).fit(S, code, sample_weight=w).predict_proba(S)
-    if type(calibrator).__name__ == "IdentityCalibrator":
-        assert_array_equal(weighted, plain)
-    else:
-        assert np.abs(weighted - plain).max() > 0.01
 
 
 @every_calibrator
@@ -123,46 +95,6 @@ def test_polars_frames_are_scores(calibrator, kind):
     assert_allclose(clone(calibrator).fit(T, code).predict_proba(T), expected, atol=1e-7)
 
 
-# ------------------------------------------------------------------ labels of any kind
-
-
-LABELS = {
-    "strings": lambda code: np.array(["b", "c", "z"])[code],
-    "objects": lambda code: np.array(["b", "c", "z"], dtype=object)[code],
-    "1..K": lambda code: code + 1,
-    "negative": lambda code: np.array([-5, -1, 3])[code],
-    "floats": lambda code: code + 1.0,
-    "unsigned": lambda code: (code + 4).astype(np.uint8),
-    "list": lambda code: [("b", "c", "z")[k] for k in code],
-    "pandas without 0 in its index": lambda code: pd.Series(
-        code + 4, index=np.arange(len(code)) + 9
-    ),
-    "pandas strings": lambda code: pd.Series(np.array(["b", "c", "z"])[code]),
-    "pandas categories": lambda code: pd.Series(pd.Categorical(np.array(["b", "c", "z"])[code])),
-    "pandas nullable": lambda code: pd.Series(code + 1, dtype="Int64"),
-    "polars": lambda code: pl.Series("y", code + 2),
-    "polars strings": lambda code: pl.Series("y", [("b", "c", "z")[k] for k in code]),
-}
-
-
-@cache
-def fitted_on_codes(calibrator):
-    S, code = make("proba", 3)
-    return clone(calibrator).fit(S, code)
-
-
-@each_base
-@pytest.mark.parametrize("kind", LABELS)
-def test_labels_of_any_kind(calibrator, kind):
-    S, code = make("proba", 3)
-    expected = fitted_on_codes(calibrator)
-    y = LABELS[kind](code)
-    fitted = clone(calibrator).fit(S, y)
-    assert_array_equal(fitted.predict_proba(S), expected.predict_proba(S))
-    assert_array_equal(fitted.classes_, np.unique(np.asarray(y)))
-    assert_array_equal(fitted.predict(S), fitted.classes_[expected.predict(S)])
-
-
 # ------------------------------------------------------------------ what is refused
 
 
@@ -174,66 +106,42 @@ def spoil(S, at, value):
 
 Z0, CODE0 = make("logits", 4, n=60)
 P0 = softmax(Z0, axis=1)
-W0 = np.ones(60)
 NAMES0 = np.array(["a", "b", "c", "d"])[CODE0]
 
-# name: (parameters, scores, labels, weights, what the message says)
+# name: (parameters, scores, labels, what the message says); weights: `validation/test_inputs.py`
 BAD_FITS = {
-    "NaN": ({}, spoil(Z0, (7, 2), np.nan), CODE0, None, r"NaN .*row 7, column 2\); drop"),
-    "+inf": ({}, spoil(Z0, (7, 2), np.inf), CODE0, None, r"infinity .*row 7, column 2\); drop"),
-    "dead row": ({}, spoil(Z0, 7, -np.inf), CODE0, None, r"every logit of row 7 is -inf"),
-    "empty": ({}, Z0[:0], CODE0[:0], None, r"0 sample\(s\)"),
-    "three axes": ({}, Z0[:, :, None], CODE0, None, "pass a row for each position"),
-    "lengths": ({}, Z0, CODE0[:-1], None, r"60 rows, y has 59"),
-    "no labels": ({}, Z0, None, None, r"requires y to be passed"),
-    "one-hot labels": ({}, Z0, np.eye(4)[CODE0], None, r"pass y.argmax\(axis=1\)"),
-    "NaN label": ({}, Z0, spoil(CODE0.astype(float), 7, np.nan), None, r"NaN .*row 7\); drop"),
-    "None label": ({}, Z0, spoil(NAMES0.astype(object), 7, None), None, r"missing label.*row 7"),
-    "mixed labels": ({}, Z0, spoil(NAMES0.astype(object), 7, 3), None, "labels of type int, str"),
+    "NaN": ({}, spoil(Z0, (7, 2), np.nan), CODE0, r"NaN .*row 7, column 2\); drop"),
+    "+inf": ({}, spoil(Z0, (7, 2), np.inf), CODE0, r"infinity .*row 7, column 2\); drop"),
+    "dead row": ({}, spoil(Z0, 7, -np.inf), CODE0, r"every logit of row 7 is -inf"),
+    "empty": ({}, Z0[:0], CODE0[:0], r"0 sample\(s\)"),
+    "three axes": ({}, Z0[:, :, None], CODE0, "pass a row for each position"),
+    "lengths": ({}, Z0, CODE0[:-1], r"60 rows, y has 59"),
+    "no labels": ({}, Z0, None, r"requires y to be passed"),
+    "one-hot labels": ({}, Z0, np.eye(4)[CODE0], r"pass y.argmax\(axis=1\)"),
     "unknown label": (
         {"classes": [0, 1, 2, 3]},
         Z0,
         spoil(CODE0, 7, 9),
-        None,
         r"label 9 at row 7 is not in classes=.*add it to classes",
     ),
-    "labels of too few classes": (
-        {},
-        Z0[NAMES0 != "a"],
-        NAMES0[NAMES0 != "a"],
-        None,
-        "pass classes=",
-    ),
-    "labels of too many classes": ({}, Z0[:, :3], NAMES0, None, "4 distinct labels .* 3 columns"),
-    "doubled class": ({"classes": list("abca")}, Z0, NAMES0, None, "has a label twice"),
-    "wrong classes": (
-        {"classes": list("abc")},
-        Z0,
-        NAMES0,
-        None,
-        "3 labels but there are 4 columns",
-    ),
-    "negative weight": ({}, Z0, CODE0, spoil(W0, 7, -1), "non-negative; row 7 has -1"),
-    "NaN weight": ({}, Z0, CODE0, spoil(W0, 7, np.nan), "finite .*row 7 has nan"),
-    "no weight": ({}, Z0, CODE0, 0 * W0, "all weights are zero"),
-    "weight of another length": ({}, Z0, CODE0, W0[1:], r"give one weight for each row"),
-    "weights in columns": ({}, Z0, CODE0, np.ones((60, 2)), "must be a 1D array"),
+    "labels of too few classes": ({}, Z0[NAMES0 != "a"], NAMES0[NAMES0 != "a"], "pass classes="),
+    "labels of too many classes": ({}, Z0[:, :3], NAMES0, "4 distinct labels .* 3 columns"),
+    "doubled class": ({"classes": list("abca")}, Z0, NAMES0, "has a label twice"),
+    "wrong classes": ({"classes": list("abc")}, Z0, NAMES0, "3 labels but there are 4 columns"),
     "one row off the simplex": (
         {},
         spoil(P0, 7, [0.5, 0.5, 0.3, 0.0]),
         CODE0,
-        None,
         r"59 of 60 rows are probability vectors, but row 7 sums to 1.3, not 1.*input='logits'",
     ),
-    "logits called probabilities": ({"input": "proba"}, Z0, CODE0, None, r"row 0 .*input='logits'"),
+    "logits called probabilities": ({"input": "proba"}, Z0, CODE0, r"row 0 .*input='logits'"),
     "negative probability": (
         {"input": "proba"},
         spoil(P0, 7, [1.2, -0.2, 0.0, 0.0]),
         CODE0,
-        None,
         r"row 7 contains .*outside \[0, 1\]",
     ),
-    "unheard-of input": ({"input": "odds"}, P0, CODE0, None, "'input' parameter"),
+    "unheard-of input": ({"input": "odds"}, P0, CODE0, "'input' parameter"),
 }
 
 # name: (fitted on, asked about, what the message says)
@@ -259,11 +167,11 @@ def fitted_once(calibrator, kind):
 @each_base
 @pytest.mark.parametrize("case", BAD_FITS)
 def test_a_bad_fit_says_what_where_and_the_mend_and_changes_nothing(calibrator, case):
-    parameters, S, y, w, message = BAD_FITS[case]
+    parameters, S, y, message = BAD_FITS[case]
     fitted = deepcopy(fitted_once(calibrator, "logits")).set_params(**parameters)
     state, proba = joblib.hash(vars(fitted)), fitted.predict_proba(Z0)
     with pytest.raises(ValueError, match=message) as caught:
-        fitted.fit(S, y, sample_weight=w)
+        fitted.fit(S, y)
     assert joblib.hash(vars(fitted)) == state
     assert_array_equal(fitted.predict_proba(Z0), proba)
     assert "\n" not in str(caught.value)
@@ -278,24 +186,6 @@ def test_a_bad_question_says_what_where_and_the_mend_and_changes_nothing(calibra
     for ask in (fitted.predict_proba, fitted.predict):
         with pytest.raises(ValueError, match=message):
             ask(T)
-    assert joblib.hash(vars(fitted)) == state
-
-
-@every_calibrator
-def test_a_fit_that_breaks_off_changes_nothing(calibrator, monkeypatch):
-    """Fitted attributes are set together, at the very end."""
-    fitted = clone(calibrator).fit(Z0, CODE0)
-    state = joblib.hash(vars(fitted))
-
-    whole = type(calibrator)._fit
-
-    def interrupted(self, scores, code, w):
-        whole(self, scores, code, w)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(type(calibrator), "_fit", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        fitted.fit(P0, NAMES0)
     assert joblib.hash(vars(fitted)) == state
 
 

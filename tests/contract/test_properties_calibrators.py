@@ -8,7 +8,6 @@ import warnings
 from contextlib import contextmanager
 
 import numpy as np
-import pandas as pd
 import pytest
 from discovery import CALIBRATORS
 from hypothesis import assume, example, given
@@ -22,10 +21,7 @@ from skcalib import (
     BayesianBinning,
     BetaCalibrator,
     HistogramBinning,
-    MatrixScaling,
     PlattScaling,
-    TemperatureScaling,
-    VectorScaling,
 )
 from skcalib.calibrators._base import ColumnwiseCalibrator
 
@@ -124,32 +120,6 @@ def test_untold_scores_are_calibrated_or_refused_by_name(calibrator, recipe):
         assert "\n" not in refusal
     else:
         assert_simplex(fitted.predict_proba(recipe.S), recipe.S)
-
-
-@every_calibrator
-@given(recipe=recipes())
-def test_nothing_passed_in_is_written_to(calibrator, recipe):
-    passed = recipe.S.copy(), pd.Series(recipe.code), recipe.w.copy()
-    kept = [array.copy() for array in passed]
-    with noting_failed_fits():
-        fitted = fit(calibrator, *passed, kind=recipe.kind, classes=np.arange(recipe.n_classes))
-        fitted.predict_proba(passed[0])
-    for array, before in zip(passed, kept, strict=True):
-        assert_array_equal(array, before)
-
-
-@every_calibrator
-@given(recipe=recipes())
-def test_a_second_fit_is_as_the_first(calibrator, recipe):
-    half = recipe.only(np.arange(recipe.n) % 2 == 0)
-    classes = np.arange(recipe.n_classes)
-    assume(half[2].any())
-    with noting_failed_fits():
-        used = fit(calibrator, *half, kind=recipe.kind, classes=classes)
-        used.fit(recipe.S, recipe.code)
-        fresh = fit(calibrator, recipe.S, recipe.code, kind=recipe.kind, classes=classes)
-    assert vars(used).keys() == vars(fresh).keys()
-    assert_array_equal(used.predict_proba(recipe.S), fresh.predict_proba(recipe.S))
 
 
 @every_calibrator
@@ -267,21 +237,3 @@ def test_the_probability_of_the_second_class_never_falls_as_its_score_rises(cali
     T = np.column_stack([0 * f if recipe.kind == "logits" else 1 - f, f])
     rise = np.diff(fitted.predict_proba(T)[:, 1])
     assert rise.min() >= -1e-15
-
-
-@pytest.mark.parametrize("calibrator", [VectorScaling, MatrixScaling], ids=lambda c: c.__name__)
-@given(recipe=recipes(kinds=["logits"], scales=[1.0, 5.0]))
-def test_the_structured_penalty_tends_to_temperature_scaling(calibrator, recipe):
-    """Only in this limit does it keep the predicted class."""
-    heavy = calibrator(penalty="structured", reg_lambda=1e9, reg_mu=1e9)
-    T, classes = recipe.S, np.arange(recipe.n_classes)
-    with noting_failed_fits() as failed:
-        # At the default tolerance: 1e9 times the rounding of W is more than 1e-9.
-        found, expected = (
-            fit(c, recipe.S, recipe.code, recipe.w, kind="logits", classes=classes).predict_proba(T)
-            for c in (heavy, TemperatureScaling())
-        )
-    assume(not failed)
-    assert_close(found, expected, 1e-5)
-    top = found[np.arange(recipe.n), T.argmax(axis=1)].astype(float)
-    assert (top >= found.max(axis=1) - 2e-5).all()

@@ -4,19 +4,13 @@ Its bounds an error says itself, where it says what it returns: "In [0, 1]".
 """
 
 import re
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 from discovery import ERRORS
-from edges import bin_of
-from hypothesis import assume, example, given
-from numpy.testing import assert_array_equal
-from strategies import LABEL_KINDS, EdgeRecipe, attempt, edge_recipes, names_of, recipes
-
-from skcalib import HistogramBinning
-from skcalib.metrics import general_calibration_error
+from hypothesis import assume, given
+from strategies import attempt, names_of, recipes
 
 pytestmark = pytest.mark.slow
 
@@ -50,18 +44,6 @@ def test_the_value_lies_within_its_bounds(metric, recipe):
 def test_certain_and_right_is_zero(metric, recipe):
     S = np.eye(recipe.n_classes, dtype=recipe.dtype)[recipe.code]
     assert value(metric, S, recipe.code, recipe.w) == pytest.approx(0, abs=1e-12)
-
-
-@every_error
-@any_sample
-def test_the_names_of_labels_mean_nothing(metric, recipe):
-    expected = value(metric, recipe.S, recipe.code, recipe.w)
-    found = metric(recipe.y, recipe.S, sample_weight=recipe.w, labels=recipe.classes)
-    assert found == expected
-    for kind in LABEL_KINDS:
-        names = names_of(kind, recipe.n_classes)
-        found = metric(names[recipe.code], recipe.S, sample_weight=recipe.w, labels=names)
-        assert found == expected
 
 
 @every_error
@@ -160,61 +142,3 @@ def test_a_weight_is_as_many_copies(metric, recipe):
 def test_float32_gives_the_value_of_float64(metric, recipe):
     expected = value(metric, recipe.S.astype(np.float64), recipe.code, recipe.w)
     assert value(metric, recipe.S, recipe.code, recipe.w) == pytest.approx(expected, abs=1e-6)
-
-
-@every_error
-@any_sample
-def test_nothing_passed_in_is_written_to(metric, recipe):
-    passed = recipe.S.copy(), recipe.code.copy(), recipe.w.copy()
-    first = value(metric, *passed)
-    for array, before in zip(passed, (recipe.S, recipe.code, recipe.w), strict=True):
-        assert_array_equal(array, before)
-    assert value(metric, *passed) == first
-
-
-def binned(rows, n_bins, closed):
-    """Weight, score sum and hit sum of each bin, in fractions, of (edge, score, hit, weight)."""
-    table = {}
-    for k, score, hit, weight in rows:
-        cell = table.setdefault(bin_of(Fraction(k, n_bins), n_bins, closed), [0, 0, 0])
-        for part, term in enumerate((1, Fraction(float(score)), int(hit))):
-            cell[part] += int(weight) * term
-    return table
-
-
-def slow_error(rows, n_bins, closed):
-    cells = binned(rows, n_bins, closed).values()
-    return float(sum(abs(hits - scores) for _, scores, hits in cells) / sum(c[0] for c in cells))
-
-
-@given(recipe=edge_recipes())
-@example(recipe=EdgeRecipe(10, 60, closed="left"))
-@example(recipe=EdgeRecipe(20, 60, dtype="float32"))
-def test_scores_on_the_edges_are_binned_as_fractions_are(recipe):
-    """In both types, of the event and of its column."""
-    n_bins, closed, k, code, w = recipe.n_bins, recipe.closed, recipe.k, recipe.code, recipe.w
-    keywords = {"n_bins": n_bins, "closed": closed, "sample_weight": w, "labels": [0, 1]}
-    expected = slow_error(zip(k, recipe.p, code == 1, w, strict=True), n_bins, closed)
-    error = general_calibration_error(code, recipe.p, pos_label=1, **keywords)
-    assert error == pytest.approx(expected, abs=1e-9)
-    keywords |= {"max_prob": False, "class_conditional": True, "average": None}
-    P = np.column_stack([1 - recipe.p, recipe.p])
-    each = general_calibration_error(code, P, **keywords)
-    assert each[1] == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore:no row of class")
-@given(recipe=edge_recipes(), asked=edge_recipes())
-def test_a_histogram_answers_scores_on_its_edges_as_fractions_say(recipe, asked):
-    """Fitted in one precision and asked in another: with the share of the bin of the fraction."""
-    n_bins, k, code, w = recipe.n_bins, recipe.k, recipe.code, recipe.w
-    binning = HistogramBinning(n_bins=n_bins, classes=[0, 1]).fit(recipe.p, code, w)
-    table = binned(zip(k, recipe.p, code, w, strict=True), n_bins, "right")
-    edge = np.arange(n_bins + 1)
-    score = np.array([np.dtype(asked.dtype).type(j / n_bins) for j in edge.tolist()])
-    answers = binning.predict_proba(score)[:, 1]
-    for j in edge.tolist():
-        b = bin_of(Fraction(j, n_bins), n_bins, "right")
-        weight, _, hits = table.get(b, (0, 0, 0))
-        expected = hits / weight if weight else Fraction(2 * b + 1, 2 * n_bins)
-        assert answers[j] == pytest.approx(float(expected), abs=1e-6)

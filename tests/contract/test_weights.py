@@ -30,7 +30,6 @@ from skcalib.metrics import (
     hosmer_lemeshow_test,
     static_calibration_error,
 )
-from tests.discovery import CALIBRATORS
 
 WEIGHTED = {
     name: function
@@ -104,24 +103,6 @@ def classes(n=150):
     y, _, _ = sample(n)
     rng = np.random.default_rng(6)
     return rng.normal(size=(n, 2)) + 1.5 * np.eye(2)[y], y
-
-
-@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
-def test_fits_read_weights_in_the_same_way(calibrator):
-    Z, y = classes()
-    rng = np.random.default_rng(7)
-
-    def proba(w, rows=slice(None)):
-        return clone(calibrator).fit(Z[rows], y[rows], w).predict_proba(Z)
-
-    relative = rng.lognormal(size=y.size)
-    for scale in (1000.5, 1e-3):
-        np.testing.assert_allclose(proba(scale * relative), proba(relative), rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(proba(np.full(y.size, 1000.5)), proba(None))
-    counts = rng.integers(0, 4, y.size)
-    np.testing.assert_array_equal(proba(counts.tolist()), proba(counts))
-    copies = np.repeat(np.arange(y.size), counts)
-    np.testing.assert_allclose(proba(counts), proba(None, copies), rtol=0, atol=1e-6)
 
 
 def test_bootstrapped_bins_count_copies_to_their_monte_carlo_error():

@@ -40,20 +40,6 @@ def test_all_that_a_new_calibrator_lacks_is_told_at_once():
     ]
 
 
-def test_all_that_a_new_metric_lacks_is_told_at_once():
-    assert complete.missing("toy_error", toy_error) == [
-        "toy_error: by hand, docs/metrics.md: a section '## toy_error'",
-        "toy_error: by hand, CHANGELOG.md: a line that names it",
-        "toy_error: by hand, tests/metrics/: tests of its own",
-        "toy_error: by hand, a paper: `@listed(paper)`",
-        "toy_error: by hand, a scorer: `@listed(paper, scorer=True)`",
-        "toy_error: by `python tests/write.py`, README.md: a row",
-        "toy_error: by `python tests/write.py`, docs/api.rst: a row",
-        "toy_error: by `python tests/write.py`, tests/record/signatures.txt: a line",
-        "toy_error: by `python tests/write.py`, tests/record/values.json: its numbers",
-    ]
-
-
 @pytest.mark.parametrize("page", sorted({page for page, _ in BLOCKS}))
 def test_rows_of_pages_say_what_the_code_says(page):
     """Names, first lines of docstrings and papers."""

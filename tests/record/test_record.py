@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from discovery import CALIBRATORS
 from recorded import differs, everything, name_of, rounded, signatures, tolerance
@@ -59,13 +58,6 @@ def test_everything_public_has_a_record():
     assert {f"losses.{name}" for name in losses.__all__} <= families
 
 
-def test_the_record_says_what_made_it():
-    """Versions, and the kind of machine."""
-    assert {"skcalib", "numpy", "scipy", "scikit-learn", "python", "machine"} <= set(
-        RECORD["made_with"]
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "allowed"),
     [
@@ -83,13 +75,3 @@ def test_a_number_that_moves_by_more_is_told_in_one_line(name, allowed):
     how = differs(name, [1.0, 2.0 * (1 + 3 * allowed)], [1.0, 2.0])
     assert "instead of 2.0 (number 1 of 2" in how
     assert "\n" not in how
-
-
-def test_the_comparison_sees_other_lengths_texts_and_nan():
-    """A NaN equals only a NaN, an error only an error."""
-    assert differs("f", [1.0], [1.0, 2.0])
-    assert differs("f", "ValueError", [1.0])
-    assert differs("f", [None], [1.0])
-    assert differs("f", [1.0], [None])
-    assert differs("f", rounded(np.nan), [None]) == ""
-    assert differs("f", [1e-15], [0.0]) == ""
