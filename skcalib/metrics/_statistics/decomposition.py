@@ -8,12 +8,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._validation.keywords import check_level, check_option
-from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib._validation.predictions import (
+    check_predictions,
+    refuse_each_class,
+    takes_predictions,
+)
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import check_mode
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import interval_text, shown
-from skcalib.metrics._statistics.score_parts import Request, ScoreName, all_parts, score_interval
+from skcalib.metrics._statistics.score_parts import (
+    ScoreName,
+    mean_over_problems,
+    score_interval,
+    score_problems,
+)
 
 
 class _Parts(NamedTuple):
@@ -182,26 +191,33 @@ def score_decomposition(
     check_mode(mode, average, (None, "top", "classwise", "joint"))
     check_level(confidence_level)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    refuse_each_class(predictions, average)
     predictions = predictions.of_mode(mode)
-    if mode == "joint":
+    if average is None:
+        predictions = predictions.without_event()
+    elif mode == "joint":
         predictions = predictions.as_classes()
-    request = Request(predictions, score, mode, average, calibrator)
-    means = np.array(all_parts(request))
-    if not np.isfinite(means[:, 1]).all():
+    is_joint = mode == "joint" and predictions.event is None
+    largest = np.inf if score == "log" else 2.0 if is_joint else 1.0
+    with np.errstate(under="ignore"):
+        problems = score_problems(predictions, score, mode, calibrator)
+        if average is not None:
+            problems = iter([mean_over_problems(problems)])
+        measured = [
+            (*rows.means, *score_interval(rows, predictions.w, confidence_level, largest))
+            for rows in problems
+        ]
+    given, recalibrated, base, low, high = np.transpose(measured)
+    if not np.isfinite(recalibrated).all():
         raise ValueError(
             "calibrator gives probability 0 to a label that occurs, so that its log score is "
             "infinite: pass score='brier', or another calibrator."
         )
-    given, recalibrated, base = means.T if average is None else means.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = np.where(base > 0, 1 - np.divide(given, base), np.nan)
-    with np.errstate(under="ignore"):
-        ends = score_interval(request, confidence_level)
-    if average is not None:
-        ends = ends[:, 0]
-    values = given, given - recalibrated, base - recalibrated, base, scaled, *ends
+        scaled = np.where(base > 0, 1 - given / base, np.nan)
     *parts, low, high = (
-        predictions.of_classes(v, y_proba) if average is None else float(v) for v in values
+        predictions.of_classes(v, y_proba) if average is None else float(v[0])
+        for v in (given, given - recalibrated, base - recalibrated, base, scaled, low, high)
     )
     decomposition = ScoreDecomposition(*parts)
     decomposition.confidence_level = confidence_level

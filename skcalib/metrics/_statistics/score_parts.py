@@ -12,7 +12,7 @@ of C depends only on the weights of hits and misses in each block, as that of r 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -26,52 +26,24 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top, top_label
-from skcalib._validation.predictions import Predictions, refuse_each_class
+from skcalib._validation.predictions import Predictions
 from skcalib.metrics._curves.cells import sum_by
 from skcalib.metrics._statistics.row_means import mean_interval
 
 ScoreName = Literal["brier", "log"]
 
 
-class Request(NamedTuple):
-    """Checked predictions, and the keywords of `score_decomposition`."""
+class RowScores(NamedTuple):
+    """Scores ``(n,)`` of the rows of a problem, and the means ``(3,)``: given, recalibrated, base.
 
-    predictions: Predictions
-    score: ScoreName
-    mode: str | None
-    average: str | None
-    calibrator: Any
+    The mean score has no interval without both hits and misses, or if that of very many rows may be
+    infinite.
+    """
 
-    @property
-    def is_joint(self) -> bool:
-        """Whether vectors are scored."""
-        return self.mode == "joint" and not self.is_event
-
-    @property
-    def is_classwise(self) -> bool:
-        """Whether each class is scored against the rest."""
-        return self.mode == "classwise" and not self.is_event
-
-    @property
-    def is_event(self) -> bool:
-        """Whether one event is scored."""
-        return self.predictions.event is not None and self.average is not None
-
-
-class Event(NamedTuple):
-    """Rows of one event: its probability, whether it happened, and the recalibrated probability."""
-
-    p: FloatArray
-    hit: NDArray[Any]
-    recalibrated: FloatArray | None
-
-
-class Parts(NamedTuple):
-    """Mean scores: of the probabilities, recalibrated, and of the base rate."""
-
-    given: float
-    recalibrated: float
-    base: float
+    values: Float64Array
+    means: Float64Array
+    has_both: bool
+    may_be_infinite: bool
 
 
 def event_scores(p: FloatArray, hit: NDArray[Any], score: ScoreName) -> Float64Array:
@@ -107,33 +79,39 @@ def isotonic_mean(hits: Float64Array, weight: Float64Array, score: ScoreName) ->
     return float(scores_of_shares(h, w - h, score).sum() / weight.sum())
 
 
-def parts_of_event(event: Event, w: Float64Array, score: ScoreName) -> Parts:
-    """Return the mean scores of one event; recalibrated by isotonic regression if not given."""
-    p, hit, recalibrated = event
-    total = w.sum()
+def score_event(
+    p: FloatArray,
+    hit: NDArray[Any],
+    w: Float64Array,
+    score: ScoreName,
+    recalibrated: FloatArray | None,
+) -> RowScores:
+    """Score the probability of one event; recalibrate it by isotonic regression if not given."""
+    values, total = event_scores(p, hit, score), w.sum()
     base = float(scores_of_shares(w @ hit, w @ (1.0 - hit), score) / total)
-    given = float(w @ event_scores(p, hit, score) / total)
+    given = float(w @ values / total)
     if recalibrated is None:
-        # On its own rows no non-decreasing map has a better score: what is below 0 is rounding.
         _, place = np.unique(p, return_inverse=True)
         best = isotonic_mean(sum_by(place, w * hit), sum_by(place, w), score)
-        return Parts(given, min(best, given, base), base)
-    return Parts(given, float(w @ event_scores(recalibrated, hit, score) / total), base)
+        # On its own rows no non-decreasing map has a better score: what is below 0 is rounding.
+        best = min(best, given, base)
+    else:
+        best = float(w @ event_scores(recalibrated, hit, score) / total)
+    has_both = hit.dtype.kind == "b" and bool(hit.any() and not hit.all())
+    may_be_infinite = score == "log" and bool(((p <= 0) | (p >= 1)).any())
+    return RowScores(values, np.array([given, best, base]), has_both, may_be_infinite)
 
 
-def shares_of_labels(predictions: Predictions) -> Float64Array:
-    """Return the share ``(K,)`` of each class in the weight."""
-    code, w, K = predictions.code, predictions.w, predictions.classes.size
-    return np.asarray(np.bincount(code, weights=w, minlength=K) / w.sum())
-
-
-def parts_of_vectors(predictions: Predictions, Q: FloatArray, score: ScoreName) -> Parts:
-    """Return the mean scores of probability vectors, recalibrated to ``Q (n, K)``."""
-    P, code, w, *_ = predictions
-    share = shares_of_labels(predictions)
+def score_vectors(predictions: Predictions, score: ScoreName, Q: FloatArray) -> RowScores:
+    """Score probability vectors, recalibrated to ``Q (n, K)``."""
+    P, code, w = to_array(predictions.P), predictions.code, predictions.w
+    share = np.bincount(code, weights=w, minlength=P.shape[1]) / w.sum()
     base = 1 - share @ share if score == "brier" else -xlogy(share, share).sum()
-    given, found = (w @ vector_scores(R, code, score) / w.sum() for R in (to_array(P), Q))
-    return Parts(float(given), float(found), float(base))
+    values = vector_scores(P, code, score)
+    given, best = (w @ each / w.sum() for each in (values, vector_scores(Q, code, score)))
+    may_be_infinite = score == "log" and bool(P.min() <= 0)
+    has_both = bool((code != code[0]).any())
+    return RowScores(values, np.array([given, best, base]), has_both, may_be_infinite)
 
 
 def recalibrate(predictions: Predictions, calibrator: Any) -> FloatArray:
@@ -159,99 +137,49 @@ def recalibrate(predictions: Predictions, calibrator: Any) -> FloatArray:
     return Q
 
 
-def map_events(
-    request: Request, Q: FloatArray | None, measure: Callable[[Event], Any]
-) -> Iterator[Any]:
-    """Yield a function of the rows of the event, of the top label, or of each class."""
-    predictions = request.predictions
-    P, code, column = predictions.P, predictions.code, predictions.event
-    if request.is_classwise:
-
-        def of_class(k: int, p: FloatArray) -> Any:
-            return measure(Event(p, code == k, None if Q is None else Q[:, k]))
-
-        yield from map_columns(of_class, Scores(P, "proba"))
-        return
-    p, hit = event_or_top(predictions)
-    if Q is not None:
-        at = top_label(P)[1] if column is None else np.full(code.size, column)
-        Q = np.take_along_axis(Q, at[:, None], axis=1)[:, 0]
-    yield measure(Event(p, hit, Q))
-
-
-def all_parts(request: Request) -> list[Parts]:
-    """Return the mean scores of one event, of the top label, of each class, or of vectors."""
-    predictions, score, *_ = request
-    refuse_each_class(predictions, request.average)
-    Q = None if request.calibrator is None else recalibrate(predictions, request.calibrator)
-    if request.is_joint:
+def score_problems(
+    predictions: Predictions, score: ScoreName, mode: str | None, calibrator: Any
+) -> Iterator[RowScores]:
+    """Yield the scores of one event, of the top label, of each class, or of vectors."""
+    P, code, w, event = predictions.P, predictions.code, predictions.w, predictions.event
+    Q = None if calibrator is None else recalibrate(predictions, calibrator)
+    if mode == "joint" and event is None:
         if Q is None:
             raise ValueError(
                 "mode='joint' scores whole vectors, and isotonic regression recalibrates one "
                 "probability: pass calibrator=, fitted, or mode='classwise'."
             )
-        return [parts_of_vectors(predictions, Q, score)]
-    w = predictions.w
-    return list(map_events(request, Q, lambda event: parts_of_event(event, w, score)))
+        yield score_vectors(predictions, score, Q)
+    elif mode == "classwise" and event is None:
 
+        def of_class(k: int, p: FloatArray) -> RowScores:
+            return score_event(p, code == k, w, score, None if Q is None else Q[:, k])
 
-class RowScores(NamedTuple):
-    """Scores ``(n,)`` of rows, and what decides whether their mean has an interval.
-
-    It has none without both hits and misses, or if the mean of very many rows may be infinite.
-    """
-
-    values: Float64Array
-    has_both: bool
-    may_be_infinite: bool
-
-
-def score_interval(request: Request, level: float) -> Float64Array:
-    """Return both ends ``(2, m)`` of the interval of the mean score, NaN where it has none."""
-    predictions, score, _, average, _ = request
-    n_problems = predictions.classes.size if average is None else 1
-    if predictions.are_soft or (request.is_classwise and predictions.P.remote is not None):
-        return np.full((2, n_problems), np.nan)
-    most = {"brier": 2.0 if request.is_joint else 1.0, "log": np.inf}[score]
-    problems = row_scores(request)
-    if average is not None:
-        problems = iter([mean_over_problems(problems)])
-    ends = [
-        (np.nan, np.nan)
-        if rows.may_be_infinite or not rows.has_both
-        else mean_interval(rows.values, predictions.w, level, low=0.0, high=most)
-        for rows in problems
-    ]
-    return np.transpose(ends)
-
-
-def row_scores(request: Request) -> Iterator[RowScores]:
-    """Yield the scores of the rows of one event, of the top label, of each class, or of vectors."""
-    predictions, score, *_ = request
-    if request.is_joint:
-        P, code = to_array(predictions.P), predictions.code
-        may_be_infinite = score == "log" and bool(P.min() <= 0)
-        yield RowScores(
-            vector_scores(P, code, score), bool((code != code[0]).any()), may_be_infinite
-        )
-        return
-
-    def measure(event: Event) -> RowScores:
-        p, hit, _ = event
-        may_be_infinite = score == "log" and bool(((p <= 0) | (p >= 1)).any())
-        has_both = bool(hit.any() and not hit.all())
-        return RowScores(event_scores(p, hit, score), has_both, may_be_infinite)
-
-    yield from map_events(request, None, measure)
+        yield from map_columns(of_class, Scores(P, "proba"))
+    else:
+        p, hit = event_or_top(predictions)
+        if Q is not None:
+            at = top_label(P)[1] if event is None else np.full(code.size, event)
+            Q = np.take_along_axis(Q, at[:, None], axis=1)[:, 0]
+        yield score_event(p, hit, w, score, Q)
 
 
 def mean_over_problems(problems: Iterator[RowScores]) -> RowScores:
     """Return the mean over problems of the scores of each row."""
-    values, has_both, may_be_infinite = next(problems)
+    values, means, has_both, may_be_infinite = next(problems)
     n_problems = 1
     for rows in problems:
-        values = values + rows.values
+        values, means = values + rows.values, means + rows.means
         n_problems += 1
         has_both |= rows.has_both
         may_be_infinite |= rows.may_be_infinite
-    return RowScores(values / n_problems, has_both, may_be_infinite)
+    return RowScores(values / n_problems, means / n_problems, has_both, may_be_infinite)
+
+
+def score_interval(
+    rows: RowScores, w: Float64Array, level: float, largest: float
+) -> tuple[float, float]:
+    """Return the interval of a mean score, NaN where it has none; `largest` is a row's."""
+    if rows.may_be_infinite or not rows.has_both:
+        return np.nan, np.nan
+    return mean_interval(rows.values, w, level, low=0.0, high=largest)
