@@ -12,7 +12,7 @@ from skcalib.metrics._classwise import (
     static_calibration_error,
     thresholded_adaptive_calibration_error,
 )
-from skcalib.metrics._errors.ks import ks_calibration_error
+from skcalib.metrics._errors.ks import binary_view, ks_calibration_error
 from skcalib.metrics._errors.label_binned import label_binned_calibration_error
 from skcalib.metrics._errors.soft_binned import soft_binned_calibration_error
 from skcalib.metrics._errors.debiased import debiased_calibration_error
@@ -24,7 +24,6 @@ from skcalib.metrics._errors.avuc import avuc_loss, soft_avuc_loss
 from skcalib.metrics._curves.integrated_index import integrated_calibration_index
 from skcalib.metrics._errors.brier import top_label_brier_score
 from skcalib.metrics._errors.reliability_table import reliability_table
-from skcalib.metrics._binary_view import binary_view
 from skcalib.metrics._curves.local import local_calibration
 from skcalib.metrics._curves.calibration_curve import calibration_curve
 from skcalib.metrics._intervals.bootstrap import bootstrap_interval

@@ -39,7 +39,7 @@ class Evaluation:
         self.keywords = keywords
         self.column = column
         self.own = is_own(metric)
-        self.function, self.all_keywords = _unwrapped(metric, keywords)
+        self.function, self.all_keywords = unwrapped(metric, keywords)
         self.is_error = self.own and is_error(metric)
         self.accepted = _accepted(metric)
 
@@ -182,17 +182,17 @@ def _values(evaluate: Evaluation, draw: Draw, chunk: tuple[Any, ...]) -> list[ND
 
 def is_own(metric: Callable[..., Any]) -> bool:
     """Whether a metric takes checked predictions, as those of this package do."""
-    metric, _ = _unwrapped(metric, {})
+    metric, _ = unwrapped(metric, {})
     # functools.wraps copies the mark to a function that may do something else.
     return hasattr(metric, "takes_predictions") and not hasattr(metric, "__wrapped__")
 
 
 def is_error(metric: Callable[..., Any]) -> bool:
     """Whether a metric is a calibration error of this package."""
-    return getattr(_unwrapped(metric, {})[0], "_is_error", False)
+    return getattr(unwrapped(metric, {})[0], "_is_error", False)
 
 
-def _unwrapped(metric: Any, keywords: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def unwrapped(metric: Any, keywords: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return the function within `functools.partial`, and all keywords."""
     while isinstance(metric, partial):
         metric, keywords = metric.func, {**metric.keywords, **keywords}

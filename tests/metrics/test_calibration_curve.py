@@ -15,8 +15,7 @@ from sklearn.isotonic import IsotonicRegression
 from skcalib.metrics import calibration_curve, reliability_table
 from skcalib.metrics._curves.bands import tube_factor, wilson_interval
 from skcalib.metrics._curves.cells import place_rows
-from skcalib.metrics._curves.methods import bounds_at
-from skcalib.metrics._curves.rising import Runs, bounds_by_runs
+from skcalib.metrics._curves.methods import bounds_at, bounds_by_runs
 from skcalib.metrics._curves.smooth import TAUS, Smoother
 
 METHODS = ("smooth", "isotonic", "bins")
@@ -200,9 +199,9 @@ def test_bands_of_soft_hits_hold_at_least_as_often_as_they_say(method):
 def test_ends_of_bands_are_where_the_likelihood_says():
     """Along the direction of a logit the fall of the log posterior is half the squared factor."""
     y, p = sample(60, rate=-3, seed=1)
-    cells = place_rows(p, np.ones(60)).with_hits(y == 1, np.ones(60))
+    cells = place_rows(p, np.ones(60))
     smoother = Smoother(cells.x, cells.W)
-    fitted = smoother.fit(cells.H[None])
+    fitted = smoother.fit(cells.hits(y == 1, np.ones(60))[None])
     theta, V = fitted.theta[0], fitted.covariance[0]
     fall, rise = smoother.spread(theta, V, cells.x, 1.96)
     for i in (0, 10, 30, 59):
@@ -271,12 +270,12 @@ def test_bounds_by_runs_equal_loops():
                         lows.append(beta.ppf(tail, k, n - k + 1))
                     if k < n and (start == i or (everywhere and start > i)):
                         highs.append(beta.isf(tail, k + 1, n - k))
-            assert found.low[i] == pytest.approx(max(lows), abs=1e-12)
-            assert found.high[i] == pytest.approx(min(highs), abs=1e-12)
+            ends = found[0][i], found[1][i]
+            assert ends == pytest.approx((max(lows), min(highs)), abs=1e-12)
 
 
 def test_bounds_at_a_score_are_of_runs_wholly_on_one_side():
-    runs = Runs(np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.7]))
+    runs = np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.7])
     low, high = bounds_at(np.arange(6), np.array([0, 0, 1, 1, 1, 2]), runs)
     assert low.tolist() == [0.0, 0.1, 0.1, 0.1, 0.2, 0.3]
     assert high.tolist() == [0.5, 0.6, 0.6, 0.7, 0.7, 0.7]
@@ -408,8 +407,8 @@ def test_networks_that_are_far_too_sure_are_seen_through():
 
 def test_joined_scores_change_little():
     y, p = sample(6000)
-    cells = place_rows(p, np.ones(6000), 6000).with_hits(y == 1, np.ones(6000))
-    exact = Smoother(cells.x, cells.W).fit(cells.H[None])
+    cells = place_rows(p, np.ones(6000), 6000)
+    exact = Smoother(cells.x, cells.W).fit(cells.hits(y == 1, np.ones(6000))[None])
     curve = calibration_curve(y, p)
     x = np.interp(curve.prob_pred, cells.p, cells.x)
     q = expit(x + Smoother(cells.x, cells.W).basis.columns(x) @ exact.theta[0])

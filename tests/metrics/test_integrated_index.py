@@ -15,8 +15,7 @@ from skcalib.metrics import (
     integrated_calibration_index,
     make_calibration_scorer,
 )
-from skcalib.metrics._curves.distances import distances_by_cells
-from skcalib.metrics._curves.integrated_index import four_distances
+from skcalib.metrics._curves.integrated_index import distances_by_cells, four_distances
 
 
 def sample(n=80, seed=0, slope=0.6, digits=3):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
@@ -23,9 +24,6 @@ from skcalib.metrics._curves.methods import (
 )
 from skcalib.metrics._errors.binned import Strategy, check_bins
 from skcalib.metrics._listed import listed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CurveMethod = Literal["smooth", "isotonic", "bins", "lowess"]
 METHODS = ("smooth", "isotonic", "bins", "lowess")
@@ -68,8 +66,6 @@ class CalibrationCurve:
     @property
     def frame(self) -> pd.DataFrame:
         """The points as a frame: a column for each array, a row for each point."""
-        import pandas as pd  # imported late, because pandas takes long to import
-
         return pd.DataFrame(
             {name: part for name, part in vars(self).items() if isinstance(part, np.ndarray)}
         )
@@ -101,9 +97,11 @@ def curve_of(
     if method == "lowess":
         points = lowess_points(score.astype(np.float64), hit, w)
     elif method == "isotonic":
-        points = rising_points(place_rows(score, w, score.size).with_hits(hit, w), level)
+        cells = place_rows(score, w, score.size)
+        points = rising_points(cells, cells.hits(hit, w), level)
     else:
-        points = smooth_points(place_rows(score, w).with_hits(hit, w), level)
+        cells = place_rows(score, w)
+        points = smooth_points(cells, cells.hits(hit, w), level)
     weight = weight_near(points.p, score, w)
     return CalibrationCurve(*points, weight, method, level)
 
@@ -249,10 +247,7 @@ def calibration_curve(
         )
     check_level(confidence_level)
     bins = check_bins(
-        15 if n_bins is None else n_bins,
-        "quantile" if strategy is None else strategy,
-        "right",
-        "edges",
+        15 if n_bins is None else n_bins, "quantile" if strategy is None else strategy
     )
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     with np.errstate(under="ignore"):

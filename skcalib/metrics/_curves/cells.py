@@ -22,28 +22,16 @@ MOST_CELLS = 2048
 
 
 class Cells(NamedTuple):
-    """Cells in ascending order: mean score, mean logit, number of rows, number of hits; ``(m,)``.
-
-    Numbers of rows and hits are sums of weights.
-    """
-
-    p: Float64Array
-    x: Float64Array
-    W: Float64Array
-    H: Float64Array
-
-
-class Places(NamedTuple):
-    """The cell of each row ``(n,)``, and mean score, mean logit and weight of each cell."""
+    """The cell of each row ``(n,)``; mean score, mean logit and weight of each cell, ascending."""
 
     of_row: Intp
     p: Float64Array
     x: Float64Array
     W: Float64Array
 
-    def with_hits(self, hit: NDArray[np.bool_], w: Float64Array) -> Cells:
-        """Return the cells of labels."""
-        return Cells(self.p, self.x, self.W, sum_by(self.of_row, w * hit))
+    def hits(self, hit: NDArray[np.bool_], w: Float64Array) -> Float64Array:
+        """Return the weight of the hits in each cell ``(m,)``."""
+        return sum_by(self.of_row, w * hit)
 
 
 def is_certain(p: Float64Array) -> bool:
@@ -62,7 +50,7 @@ def logits_of(p: Float64Array, clip: Float64Array) -> Float64Array:
     return np.asarray(np.log(near) - np.log(far))
 
 
-def place_rows(score: FloatArray, w: Float64Array, most: int = MOST_CELLS) -> Places:
+def place_rows(score: FloatArray, w: Float64Array, most: int = MOST_CELLS) -> Cells:
     """Return the cell of each row, of no more than `most` cells."""
     distinct, of_row = np.unique(score.astype(np.float64), return_inverse=True)
     clip = np.broadcast_to(find_clip(_two_columns(distinct), w), 2)
@@ -71,7 +59,7 @@ def place_rows(score: FloatArray, w: Float64Array, most: int = MOST_CELLS) -> Pl
     cell = join(x, W, most)
     total = sum_by(cell, W)
     p, x = (_mean_within(cell, W, values, total) for values in (distinct, x))
-    return Places(cell[of_row], p, x, total)
+    return Cells(cell[of_row], p, x, total)
 
 
 def join(x: Float64Array, W: Float64Array, most: int) -> Intp:

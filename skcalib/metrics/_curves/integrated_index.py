@@ -1,29 +1,119 @@
-"""The integrated calibration index: distances of the smooth calibration curve from the diagonal."""
+r"""The integrated calibration index: distances of the smooth calibration curve from the diagonal.
+
+Of gaps :math:`g_c = |r(p_c) - p_c|` of cells with weights :math:`W_c`: their mean, the smallest one
+that half, and nine tenths, of the weight do not exceed, and the largest.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
+from scipy.special import expit
 
 from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
-from skcalib.metrics._curves.distances import (
-    curve_distances,
-    distances_by_cells,
-    farthest_of_band,
-)
+from skcalib.metrics._curves.cells import Cells, is_certain, place_rows
+from skcalib.metrics._curves.methods import smooth_points
+from skcalib.metrics._curves.smooth import Smoother
+from skcalib.metrics._intervals.cells import CellError, cells_of_rows
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
+from skcalib.metrics._intervals.scored_rows import scored_rows
 from skcalib.metrics._listed import listed
 from skcalib.metrics._resampling import Evaluation, in_copies
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 NAMES = ("ici", "e50", "e90", "emax")
+# Cells, knots and prior standard deviations of the curves of labels that are drawn for an interval:
+# fewer than of a single curve, because there are two thousand.
+DRAWN_CELLS, DRAWN_KNOTS, DRAWN_TAUS = 128, 10, np.geomspace(0.03, 2.0, 5)
+# Rows whose curve is the limit.
+MANY_ROWS = 1e7
+SHARES = (0.5, 0.9)
+# A sum of weights that misses a share by rounding reaches it.
+ROUNDING = 1e-12
+
+
+def distances(rate: Float64Array, p: Float64Array, W: Float64Array) -> Float64Array:
+    """Return the four distances ``(..., 4)`` of rates ``(..., m)``."""
+    gap = np.abs(rate - p)
+    W = np.broadcast_to(W, gap.shape)
+    total = W.sum(axis=-1, keepdims=True)
+    order = np.argsort(gap, axis=-1)
+    ascending = np.take_along_axis(gap, order, axis=-1)
+    share = np.cumsum(np.take_along_axis(W, order, axis=-1), axis=-1) / total
+    at = [(share < s - ROUNDING).sum(axis=-1, keepdims=True) for s in SHARES]
+    quantiles = [np.take_along_axis(ascending, each, axis=-1) for each in at]
+    mean = (W * gap).sum(axis=-1, keepdims=True) / total
+    return np.concatenate([mean, *quantiles, gap.max(axis=-1, keepdims=True)], axis=-1)
+
+
+class Curve:
+    """The smooth curve at the cells, as a function of their shares of hits."""
+
+    def __init__(self, places: Cells, rows: float, **drawn: Any) -> None:
+        self.W = places.W * (rows / places.W.sum())
+        certain = is_certain(places.p)
+        self._smoother = None if certain else Smoother(places.x, self.W, **drawn)
+
+    def rates(self, share: Float64Array) -> Float64Array:
+        """Return the rates ``(R, m)`` for shares of hits ``(R, m)``."""
+        if self._smoother is None:
+            return share
+        theta = self._smoother.fit(self.W * share).theta
+        return np.asarray(expit(self._smoother.logits(theta)))
+
+
+def curve_distances(predictions: Predictions) -> Float64Array:
+    """Return the four distances ``(4,)`` of predictions."""
+    w, (score, hit) = predictions.w, event_or_top(predictions)
+    cells = place_rows(score, w)
+    rate = Curve(cells, float(w.sum())).rates(cells.hits(hit, w)[None] / cells.W)
+    return distances(rate, cells.p, cells.W)[0]
+
+
+def farthest_of_band(predictions: Predictions, level: float) -> float:
+    """Return the largest distance of the pointwise band of the curve from the diagonal."""
+    w, (score, hit) = predictions.w, event_or_top(predictions)
+    cells = place_rows(score, w)
+    points = smooth_points(cells, cells.hits(hit, w), level)
+    return float(np.maximum(points.high - points.p, points.p - points.low).max())
+
+
+def distances_by_cells(
+    predictions: Predictions,
+    keywords: dict[str, Any],  # noqa: ARG001
+    *,
+    which: slice,
+) -> CellError:
+    """Return some of the distances as a function of the hits of cells.
+
+    The limit is the distance of the curves of many more rows, of the truth and of the scores: what
+    a smooth curve can show of the difference, and 0 where there is none.
+    """
+    w, rows = predictions.w, scored_rows(predictions)
+    places = place_rows(event_or_top(predictions)[0], w, DRAWN_CELLS)
+    cells = cells_of_rows(rows, places.of_row[rows.order], (1, places.W.size))
+    few, many = (
+        Curve(places, rows, n_knots=DRAWN_KNOTS, taus=DRAWN_TAUS)
+        for rows in (float(w.sum()), MANY_ROWS)
+    )
+
+    def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:  # noqa: ARG001
+        return distances(few.rates(H[:, 0] / W), places.p, W)[:, which]
+
+    def close_limit(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+        total = np.maximum(W[..., 0, :], np.finfo(np.float64).tiny)
+        truth, model = (
+            many.rates(part[..., 0, :].reshape(-1, places.p.size) / total) for part in (H, S)
+        )
+        return distances(truth, model, total)[:, which]
+
+    return CellError(cells, close, close_limit, has_excess=False)
 
 
 class IntegratedCalibrationIndex(float):
@@ -82,8 +172,6 @@ class IntegratedCalibrationIndex(float):
     @property
     def frame(self) -> pd.DataFrame:
         """A row for each of the four numbers, with their intervals, as a frame."""
-        import pandas as pd  # imported late, because pandas takes long to import
-
         columns = {"estimate": [getattr(self, name) for name in NAMES]}
         if not self._predictions.are_soft:
             columns = self.interval._asdict()

@@ -1,4 +1,13 @@
-"""The points of a calibration curve and their bands, by each method."""
+r"""The points of a calibration curve and their bands, by each method.
+
+The rising curve (isotonic regression) has a band that covers every rising truth. If the true rate
+rises with the score, it is at most the rate of any run of rows with scores :math:`\ge x`, and at
+least that of any run with scores :math:`\le x`. Clopper and Pearson's bounds of the runs' rates are
+therefore bounds of the curve at x. Runs begin, or end, at x and have 1, 2, 4, ... cells; with L
+such lengths each bound has the tail :math:`\alpha / 2L`. For the whole curve, runs begin at any of
+m cells, and the tail is :math:`\alpha / 2Lm`. The idea, with all runs in place of these, is that of
+Dimitriadis et al. (2023).
+"""
 
 from __future__ import annotations
 
@@ -7,19 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtri
+from sklearn.isotonic import isotonic_regression
 
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._curves.bands import tube_factor, wilson_interval
-from skcalib.metrics._curves.cells import (
-    Cells,
-    is_certain,
-    join,
-    place_rows,
-    sum_by,
-)
-from skcalib.metrics._curves.rising import BAND_CELLS, Runs, bounds_by_runs, rising_curve
+from skcalib.metrics._curves.bands import exact_bounds, tube_factor, wilson_interval
+from skcalib.metrics._curves.cells import Cells, is_certain, join, place_rows, sum_by
 from skcalib.metrics._curves.smooth import Smoother
 from skcalib.metrics._errors.binned import bin_predictions
 
@@ -29,6 +32,12 @@ POINTS, POINTS_EACH = 100, 34
 # Share of the rows in each local fit, and of the range of the scores within which its result is
 # interpolated: those of lowess in R's rms.
 SPAN, STEP = 2 / 3, 0.01
+
+
+# Runs are made of no more cells.
+BAND_CELLS = 512
+# Lower and upper bounds of rates.
+Bounds = tuple[Float64Array, Float64Array]
 
 
 class Points(NamedTuple):
@@ -42,12 +51,12 @@ class Points(NamedTuple):
     high_simultaneous: Float64Array
 
 
-def smooth_points(cells: Cells, level: float) -> Points:
-    """Return the smooth curve."""
+def smooth_points(cells: Cells, H: Float64Array, level: float) -> Points:
+    """Return the smooth curve of cells with hits H."""
     if is_certain(cells.p):
-        return points_of_shares(cells.p, cells.H / cells.W, cells.W, level)
+        return points_of_shares(cells.p, H / cells.W, cells.W, level)
     smoother = Smoother(cells.x, cells.W)
-    fitted = smoother.fit(cells.H[None])
+    fitted = smoother.fit(H[None])
     p = choose_points(cells)
     x = np.interp(p, cells.p, cells.x)
     theta, covariance = fitted.theta[0], fitted.covariance[0]
@@ -65,7 +74,7 @@ def smooth_points(cells: Cells, level: float) -> Points:
 
 def choose_points(cells: Cells) -> Float64Array:
     """Return the scores at which a curve is given."""
-    p, x, W, _ = cells
+    _, p, x, W = cells
     if p.size <= POINTS:
         return p
     share = (np.cumsum(W) - W / 2) / W.sum()
@@ -91,25 +100,46 @@ def binned_points(
     return points_of_shares(p, share, W, level), W
 
 
-def rising_points(cells: Cells, level: float) -> Points:
-    """Return the isotonic curve; `cells` are the distinct scores."""
-    ends, rate = rising_curve(cells.p, cells.W, cells.H)
+def rising_points(cells: Cells, H: Float64Array, level: float) -> Points:
+    """Return the isotonic curve; `cells` are the distinct scores, with hits H."""
+    fitted = isotonic_regression(H / cells.W, sample_weight=cells.W, y_min=0.0, y_max=1.0)
+    new = np.diff(fitted) != 0
+    is_end = np.append(new, True) | np.append(True, new)  # both ends of each constant piece
+    ends, rate = cells.p[is_end], fitted[is_end]
     cell = join(cells.x, cells.W, BAND_CELLS)
-    W, H = (sum_by(cell, part) for part in (cells.W, cells.H))
+    W, H = (sum_by(cell, part) for part in (cells.W, H))
     at = np.searchsorted(cells.p, ends)
     point, whole = (bounds_at(at, cell, runs) for runs in bounds_by_runs(W, H, level))
     low, high = np.minimum(point[0], rate), np.maximum(point[1], rate)
     return Points(ends, rate, low, high, np.minimum(whole[0], low), np.maximum(whole[1], high))
 
 
-def bounds_at(
-    at: NDArray[np.intp], cell: NDArray[np.intp], runs: Runs
-) -> tuple[Float64Array, Float64Array]:
+def bounds_by_runs(W: Float64Array, H: Float64Array, level: float) -> tuple[Bounds, Bounds]:
+    """Return bounds that are valid at each single cell, and bounds that are valid at all cells."""
+    m = W.size
+    lengths = 2 ** np.arange(int(np.log2(m)) + 1)
+    rows, hits = (np.concatenate([[0.0], np.cumsum(part)]) for part in (W, H))
+    both = []
+    for n_runs in (lengths.size, lengths.size * m):
+        low, high = np.zeros(m), np.ones(m)
+        for length in lengths:
+            in_run = rows[length:] - rows[:-length]
+            of_run = np.clip(hits[length:] - hits[:-length], 0.0, in_run)
+            at_least, at_most = exact_bounds(of_run, in_run, (1.0 - level) / (2.0 * n_runs))
+            low[length - 1 :] = np.maximum(low[length - 1 :], at_least)
+            high[: m - length + 1] = np.minimum(high[: m - length + 1], at_most)
+        both.append((low, high))
+    point, (low, high) = both
+    # A bound of all cells is a bound of those above, or below, too.
+    return point, (np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1])
+
+
+def bounds_at(at: NDArray[np.intp], cell: NDArray[np.intp], runs: Bounds) -> Bounds:
     """Return bounds at distinct scores by runs of cells that lie wholly on one side of them."""
     edge = np.concatenate([[True], np.diff(cell) > 0, [True]])
     first, last = edge[at], edge[at + 1]
-    low = np.concatenate([[0.0], runs.low])[cell[at] + last]
-    high = np.concatenate([runs.high, [1.0]])[cell[at] + ~first]
+    low = np.concatenate([[0.0], runs[0]])[cell[at] + last]
+    high = np.concatenate([runs[1], [1.0]])[cell[at] + ~first]
     return low, high
 
 
@@ -131,7 +161,7 @@ def lowess_points(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) 
     p, t = score[order], hit[order].astype(np.float64)
     delta = STEP * float(p[-1] - p[0])
     fitted = lowess(t, p, frac=SPAN, it=0, delta=delta, is_sorted=True, return_sorted=False)
-    points = choose_points(place_rows(p, np.ones(p.size)).with_hits(t > 0, np.ones(p.size)))
+    points = choose_points(place_rows(p, np.ones(p.size)))
     rate = np.clip(np.interp(points, p, fitted), 0.0, 1.0)
     unknown = np.full(points.size, np.nan)
     return Points(points, rate, unknown, unknown, unknown, unknown)

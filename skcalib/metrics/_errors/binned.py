@@ -60,31 +60,26 @@ def bin_predictions(
         reduce = columns_table if class_conditional else pooled_table
         table = reduce(Scores(P, "proba"), code, w, bins, threshold=threshold)
         return table, names if class_conditional else ["all"]
+    groups: dict[str, Any] = {}
     if event is not None:
         score, hit = predictions.of_event()
         names = [names[event]]
     else:
         score, predicted = top_label(P)
         hit = predicted == code
-        names = names if class_conditional else ["top label"]
-    if event is None and class_conditional:
-        n_groups = P.shape[1]
-        return flat_table(
-            score, hit, w, bins, group=predicted, n_groups=n_groups, threshold=threshold
-        ), names
-    return flat_table(score, hit, w, bins, threshold=threshold), names
-
-
-def close_norm(
-    table: BinTable, norm: Norm, *, class_weight: str = "uniform", bin_weight: str = "count"
-) -> tuple[float, Float64Array]:
-    """Return the norm of a bin table's gaps: of all problems together, and of each, ``(m,)``."""
-    total, each = norm_of_gaps(table.gap, table.weight, norm, class_weight, bin_weight)
-    return float(total), each
+        if class_conditional:
+            groups = {"group": predicted, "n_groups": len(names)}
+        else:
+            names = ["top label"]
+    return flat_table(score, hit, w, bins, threshold=threshold, **groups), names
 
 
 def norm_of_gaps(
-    gap: Float64Array, weight: Float64Array, norm: Norm, class_weight: str, bin_weight: str
+    gap: Float64Array,
+    weight: Float64Array,
+    norm: Norm,
+    class_weight: str = "uniform",
+    bin_weight: str = "count",
 ) -> tuple[Float64Array, Float64Array]:
     """Return the norm of gaps ``(..., m, B)`` of all problems, ``(...)``, and of each."""
     gap = np.abs(gap)
@@ -134,8 +129,8 @@ def binned_error(
     elif not has_event:
         predictions = predictions.as_classes()
     table, _ = bin_predictions(predictions, bins, **reduction)
-    total, each = close_norm(table, norm, class_weight=class_weight, bin_weight=bin_weight)
-    return predictions.of_classes(each, data[1]) if average is None else total
+    total, each = norm_of_gaps(table.gap, table.weight, norm, class_weight, bin_weight)
+    return predictions.of_classes(each, data[1]) if average is None else float(total)
 
 
 @listed("Nixon et al. 2020", scorer=True, has_event=False)

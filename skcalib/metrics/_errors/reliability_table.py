@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skcalib._validation.predictions import check_predictions
@@ -16,9 +17,6 @@ from skcalib.metrics._errors.binned import (
     check_bins,
 )
 from skcalib.metrics._listed import listed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @listed("DeGroot and Fienberg 1983; Niculescu-Mizil and Caruana 2005")
@@ -97,8 +95,6 @@ def reliability_table(
     >>> table[["left", "right", "count", "confidence", "accuracy"]].round(3).iloc[1].tolist()
     [0.5, 1.0, 3.0, 0.767, 0.667]
     """
-    import pandas as pd  # imported late, because pandas takes long to import
-
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     table, names = bin_predictions(

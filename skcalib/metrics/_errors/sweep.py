@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,12 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
 from skcalib._binning.quantiles import rank_cuts
-from skcalib._binning.tables import flat_table
 from skcalib._scores.one_vs_rest import stable_order
 from skcalib._validation.norm import MeanNorm, check_norm, exponent
 from skcalib._validation.predictions import check_predictions
 from skcalib._validation.weights import is_whole
-from skcalib.metrics._errors.binned import Average, Closed, Strategy, check_bins, close_norm
+from skcalib.metrics._errors.binned import Average, Closed, Strategy, check_bins
 from skcalib.metrics._errors.modes import Mode, error_by_mode
 from skcalib.metrics._listed import listed
 
@@ -42,6 +40,14 @@ class Distinct(NamedTuple):
     def of(cls, score: Float64Array, weight: Float64Array, hits: Float64Array) -> Distinct:
         """Add the sums of weights and hits below each score, and of all."""
         return cls(score, weight, hits, running(weight), running(hits))
+
+    def cuts(self, j: NDArray[np.intp], n_bins: NDArray[np.intp] | int, bins: Bins) -> Float64Array:
+        """Return the weight below each edge j / `n_bins`, by the method of `bins`."""
+        if bins.method == "rank":
+            whole = is_whole(self.weight)
+            return rank_cuts(j, n_bins, float(self.weight_below[-1]), whole)
+        edges = (j / n_bins).astype(self.score.dtype)
+        return self.weight_below[np.searchsorted(self.score, edges, side=bins.closed)]
 
     def at(self, cuts: Float64Array, below: Float64Array) -> Float64Array:
         """Return sums ``(..., cuts)`` up to cumulative weights, from those below each score."""
@@ -87,12 +93,10 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> NDArray[np.intp]
         low, high = first[left].min(), last[left].max()
         if bins.method == "rank":
             M, j = _edges_between(sweep, position[low] / total, position[high + 1] / total)
-            weight_below = rank_cuts(j, M, total, whole)
-            below = rows.at(weight_below, hits_below[left])
         else:
             M, j = _edges_between(sweep, values[low], values[high])
-            edge = np.searchsorted(values, (j / M).astype(values.dtype), side=bins.closed)
-            weight_below, below = position[edge], hits_below[left][:, edge]
+        weight_below = rows.cuts(j, M, bins)
+        below = rows.at(weight_below, hits_below[left])
         failed = _first_fall(M, weight_below, below, total, hits_below[left, -1], whole)
         fell = failed > 0
         found[left[fell]] = failed[fell] - 1
@@ -151,21 +155,22 @@ def sweep_error(
 ) -> float:
     """Binned error with the number of bins that the sweep finds."""
     rows = distinct_scores(score, hit, w)
-    n_bins = monotone_bins(rows, float(w.sum()), bins)
-    if bins.method == "uniform":
-        return close_norm(flat_table(score, hit, w, replace(bins, n_bins=int(n_bins[0]))), norm)[0]
-    return float(rank_errors(rows, running(rows.weight * rows.score), n_bins, norm)[0])
+    return float(
+        sweep_errors(rows, running(rows.weight * rows.score), float(w.sum()), bins, norm)[0]
+    )
 
 
-def rank_errors(
-    rows: Distinct, score_below: Float64Array, n_bins: NDArray[np.intp], norm: MeanNorm
+def sweep_errors(
+    rows: Distinct, score_below: Float64Array, n_rows: float, bins: Bins, norm: MeanNorm
 ) -> Float64Array:
-    """Error of each set of labels with bins of equal weight, which may cut through copies."""
+    """Error of each set of labels; bins of equal weight may cut through copies."""
+    n_bins = monotone_bins(rows, n_rows, bins)
     errors = np.empty(len(n_bins))
-    total, whole, q = rows.weight_below[-1], is_whole(rows.weight), exponent(norm)
+    total, q = rows.weight_below[-1], exponent(norm)
     for B in np.unique(n_bins):
         own = n_bins == B
-        cuts = rank_cuts(np.arange(B + 1), int(B), total, whole)
+        cuts = rows.cuts(np.arange(B + 1), int(B), bins)
+        cuts[0], cuts[-1] = 0.0, total
         W, S = np.diff(cuts), np.diff(rows.at(cuts, score_below))
         H = np.diff(rows.at(cuts, rows.hits_below[own]))
         gap = np.divide(np.abs(H - S), W, out=np.zeros_like(H), where=W > 0)

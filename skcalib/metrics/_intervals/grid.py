@@ -27,7 +27,7 @@ from skcalib.metrics._errors.binned import bin_predictions, check_bins
 from skcalib.metrics._errors.kde import kde_of_masses, kernel_width
 from skcalib.metrics._errors.modes import mean_of_classes
 from skcalib.metrics._errors.smooth import COARSE, smooth_sizes
-from skcalib.metrics._errors.sweep import Distinct, monotone_bins, rank_errors, running
+from skcalib.metrics._errors.sweep import Distinct, running, sweep_errors
 from skcalib.metrics._intervals.any_metric import COPIES
 from skcalib.metrics._intervals.cells import CellError, Cells, cells_of_rows
 from skcalib.metrics._intervals.scored_rows import scored_rows
@@ -188,7 +188,7 @@ def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
     def errors(H: Float64Array, S: Float64Array, W: Float64Array, most: float) -> Float64Array:
         full = W > 0
         rows = Distinct.of(S[full] / W[full], W[full], H[:, full])
-        return rank_errors(rows, running(S[full]), monotone_bins(rows, most, bins), norm)
+        return sweep_errors(rows, running(S[full]), most, bins, norm)
 
     sizes, limits = (partial(size, many=many) for many in (False, True))
     return on_grid(predictions, keywords, sizes, limits, norm=norm)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.source import refuse_remote, to_array
 from skcalib._arrays.types import Float64Array
-from skcalib._scores.top_label import top_label
+from skcalib._scores.top_label import event_or_top
 from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.keywords import check_level, seed_of
 from skcalib._validation.predictions import Predictions, check_predictions
@@ -25,23 +26,16 @@ from skcalib.metrics._resampling import (
     column_given,
     in_copies,
     refuse_relative,
+    unwrapped,
 )
 from skcalib.metrics._statistics.group_calibration import ENOUGH, GroupCalibration, most_sets
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # With fewer rows, a group is not tested: the share of hits of 9 rows says next to nothing.
 FEWEST_ROWS = 10
 # Sets drawn at a time.
 AT_ONCE = 250
-
-
-class Measured(NamedTuple):
-    """A metric in a group: its interval, and the p-value of "the probabilities are right"."""
-
-    interval: CalibrationInterval
-    p_value: float
+# Columns of a metric: the fields of its interval, and the corrected p-value.
+PARTS = ("value", "debiased", "low", "high", "if calibrated", "p-value", "corrected p-value")
 
 
 def holm(p: Float64Array) -> Float64Array:
@@ -81,13 +75,12 @@ def measure_group(
     level: float,
     most: int,
     random_state: int,
-) -> list[Measured]:
-    """Return the interval and the p-value of each metric."""
+) -> list[CalibrationInterval]:
+    """Return the interval of each metric, with the p-value of "the probabilities are right"."""
     predictions = in_copies(predictions)
     return [
-        Measured(
-            interval_of(evaluate, predictions, level=level, random_state=random_state),
-            sequential_p_value(evaluate, predictions, most, random_state),
+        interval_of(evaluate, predictions, level=level, random_state=random_state)._replace(
+            p_value=sequential_p_value(evaluate, predictions, most, random_state)
         )
         for evaluate in evaluations
     ]
@@ -240,9 +233,12 @@ def group_rows(
 ) -> Grouped:
     """Read the groups of `n_rows` rows, of which predictions have those of positive weight."""
     refuse_remote(predictions.P, "Calibration by group")
-    found = read_groups(groups, n_rows)
-    found = found._replace(code=found.code[check_weight(sample_weight, n_rows) > 0])
-    return Grouped(predictions, found, split_rows(predictions, found))
+    read = read_groups(groups, n_rows)
+    read = read._replace(code=read.code[check_weight(sample_weight, n_rows) > 0])
+    order = np.argsort(read.code, kind="stable")
+    ends = np.cumsum(np.bincount(read.code, minlength=len(read.labels)))
+    parts = [predictions.take(rows) for rows in np.split(order, ends[:-1])]
+    return Grouped(predictions, read, parts)
 
 
 def measure_groups(
@@ -259,9 +255,7 @@ def measure_groups(
 
     `column`: whether probabilities were given as one column.
     """
-    import pandas as pd  # imported late, because pandas takes long to import
-
-    predictions, found, parts = grouped
+    predictions, _, parts = grouped
     evaluations = [Evaluation(metric, {}, column) for metric in named.values()]
     for evaluate in evaluations:
         refuse_relative(evaluate, predictions)
@@ -269,18 +263,16 @@ def measure_groups(
     tested = [g for g, part in enumerate(parts) if part.w.sum() >= FEWEST_ROWS]
     most = most_sets(len(tested))
     measured = []
-    for made in Parallel(n_jobs=n_jobs, return_as="generator")(
+    for intervals in Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(measure_group)(evaluations, parts[g], level, most, seed) for g in tested
     ):
-        measured.append(made)
+        measured.append(intervals)
         report(len(measured), len(tested))
-    frame = describe_groups(parts, found, predictions.event is not None)
+    frame = describe_groups(grouped)
     for j, name in enumerate(named):
-        add_metric(frame, name, tested, [each[j] for each in measured])
+        add_metric(frame, name, tested, [intervals[j] for intervals in measured])
     first = next(iter(named))
-    frame["finding"] = [
-        finding(parts[g], row, first, 1 - level) for g, (_, row) in enumerate(frame.iterrows())
-    ]
+    frame["finding"] = [finding(row, first, 1 - level) for _, row in frame.iterrows()]
     frame.columns = pd.MultiIndex.from_tuples(
         [name if isinstance(name, tuple) else (name, "") for name in frame.columns]
     )
@@ -300,14 +292,13 @@ def read_metrics(metrics: Any) -> dict[str, Callable[..., Any]]:
             raise TypeError(
                 f"metrics must be a name, a function or a list of these; got {metrics!r}."
             )
-        each = list(metrics)
-        names = [_name(metric) for metric in each]
+        names = [_name(metric) for metric in metrics]
         if len(set(names)) < len(names):
             raise ValueError(f"metrics={names} has a name twice: pass a dict that names each.")
-        metrics = dict(zip(names, each, strict=True))
+        metrics = dict(zip(names, metrics, strict=True))
     if not metrics:
         raise ValueError("metrics is empty: give at least one.")
-    found = {}
+    named = {}
     for name, metric in metrics.items():
         if isinstance(metric, str):
             bare = metric.removeprefix("neg_")
@@ -318,85 +309,68 @@ def read_metrics(metrics: Any) -> dict[str, Callable[..., Any]]:
                 )
             metric = known[bare]
         check_is_metric(metric)
-        found[str(name)] = metric
-    return found
+        named[str(name)] = metric
+    return named
 
 
 def _name(metric: Any) -> str:
     if isinstance(metric, str):
         return metric.removeprefix("neg_")
-    while hasattr(metric, "func"):  # functools.partial
-        metric = metric.func
+    metric, _ = unwrapped(metric, {})
     return str(getattr(metric, "__name__", type(metric).__name__))
 
 
-def split_rows(predictions: Predictions, groups: Groups) -> list[Predictions]:
-    """Return the predictions of each group, in the order of the labels."""
-    order = np.argsort(groups.code, kind="stable")
-    ends = np.cumsum(np.bincount(groups.code, minlength=len(groups.labels)))
-    parts = np.split(order, ends[:-1])
-    return [predictions.take(i) for i in parts]
-
-
-def describe_groups(parts: list[Predictions], groups: Groups, one_event: bool) -> pd.DataFrame:
+def describe_groups(grouped: Grouped) -> pd.DataFrame:
     """Return counts, means and gaps, a row for each group."""
-    import pandas as pd
-
-    rows = []
-    for part in parts:
-        n = int(part.w.sum()) if is_whole(part.w) else float(part.w.sum())
-        if one_event:
-            score, hit = part.of_event() if n else (np.empty(0), np.empty(0, dtype=bool))
-        else:
-            score, top = top_label(part.P) if n else (np.empty(0), part.code)
-            hit = top == part.code
-        total = part.w.sum() if n else np.nan
-        said = float(part.w @ score.astype(np.float64)) / total
-        happened = float(part.w @ hit) / total
-        events = int(part.w @ hit) if is_whole(part.w) else float(part.w @ hit)
-        counts = {"n": n, "events": events} if one_event else {"n": n}
-        names = ("mean probability", "rate") if one_event else ("mean confidence", "accuracy")
-        means = dict(zip(names, (said, happened), strict=True))
-        rows.append({**counts, **means, "gap": happened - said})
+    predictions, groups, parts = grouped
+    w, (score, hit) = predictions.w, event_or_top(predictions)
+    total, scores, hits = (
+        np.bincount(groups.code, amounts, len(groups.labels)) for amounts in (w, w * score, w * hit)
+    )
+    n = np.array([part.w.sum() for part in parts])
+    with np.errstate(invalid="ignore"):  # groups without rows
+        mean, rate = scores / total, hits / total
+    events = np.nan_to_num(n * rate)
+    if is_whole(w):
+        n, events = n.astype(np.int64), events.round().astype(np.int64)
+    columns: dict[str, Any] = {"n": n}
+    if predictions.event is not None:
+        columns |= {"events": events, "mean probability": mean, "rate": rate}
+    else:
+        columns |= {"mean confidence": mean, "accuracy": rate}
     if len(groups.names) == 1:
         only = [label for (label,) in groups.labels]
         index = pd.Index(only, name=groups.names[0] or "group", tupleize_cols=False)
     else:
         titles = [name or f"group {j + 1}" for j, name in enumerate(groups.names)]
         index = pd.MultiIndex.from_tuples(groups.labels, names=titles)
-    return pd.DataFrame(rows, index=index)
+    return pd.DataFrame({**columns, "gap": rate - mean}, index=index)
 
 
-def add_metric(frame: pd.DataFrame, name: str, tested: list[int], measured: list[Measured]) -> None:
+def add_metric(
+    frame: pd.DataFrame, name: str, tested: list[int], intervals: list[CalibrationInterval]
+) -> None:
     """Add the columns of a metric; NaN for groups that are not tested."""
-    columns: dict[str, Any] = {
-        "value": [m.interval.estimate for m in measured],
-        "debiased": [m.interval.debiased for m in measured],
-        "low": [m.interval.low for m in measured],
-        "high": [m.interval.high for m in measured],
-        "if calibrated": [m.interval.expected_if_calibrated for m in measured],
-        "p-value": [m.p_value for m in measured],
-        "corrected p-value": holm(np.array([m.p_value for m in measured])),
-    }
-    if any(np.ndim(value) for value in columns["value"]):
+    if any(np.ndim(interval.estimate) for interval in intervals):
         raise ValueError(f"metric {name} must return a number: leave out average=None.")
-    if np.isnan(columns["low"]).any():
+    values = np.full((len(frame), len(PARTS)), np.nan)
+    values[tested, :-1] = np.reshape(intervals, (-1, len(PARTS) - 1))
+    if np.isnan(values[tested, PARTS.index("low")]).any():
         raise ValueError(
             f"metric {name} is smaller where labels do not follow the probabilities, so it is not "
             "a calibration error."
         )
-    for part, values in columns.items():
-        column = np.full(len(frame), np.nan)
-        column[tested] = values
+    values[tested, -1] = holm(values[tested, PARTS.index("p-value")])
+    for part, column in zip(PARTS, values.T, strict=True):
         frame[name, part] = column
 
 
-def finding(part: Predictions, row: pd.Series[Any], metric: str, level: float) -> str:
+def finding(row: pd.Series[Any], metric: str, level: float) -> str:
     """Say in words what the rows of a group show."""
     n = float(row["n"])
     if n < FEWEST_ROWS:
         return f"too small to test: {n:.3g} row{'s' if n != 1 else ''}" if n else "no rows"
-    gap, one_event = float(row["gap"]), part.event is not None
+    gap, one_event = float(row["gap"]), "rate" in row
     if float(row[metric, "corrected p-value"]) <= level:
         words = ("too low", "too high") if one_event else ("under-confident", "over-confident")
         text = "miscalibrated"
@@ -406,6 +380,6 @@ def finding(part: Predictions, row: pd.Series[Any], metric: str, level: float) -
     else:
         high = float(row[metric, "high"])
         text = "no miscalibration found" + (f", up to {high:.3f} is possible" if high > 0 else "")
-    if one_event and (hit := part.of_event()[1]).all() == hit.any():
-        text += "; events only" if hit.all() else "; no events"
+    if one_event and row["rate"] in (0, 1):
+        text += "; events only" if row["rate"] else "; no events"
     return text

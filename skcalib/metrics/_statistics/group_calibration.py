@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from skcalib.metrics._printing import LINE, as_html, format_table, p_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # A test ends when ENOUGH sets of labels have an error as large as the data, else after MOST sets,
 # or MOST_PER_GROUP for each group, less one: so that a corrected p-value may be 1 / 200.

@@ -1,4 +1,16 @@
-"""The statistics of one event on one page."""
+r"""The statistics of one event on one page.
+
+The area under the ROC curve has the interval of Newcombe 2006 (method 5).
+The area A is the share of pairs of an event and a non-event in which the event has the larger
+probability; ties count half. With :math:`n_1` events, :math:`n_0` non-events and
+:math:`m = (n_0 + n_1) / 2 - 1`, the interval contains all areas t with
+
+.. math:: (A - t)^2 \le z^2 \frac{t (1 - t)}{n_0 n_1}
+          \Big(1 + m \frac{1 - t}{2 - t} + m \frac{t}{1 + t}\Big) .
+
+The variance is that of a model, which few events allow: a variance estimated from ten events makes
+95 % intervals that contain the truth in 90 % of samples.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +21,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import ndtri
 
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_level
@@ -19,7 +33,6 @@ from skcalib.metrics._intervals.truths import calibrated
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import SMALLEST, p_text
 from skcalib.metrics._resampling import Evaluation, in_copies
-from skcalib.metrics._statistics.auc import auc_interval
 from skcalib.metrics._statistics.decomposition import score_decomposition
 from skcalib.metrics._statistics.event import EventRows, as_binary, event_log_odds, event_rows
 from skcalib.metrics._statistics.hosmer_lemeshow import hosmer_lemeshow_test
@@ -100,6 +113,35 @@ def recalibration_lines(
         "slope": (found.slope, found.slope_low, found.slope_high),
         "cox": (found.statistic, np.nan, np.nan, found.pvalue),
     }
+
+
+def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
+    """Return area, low and high; NaN without events or without non-events."""
+    p, hit, w = rows
+    _, place = np.unique(p, return_inverse=True)
+    events, others = np.bincount(place, w * hit), np.bincount(place, w * ~hit)
+    sizes = float(events.sum()), float(others.sum())
+    if not min(sizes):
+        return np.nan, np.nan, np.nan
+    area = float(events @ (np.cumsum(others) - others / 2)) / (sizes[0] * sizes[1])
+    area = min(area, 1.0)  # rounding
+    z = float(ndtri((1 + level) / 2))
+    return area, lowest_area(area, *sizes, z), 1 - lowest_area(1 - area, *sizes, z)
+
+
+def lowest_area(area: float, n_events: float, n_others: float, z: float) -> float:
+    """Return the smallest area of the interval."""
+    if area == 0:
+        return 0.0
+    m = max((n_events + n_others) / 2 - 1, 0.0)
+
+    def beyond(t: float) -> float:
+        # Both sides are divided by 1 - t: otherwise an area of 1 would be a root.
+        away = (area - t) ** 2 / (1 - t) if t < 1 else 0.0
+        factor = 1 + m * (1 - t) / (2 - t) + m * t / (1 + t)
+        return away - z * z * t * factor / (n_events * n_others)
+
+    return float(brentq(beyond, 0.0, area, xtol=1e-14))
 
 
 def score_lines(checked: Any, rows: EventRows, level: float, notes: list[str]) -> dict[str, Line]:
