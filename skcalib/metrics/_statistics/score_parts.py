@@ -27,7 +27,7 @@ from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top, top_label
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._curves.cells import sum_by
+from skcalib.metrics._errors.sweep import distinct_scores
 from skcalib.metrics._statistics.row_means import mean_interval
 
 ScoreName = Literal["brier", "log"]
@@ -91,8 +91,8 @@ def score_event(
     base = float(scores_of_shares(w @ hit, w @ (1.0 - hit), score) / total)
     given = float(w @ values / total)
     if recalibrated is None:
-        _, place = np.unique(p, return_inverse=True)
-        best = isotonic_mean(sum_by(place, w * hit), sum_by(place, w), score)
+        rows = distinct_scores(p, hit, w)
+        best = isotonic_mean(rows.hits[0], rows.weight, score)
         # On its own rows no non-decreasing map has a better score: what is below 0 is rounding.
         best = min(best, given, base)
     else:
