@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins
 from skcalib._binning.quantiles import rank_cuts
 from skcalib._scores.one_vs_rest import stable_order
@@ -30,14 +30,14 @@ class Distinct(NamedTuple):
     each side gets its part of their weight and hits.
     """
 
-    score: Float64Array
+    score: FloatArray
     weight: Float64Array
     hits: Float64Array
     weight_below: Float64Array
     hits_below: Float64Array
 
     @classmethod
-    def of(cls, score: Float64Array, weight: Float64Array, hits: Float64Array) -> Distinct:
+    def of(cls, score: FloatArray, weight: Float64Array, hits: Float64Array) -> Distinct:
         """Add the sums of weights and hits below each score, and of all."""
         return cls(score, weight, hits, running(weight), running(hits))
 
@@ -64,7 +64,7 @@ def running(amount: Float64Array) -> Float64Array:
     return below
 
 
-def distinct_scores(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Distinct:
+def distinct_scores(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> Distinct:
     """Join the rows of equal scores, so that their order means nothing."""
     order = stable_order(score)
     values, hits, weights = score[order], hit[order], w[order]
