@@ -7,7 +7,7 @@ import re
 from listing import BLOCKS, COMMAND, ERRORS, ROOT, split
 
 import skcalib
-from skcalib._export.formulas import PLANS
+from skcalib._export.common import has_formula
 
 HERE = ROOT / "tests"
 VALUES = json.loads((HERE / "record" / "values.json").read_text())["values"]
@@ -41,7 +41,7 @@ def missing(name, thing):
         f"tests/{kind}/: tests of its own": bool(
             word.search(read(*(HERE / kind).glob("test_*.py")))
         ),
-        **({"skcalib/_export/formulas.py: its formula": thing in PLANS} if is_calibrator else {}),
+        **({"`_plan`: its formula": has_formula(thing)} if is_calibrator else {}),
         "a paper: " + ("`_paper`" if is_calibrator else "`@listed(paper)`"): "_paper"
         in vars(thing),
     }

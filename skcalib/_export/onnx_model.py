@@ -86,8 +86,7 @@ def to_onnx(
         raise ImportError(
             'to_onnx needs onnx: pip install "skcalib[onnx]", or use to_torch or save_json.'
         ) from error
-    from skcalib._export.answers import probabilities
-    from skcalib._export.formulas import columns_of_scores, plan_of
+    from skcalib._export.common import columns_of_scores, plan_of
     from skcalib._export.onnx_operations import OnnxOperations
 
     check_option("dtype", dtype, tuple(FLOATS))
@@ -97,8 +96,7 @@ def to_onnx(
     classes = np.asarray(calibrator.classes_)
     o = OnnxOperations(dtype, opset)
     x = columns_of_scores(o, o.scores("scores"), calibrator)
-    constants = {name: o.constant(array) for name, array in plan.constants.items()}
-    q = o.rounded(probabilities(o, plan, x, constants, classes.size))
+    q = o.probabilities(plan, x, calibrator)
     found = [info("probabilities", FLOATS[dtype], ["n", classes.size])]
     if labels:
         names = written_labels(classes)

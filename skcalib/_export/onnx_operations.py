@@ -9,7 +9,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from skcalib._export.scores import ROUNDING, moved
+from skcalib._export.common import SharedOperations, moved, probabilities
+from skcalib._maps.operations import ROUNDING, ColumnPlan, Constants, Plan
 
 # From this version of the operators on, axes of a maximum and of a log-sum-exp are an input.
 AXES_AS_INPUT = 18
@@ -19,6 +20,8 @@ LARGEST_COMPARED = 1000
 FOLDED = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}
 # A matrix of more entries takes longer to copy than the rows that it maps to transpose.
 LARGEST_COPIED = 10_000
+# Up to this many columns, a product with a matrix is faster than products with its rows.
+LARGEST_BLOCK = 30
 TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "int64": TensorProto.INT64}
 
 
@@ -82,7 +85,7 @@ class Value:
         return self.graph.emit("Not", self, dtype=self.dtype)
 
 
-class OnnxOperations:
+class OnnxOperations(SharedOperations):
     """Nodes and constants of a graph that is being made.
 
     Parameters
@@ -121,6 +124,18 @@ class OnnxOperations:
             self.constants[name] = numpy_helper.from_array(array, name)
             self._made[key] = Value(self, name, array.dtype.name, array)
         return self._made[key]
+
+    def constants_of(self, values: Constants) -> Constants:
+        """Add all constants of a formula, also those of searches."""
+        return {
+            name: self.constants_of(value) if isinstance(value, dict) else self.constant(value)
+            for name, value in values.items()
+        }
+
+    def probabilities(self, plan: Plan | ColumnPlan, x: Value, calibrator: Any) -> Value:
+        """Return the probabilities of scores ``(n, K)``, rounded to their type."""
+        constants, n_classes = self.constants_of(plan.constants), calibrator.classes_.size
+        return self.rounded(probabilities(self, plan, constants, x, calibrator.input_, n_classes))
 
     def value(self, x: Any, dtype: str = "float64") -> Value:
         """Return a value; a number becomes a constant."""
@@ -181,9 +196,6 @@ class OnnxOperations:
             "Where", condition, self.value(x, dtype), self.value(y, dtype), dtype=dtype
         )
 
-    def total(self, *parts: Value) -> Value:
-        return self.emit("Sum", *parts)
-
     def row_sum(self, x: Value) -> Value:
         return self.emit("ReduceSum", x, self.value([1], "int64"), keepdims=1)
 
@@ -233,14 +245,13 @@ class OnnxOperations:
     def concat(self, *parts: Value) -> Value:
         return self.emit("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
 
-    def concat_rows(self, *parts: Value) -> Value:
-        return self.emit("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
-
-    def weighted_sum(self, weights: Value, x: Value, n_columns: int) -> Value:
+    def combine(self, weights: Value, *terms: Value) -> Value:
         assert weights.array is not None
-        flat = self.emit("Reshape", x, self.value([weights.array.size, -1], "int64"))
-        mean = self.emit("MatMul", weights, flat)
-        return self.emit("Reshape", mean, self.value([-1, n_columns], "int64"))
+        if not 1 < weights.array.shape[1] <= LARGEST_BLOCK:
+            rows = [self.constant(own[None]) for own in weights.array]
+            return self.emit("Sum", *(w * term for w, term in zip(rows, terms, strict=True)))
+        blocks = np.hstack([np.diag(own) for own in weights.array])
+        return self.map_rows(self.constant(blocks), self.concat(*terms))
 
     def columns(self, x: Value, start: int, stop: int) -> Value:
         return self._slice(x, start, stop, axis=1)
@@ -252,28 +263,14 @@ class OnnxOperations:
     def choose(self, x: Value, columns: list[int]) -> Value:
         return self.emit("Gather", x, self.value(columns, "int64"), dtype=x.dtype, axis=1)
 
-    def split(self, x: Value, sizes: list[int]) -> list[Value]:
-        if len(sizes) == 1:
-            return [x]
-        types = [x.dtype] * len(sizes)
-        return self._emit_several("Split", types, x, self.value(sizes, "int64"), axis=1)
-
     def sorted_top(self, x: Value, k: int) -> list[Value]:
         # Many versions of ONNX Runtime crash on an empty array, so a row is added.
         longer = self.emit("Pad", x, self.value([0, 0, 1, 0], "int64"))
-        types = ["float64", "int64"]
-        found = self._emit_several("TopK", types, longer, self.value([k], "int64"), axis=1)
+        best = self.emit("TopK", longer, self.value([k], "int64"), axis=1)
+        node = next(node for node in self.nodes if node.output[0] == best.name)
+        node.output[:] = [best.name, f"{best.name}_columns"]
+        found = best, Value(self, node.output[1], "int64")
         return [self._slice(y, 0, -1, axis=0) for y in found]
-
-    def _emit_several(
-        self, op: str, types: list[str], *inputs: Value, **attributes: Any
-    ) -> list[Value]:
-        """Add a node of several outputs, unless the same one is there."""
-        first = self.emit(op, *inputs, dtype=types[0], **attributes)
-        node = next(node for node in self.nodes if node.output[0] == first.name)
-        names = [first.name, *(f"{first.name}_{j}" for j in range(1, len(types)))]
-        node.output[:] = names
-        return [Value(self, name, dtype) for name, dtype in zip(names, types, strict=True)]
 
     def cumulative(self, x: Value) -> Value:
         return self.emit("CumSum", x, self.value(1, "int64"), dtype=x.dtype)

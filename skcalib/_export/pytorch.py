@@ -61,7 +61,7 @@ def to_torch(calibrator: Any) -> nn.Module:
         raise ImportError(
             'to_torch needs PyTorch: pip install "skcalib[torch]", or use to_onnx.'
         ) from error
-    from skcalib._export.formulas import plan_of
+    from skcalib._export.common import plan_of
 
     plan = plan_of(calibrator, "to_torch")
     return CalibratorModule(

@@ -16,11 +16,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, LinearSVC, NuSVC
 
-from skcalib._export.answers import probabilities
-from skcalib._export.formulas import PLANS, columns_of_scores, plan_of
+from skcalib import calibrators
+from skcalib._export.common import columns_of_scores, has_formula, plan_of, two_columns
 from skcalib._export.onnx_model import LEAST_OPSET, written_labels
 from skcalib._export.onnx_operations import OnnxOperations, Value
-from skcalib._export.scores import two_columns
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._scores.responses import NEVER, response_kind
@@ -34,7 +33,8 @@ OPTIONS = {**ZIPMAP, "output_class_labels": [False, True]}
 
 def register() -> None:
     """Tell skl2onnx how to convert the classifiers and calibrators of this package."""
-    for kind in (*PLANS, CalibratedClassifier):
+    every = (getattr(calibrators, name) for name in calibrators.__all__)
+    for kind in (*filter(has_formula, every), CalibratedClassifier):
         convert = convert_classifier if kind is CalibratedClassifier else convert_calibrator
         update_registered_converter(
             kind, f"Skcalib{kind.__name__}", label_and_probabilities, convert, options=OPTIONS
@@ -145,8 +145,7 @@ class Part:
     def calibrated(self, calibrator: Any, x: Any) -> tuple[Any, Any]:
         """Return probabilities and the column of the predicted class."""
         o, plan = self.o, plan_of(calibrator, "skl2onnx.to_onnx")
-        constants = {name: o.constant(array) for name, array in plan.constants.items()}
-        q = o.rounded(probabilities(o, plan, x, constants, len(calibrator.classes_)))
+        q = o.probabilities(plan, x, calibrator)
         return q, o.predicted(x, q, plan.label)
 
     def finish(self, q: Any, best: Any) -> None:

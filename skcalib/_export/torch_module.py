@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from skcalib._arrays.types import Kind
-from skcalib._export.answers import probabilities
-from skcalib._export.operations import Plan
-from skcalib._export.scores import two_columns
+from skcalib._export.common import SharedOperations, probabilities, two_columns
+from skcalib._maps.operations import ColumnPlan, Constants, Plan
 
 Tensor = Any
 
 
-class TorchOperations:
+class TorchOperations(SharedOperations):
     """Operations on tensors of float64, for scores of a type."""
 
     def __init__(self, dtype: Any) -> None:
@@ -57,9 +57,6 @@ class TorchOperations:
     def where(self, condition: Tensor, x: Any, y: Any) -> Tensor:
         return torch.where(condition, x, y)
 
-    def total(self, *parts: Tensor) -> Tensor:
-        return sum(parts[1:], parts[0])
-
     def row_sum(self, x: Tensor) -> Tensor:
         return x.sum(dim=1, keepdim=True)
 
@@ -94,20 +91,14 @@ class TorchOperations:
     def concat(self, *parts: Tensor) -> Tensor:
         return torch.cat(parts, dim=1)
 
-    def concat_rows(self, *parts: Tensor) -> Tensor:
-        return torch.cat(parts) if len(parts) > 1 else parts[0]
-
-    def weighted_sum(self, weights: Tensor, x: Tensor, n_columns: int) -> Tensor:
-        return (weights @ x.reshape(weights.shape[1], -1)).reshape(-1, n_columns)
+    def combine(self, weights: Tensor, *terms: Tensor) -> Tensor:
+        return (weights[:, None] * torch.stack(terms)).sum(dim=0)
 
     def columns(self, x: Tensor, start: int, stop: int) -> Tensor:
         return x[:, start:stop]
 
     def choose(self, x: Tensor, columns: list[int]) -> Tensor:
         return x[:, columns]
-
-    def split(self, x: Tensor, sizes: list[int]) -> list[Tensor]:
-        return list(torch.split(x, sizes, dim=1))
 
     def sorted_top(self, x: Tensor, k: int) -> list[Tensor]:
         top = torch.topk(x, k, dim=1)
@@ -145,15 +136,32 @@ class CalibratorModule(torch.nn.Module):
     temperatures would lose digits. Probabilities have the type of the scores.
     """
 
-    def __init__(self, plan: Plan, kind: Kind, n_features: int, n_classes: int) -> None:
+    def __init__(
+        self, plan: Plan | ColumnPlan, kind: Kind, n_features: int, n_classes: int
+    ) -> None:
         super().__init__()
         self.plan = plan._replace(constants={})
         self.input, self.n_features, self.n_classes = kind, n_features, n_classes
-        self.names = tuple(plan.constants)
-        for name, array in plan.constants.items():
-            self.register_buffer(name, torch.from_numpy(array.copy()))
+        self.names = self._register_all("", plan.constants)
         # A number, so that files of tensors alone contain it too.
         self.register_buffer("is_proba", torch.tensor(int(kind == "proba")))
+
+    def _register_all(self, prefix: str, constants: Constants) -> dict[str, Any]:
+        """Let constants, also those of searches, be buffers; return their names."""
+        names: dict[str, Any] = {}
+        for name, value in constants.items():
+            if isinstance(value, dict):
+                names[name] = self._register_all(f"{prefix}{name}_", value)
+            else:
+                names[name] = f"{prefix}{name}"
+                self.register_buffer(names[name], torch.from_numpy(np.array(value)))
+        return names
+
+    def _named(self, names: dict[str, Any]) -> Constants:
+        return {
+            name: self._named(buffer) if isinstance(buffer, dict) else getattr(self, buffer)
+            for name, buffer in names.items()
+        }
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *arguments: Any) -> None:
         """Load the numbers of a calibrator of the same kind of scores."""
@@ -179,8 +187,7 @@ class CalibratorModule(torch.nn.Module):
         x = scores.to(torch.float64).reshape(-1, self.n_features)
         if self.n_features == 1:
             x = two_columns(o, x, self.input)
-        constants = {name: getattr(self, name) for name in self.names}
-        q = probabilities(o, self.plan, x, constants, self.n_classes)
+        q = probabilities(o, self.plan, self._named(self.names), x, self.input, self.n_classes)
         return q.reshape(*scores.shape[:-1], self.n_classes).to(scores.dtype)
 
     def extra_repr(self) -> str:

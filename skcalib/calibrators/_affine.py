@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -9,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 
-from skcalib._arrays.source import ALL
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array
+from skcalib._maps.operations import Constants, Operations, Plan, Value
 from skcalib._scaling.affine import fit_affine
-from skcalib._scaling.affine_softmax import IN_PLACE, affine_softmax
+from skcalib._scaling.affine_softmax import IN_PLACE
 from skcalib._scaling.newton import Penalty
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ScoreCalibrator
@@ -31,6 +32,7 @@ class AffineCalibrator(ScoreCalibrator):
 
     _takes_logs = True
     _full: ClassVar[bool]
+    _of_log_proba: ClassVar[bool] = False
     _work = IN_PLACE
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -96,7 +98,12 @@ class AffineCalibrator(ScoreCalibrator):
             coef, across = coef.diagonal(), f", of other classes {span(others)}"
         return f"factors {span(coef)}{across}; offsets {span(self.intercept_)}"
 
-    def _map(self, scores: Scores) -> FloatArray:
-        Z = scores.finite_logits(ALL)
-        bound = scores.max_abs_logit
-        return affine_softmax(Z, self.coef_, self.intercept_, bound, scores.out)
+    def _plan(self) -> Plan:
+        constants = {"coef": self.coef_, "intercept": self.intercept_}
+        formula = partial(affine, full=self._full, of_log_proba=self._of_log_proba)
+        return Plan(formula, constants)
+
+
+def affine(o: Operations, c: Constants, full: bool, of_log_proba: bool) -> Value:
+    """Return softmax(W z + b)."""
+    return o.affine_softmax(c["coef"], c["intercept"], full=full, of_log_proba=of_log_proba)

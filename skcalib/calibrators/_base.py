@@ -15,17 +15,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES, TALL_BLOCK_BYTES, column_blocks
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES
 from skcalib._arrays.dask import is_dask, mapped
 from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source
 from skcalib._arrays.tensors import array_of_tensor, as_type_of, is_tensor
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
+from skcalib._maps.arrays import predict
+from skcalib._maps.operations import ColumnPlan, Constants, Plan
 from skcalib._scores.clip import Smallest, find_clip
 from skcalib._scores.first_pass import first_pass
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import CLIP, log_of_proba, normalise_rows
+from skcalib._scores.softmax import CLIP, log_of_proba
 from skcalib._validation.labels import (
     binary_classes,
     check_category_order,
@@ -70,8 +72,6 @@ TAKERS = "PlattScaling, BetaCalibrator, IsotonicCalibrator or HistogramBinning w
 OTHER_EVENT = "pass 1 - X (probabilities) or -X (logits), with another name or none"
 # What the columns of `X` were in ``fit``, in words.
 KINDS = {"logits": "logits", "proba": "probabilities"}
-# Columns of this many bytes are mapped at once: a map compares each number with several others.
-MAPPED_BYTES = 1 << 18
 
 
 class CheckedRows(NamedTuple):
@@ -141,9 +141,13 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         """Return the fitted attributes by name."""
 
-    @abstractmethod
+    def _plan(self) -> Plan | ColumnPlan:
+        """Return the formula of the fitted map, which NumPy, PyTorch and ONNX compute."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method _map(scores)")
+
     def _map(self, scores: Scores) -> FloatArray:
-        """Return the calibrated probabilities ``(n, K)``."""
+        """Return the calibrated probabilities ``(n, K)`` of a block."""
+        return predict(scores, self._plan())
 
     def _in_words(self) -> str:
         """Return what was fitted in one short line, for ``repr``; a subclass may say more."""
@@ -369,8 +373,11 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         return as_type_of(self._proba(X), X)
 
     def _proba(self, X: ArrayLike) -> FloatArray:
+        S, answer = self._as_seen(X), self._map
+        if type(self)._map is ScoreCalibrator._map:
+            answer = partial(predict, plan=self._plan())
         with np.errstate(under="ignore"):
-            return self._map_rows(self._as_seen(X), self._map, (self.classes_.size,))
+            return self._map_rows(S, answer, (self.classes_.size,))
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Return the logarithms of calibrated probabilities, -inf for 0.
@@ -499,8 +506,7 @@ class ColumnwiseCalibrator(ScoreCalibrator):
 
     With two classes there is a single map, for the second class; the first gets the complement.
     A subclass defines ``_map_column(j, column)``, which applies map number j to a column of
-    probabilities (or of what ``_columns`` returns instead) and returns values in [0, 1]; or, where
-    a call for each of 1,000 columns would take longer than the map, ``_map_columns(own, columns)``.
+    probabilities and returns values in [0, 1].
     """
 
     # A map is called for each column of a block, so a block needs many rows: to compare a shorter
@@ -512,31 +518,19 @@ class ColumnwiseCalibrator(ScoreCalibrator):
         """Return the first class that has a map of its own."""
         return 1 if n_classes == 2 else 0
 
-    def _columns(self, scores: Scores, columns: slice) -> FloatArray:
-        """Return a new array ``(k, n)``, to which the maps of a block of classes are applied."""
-        return scores.proba_columns(columns)
-
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
         """Map the probabilities of a class, ``(n,)``."""
         raise NotImplementedError
 
-    def _map_columns(self, own: slice, columns: FloatArray) -> FloatArray:
-        """Apply the maps `own` to a few columns, ``(k, n)``; may overwrite them."""
-        return np.stack([self._map_column(*each) for each in enumerate(columns, start=own.start)])
+    def _column_plan(
+        self, formula: Callable[..., Any], constants: Constants, *, log_odds: bool = False
+    ) -> ColumnPlan:
+        first = self._first_column(self.classes_.size)
+        return ColumnPlan(formula, constants, first, log_odds)
 
-    def _map(self, scores: Scores) -> FloatArray:
-        n, n_classes = scores.shape
-        first = self._first_column(n_classes)
-        values = np.empty((0, n))
-        # A few columns at a time, because they take several arrays of their size.
-        for columns in column_blocks(n, n_classes, TALL_BLOCK_BYTES, first):
-            part = self._columns(scores, columns)
-            if not values.size:
-                values = np.empty((n_classes - first, n), dtype=part.dtype)
-            for some in column_blocks(n, len(part), MAPPED_BYTES):
-                j = columns.start - first + some.start
-                own = slice(j, j + len(part[some]))
-                values[own] = self._map_columns(own, part[some])
-        if first:
-            return np.column_stack([1 - values[0], values[0]])
-        return normalise_rows(values.T)
+    def _plan(self) -> Plan | ColumnPlan:
+        def formula(_: Any, x: FloatArray, c: Constants) -> FloatArray:
+            pairs = zip(c["maps"][0], x.T, strict=True)
+            return np.stack([self._map_column(j, column) for j, column in pairs]).T
+
+        return self._column_plan(formula, {"maps": np.arange(self.classes_.size)[None]})

@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logit
 from sklearn.utils._param_validation import Interval
 
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Float64Array, Intp
 from skcalib._binning.quantiles import ROUNDING
+from skcalib._maps.operations import ColumnPlan, steps, steps_from
 from skcalib._scores.one_vs_rest import TIE, SortedProblem, map_sorted
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import LOG_PROBA_MIN
@@ -299,6 +300,5 @@ class BayesianBinning(ColumnwiseCalibrator):
         maps = counted(len(self.y_thresholds_), "map")
         return f"{maps} of {levels(self.y_thresholds_)}"
 
-    def _map_column(self, j: int, column: FloatArray) -> FloatArray:
-        x, y = self.X_thresholds_[j], self.y_thresholds_[j]
-        return y[np.maximum(np.searchsorted(x, column, side="right") - 1, 0)]
+    def _plan(self) -> ColumnPlan:
+        return self._column_plan(steps, {"map": steps_from(self.X_thresholds_, self.y_thresholds_)})

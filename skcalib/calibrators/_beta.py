@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._maps.operations import ColumnPlan, Constants, Operations, Value
 from skcalib._scaling.logistic import (
     Bools,
     Logistic,
-    expit,
     fit_logistic,
     logistic_loss,
     separates,
@@ -138,7 +138,16 @@ class BetaCalibrator(LogOddsCalibrator):
         a, b = (span(column) for column in self.coef_.T)
         return f"{counted(len(self.coef_), 'map')}: a = {a}, b = {b}, c = {span(self.intercept_)}"
 
-    def _map_columns(self, own: slice, odds: FloatArray) -> FloatArray:
-        log_p, no_log = beta_features(odds)
-        a, b = self.coef_[own].T[:, :, None]
-        return expit(a * log_p + b * no_log + self.intercept_[own, None])
+    def _plan(self) -> ColumnPlan:
+        a, b = self.coef_.T
+        return self._plan_of_odds(beta, {"coef": np.stack([a, b, b - a])})
+
+
+def beta(o: Operations, odds: Value, c: Constants) -> Value:
+    """Return expit(a log p - b log(1 - p) + c) of log-odds f.
+
+    With s = log(1 + exp(-|f|)), log p = min(f, 0) - s and -log(1 - p) = max(f, 0) + s.
+    """
+    s = o.log(1.0 + o.exp(-o.absolute(odds)))
+    sides = o.minimum(odds, 0.0), o.maximum(odds, 0.0)
+    return o.expit(o.combine(c["coef"], *sides, s) + c["intercept"])

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.types import FloatArray
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._matrix import MatrixScaling
 
@@ -112,6 +111,7 @@ class DirichletCalibrator(MatrixScaling):
     """
 
     _paper = "Kull et al. 2019"
+    _of_log_proba = True
 
     def __init__(
         self,
@@ -144,6 +144,3 @@ class DirichletCalibrator(MatrixScaling):
         self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
     ) -> dict[str, Any]:
         return super()._fit(scores.log_proba(), code, w)
-
-    def _map(self, scores: Scores) -> FloatArray:
-        return super()._map(scores.log_proba())

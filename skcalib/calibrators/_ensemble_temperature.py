@@ -10,12 +10,10 @@ import numpy as np
 
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import row_max, row_sums, weighted_columns, weighted_sum
-from skcalib._arrays.source import ALL
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Float64Array, Intp
+from skcalib._maps.operations import Constants, Operations, Plan, Value
 from skcalib._scaling.temperature import fit_temperature
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import softmax_inplace
-from skcalib._scores.top_label import keep_top
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._shown_fit import softness
 
@@ -204,16 +202,21 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
             f"calibration, {uniform:.1f} % equal probabilities"
         )
 
-    def _map(self, scores: Scores) -> FloatArray:
+    def _plan(self) -> Plan:
         tempered, given, uniform = self.weights_
-        Z = scores.logits(ALL)
-        # A small T would magnify the rounding error of an offset that all columns share.
-        Z -= row_max(Z)[:, None]
-        Q = softmax_inplace(Z / self.temperature_)
-        Q *= tempered
-        if given > 0.0:
-            softmax_inplace(Z)
-            Z *= given
-            Q += Z
-        Q += uniform / Q.shape[1]
-        return keep_top(Q.astype(scores.dtype, copy=False), scores.best(ALL))
+        constants = {
+            "temperature": self.temperature_,
+            "weights": np.array([[tempered], [given]][: 1 + (given > 0.0)]),
+            "uniform": uniform / self.classes_.size,
+        }
+        return Plan(partial(mixture, mixed=given > 0.0), constants, "top")
+
+
+def mixture(o: Operations, c: Constants, mixed: bool) -> Value:
+    """Return the mixture of tempered, uniform and, if they are `mixed`, given probabilities."""
+    z = o.logits()
+    # A small T would magnify the rounding error of an offset that all columns share.
+    z = z - o.row_max(z)
+    tempered = o.softmax(z / c["temperature"])
+    members = [tempered, o.softmax(z)] if mixed else [tempered]
+    return o.keep_top(o.mix(c["weights"], c["uniform"], *members))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -9,17 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._binning.bins import Bins, BinTable, Side
+from skcalib._arrays.types import Float64Array
+from skcalib._binning.bins import Bins, BinTable
 from skcalib._binning.tables import columns_table, pooled_table
+from skcalib._maps.operations import ColumnPlan, Constants, Operations, Steps, Value
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import COUNT_HIGH, check_seed
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._shown_fit import counted, span
-
-# With at most FEW_EDGES edges and at least LONG scores for each of them, comparing every score with
-# every edge is faster than a binary search.
-FEW_EDGES, LONG = 32, 64
 
 
 class StepMaps(NamedTuple):
@@ -53,20 +51,6 @@ def average_steps(maps: list[StepMaps]) -> StepMaps:
             mean[j] += value[np.concatenate([[0], piece])]
     border = [np.full((m, 1), end) for end in (0.0, 1.0)]
     return StepMaps(np.hstack([border[0], merged, border[1]]), mean / len(maps))
-
-
-def edges_passed(edges: Float64Array, columns: FloatArray, side: Side) -> NDArray[np.integer]:
-    """Return `numpy.searchsorted` of each of ``columns (k, n)`` in its edges, or in the only ones.
-
-    For few edges and long columns, comparisons take a quarter of the time of the search.
-    """
-    if edges.shape[1] > FEW_EDGES or columns.shape[1] < LONG * edges.shape[1]:
-        own = np.broadcast_to(edges, (len(columns), edges.shape[1]))
-        found = [np.searchsorted(*pair, side=side) for pair in zip(own, columns, strict=True)]
-        return np.stack(found)
-    beyond = np.greater if side == "left" else np.greater_equal
-    passed = beyond(columns.astype(np.float64, copy=False)[:, None], edges[:, :, None])
-    return passed.view(np.uint8).sum(axis=1, dtype=np.uint8)
 
 
 def closing_scores(edges: Float64Array, dtype: np.dtype[Any]) -> Float64Array:
@@ -260,15 +244,15 @@ class HistogramBinning(ColumnwiseCalibrator):
         values = span(self.bin_values_)
         return f"{counted(maps, 'map')} of {counted(bins, 'bin')}: values {values}"
 
-    def _map_columns(self, own: slice, columns: FloatArray) -> FloatArray:
-        rows = own if self.class_conditional else slice(0, 1)
-        values = self.bin_values_[rows]
-        # As in fit: uniform bins are closed on the right, quantile bins on the left, and edges are
-        # rounded as the scores are.
-        edges = self.bin_edges_[rows, 1:-1].astype(columns.dtype).astype(np.float64)
-        below: Side = "left" if self.strategy == "uniform" else "right"
-        place = (
-            edges_passed(edges, columns, below) + values.shape[1] * np.arange(len(values))[:, None]
-        )
-        # No index is clipped: this mode takes half the time, because it does not look for errors.
-        return values.ravel().take(place, mode="clip")
+    def _plan(self) -> ColumnPlan:
+        bins = Steps(self.bin_edges_[:, 1:-1], self.bin_values_)
+        formula = partial(values_of_bins, reached=self.strategy == "quantile")
+        return self._column_plan(formula, {"bins": bins})
+
+
+def values_of_bins(o: Operations, p: Value, c: Constants, reached: bool) -> Value:
+    """Return the values of bins: closed on the right, or on the left if an edge is `reached`.
+
+    As in ``fit``, edges are rounded as the scores are.
+    """
+    return o.steps(c["bins"], p, reached=reached, rounded=True)

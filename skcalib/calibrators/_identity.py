@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import ROW_BLOCK_BYTES
 from skcalib._arrays.passes import Work
-from skcalib._arrays.source import ALL
-from skcalib._arrays.types import FloatArray
+from skcalib._maps.operations import Constants, Operations, Plan, Value
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ScoreCalibrator
 
@@ -71,5 +70,10 @@ class IdentityCalibrator(ScoreCalibrator):
     def _in_words(self) -> str:
         return "softmax of the logits" if self.input_ == "logits" else "unchanged probabilities"
 
-    def _map(self, scores: Scores) -> FloatArray:
-        return scores.as_proba().read(ALL)
+    def _plan(self) -> Plan:
+        return Plan(identity, {}, "near" if self.input_ == "logits" else "largest")
+
+
+def identity(o: Operations, c: Constants) -> Value:
+    """Return the probabilities."""
+    return o.proba()

@@ -9,7 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 from sklearn.utils._param_validation import StrOptions
 
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array
+from skcalib._maps.operations import (
+    ColumnPlan,
+    Constants,
+    Lines,
+    Operations,
+    Value,
+    steps,
+    steps_from,
+)
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted_blocks
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
@@ -260,8 +269,13 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
         maps = counted(len(self.y_thresholds_), "map")
         return f"{maps} of {levels(self.y_thresholds_)}"
 
-    def _map_column(self, j: int, column: FloatArray) -> FloatArray:
-        x, y = self.X_thresholds_[j], self.y_thresholds_[j]
-        if self.interpolation == "linear":
-            return np.interp(column * LIFT, x * LIFT, y)
-        return y[np.maximum(np.searchsorted(x, column, side="right") - 1, 0)]
+    def _plan(self) -> ColumnPlan:
+        x, y = self.X_thresholds_, self.y_thresholds_
+        if self.interpolation == "step":
+            return self._column_plan(steps, {"map": steps_from(x, y)})
+        return self._column_plan(lines, {"map": Lines(x, y, LIFT)})
+
+
+def lines(o: Operations, p: Value, c: Constants) -> Value:
+    """Return straight lines between the thresholds."""
+    return o.lines(c["map"], p)

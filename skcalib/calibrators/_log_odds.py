@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -12,7 +13,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._arrays.blocks import column_blocks
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Float64Array, Intp
+from skcalib._maps.operations import ColumnPlan, Constants, Value, row
 from skcalib._scaling.logistic import Bools, Logistic
 from skcalib._scores.one_vs_rest import map_column_blocks
 from skcalib._scores.scores import Scores
@@ -80,5 +82,6 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
             "intercept_": intercept,
         }
 
-    def _columns(self, scores: Scores, columns: slice) -> FloatArray:
-        return scores.log_odds_columns(columns)
+    def _plan_of_odds(self, formula: Callable[..., Value], constants: Constants) -> ColumnPlan:
+        constants = {**constants, "intercept": row(self.intercept_)}
+        return self._column_plan(formula, constants, log_odds=True)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Options
 
-from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._scaling.logistic import Bools, Logistic, expit, fit_logistic, fit_shifts, separates
+from skcalib._arrays.types import Float64Array
+from skcalib._maps.operations import ColumnPlan, Constants, Operations, Value, row
+from skcalib._scaling.logistic import Bools, Logistic, fit_logistic, fit_shifts, separates
 from skcalib.calibrators._log_odds import LogOddsCalibrator
 from skcalib.calibrators._shown_fit import counted, span
 
@@ -178,10 +179,13 @@ class PlattScaling(LogOddsCalibrator):
         slopes, shifts = span(coef[:, 0]), span(self.intercept_)
         return f"{counted(len(coef), 'map')}: slope {slopes}{bends}, shift {shifts}"
 
-    def _map_columns(self, own: slice, odds: FloatArray) -> FloatArray:
-        shift = self.intercept_[own, None]
-        if self.coef_.ndim == 1:
-            return expit(self.coef_[own, None] * odds + shift)
-        slope, bend = self.coef_[own].T[:, :, None]
-        with np.errstate(over="ignore"):
-            return expit((bend * odds + slope) * odds + shift)
+    def _plan(self) -> ColumnPlan:
+        names = ("slope",) if self.coef_.ndim == 1 else ("slope", "bend")
+        coef = np.atleast_2d(self.coef_.T)
+        return self._plan_of_odds(sigmoid, dict(zip(names, map(row, coef), strict=True)))
+
+
+def sigmoid(o: Operations, odds: Value, c: Constants) -> Value:
+    """Return expit(a f + b) or expit(c f^2 + a f + b)."""
+    slope = c["bend"] * odds + c["slope"] if "bend" in c else c["slope"]
+    return o.expit(slope * odds + c["intercept"])

@@ -16,9 +16,10 @@ from sklearn.utils.validation import validate_data
 
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import row_sums
-from skcalib._arrays.source import ALL, refuse_remote
+from skcalib._arrays.source import refuse_remote
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
+from skcalib._maps.operations import Constants, Operations, Plan, Value
 from skcalib._scaling.affine_softmax import IN_PLACE, affine_softmax
 from skcalib._scaling.scale_losses import ShiftedLogits
 from skcalib._scaling.temperature import (
@@ -126,6 +127,16 @@ def metric_height(
 
 
 # ------------------------------------------------------------------------------- the calibrator
+
+
+def plan_temperature(T: float) -> Plan:
+    """Return the plan of softmax(z / T)."""
+    return Plan(tempered, {"coef": 1.0 / T}, "near")
+
+
+def tempered(o: Operations, c: Constants) -> Value:
+    """Return softmax(z / T)."""
+    return o.affine_softmax(c["coef"])
 
 
 class TemperatureScaling(ScoreCalibrator):
@@ -402,6 +413,5 @@ class TemperatureScaling(ScoreCalibrator):
     def _in_words(self) -> str:
         return softness(self.temperature_)
 
-    def _map(self, scores: Scores) -> FloatArray:
-        Z = scores.finite_logits(ALL)
-        return affine_softmax(Z, 1.0 / self.temperature_, None, scores.max_abs_logit, scores.out)
+    def _plan(self) -> Plan:
+        return plan_temperature(self.temperature_)

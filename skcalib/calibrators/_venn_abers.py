@@ -28,6 +28,7 @@ from scipy.optimize import isotonic_regression
 from skcalib._arrays.dask import is_dask
 from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._maps.operations import ROUNDING, ColumnPlan, Steps, steps
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
@@ -153,6 +154,28 @@ def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     return thinned(Bounds(x, np.minimum(p0, np.minimum(p1, MOST)), p1), n_thresholds)
 
 
+class StepBounds(NamedTuple):
+    """p0 and p1 as step functions, of one value more than there are limits."""
+
+    limits: Float64Array
+    low: Float64Array
+    high: Float64Array
+
+
+def bounds_as_steps(bounds: Bounds, error: float) -> StepBounds:
+    """Return the bounds of all scores, of which those of a relative `error` are equal.
+
+    At a score p0 is that from it on, p1 that up to it: a step of its own, which ends with the last
+    number that equals the score, or where the next one begins.
+    """
+    x, p0, p1 = bounds
+    ends = np.nextafter(x + x * error, np.inf)
+    limits = np.column_stack([x - x * error, ends]).ravel()
+    low, high = np.repeat(np.append(0.0, p0), 2)[1:], np.repeat(np.append(p1, 1.0), 2)[:-1]
+    last = np.diff(limits, append=np.inf) > 0.0
+    return StepBounds(limits[last], low[np.append(True, last)], high[np.append(True, last)])
+
+
 def thinned(bounds: Bounds, most: int) -> Bounds:
     """Choose up to `most` scores between which the merged log-odds change little.
 
@@ -257,16 +280,18 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         maps = counted(len(self.p0_), "map")
         return f"{maps}: lower bound of {levels(self.p0_)}, upper bound of {levels(self.p1_)}"
 
-    def _bounds(self, j: int, column: FloatArray) -> tuple[Float64Array, Float64Array]:
-        """Apply map number j to a column of probabilities: return p0 and p1."""
-        x = self.X_thresholds_[j]
-        below = np.searchsorted(x, column, side="left")
-        reached = np.append(x, np.inf)[below] == column
-        return np.append(0.0, self.p0_[j])[below + reached], np.append(self.p1_[j], 1.0)[below]
+    def _bounds(self) -> list[StepBounds]:
+        # Equal probabilities of logits may differ in their last bits.
+        error = ROUNDING if self.input_ == "logits" else 0.0
+        maps = zip(self.X_thresholds_, self.p0_, self.p1_, strict=True)
+        return [bounds_as_steps(Bounds(*bounds), error) for bounds in maps]
 
-    def _map_column(self, j: int, column: FloatArray) -> FloatArray:
-        p0, p1 = self._bounds(j, column)
-        return p1 / (1.0 - p0 + p1)
+    def _plan(self) -> ColumnPlan:
+        bounds = self._bounds()
+        values = [high / (1.0 - low + high) for _, low, high in bounds]
+        return self._column_plan(
+            partial(steps, exact=True), {"map": Steps([each.limits for each in bounds], values)}
+        )
 
     def predict_interval(self, X: ArrayLike) -> FloatArray:
         """Return the Venn-Abers interval of each probability.
@@ -298,8 +323,10 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         n, n_classes = scores.shape
         first = self._first_column(n_classes)
         out = np.empty((n, n_classes, 2), dtype=scores.dtype)
-        for j, column in enumerate(scores.proba_columns(slice(first, n_classes))):
-            out[:, j + first, 0], out[:, j + first, 1] = self._bounds(j, column)
+        columns = scores.proba_columns(slice(first, n_classes))
+        for k, (column, bounds) in enumerate(zip(columns, self._bounds(), strict=True), first):
+            place = np.searchsorted(bounds.limits, column, side="right")
+            out[:, k, 0], out[:, k, 1] = bounds.low[place], bounds.high[place]
         if first:
             np.subtract(1, out[:, 1, ::-1], out=out[:, 0])
         return out

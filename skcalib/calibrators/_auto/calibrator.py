@@ -19,17 +19,16 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib._arrays.passes import ROWS, sum_rows
-from skcalib._arrays.source import ALL
 from skcalib._arrays.threads import one_blas_thread
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
-from skcalib._scaling.affine_softmax import affine_softmax
+from skcalib._arrays.types import Float64Array, Intp
+from skcalib._maps.operations import Plan
 from skcalib._scaling.remote import Make, SummedNLL
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import ABSENT, normalise_rows, softmax_inplace
-from skcalib._scores.top_label import keep_top
+from skcalib._scores.softmax import softmax_inplace
 from skcalib.calibrators._auto import many, order_preserving
 from skcalib.calibrators._auto.evidence import EvidenceFit, fit_by_evidence
 from skcalib.calibrators._auto.features import Layout, design_of_block
+from skcalib.calibrators._auto.formula import plan_auto
 from skcalib.calibrators._auto.identity import weigh_identity
 from skcalib.calibrators._auto.nll import FeatureNLL
 from skcalib.calibrators._auto.order_preserving import OrderPreservingNLL
@@ -42,6 +41,7 @@ from skcalib.calibrators._auto.smoothing import (
 )
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._shown_fit import softness
+from skcalib.calibrators._temperature import plan_temperature
 
 # Up to this many classes, all terms are fitted; with more, fewer of them, in float32.
 LARGEST_WHOLE = 30
@@ -361,19 +361,10 @@ class AutoCalibrator(ScoreCalibrator):
     def _monotone(self) -> bool:
         return self.order_preserving
 
-    def _map(self, scores: Scores) -> FloatArray:
-        smoothing = Smoothing(1.0 / self.temperature_, self._weight, self.classes_.size)
-        position = Position(self._knots, self._levels)
-        shared = is_shared(self)
-        fitted = Map(shared, self._theta, smoothing, position, self._centre, self.identity_weight_)
-        Z = scores.logits(ALL)
+    def _plan(self) -> Plan:
         if not self._theta.size:
-            return affine_softmax(Z, smoothing.beta)
-        P: FloatArray = fitted.answer(Z, fitted.logits(Z)[1])
-        if scores.options and scores.max_abs_logit == np.inf:
-            P = normalise_rows(np.where(Z > ABSENT, P, 0.0))
-        rounded = P.astype(scores.dtype)
-        return keep_top(rounded, scores.best(ALL)) if shared else rounded
+            return plan_temperature(self.temperature_)
+        return plan_auto(self, is_shared(self))
 
     def _in_words(self) -> str:
         return (

@@ -11,19 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._arrays.passes import ROWS, Work, map_rows, merge_rows
-from skcalib._arrays.rowwise import row_max, row_sums
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray, Kind
+from skcalib._maps.operations import ColumnPlan, Constants, Lines, Plan, row
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import normalise_rows
-from skcalib._scores.top_label import keep_top
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._shown_fit import counted, span
+from skcalib.calibrators._spline import maps
 from skcalib.calibrators._spline.cumulative import RUNOUT, SplineMap, cut, fit_spline, spline_basis
 from skcalib.calibrators._spline.ranks import (
     hits_of_ranks,
-    map_ranks,
     rank_problems,
     ranks_apart,
     ranks_of_true,
@@ -40,40 +38,6 @@ SMALLEST = 1e-12
 
 # Largest number of distinct scores of all maps together; with their values, 32 MiB.
 MAX_THRESHOLDS = 1 << 21
-
-
-def spread_rest(P: Float64Array, top: NDArray[np.intp], score: FloatArray) -> None:
-    """Set the top entries of rows to `score`, 1/K or more; the others share the rest, in place.
-
-    They share it in proportion, but none gets more than `score`: the excess is shared among the
-    smaller ones.
-    """
-    row = np.arange(P.shape[0])
-    score = np.maximum(score, 1 / P.shape[1])
-    P[row, top] = 0.0
-    others = row_sums(P)
-    alone = np.flatnonzero(others <= 0.0)
-    P[alone] = 1.0
-    P[alone, top[alone]] = 0.0
-    others[alone] = P.shape[1] - 1
-    P /= others[:, None]  # before the product: `rest / others` could overflow
-    P *= (1.0 - score)[:, None]
-    P[row, top] = 0.0
-    left = np.flatnonzero(row_max(P) > score)
-    P[row, top] = score
-    while left.size:
-        block, most = P[left], score[left, None]
-        full = block >= most
-        rest = np.maximum(1.0 - most[:, 0] * full.sum(axis=1), 0.0)
-        block[full] = 0.0
-        below = row_sums(block)
-        zeros = np.flatnonzero(below <= 0.0)
-        block[zeros] = ~full[zeros]
-        below[zeros] = np.maximum((~full[zeros]).sum(axis=1), 1)
-        block *= (rest / below)[:, None]
-        block[full] = np.broadcast_to(most, block.shape)[full]
-        P[left] = block
-        left = left[(block > most).any(axis=1)]
 
 
 def smallest_positive(P: Float64Array) -> float:
@@ -273,7 +237,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
 
         if self.mode == "top":
             n_maps = 1
-            maps = [fit_one(self._top_problem(scores, code, w))]
+            fits = [fit_one(self._top_problem(scores, code, w))]
         elif self.mode == "rank" and n_classes > 2:
             start, end = np.empty((2, n), dtype=np.intp)
             map_rows(ranks_of_true, scores.as_proba(np.float64), code, out=(start, end))
@@ -281,18 +245,18 @@ class SplineCalibrator(ColumnwiseCalibrator):
             if self.n_knots == "auto":
                 hits = hits_of_ranks(start, end, w, n_classes)
                 n_maps = 1 + ranks_apart(hits, AUTO_KNOTS[0])
-            maps = list(map(fit_one, rank_problems(scores, start, end, w, n_maps)))
+            fits = list(map(fit_one, rank_problems(scores, start, end, w, n_maps)))
         else:
             first = self._first_column(n_classes)
             n_maps = n_classes - first
-            maps = list(map_sorted(fit_one, scores, code, w, first))
+            fits = list(map_sorted(fit_one, scores, code, w, first))
         return bounds | {
             "knots_": knots,
-            "knot_values_": np.stack([fitted.knot_values for fitted in maps]),
-            "n_knots_": np.array([fitted.n_knots for fitted in maps]),
-            "kept_": np.array([fitted.kept for fitted in maps]),
-            "X_thresholds_": [fitted.x for fitted in maps],
-            "y_thresholds_": [fitted.y for fitted in maps],
+            "knot_values_": np.stack([fitted.knot_values for fitted in fits]),
+            "n_knots_": np.array([fitted.n_knots for fitted in fits]),
+            "kept_": np.array([fitted.kept for fitted in fits]),
+            "X_thresholds_": [fitted.x for fitted in fits],
+            "y_thresholds_": [fitted.y for fitted in fits],
         }
 
     def _top_problem(
@@ -310,36 +274,17 @@ class SplineCalibrator(ColumnwiseCalibrator):
         parts += [f"{counted(unchanged, 'map')} without change"] if unchanged else []
         return ", ".join(parts)
 
-    def _map(self, scores: Scores) -> FloatArray:
-        if self.mode == "classwise" or (self.mode == "rank" and scores.shape[1] == 2):
-            return super()._map(scores)
+    def _plan(self) -> Plan | ColumnPlan:
+        n_classes = self.classes_.size
+        constants: Constants = {"map": Lines(self.X_thresholds_, self.y_thresholds_)}
+        if self.n_knots == "auto":
+            least = self.least_proba_
+            rare = max(self.rare_proba_, least)
+            bounds = {"least": least, "rare": rare, "most": 1.0 - least, "frequent": 1.0 - rare}
+            constants |= {name: np.array([bound]) for name, bound in bounds.items()}
         if self.mode == "top":
-            return self._map_top(scores)
-        return normalise_rows(
-            map_ranks(scores.proba(ALL), len(self.X_thresholds_), self._least(), self._map_column)
-        )
-
-    def _map_top(self, scores: Scores) -> FloatArray:
-        P, best = scores.proba(ALL), scores.best(ALL)
-        score = np.take_along_axis(P, best[:, None], axis=1)[:, 0]
-        np.maximum(P, self._least(), out=P)
-        spread_rest(P, best, self._map_column(0, score))
-        return keep_top(P.astype(scores.dtype, copy=False), best)
-
-    def _least(self) -> float:
-        return float(self.least_proba_) if self.n_knots == "auto" else 0.0
-
-    def _map_column(self, j: int, column: FloatArray) -> FloatArray:
-        # Sorted, so that each look-up starts where the last one ended.
-        order = np.argsort(column)
-        y = np.empty(column.size)
-        y[order] = np.interp(column[order], self.X_thresholds_[j], self.y_thresholds_[j])
-        return self._within_reach(y, column)
-
-    def _within_reach(self, y: Float64Array, score: FloatArray) -> Float64Array:
-        """Clip to [0, 1] and, for "auto", to the bounds given in the notes."""
-        if self.n_knots != "auto":
-            return np.clip(y, 0.0, 1.0, out=y)
-        near_0 = np.maximum(np.minimum(score, self.rare_proba_), self.least_proba_)
-        near_1 = np.maximum(np.minimum(1.0 - score, self.rare_proba_), self.least_proba_)
-        return np.clip(y, near_0, 1.0 - near_1, out=y)
+            constants["others"] = row(np.arange(1, n_classes))
+            return Plan(maps.top, constants, "top")
+        if self.mode == "classwise" or n_classes == 2:
+            return self._column_plan(maps.bounded, constants)
+        return Plan(partial(maps.ranks, n_maps=len(self.X_thresholds_)), constants)

@@ -1,8 +1,8 @@
-"""A binary problem for each rank of the probabilities of a row, and the way back."""
+"""A binary problem for each rank of the probabilities of a row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import column_blocks
 from skcalib._arrays.passes import map_rows
-from skcalib._arrays.rowwise import row_sums
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem
@@ -91,59 +90,3 @@ def rank_problems(
                 own = np.minimum(end[hit], last) - np.maximum(first[hit], j)
                 part = own / (end[hit] - first[hit])
             yield sort_problem(score, hit, weights, part)
-
-
-def share_ties(S: Float64Array, Q: Float64Array) -> Float64Array:
-    """Give equal neighbours in a row of `S` the mean of their entries of `Q`."""
-    same = S[:, 1:] == S[:, :-1]
-    row = np.flatnonzero(same.any(axis=1))
-    if row.size:
-        differs = np.ones((row.size, S.shape[1]), dtype=bool)
-        differs[:, 1:] = ~same[row]
-        first = np.flatnonzero(differs)
-        count = np.diff(first, append=differs.size)
-        mean = np.add.reduceat(Q[row].ravel(), first) / count
-        Q[row] = np.repeat(mean, count).reshape(row.size, -1)
-    return Q
-
-
-def map_ranks(
-    P: Float64Array,
-    n_maps: int,
-    least: float,
-    map_rank: Callable[[int, Float64Array], FloatArray],
-) -> Float64Array:
-    """Return ``map_rank(r, r-th largest)`` in place of the probabilities of rows, not normalised.
-
-    The last map is for the sum of all remaining ranks, which share its value in proportion to their
-    probabilities, each at least `least`. Equal probabilities of a row get the same value.
-    """
-    rest = P.shape[1] - n_maps + 1
-    place = np.argpartition(P, rest, axis=1)
-    best, left = place[:, rest:], place[:, :rest]
-    S = np.take_along_axis(P, best, axis=1)
-    order = np.argsort(-S, axis=1)
-    S, best = np.take_along_axis(S, order, axis=1), np.take_along_axis(best, order, axis=1)
-    T = np.take_along_axis(P, left, axis=1)
-    last = map_rank(n_maps - 1, T.sum(axis=1))
-    Q: Float64Array = np.empty_like(S)
-    for j, column in enumerate(S.T):
-        Q[:, j] = map_rank(j, column)
-    Q = share_ties(S, Q)
-    U = np.maximum(T, least) if rest > 1 else np.ones_like(T)
-    U *= (last / row_sums(U))[:, None]
-    # The last rank with a map of its own may be tied with some of the others.
-    row = np.flatnonzero(T.max(axis=1) == S[:, -1])
-    if row.size:
-        value = S[row, -1:]
-        above, below = S[row] == value, T[row] == value
-        total = (Q[row] * above).sum(axis=1) + (U[row] * below).sum(axis=1)
-        mean = np.broadcast_to(
-            (total / (above.sum(axis=1) + below.sum(axis=1)))[:, None], P[row].shape
-        )
-        Q[row] = np.where(above, mean[:, : n_maps - 1], Q[row])
-        U[row] = np.where(below, mean[:, :rest], U[row])
-    out = np.empty_like(P)
-    np.put_along_axis(out, best, Q, axis=1)
-    np.put_along_axis(out, left, U, axis=1)
-    return out

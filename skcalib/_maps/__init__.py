@@ -1,0 +1,1 @@
+"""Maps of calibrators as formulas: the operations of formulas, and NumPy to compute them."""

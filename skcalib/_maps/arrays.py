@@ -1,0 +1,254 @@
+"""The operations of formulas on NumPy arrays: a block of rows, or some of its columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from skcalib._arrays.blocks import TALL_BLOCK_BYTES, column_blocks
+from skcalib._arrays.rowwise import row_max, row_sums
+from skcalib._arrays.source import ALL
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._maps.operations import ColumnPlan, Constants, Lines, Plan, Steps
+from skcalib._scaling.affine_softmax import affine_softmax
+from skcalib._scaling.logistic import expit
+from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import ABSENT, normalise_rows, softmax_inplace
+from skcalib._scores.top_label import keep_top
+
+# Columns of this many bytes are mapped at once: a map compares each number with several others.
+MAPPED_BYTES = 1 << 18
+# With at most FEW_LIMITS limits and at least LONG scores for each of them, comparing every score
+# with every limit is faster than a binary search.
+FEW_LIMITS, LONG = 32, 64
+# Among more knots than this, scores are looked up in their order: each look-up starts where the
+# last one ended.
+FEW_KNOTS = 256
+# Up to this many columns, products with sparse rows are faster if their zeros are stored.
+LARGEST_DENSE = 300
+
+
+def predict(scores: Scores, plan: Plan | ColumnPlan) -> FloatArray:
+    """Return the probabilities of a block of scores."""
+    o = ArrayOperations(scores)
+    with np.errstate(over="ignore"):
+        if isinstance(plan, ColumnPlan):
+            return _predict_columns(o, plan)
+        return plan.formula(o, plan.constants)
+
+
+def _predict_columns(o: ArrayOperations, plan: ColumnPlan) -> FloatArray:
+    n, n_classes = o.scores.shape
+    read = o.scores.log_odds_columns if plan.log_odds else o.scores.proba_columns
+    dtype = np.dtype(np.float64) if plan.log_odds else o.dtype
+    values = np.empty((n_classes - plan.first, n), dtype=dtype)
+    # A few columns at a time, because they take several arrays of their size.
+    for columns in column_blocks(n, n_classes, TALL_BLOCK_BYTES, plan.first):
+        block = read(columns)
+        start = columns.start - plan.first
+        for part in column_blocks(n, len(block), MAPPED_BYTES):
+            maps = slice(start + part.start, start + part.stop)
+            constants = of_columns(plan.constants, maps)
+            values[maps] = plan.formula(o, block[part].T, constants).T
+    if n_classes == 2 and plan.first:
+        return np.column_stack([1 - values[0], values[0]])
+    return normalise_rows(values.T)
+
+
+def of_columns(constants: Constants, maps: slice) -> Constants:
+    """Return the constants of some maps; those that all columns share are left as they are."""
+
+    def choose(value: Any) -> Any:
+        if isinstance(value, Steps | Lines):
+            return value.of_columns(maps)
+        return value if np.shape(value)[-1:] in ((), (1,)) else value[:, maps]
+
+    return {name: choose(value) for name, value in constants.items()}
+
+
+class ArrayOperations:
+    """Operations on arrays of float64, for a block of scores."""
+
+    def __init__(self, scores: Scores) -> None:
+        self.scores, self.dtype, self.n_classes = scores, scores.dtype, scores.shape[1]
+
+    def proba(self) -> Float64Array:
+        return self.scores.proba(ALL)
+
+    def logits(self) -> Float64Array:
+        return self.scores.logits(ALL)
+
+    def affine_softmax(
+        self, coef: Any, intercept: Any = None, *, full: bool = False, of_log_proba: bool = False
+    ) -> FloatArray:
+        scores = self.scores.log_proba() if of_log_proba else self.scores
+        Z = scores.finite_logits(ALL)
+        return affine_softmax(Z, coef, intercept, scores.max_abs_logit, scores.out)
+
+    def keep_top(self, q: FloatArray) -> FloatArray:
+        return keep_top(q.astype(self.dtype, copy=False), self.scores.best(ALL))
+
+    def without_options(self, q: FloatArray) -> FloatArray:
+        if self.scores.max_abs_logit < np.inf:
+            return q
+        return normalise_rows(np.where(self.logits() > ABSENT, q, 0.0))
+
+    # Operations that NumPy has.
+    log: Any = staticmethod(np.log)
+    exp: Any = staticmethod(np.exp)
+    sin: Any = staticmethod(np.sin)
+    absolute: Any = staticmethod(np.abs)
+    maximum: Any = staticmethod(np.maximum)
+    minimum: Any = staticmethod(np.minimum)
+    where: Any = staticmethod(np.where)
+    clip: Any = staticmethod(np.clip)
+    take_along: Any = staticmethod(np.take_along_axis)
+    softmax: Any = staticmethod(softmax_inplace)
+    expit: Any = staticmethod(expit)
+
+    def lines(self, lines: Lines, x: FloatArray, *, computed: bool = False) -> Float64Array:
+        y = np.empty(x.shape, order="F")
+        shared = len(lines.x) == 1
+        for j, column in enumerate(x.T):
+            knots, levels = lines.x[0 if shared else j], lines.y[0 if shared else j]
+            if lines.lift != 1.0:
+                knots, column = knots * lines.lift, column * lines.lift
+            if len(knots) > FEW_KNOTS:
+                order = np.argsort(column)
+                y[order, j] = np.interp(column[order], knots, levels)
+            else:
+                y[:, j] = np.interp(column, knots, levels)
+        return y
+
+    def steps(
+        self,
+        steps: Steps,
+        x: FloatArray,
+        *,
+        reached: bool = True,
+        rounded: bool = False,
+        exact: bool = False,
+    ) -> Float64Array:
+        side: Any = "right" if reached else "left"
+        limits, values, columns = steps.limits, steps.values, x.T
+        if not isinstance(limits, np.ndarray) or not isinstance(values, np.ndarray):
+            y = np.empty(columns.shape)
+            for j, column in enumerate(columns):
+                values[j].take(np.searchsorted(limits[j], column, side), out=y[j], mode="clip")
+            return y.T
+        if rounded:
+            limits = limits.astype(self.dtype).astype(np.float64)
+        place = limits_passed(limits, columns, side)
+        place = place + values.shape[1] * np.arange(len(values))[:, None]
+        # No index is clipped: this mode takes half the time, because it does not look for errors.
+        return values.ravel().take(place, mode="clip").T
+
+    def row_sum(self, x: Float64Array) -> Float64Array:
+        return row_sums(x)[:, None]
+
+    def row_max(self, x: Float64Array) -> Float64Array:
+        return row_max(x)[:, None]
+
+    def combine(self, weights: Float64Array, *terms: Float64Array) -> Float64Array:
+        total = weights[0] * terms[0]
+        part = np.empty_like(total)
+        for weight, term in zip(weights[1:], terms[1:], strict=True):
+            total += np.multiply(weight, term, out=part)
+        return total
+
+    def mix(self, weights: Float64Array, constant: Any, *members: Float64Array) -> Float64Array:
+        total, *others = members
+        total *= weights[0]
+        for weight, member in zip(weights[1:], others, strict=True):
+            member *= weight
+            total += member
+        total += constant
+        return total
+
+    def map_rows(self, W: Float64Array, x: Float64Array) -> Float64Array:
+        return x @ W.T
+
+    def log_complement(self, x: Float64Array) -> Float64Array:
+        y = np.zeros_like(x)
+        np.log1p(-x, out=y, where=x > 0.0)
+        return y
+
+    def map_sparse_rows(self, W_T: Float64Array, x: Float64Array) -> Any:
+        return (x if x.shape[1] <= LARGEST_DENSE else csr_array(x)) @ W_T
+
+    def normalise(self, q: Float64Array) -> FloatArray:
+        return normalise_rows(q)
+
+    def sorted_top(self, x: Float64Array, k: int) -> tuple[Float64Array, NDArray[np.intp]]:
+        place = np.argpartition(x, x.shape[1] - k, axis=1)[:, x.shape[1] - k :]
+        best = np.take_along_axis(x, place, axis=1)
+        order = np.argsort(-best, axis=1)
+        return np.take_along_axis(best, order, axis=1), np.take_along_axis(place, order, axis=1)
+
+    def share_ties(self, best: Float64Array, q: Float64Array, n: int) -> Float64Array:
+        same = best[:, 1:] == best[:, :-1]
+        row = np.flatnonzero(same.any(axis=1))
+        if row.size:
+            differs = np.ones((row.size, n), dtype=bool)
+            differs[:, 1:] = ~same[row]
+            first = np.flatnonzero(differs)
+            count = np.diff(first, append=differs.size)
+            mean = np.add.reduceat(q[row].ravel(), first) / count
+            q[row] = np.repeat(mean, count).reshape(row.size, -1)
+        return q
+
+    def tied(self, x: Float64Array, y: Float64Array) -> NDArray[np.bool_]:
+        return x == y
+
+    def share_equally(self, q: Float64Array, tied: NDArray[np.bool_]) -> Float64Array:
+        several = np.flatnonzero(tied.sum(axis=1) > 1)
+        part, same = q[several], tied[several]
+        mean = np.where(same, part, 0.0).sum(axis=1) / same.sum(axis=1)
+        q[several] = np.where(same, mean[:, None], part)
+        return q
+
+    def ascending(self, x: Float64Array) -> Float64Array:
+        return np.sort(x, axis=1)
+
+    def concat(self, *parts: Float64Array) -> Float64Array:
+        return np.concatenate(parts, axis=1)
+
+    def columns(self, x: Float64Array, start: int, stop: int) -> Float64Array:
+        return x[:, start:stop]
+
+    def first_of_largest(self) -> NDArray[np.bool_]:
+        return np.arange(self.n_classes) == self.scores.best(ALL)[:, None]
+
+    def cumulative(self, x: Float64Array) -> Float64Array:
+        return x.cumsum(axis=1)
+
+    def put_along(
+        self, x: Float64Array, place: NDArray[np.intp], entries: Float64Array
+    ) -> Float64Array:
+        x = x.copy()
+        np.put_along_axis(x, place, entries, axis=1)
+        return x
+
+    def to_float(self, x: NDArray[Any]) -> Float64Array:
+        return x.astype(np.float64)
+
+    def to_whole(self, x: Float64Array) -> NDArray[np.intp]:
+        return x.astype(np.intp)
+
+
+def limits_passed(limits: Float64Array, columns: FloatArray, side: Any) -> NDArray[np.integer]:
+    """Return `numpy.searchsorted` of each of ``columns (k, n)`` in its limits, or the only ones.
+
+    For few limits and long columns, comparisons take a quarter of the time of the search.
+    """
+    if limits.shape[1] > FEW_LIMITS or columns.shape[1] < LONG * limits.shape[1]:
+        limits = np.broadcast_to(limits, (len(columns), limits.shape[1]))
+        return np.stack(
+            [np.searchsorted(*pair, side) for pair in zip(limits, columns, strict=True)]
+        )
+    beyond = np.greater if side == "left" else np.greater_equal
+    passed = beyond(columns.astype(np.float64, copy=False)[:, None], limits[:, :, None])
+    return passed.view(np.uint8).sum(axis=1, dtype=np.uint8)

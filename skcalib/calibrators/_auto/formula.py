@@ -1,0 +1,177 @@
+"""Formulas of automatic calibration: bounded features of the scores, for few and many classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
+
+from skcalib._maps.operations import Constants, Lines, Operations, Plan, Value, row
+from skcalib.calibrators._auto import many
+from skcalib.calibrators._auto.features import N_COSINES, N_SHARED, Layout
+from skcalib.calibrators._auto.order_preserving import GROUPS, N_HINGES
+from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Smoothing
+
+# Equal probabilities of this size count, though their exponentials may be rounded down.
+LEAST = many.SMALLEST * (1.0 - 1e-14)
+
+
+def plan_auto(calibrator: Any, shared: bool) -> Plan:
+    """Return the plan of the fitted map, mixed with no calibration."""
+    K, theta = calibrator.classes_.size, calibrator._theta
+    smoothing = Smoothing(1.0 / calibrator.temperature_, calibrator._weight, K)
+    small, omega = OFFSET_SHARE * smoothing.epsilon, calibrator.identity_weight_
+    constants = smoothing_constants(smoothing)
+    knots, levels = calibrator._knots, calibrator._levels
+    terms: Callable[..., Value]
+    if shared:
+        terms = rising_terms
+        constants |= rising_constants(theta[GROUPS["t"]], smoothing)
+        knots, levels = hinged(knots, levels, theta[GROUPS["R"]])
+    elif not knots.size:
+        terms = many_terms
+        constants |= many_constants(many.unpack(theta, K, np.float64), smoothing)
+    else:
+        terms, levels = whole_terms, np.pi * (0.5 - levels)
+        constants |= whole_constants(*Layout(K).unpack(theta), calibrator, smoothing)
+    if knots.size:
+        constants["position"] = Lines([knots], [levels])
+    if omega > 0.0:
+        constants["weights"] = np.array([[1.0 - omega], [omega * (1.0 - small)]])
+        constants["none"] = omega * small / K
+    options = getattr(calibrator, "_options", False)
+    formula = partial(auto, terms=terms, options=options, shared=shared)
+    return Plan(formula, constants, "top" if shared else "largest")
+
+
+def smoothing_constants(smoothing: Smoothing) -> Constants:
+    """Return the numbers of features."""
+    n, K, epsilon = smoothing.n, smoothing.n_classes, smoothing.epsilon
+    small = OFFSET_SHARE * epsilon
+    return {
+        "beta": smoothing.beta,
+        "kept": 1.0 - epsilon,
+        "uniform": epsilon / K,
+        "kept_offset": 1.0 - small,
+        "uniform_offset": small / K,
+        "lift": 1.0 / (n * K),
+    }
+
+
+def whole_constants(
+    own: NDArray[Any], cross: NDArray[Any], calibrator: Any, smoothing: Smoothing
+) -> dict[str, Any]:
+    """Return the coefficients of all terms of up to 30 classes.
+
+    Cosines of multiples are polynomials in the cosine: the terms are its powers.
+    """
+    K = len(own)
+    t, b, cosines = own[:, :N_SHARED], own[:, N_SHARED], own[:, N_SHARED + 1 :]
+    in_powers = np.zeros((N_COSINES, N_COSINES + 1))
+    for j in range(1, N_COSINES + 1):
+        in_powers[j - 1, : j + 1] = chebyshev.cheb2poly(np.eye(j + 1)[j]) * (np.sqrt(2.0) / j)
+    powers = cosines @ in_powers
+    shared = [t[:, 0], t[:, 1] / smoothing.square_scale, -t[:, 2], t[:, 3], t[:, 4], np.ones(K)]
+    constants = {"terms": np.vstack([*shared, powers[:, 1:].T]), "b": row(b + powers[:, 0])}
+    if K > 2:
+        constants["b"] -= calibrator._centre @ cross[K:]
+        constants |= {"by_p": cross[:K].T, "by_log": cross[K:].T}
+    return constants
+
+
+def rising_constants(t: NDArray[Any], smoothing: Smoothing) -> dict[str, Any]:
+    """Return the coefficients of terms that preserve the order of the classes."""
+    s, log_K = smoothing.square_scale, np.log(smoothing.n_classes)
+    by_entropy, by_top = (t[2] - t[1]) / log_K, (t[4] - t[3]) / log_K
+    terms = [t[5], -t[6] / s, by_entropy, by_top, -t[7], 1.0, t[0] + t[2] + t[4], 1.0]
+    return {"terms": np.array(terms)[:, None]}
+
+
+def hinged(
+    knots: NDArray[Any], levels: NDArray[Any], steps: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the sum of hinges of the position as one broken line of the log-score."""
+    ends = np.linspace(0.0, 1.0, N_HINGES + 1)
+    inner = ends[(ends > levels[0]) & (ends < levels[-1])]
+    at = np.concatenate([knots, np.interp(inner, levels, knots)])
+    position = np.concatenate([levels, inner])
+    at, first = np.unique(at, return_index=True)
+    return at, np.interp(position[first], ends, np.append(0.0, np.cumsum(steps)))
+
+
+def many_constants(terms: many.Terms, smoothing: Smoothing) -> Constants:
+    """Return the coefficients of more than 30 classes."""
+    K = smoothing.n_classes
+    by_p, square, by_entropy, by_top, by_rest = terms.t
+    return {
+        "square": square / smoothing.square_scale,
+        "by_row": np.array([[-by_entropy], [by_top]]),
+        "by_rest": by_rest,
+        "cross": by_p * np.eye(K) + (terms.cross if terms.cross.size else 0.0),
+        "most": 1.0 + 1.0 / (smoothing.n * K),
+        "slope": row(1.0 + terms.slope),
+        "b": row(terms.b),
+    }
+
+
+class Features(NamedTuple):
+    """What all terms are made of: p, q, log q, minus the entropy of q, and the largest log q."""
+
+    p: Value
+    q: Value
+    a: Value
+    order: Value
+    top: Value
+
+
+def auto(o: Operations, c: Constants, terms: Any, options: bool, shared: bool) -> Value:
+    """Return softmax(eta) of some terms, mixed with the softmax of the logits."""
+    z = o.logits()
+    p = o.softmax(c["beta"] * z)
+    q = c["kept"] * p + c["uniform"]
+    a = o.log(q)
+    features = Features(p, q, a, o.row_sum(q * a), o.row_max(a))
+    result = o.softmax(terms(o, features, c))
+    if "weights" in c:
+        result = o.mix(c["weights"], c["none"], result, o.softmax(z))
+    if options:
+        result = o.without_options(result)
+    return o.keep_top(result) if shared else result
+
+
+def shared_terms(o: Operations, f: Features, c: Constants) -> list[Value]:
+    """Return the terms that both forms with a position have."""
+    rest = o.log(1.0 - f.q + c["lift"])
+    offset = o.log(c["kept_offset"] * f.p + c["uniform_offset"])
+    return [f.q, f.a * f.a, f.a * f.order, f.a * f.top, rest, offset]
+
+
+def whole_terms(o: Operations, f: Features, c: Constants) -> Value:
+    """Return eta of up to 30 classes."""
+    angle = o.lines(c["position"], f.a, computed=True)  # pi / 2 - pi u for positions u
+    # Until 2025 ONNX Runtime had no cosine of float64: cos(pi u) is the sine of this angle.
+    powers = [o.sin(angle)]
+    for j in range(2, N_COSINES + 1):
+        powers.append(powers[j // 2 - 1] * powers[(j + 1) // 2 - 1])
+    eta = o.combine(c["terms"], *shared_terms(o, f, c), *powers) + c["b"]
+    if "by_p" in c:
+        eta = eta + o.map_rows(c["by_p"], f.p) + o.map_rows(c["by_log"], f.a)
+    return eta
+
+
+def rising_terms(o: Operations, f: Features, c: Constants) -> Value:
+    """Return eta of terms that preserve the order of the classes."""
+    hinges = o.lines(c["position"], f.a, computed=True)
+    return o.combine(c["terms"], *shared_terms(o, f, c), f.a, hinges)
+
+
+def many_terms(o: Operations, f: Features, c: Constants) -> Value:
+    """Return eta of more than 30 classes, where small probabilities count by their logs alone."""
+    p = o.where(f.p >= LEAST, f.p, 0.0)
+    slope = c["square"] * f.a + o.combine(c["by_row"], f.order, f.top) + c["slope"]
+    rest = c["by_rest"] * o.log_complement(p / c["most"])
+    return slope * f.a + c["b"] + rest + o.map_sparse_rows(c["cross"], p)
