@@ -151,17 +151,6 @@ def test_zeros_and_ones_as_floats_are_labels_as_ever():
             np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(
-    "form",
-    [list, tuple, pd.Series, lambda f: f.astype(np.float32), lambda f: f.astype(object)],
-    ids=["list", "tuple", "pandas", "float32", "objects"],
-)
-def test_forms_of_shares(form):
-    f, p = judged()
-    found = expected_calibration_error(form(f), pd.DataFrame({"confidence": p}))
-    assert found == pytest.approx(expected_calibration_error(f, p), abs=1e-7)
-
-
 def test_the_event_may_be_the_miss():
     """pos_label=0: the column is the probability of 0, of which 1 - f is the share."""
     f, p = judged()

@@ -90,40 +90,6 @@ def test_the_calibrator_for_most_rows_is_the_lowest_of_the_arena():
         assert min(means, key=lambda name: means[name]) == "AutoCalibrator", heads[j]
 
 
-TEXTS = [ROOT / "README.md", *DOCS.glob("*.md"), *(ROOT / "examples").glob("*.py")]
-TEXTS += (ROOT / "skcalib").rglob("*.py")
-OTHERS = re.compile(r"(?i)(temperature|vector|matrix|platt|beta)[ _]?(scaling|calibrator)")
-FEW = re.compile(r"(?i)fewer than \d{2,3}\b|with fewer\b(?! rows)|less than \d{2,3} rows")
-
-
-def contradictions(text):
-    """Sentences and rows of tables that name another calibrator than auto for few rows."""
-    sentences = re.split(r"(?<=[.:]) (?=[A-Z`])|\n\s*\n|\n(?=[|*])", text)
-    sentences = [" ".join(sentence.split()) for sentence in sentences]
-    return [s for s in sentences if "for few rows" in s or (OTHERS.search(s) and FEW.search(s))]
-
-
-def deciding_scores(text):
-    """What each grid search of a page chooses by, where a name says it."""
-    calls = re.findall(r"GridSearchCV\((.*?)\n(?:    )?\)", text, re.S)
-    named = r'refit="([^"]+)"|scoring=(?:get_scorer\()?"([^"]+)"'
-    return [a or b for call in calls for a, b in re.findall(named, call)]
-
-
-def test_no_page_contradicts_the_recommended_calibrator():
-    """docs/choosing.md has it: auto at every number of rows, chosen by log loss."""
-    assert contradictions("With fewer than 100 rows, use temperature scaling.")
-    assert contradictions("| fewer than 100 | `TemperatureScaling` |")
-    assert deciding_scores('GridSearchCV(\n    scoring=get_scorer("neg_ks_calibration_error"),\n)')
-    recommended = "`AutoCalibrator`, the default of `CalibratedClassifier`, at every number of"
-    assert recommended in (DOCS / "choosing.md").read_text()
-    for path in TEXTS:
-        text = path.read_text()
-        assert not contradictions(text), path
-        for score in deciding_scores(text):
-            assert score in ("log loss", "neg_log_loss", "brier"), (path, score)
-
-
 @pytest.mark.parametrize("name", ["comparing.md", "grid_search.md"])
 def test_numbers_in_prose_are_printed_on_the_page(name):
     """What the blocks of these pages print is tested; prose has no other decimal number."""

@@ -86,14 +86,8 @@ def samples():
 def inputs():
     """Yield sums of the inputs: if these move, the random numbers did, not the package."""
     for name, P, code, w in samples():
-        yield (
-            f"inputs | {name}",
-            lambda P=P, code=code, w=w: [
-                P.sum(),
-                code.sum(),
-                0 if w is None else w.sum(),
-            ],
-        )
+        sums = [P.sum(), code.sum(), 0 if w is None else w.sum()]
+        yield f"inputs | {name}", partial(list, sums)
 
 
 def name_of(calibrator):
@@ -106,22 +100,18 @@ def calibrators():
     Z, code, w = several_classes()
     p, truth, counts = two_classes()
     asked = several_classes(8, seed=2)[0]
+
+    def proba(calibrator, X, y, weights, new):
+        return clone(calibrator).fit(X, y, weights).predict_proba(new)
+
+    def of_two(calibrator):
+        return proba(calibrator, p, truth, counts, np.linspace(0, 1, 12))[:, 1]
+
     for calibrator in CALIBRATORS:
-
-        def of_logits(calibrator=calibrator):
-            return clone(calibrator).fit(Z, code).predict_proba(asked)
-
-        def of_weights(calibrator=calibrator):
-            return clone(calibrator).fit(Z, code, w).predict_proba(asked)
-
-        def of_probabilities(calibrator=calibrator):
-            fitted = clone(calibrator).fit(p, truth, counts)
-            return fitted.predict_proba(np.linspace(0, 1, 12))[:, 1]
-
-        name = name_of(calibrator)
-        yield f"{name} | logits of 4 classes", of_logits
-        yield f"{name} | logits of 4 classes, weights", of_weights
-        yield f"{name} | probabilities of 2 classes, weights", of_probabilities
+        name, of_logits = name_of(calibrator), partial(proba, calibrator, Z, code)
+        yield f"{name} | logits of 4 classes", partial(of_logits, None, asked)
+        yield f"{name} | logits of 4 classes, weights", partial(of_logits, w, asked)
+        yield f"{name} | probabilities of 2 classes, weights", partial(of_two, calibrator)
 
 
 def options(hint):
@@ -161,31 +151,32 @@ def keywords_text(keywords):
     return ", ".join(f"{name}={value!r}" for name, value in keywords.items())
 
 
+def value_or_error(metric, code, P, w, keywords):
+    try:
+        return metric(code, P, sample_weight=w, **keywords)
+    except ValueError:
+        return "ValueError"  # options that exclude each other
+
+
 def errors():
     """Yield the value of every error, by every option that its signature spells out."""
     for metric in ERRORS:
         for keywords in settings(metric):
             for data, P, code, w in samples():
-
-                def value(metric=metric, keywords=keywords, P=P, code=code, w=w):
-                    try:
-                        return metric(code, P, sample_weight=w, **keywords)
-                    except ValueError:
-                        return "ValueError"  # options that exclude each other
-
-                yield f"{metric.__name__}({keywords_text(keywords)}) | {data}", value
+                name = f"{metric.__name__}({keywords_text(keywords)}) | {data}"
+                yield name, partial(value_or_error, metric, code, P, w, keywords)
 
 
 def scorers():
     """Yield every scorer's score of a fitted calibrator."""
     Z, code, w = several_classes()
+
+    def score(name):
+        fitted = TemperatureScaling().fit(Z[:100], code[:100])
+        return metrics.get_scorer(name)(fitted, Z[100:], code[100:], sample_weight=w[100:])
+
     for name in metrics.SCORERS:
-
-        def score(name=name):
-            fitted = TemperatureScaling().fit(Z[:100], code[:100])
-            return metrics.get_scorer(name)(fitted, Z[100:], code[100:], sample_weight=w[100:])
-
-        yield f"{name} | 4 classes, weights", score
+        yield f"{name} | 4 classes, weights", partial(score, name)
 
 
 def loss_values():
@@ -194,83 +185,71 @@ def loss_values():
     for name in losses.__all__:
         loss = getattr(losses, name)
         for keywords in settings(loss):
-
-            def value(loss=loss, keywords=keywords):
-                return [loss(Z, code, sample_weight=w, **keywords)]
-
+            value = partial(loss, Z, code, sample_weight=w, **keywords)
             yield f"losses.{name}({keywords_text(keywords)}) | 4 classes, weights", value
 
 
 def other_measures():
     """Yield what is public among the metrics and no error."""
-    sce = metrics.static_calibration_error
-    seeded = {"n_resamples": 50, "random_state": 0}
     for data, P, code, w in samples():
-        many = P.ndim == 2
-        calls = {
-            "binary_view()": lambda P=P, code=code: np.hstack(
-                [part[:10] for part in metrics.binary_view(code, P)]
-            ),
-            "local_calibration()": lambda P=P, code=code, w=w: np.asarray(
-                metrics.local_calibration(code, P, sample_weight=w)
-            )[::10],
-            "local_calibration(decay=0.5)": lambda P=P, code=code, w=w: np.asarray(
-                metrics.local_calibration(code, P, decay=0.5, sample_weight=w)
-            )[::10],
-            "reliability_table()": lambda P=P, code=code, w=w: metrics.reliability_table(
-                code, P, n_bins=5, sample_weight=w
-            ).select_dtypes("number"),
-            "calibration_test()": lambda P=P, code=code, w=w: metrics.calibration_test(
-                sce, code, P, sample_weight=w, **seeded
-            )[:4],
-            # The other parts are places on a grid, where rounding may move them by a step.
-            "calibration_interval()": lambda P=P, code=code, w=w: metrics.calibration_interval(
-                sce, code, P, sample_weight=w, random_state=0
-            )[::4],
-            "calibration_by_group()": lambda P=P, code=code, w=w: metrics.calibration_by_group(
-                code,
-                P,
-                np.arange(len(code)) % 3,
-                sample_weight=w,
-                labels=range(code.max() + 1),
-                random_state=0,
-            ).frame[["n", "gap"]],
-        }
-        for method in ("smooth", "isotonic", "bins"):
-            calls[f"calibration_curve(method={method!r})"] = (
-                lambda P=P, code=code, w=w, method=method: metrics.calibration_curve(
-                    code, P, method=method, sample_weight=w
-                ).frame[::7]
-            )
-        for method in ("percentile", "bca"):
-            calls[f"bootstrap_interval(method={method!r})"] = partial(
-                metrics.bootstrap_interval, sce, code, P, method=method, sample_weight=w, **seeded
-            )
-        for fitted in (False, True):
-            calls[f"hosmer_lemeshow_test(fitted={fitted})"] = partial(
-                metrics.hosmer_lemeshow_test,
-                code,
-                P,
-                pos_label=2 if many else None,
-                fitted=fitted,
-                sample_weight=w,
-            )
-        for score in ("brier", "log"):
-            for mode in ("top", "classwise"):
-                calls[f"score_decomposition(score={score!r}, mode={mode!r})"] = partial(
-                    metrics.score_decomposition, code, P, score=score, mode=mode, sample_weight=w
-                )
-        for measure in (
-            metrics.calibration_intercept_slope,
-            metrics.observed_expected_ratio,
-            metrics.spiegelhalter_test,
-        ):
-            calls[f"{measure.__name__}()"] = partial(measure, code, P, sample_weight=w)
-        calls["calibration_summary()"] = lambda P=P, code=code, w=w: metrics.calibration_summary(
-            code, P, sample_weight=w, random_state=0
-        ).frame[["value", "pvalue"]]
-        for call, value in calls.items():
+        for call, value in measures_of(P, code, w).items():
             yield f"{call} | {data}", value
+
+
+def measures_of(P, code, w):
+    """Return functions of one sample, by their names in the record."""
+    sce, seeded = metrics.static_calibration_error, {"n_resamples": 50, "random_state": 0}
+
+    def call(name, part=None, before=(), after=(), **keywords):
+        def value():
+            found = getattr(metrics, name)(*before, code, P, *after, sample_weight=w, **keywords)
+            return found if part is None else part(found)
+
+        return value
+
+    def tenth(values):
+        return np.asarray(values)[::10]
+
+    groups = {"after": [np.arange(len(code)) % 3], "labels": range(code.max() + 1)}
+    calls = {
+        "binary_view()": lambda: np.hstack([x[:10] for x in metrics.binary_view(code, P)]),
+        "local_calibration()": call("local_calibration", tenth),
+        "local_calibration(decay=0.5)": call("local_calibration", tenth, decay=0.5),
+        "reliability_table()": call(
+            "reliability_table", lambda frame: frame.select_dtypes("number"), n_bins=5
+        ),
+        "calibration_test()": call("calibration_test", lambda x: x[:4], before=[sce], **seeded),
+        # The other parts are places on a grid, where rounding may move them by a step.
+        "calibration_interval()": call(
+            "calibration_interval", lambda x: x[::4], before=[sce], random_state=0
+        ),
+        "calibration_by_group()": call(
+            "calibration_by_group", lambda x: x.frame[["n", "gap"]], random_state=0, **groups
+        ),
+    }
+    for method in ("smooth", "isotonic", "bins"):
+        calls[f"calibration_curve(method={method!r})"] = call(
+            "calibration_curve", lambda x: x.frame[::7], method=method
+        )
+    for method in ("percentile", "bca"):
+        calls[f"bootstrap_interval(method={method!r})"] = call(
+            "bootstrap_interval", before=[sce], method=method, **seeded
+        )
+    for fitted in (False, True):
+        calls[f"hosmer_lemeshow_test(fitted={fitted})"] = call(
+            "hosmer_lemeshow_test", pos_label=2 if P.ndim == 2 else None, fitted=fitted
+        )
+    for score in ("brier", "log"):
+        for mode in ("top", "classwise"):
+            calls[f"score_decomposition(score={score!r}, mode={mode!r})"] = call(
+                "score_decomposition", score=score, mode=mode
+            )
+    for name in ("calibration_intercept_slope", "observed_expected_ratio", "spiegelhalter_test"):
+        calls[f"{name}()"] = call(name)
+    calls["calibration_summary()"] = call(
+        "calibration_summary", lambda x: x.frame[["value", "pvalue"]], random_state=0
+    )
+    return calls
 
 
 def everything():
