@@ -116,15 +116,20 @@ class DaskSource(Remote):
     Parameters
     ----------
     array : dask.array.Array of shape (n, K)
-    lengths : tuple of int
-        Rows of each chunk.
+    lengths : tuple of int or None
+        Rows of each chunk; None if they are to be computed, where the array does not know them.
     dtype : dtype
         Type as which numbers are read.
     refusal : str
         Message of the error of code that would need all numbers at once.
     """
 
-    def __init__(self, array: Any, lengths: Sequence[int], dtype: DTypeLike, refusal: str) -> None:
+    def __init__(
+        self, array: Any, lengths: Sequence[int] | None, dtype: DTypeLike, refusal: str
+    ) -> None:
+        if lengths is None and np.isnan(array.shape[0]):
+            array = array.copy().compute_chunk_sizes()
+        lengths = array.chunks[0] if lengths is None else lengths
         array = array.rechunk({1: -1})
         chunks = array.to_delayed()[:, 0]
         kept = [i for i, n in enumerate(lengths) if n]
@@ -258,7 +263,7 @@ class DaskSource(Remote):
         step = max(1, COLUMNS_BYTES // (dtype.itemsize * self.shape[0]))
         if (client := active_client()) is not None:
             if self.checks.check is not None:
-                self.each(_nothing, self, ())
+                self.each(lambda _: None, self, ())  # reads each chunk to check it
             values = partial(_read_columns, read, columns)
             lengths = [rows.stop - rows.start for rows in self.spans()]
             tasks = self._tasks(values_of_chunk, values, source, ())
@@ -285,7 +290,7 @@ class DaskSource(Remote):
         if isinstance(rows, slice) and rows == ALL:
             if len(range(self.shape[1])[columns]) > 1:
                 raise TypeError(self.refusal)
-            return np.concatenate(self.each(partial(_read_rows, columns), self, ()))
+            return np.concatenate(self.each(lambda chunk: chunk.read(ALL, columns), self, ()))
         import dask
 
         wanted = np.arange(self.shape[0])[rows] if self.rows is None else self.rows[rows]
@@ -353,26 +358,9 @@ class DaskSource(Remote):
         return other
 
 
-def _nothing(_: Source) -> None:
-    """Read a chunk only to check it."""
-
-
 def _read_columns(read: Callable[..., Any], columns: slice, source: Source) -> NDArray[Any]:
     return np.asarray(read(source, columns))
 
 
-def _read_rows(columns: slice, source: Source) -> FloatArray:
-    return source.read(ALL, columns)
-
-
 def _pick(chunk: Any, rows: Intp) -> Any:
     return np.asarray(chunk)[rows]
-
-
-def as_dask_source(X: Any, lengths: Sequence[int] | None, dtype: DTypeLike, refusal: str) -> Any:
-    """Return a two-dimensional Dask array as a source; unknown lengths of chunks are computed."""
-    if lengths is None:
-        lengths = (
-            X.chunks[0] if not np.isnan(X.shape[0]) else X.copy().compute_chunk_sizes().chunks[0]
-        )
-    return DaskSource(X, lengths, dtype, refusal)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ from skcalib._arrays.blocks import (
     row_blocks,
 )
 from skcalib._arrays.rowwise import FEW_COLUMNS, block_order, transpose_into
-from skcalib._arrays.source import ArraySource, Computed, Source
+from skcalib._arrays.source import ArraySource, Source
 from skcalib._arrays.threads import AT_A_TIME, one_blas_thread
 
 Kernel = Callable[..., Any]
@@ -39,15 +38,13 @@ CACHED_ENTRIES = 1 << 21
 class Work(NamedTuple):
     """Size of the blocks of a pass, and how many a thread takes at a time.
 
-    Blocks of float32 may be `taller`, because calls on float32 take half the time. For `products`
-    of matrices, BLAS is limited to one thread, so that blocks can be computed in threads; if they
-    are so large that BLAS should use its threads, blocks are computed `one_by_one`. Blocks have
-    `least_rows` or more.
+    For `products` of matrices, BLAS is limited to one thread, so that blocks can be computed in
+    threads; if they are so large that BLAS should use its threads, blocks are computed
+    `one_by_one`. Blocks have `least_rows` or more.
     """
 
     block_bytes: int
     at_a_time: int
-    taller: int = 1
     products: bool = False
     one_by_one: bool = False
     least_rows: int = 1
@@ -55,12 +52,11 @@ class Work(NamedTuple):
     def blocks(self, source: Source) -> Iterator[slice]:
         """Return the blocks of rows of a source."""
         least_bytes = 8 * source.shape[1] * self.least_rows
-        return row_blocks(*source.shape, max(least_bytes, self._taller(source) * self.block_bytes))
+        return row_blocks(*source.shape, max(least_bytes, self.block_bytes))
 
     def run(self, task: Callable[[slice], Any], source: Source) -> Iterator[Any]:
         """Return the task's results for the blocks of a source, in order."""
-        at_a_time = self.at_a_time // self._taller(source)
-        results = source.run(task, self.blocks(source), at_a_time)
+        results = source.run(task, self.blocks(source), self.at_a_time)
         return self._limited(results) if self.products or self.one_by_one else results
 
     def _limited(self, results: Iterator[Any]) -> Iterator[Any]:
@@ -68,63 +64,43 @@ class Work(NamedTuple):
         with one_blas_thread() if self.products else nullcontext(), sequential:
             yield from results
 
-    def _taller(self, source: Source) -> int:
-        float32 = source.dtype.itemsize < 8 and not isinstance(source, Computed)
-        return self.taller if float32 else 1
-
 
 # Passes that compute exponentials or more, little, and matrix products.
 ROWS = Work(ROW_BLOCK_BYTES, AT_A_TIME)
-LIGHT = Work(LIGHT_BLOCK_BYTES, LIGHT_AT_A_TIME, taller=4)
+LIGHT = Work(LIGHT_BLOCK_BYTES, LIGHT_AT_A_TIME)
 PRODUCTS = Work(TALL_BLOCK_BYTES, 1, products=True)
 ONE_BY_ONE = Work(TALL_BLOCK_BYTES, 1, one_by_one=True)
 
 
-@dataclass(frozen=True)
-class Task:
-    """A kernel, and what it reads for a block of rows."""
-
-    kernel: Kernel
-    source: Source
-    per_row: tuple[PerRow, ...]
-
-    def __call__(self, rows: slice) -> Any:
-        """Return what the kernel computes for a block."""
-        place = self.source.place
-        parts = (None if each is None else place(each)[rows] for each in self.per_row)
-        return self.kernel(self.source.read(rows), *parts)
+def apply(kernel: Kernel, source: Source, per_row: tuple[PerRow, ...], rows: slice) -> Any:
+    """Return what a kernel computes for a block of rows."""
+    parts = (None if values is None else source.place(values)[rows] for values in per_row)
+    return kernel(source.read(rows), *parts)
 
 
-@dataclass(frozen=True)
-class Filling:
-    """A task whose arrays are written to `out`.
-
-    Where a task runs in another process, that process calls ``task(rows)``, and this one ``keep``.
-    """
-
-    task: Task
-    out: tuple[NDArray[Any], ...]
-
-    def __call__(self, rows: slice) -> Any:
-        """Keep what the task computes for a block; return what is left."""
-        return self.keep(rows, self.task(rows))
-
-    def keep(self, rows: slice, made: Any) -> Any:
-        """Write arrays to the rows of `out`; return the value after them, if there is one."""
-        made = made if isinstance(made, tuple) else (made,)
-        for whole, part in zip(self.out, made, strict=False):
-            if np.ndim(part) == 2 and part.shape[1] > FEW_COLUMNS and part.flags.f_contiguous:
-                transpose_into(part.T, whole[rows])
-            elif getattr(part, "base", None) is not whole:  # the kernel may have written there
-                whole[rows] = part
-        return made[-1] if len(made) > len(self.out) else None
+def fill(
+    kernel: Kernel,
+    source: Source,
+    per_row: tuple[PerRow, ...],
+    out: tuple[NDArray[Any], ...],
+    rows: slice,
+) -> Any:
+    """Write the arrays that a kernel computes to `rows` of `out`; return the value after them."""
+    result = apply(kernel, source, per_row, rows)
+    result = result if isinstance(result, tuple) else (result,)
+    for whole, part in zip(out, result, strict=False):
+        if np.ndim(part) == 2 and part.shape[1] > FEW_COLUMNS and part.flags.f_contiguous:
+            transpose_into(part.T, whole[rows])
+        elif getattr(part, "base", None) is not whole:  # the kernel may have written there
+            whole[rows] = part
+    return result[-1] if len(result) > len(out) else None
 
 
 def sum_rows(kernel: Kernel, source: Source, *per_row: PerRow, work: Work = ROWS) -> Any:
     """Return the sum of what `kernel` returns for each block: a number, an array or a tuple."""
     if source.remote is not None:
         return source.remote.total(partial(sum_rows, kernel, work=work), source, per_row)
-    parts = work.run(Task(kernel, source, per_row), source)
+    parts = work.run(partial(apply, kernel, source, per_row), source)
     total = next(parts)
     for part in parts:
         total = add(total, part)
@@ -155,7 +131,7 @@ def merge_rows(
         of_chunk = partial(merge_rows, kernel, merge=merge if nested else list, work=work)
         made = source.remote.each(of_chunk, source, per_row)
         return merge(made if nested else chain.from_iterable(made))
-    return merge(work.run(Task(kernel, source, per_row), source))
+    return merge(work.run(partial(apply, kernel, source, per_row), source))
 
 
 def map_rows(
@@ -179,7 +155,7 @@ def map_rows(
                 whole[rows] = part
         return [each for _, rest in made for each in rest]
     with source.filling(out) as filled:
-        return list(work.run(Filling(Task(kernel, source, per_row), filled), source))
+        return list(work.run(partial(fill, kernel, source, per_row, filled), source))
 
 
 def _map_chunk(

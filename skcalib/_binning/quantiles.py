@@ -9,22 +9,11 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, Side
-from skcalib._scores.one_vs_rest import SortedProblem, sort_problem, stable_order
+from skcalib._scores.one_vs_rest import SortedProblem, stable_order
 from skcalib._validation.weights import is_whole
 
 # Sums of weights closer than this, as a share of all weight, are equal up to rounding.
 ROUNDING = 1e-12
-
-
-def quantile_table(
-    score: FloatArray,
-    hit: NDArray[Any],
-    w: Float64Array | None,
-    bins: Bins,
-) -> BinTable:
-    if bins.method == "rank":
-        return rank_table(score, hit, w, bins)
-    return table_by_edges(sort_problem(score, hit, w), bins)
 
 
 def _times(number: NDArray[np.intp], total: float) -> NDArray[Any]:
@@ -32,21 +21,6 @@ def _times(number: NDArray[np.intp], total: float) -> NDArray[Any]:
     if total < 2.0**31 or total * (number.max(initial=0) + 1.0) < 2.0**62:
         return number * int(total)
     return number.astype(object) * int(total)
-
-
-def opening_positions(
-    total: float, n_bins: int, whole: bool, *, down: bool = False
-) -> Float64Array:
-    """Cumulative weight at which each quantile bin starts; a number of rows if `whole`."""
-    if not whole:
-        return np.linspace(0.0, total, n_bins, endpoint=False)
-    # Integers, because a product of floats may be just below r N / B when that is a whole number.
-    product = _times(np.arange(n_bins), total)
-    row = product // n_bins
-    rest = product - row * n_bins
-    if not down:
-        row += 2 * rest + row % 2 > n_bins  # a half goes to the even row
-    return row.astype(np.float64)
 
 
 def quantile_cuts(bins: Bins, total: float, whole: bool, n_rows: int) -> Float64Array:
@@ -57,21 +31,21 @@ def quantile_cuts(bins: Bins, total: float, whole: bool, n_rows: int) -> Float64
     ``min(B, N)`` parts like `numpy.array_split` and puts edges half-way between neighbours.
     Cuts are rounded to whole rows only if the weights are whole numbers.
     """
-    if bins.method != "split":
-        return opening_positions(total, bins.n_bins, whole, down=bins.method == "floor")[1:]
-    parts = int(min(bins.n_bins, total if whole else n_rows))
+    n_bins = bins.n_bins
+    if bins.method == "split":
+        parts = int(min(n_bins, total if whole else n_rows))
+        if not whole:
+            return np.asarray(np.arange(1, parts) * (total / parts))
+        short, longer = divmod(int(total), parts)
+        return np.cumsum([short + 1] * longer + [short] * (parts - longer))[:-1]
     if not whole:
-        return np.asarray(np.arange(1, parts) * (total / parts))
-    short, longer = divmod(int(total), parts)
-    return np.cumsum([short + 1] * longer + [short] * (parts - longer))[:-1]
-
-
-def quantile_edges(bins: Bins, below: Float64Array, above: Float64Array) -> Float64Array:
-    """Inner edges ``(n_bins - 1,)`` from the scores on either side of each cut."""
-    if bins.method != "split":
-        return above
-    middle = (below + above) / 2
-    return np.concatenate([middle, np.ones(bins.n_bins - 1 - middle.size)])
+        return np.linspace(0.0, total, n_bins, endpoint=False)[1:]
+    # Integers, because a product of floats may be just below r N / B when that is a whole number.
+    product = _times(np.arange(1, n_bins), total)
+    row = product // n_bins
+    if bins.method == "edges":
+        row += 2 * (product - row * n_bins) + row % 2 > n_bins  # a half goes to the even row
+    return row.astype(np.float64)
 
 
 def edge_sides(bins: Bins) -> tuple[Side, Side]:
@@ -84,6 +58,7 @@ def edge_sides(bins: Bins) -> tuple[Side, Side]:
 
 
 def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
+    """Table of quantile bins whose edges are scores, so that ties stay together."""
     n, n_bins = problem.values.size, bins.n_bins
     shape = (1, n_bins)
     if n == 0:
@@ -101,7 +76,10 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
         return problem.values[np.minimum(index, n - 1)].astype(np.float64)
 
     cuts = quantile_cuts(bins, cumulative[-1], whole, n)
-    edges = quantile_edges(bins, value(cuts, "left"), value(cuts, "right"))
+    edges = value(cuts, "right")
+    if bins.method == "split":
+        middle = (value(cuts, "left") + edges) / 2
+        edges = np.concatenate([middle, np.ones(n_bins - 1 - middle.size)])
     own, other = edge_sides(bins)
     start = np.concatenate([[0], np.searchsorted(problem.values, edges, side=own), [n]])
     full = start[1:] > start[:-1]

@@ -13,8 +13,14 @@ from skcalib._arrays.source import Source, refuse_remote
 from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, exceeds
-from skcalib._binning.quantiles import quantile_table, table_by_edges
-from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_columns, map_sorted
+from skcalib._binning.quantiles import rank_table, table_by_edges
+from skcalib._scores.one_vs_rest import (
+    SortedProblem,
+    is_unit,
+    map_columns,
+    map_sorted,
+    sort_problem,
+)
 from skcalib._scores.scores import Scores
 
 
@@ -47,16 +53,18 @@ def flat_table(
         if group is not None:
             cell += group * bins.n_bins
         return _from_cells(cell, score, hit, weights, bins, n_groups)
-    if group is None:
-        return quantile_table(score, hit, weights, bins)
-    order = np.argsort(group, kind="stable")
-    parts = np.split(order, np.searchsorted(group[order], np.arange(1, n_groups)))
-    return _stack(
-        [
-            quantile_table(score[part], hit[part], None if weights is None else w[part], bins)
-            for part in parts
-        ]
-    )
+    parts: list[Any] = [slice(None)]
+    if group is not None:
+        order = np.argsort(group, kind="stable")
+        parts = np.split(order, np.searchsorted(group[order], np.arange(1, n_groups)))
+    tables = []
+    for part in parts:
+        problem = score[part], hit[part], None if weights is None else w[part]
+        rank = bins.method == "rank"
+        tables.append(
+            rank_table(*problem, bins) if rank else table_by_edges(sort_problem(*problem), bins)
+        )
+    return _stack(tables)
 
 
 def _from_cells(

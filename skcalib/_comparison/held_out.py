@@ -172,10 +172,10 @@ def read_rows(
     event: int | None
     single = S.shape[1] == 1
     if single:
-        read = read_event(labels, known, pos_label, name="y", argument="classes", X="X")
-        known, event = read.classes, read.column
+        code, known, event = read_event(
+            labels, known, pos_label, name="y", argument="classes", X="X"
+        )
         check_event_name(X, known, event, "X", "pass pos_label= with its label, or 1 - X or -X")
-        code = np.where(read.hit, event, 1 - event)
         columns = columns if event == 1 else as_source(to_array(columns)[:, ::-1])
     else:
         code, known = encode_labels(labels, columns.shape[1], known)

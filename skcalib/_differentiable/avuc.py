@@ -67,7 +67,9 @@ def avuc(
     loss : 0-d array
     """
     share = w / xp.sum(w) * xp.where(hit, confidence, 1.0 - confidence)
-    return _close(*_sums(*_hard_parts(entropy, threshold, xp), hit, share, xp), xp)
+    certain, calm = entropy < threshold, xp.tanh(entropy)
+    parts = xp.where(certain, 1.0 - calm, 0.0), xp.where(certain, 0.0, calm)
+    return _loss(*parts, hit, share, xp)
 
 
 def soft_avuc(
@@ -105,15 +107,7 @@ def soft_avuc(
     """
     t = _soft_uncertainty(entropy / math.log(n_classes), kappa, temperature, xp)
     calm = xp.tanh(entropy)
-    sums = _sums((1.0 - t) * (1.0 - calm), t * calm, hit, w / xp.sum(w), xp)
-    return _close(*sums, xp)
-
-
-def _hard_parts(entropy: Any, threshold: float, xp: Any) -> tuple[Any, Any]:
-    """Return how much each row counts as certain and as uncertain; one of the two is 0."""
-    certain = entropy < threshold
-    calm = xp.tanh(entropy)
-    return xp.where(certain, 1.0 - calm, 0.0), xp.where(certain, 0.0, calm)
+    return _loss((1.0 - t) * (1.0 - calm), t * calm, hit, w / xp.sum(w), xp)
 
 
 def _soft_uncertainty(h: Any, kappa: float, temperature: float, xp: Any) -> Any:
@@ -126,14 +120,12 @@ def _soft_uncertainty(h: Any, kappa: float, temperature: float, xp: Any) -> Any:
     return 0.5 + 0.5 * xp.tanh(odds / (2.0 * temperature))  # logistic, without overflow
 
 
-def _sums(certain: Any, uncertain: Any, hit: Any, share: Any, xp: Any) -> tuple[Any, Any]:
-    """Sum rows that are certain and right or uncertain and wrong, and the others."""
+def _loss(certain: Any, uncertain: Any, hit: Any, share: Any, xp: Any) -> Any:
+    """Minus the log of the share of rows that are certain and right or uncertain and wrong.
+
+    The logarithm is clipped; the loss is largest if there is no such row.
+    """
     good = xp.sum(share * xp.where(hit, certain, uncertain))
-    return good, xp.sum(share * xp.where(hit, uncertain, certain))
-
-
-def _close(good: Any, bad: Any, xp: Any) -> Any:
-    """Minus the log of good / (good + bad), clipped; its largest value if good is 0."""
-    least = math.exp(LOG_PROBA_MIN)
-    nothing = good <= least * (good + bad)
+    bad = xp.sum(share * xp.where(hit, uncertain, certain))
+    nothing = good <= math.exp(LOG_PROBA_MIN) * (good + bad)
     return xp.where(nothing, -LOG_PROBA_MIN, xp.log1p(bad / xp.where(nothing, 1.0, good)))

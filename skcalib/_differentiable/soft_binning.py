@@ -30,7 +30,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import column_blocks, row_blocks
 from skcalib._arrays.threads import map_blocks
@@ -118,7 +117,7 @@ def classwise_soft_binned_error(
     if xp is np:
 
         def power_of_block(block: slice) -> Any:
-            score, hit = _rows_of_classes(P, true, block)
+            score, hit = (np.ascontiguousarray(part[:, block].T) for part in (P, true))
             return _power_of_error(score, hit, w, bins, np).sum()
 
         total = sum(map_blocks(power_of_block, blocks, at_a_time=1))
@@ -136,13 +135,6 @@ def classwise_soft_binned_error(
     return _root(total / n_classes, bins.q, xp)
 
 
-def _rows_of_classes(
-    P: NDArray[np.floating], true: NDArray[np.bool_], block: slice
-) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
-    """Scores and hits of a block of classes, ``(m, n)``, each class in a row."""
-    return np.ascontiguousarray(P[:, block].T), np.ascontiguousarray(true[:, block].T)
-
-
 # ------------------------------------------------- one problem (n,), or m of the same rows (m, n)
 
 
@@ -158,7 +150,9 @@ def _power_of_error(
     n_bins, temperature, q = bins.n_bins, bins.temperature, bins.q
     centres = bin_centres(share, n_bins, xp)
     mass, hits, surplus = _bin_sums(score, hit, share, centres, temperature, xp)
-    divisor = _divisor(mass, xp)
+    # A bin is empty if the reciprocal of its mass overflows; it adds nothing to the error.
+    empty = mass <= float(xp.finfo(mass.dtype).smallest_normal)
+    divisor = xp.where(empty, 1.0, mass)
     if bins.kind == "bin":
         return xp.sum(mass * _cost(surplus / divisor, q, xp), axis=-1)
     accuracy = hits / divisor
@@ -215,14 +209,6 @@ def _row_blocks(score: Any, n_bins: int) -> Iterator[slice]:
     """Blocks of rows whose memberships in all bins, of all problems, fit into the cache."""
     n_problems = score.shape[0] if score.ndim == 2 else 1
     return row_blocks(score.shape[-1], n_problems * n_bins)
-
-
-def _divisor(mass: Any, xp: Any) -> Any:
-    """Return the mass of each bin, or 1 for empty bins.
-
-    A bin counts as empty if the reciprocal of its mass overflows; it adds nothing to the error.
-    """
-    return xp.where(mass <= float(xp.finfo(mass.dtype).smallest_normal), 1.0, mass)
 
 
 def _cost(gap: Any, q: float, xp: Any) -> Any:

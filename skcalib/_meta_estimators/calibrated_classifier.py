@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.dask import is_dask
+from skcalib._arrays.dask import bring, is_dask
 from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.threads import recorded_warnings
 from skcalib._arrays.types import FloatArray
@@ -24,7 +24,6 @@ from skcalib._meta_estimators.groupwise import groups_for
 from skcalib._meta_estimators.out_of_fold import (
     ScoredRows,
     TrainingData,
-    bring_rows,
     calibrated_proba,
     fit_calibrator,
     fit_classifier,
@@ -249,12 +248,14 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
                 "FrozenEstimator from sklearn.frozen."
             )
         self._validate_params()
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
         frozen = is_frozen(self.estimator)
-        y, sample_weight = bring_rows(X, y, sample_weight, frozen)
+        if is_dask(X):
+            if not frozen:
+                raise ValueError(
+                    "CalibratedClassifier cannot fit its estimator on a dask array: fit it first "
+                    "and pass FrozenEstimator(estimator)."
+                )
+            y, sample_weight = bring(y, sample_weight)
         labels = check_labels(y, warn=True)
         if not is_dask(X):
             with naming_errors_of("X", None, "pass one row of X for each label of y"):

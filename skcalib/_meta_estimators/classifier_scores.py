@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
@@ -120,13 +119,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     def _is_ready(self) -> bool:
         """Whether the classifier is frozen and fitted, so that no ``fit`` is needed."""
         estimator = vars(self).get("estimator")
-        if not isinstance(estimator, FrozenEstimator):
-            return False
-        try:
-            check_is_fitted(estimator)
-        except NotFittedError:
-            return False
-        return True
+        return isinstance(estimator, FrozenEstimator) and hasattr(estimator, "classes_")
 
     def __sklearn_is_fitted__(self) -> bool:
         return "estimator_" in vars(self) or self._is_ready()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,26 +18,19 @@ WAYS = (
 )
 
 
-class Split(NamedTuple):
-    """A table without the columns of the groups, and these."""
-
-    X: Any
-    groups: Any
-
-
-def take_groups(X: Any, groups: Any, column: Any) -> Split:
-    """Return the groups as given, or else those in a column of `X`, and `X` without it."""
+def take_groups(X: Any, groups: Any, column: Any) -> tuple[Any, Any]:
+    """Return the scores and the groups as given, or else `X` without a column, and that column."""
     if groups is not None:
-        return Split(X, groups)
+        return X, groups
     if column is None:
         raise ValueError(f"groups is None: {WAYS}.")
     refuse_lazy("X", X)
     X = read_frame(X)
     columns = list(column) if isinstance(column, list | tuple) else [column]
     if hasattr(X, "columns"):
-        names = list(X.columns)
-        found = [_name(each, names) for each in columns]
-        return Split(_without(X, found), _columns(X, found))
+        names = [_name(each, list(X.columns)) for each in columns]
+        rest = X.drop(columns=names) if hasattr(X, "iloc") else X.drop(names)
+        return rest, X[names[0]] if len(names) == 1 else X[names]
     table = np.asarray(from_tensor("X", X))
     if table.ndim != 2 or any(isinstance(each, str) for each in columns):
         raise ValueError(
@@ -48,9 +41,8 @@ def take_groups(X: Any, groups: Any, column: Any) -> Split:
     for place in columns:
         if not -n <= place < n:
             raise ValueError(f"group_column={column!r}, but X has {n} columns.")
-    rest = np.delete(table, columns, axis=1)
-    own = table[:, columns[0]] if len(columns) == 1 else table[:, columns]
-    return Split(rest, own)
+    groups = table[:, columns[0]] if len(columns) == 1 else table[:, columns]
+    return np.delete(table, columns, axis=1), groups
 
 
 def labels_of_rows(groups: Any) -> NDArray[Any]:
@@ -71,11 +63,3 @@ def _name(column: Any, names: list[Any]) -> Any:
     if isinstance(column, int | np.integer) and -len(names) <= column < len(names):
         return names[column]
     raise ValueError(f"group_column={column!r} is not a column of X, which has {shown(names)}.")
-
-
-def _columns(X: Any, names: list[Any]) -> Any:
-    return X[names[0]] if len(names) == 1 else X[names]
-
-
-def _without(X: Any, names: list[Any]) -> Any:
-    return X.drop(columns=names) if hasattr(X, "iloc") else X.drop(names)

@@ -220,10 +220,6 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
             calibrator says.
         """
         self._validate_params()
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
         refuse_lazy("X", X)
         X, groups = take_groups(X, groups, self.group_column)
         labels = check_labels(y, warn=True)
@@ -407,7 +403,7 @@ def groups_for(
             "calibrator=GroupwiseCalibrator() needs groups, which are passed on after "
             f"sklearn.set_config(enable_metadata_routing=True); {COLUMN_WAY}."
         )
-    groups = labels_of_rows(take_groups(X, given, calibrator.group_column).groups)
+    groups = labels_of_rows(take_groups(X, given, calibrator.group_column)[1])
     if n_rows is not None and len(groups) != n_rows:
         raise ValueError(f"groups has {len(groups)} rows, but y has {n_rows}.")
     return groups

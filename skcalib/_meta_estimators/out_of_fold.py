@@ -16,7 +16,6 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
-from skcalib._arrays.dask import bring, is_dask
 from skcalib._arrays.tensors import as_dispatched
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._scores.responses import (
@@ -60,19 +59,6 @@ class ScoredRows(NamedTuple):
     scores: FloatArray
     response: str
     lacks_class: bool = False
-
-
-def bring_rows(X: Any, y: Any, sample_weight: Any, frozen: bool) -> tuple[Any, Any]:
-    """Return labels and weights; bring them if `X` is a Dask array, for a frozen estimator."""
-    if not is_dask(X):
-        return y, sample_weight
-    if not frozen:
-        raise ValueError(
-            "CalibratedClassifier cannot fit its estimator on a dask array: fit it first and pass "
-            "FrozenEstimator(estimator)."
-        )
-    y, sample_weight = bring(y, sample_weight)
-    return y, sample_weight
 
 
 def is_frozen(estimator: Any) -> bool:

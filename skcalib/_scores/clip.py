@@ -27,18 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.passes import ROWS, merge_rows
-from skcalib._arrays.rowwise import smallest_above_zero
+from skcalib._arrays.smallest import Smallest, smallest_of_block
 from skcalib._arrays.source import Computed
-from skcalib._arrays.tensors import rows_of
-from skcalib._arrays.types import Clip, Float64Array, FloatArray
+from skcalib._arrays.types import Clip, Float64Array
 from skcalib._scores.scores import Scores
 
-# Of each column, or of all: the smallest number above 0, and whether 0 occurs.
-Smallest = list[tuple[float, bool]]
 # Smaller numbers are subnormal in float32: they lose digits or become 0.
 LEAST_CLIP = float(np.finfo(np.float32).tiny)
-# Multiple of the machine epsilon up to which 1 - p may be nothing but rounding.
-ROUNDING = 4.0
 # Below the largest probability of any row, so that clipping keeps it the largest.
 MOST_CLIP = 0.25
 
@@ -52,8 +47,8 @@ def find_clip(
     """
     if needs_no_clip(scores):
         return LEAST_CLIP
-    found = smallest_proba(scores) if smallest is None else smallest_of(smallest)
-    return clip_below(*found, scores.shape[1], float(w.sum()))
+    least = smallest_proba(scores) if smallest is None else smallest_of(smallest)
+    return clip_below(*least, scores.shape[1], float(w.sum()))
 
 
 def needs_no_clip(scores: Scores) -> bool:
@@ -108,19 +103,3 @@ class RunningClip:
 
 
 NO_ROWS = RunningClip()
-
-
-def smallest_of_block(block: FloatArray) -> Smallest:
-    """Return the smallest number above 0 and whether 0 occurs; of each column if there are two."""
-    if block.shape[1] > 2:
-        return [rows_of(block).smallest_above_zero(block)]
-    p, other = block.T.copy()  # contiguous: strided columns are slow to read
-    return [smallest_above_rounding(p, other), smallest_above_rounding(other, p)]
-
-
-def smallest_above_rounding(p: FloatArray, other: FloatArray) -> tuple[float, bool]:
-    """Return the same for p ``(n,)``; a tiny p that equals ``1 - other`` counts as 0."""
-    low, most = p.min(), ROUNDING * np.finfo(p.dtype).eps
-    if low > most:
-        return float(low), False
-    return smallest_above_zero(np.where((p <= most) & (p == 1 - other), 0, p))

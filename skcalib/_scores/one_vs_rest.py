@@ -259,10 +259,5 @@ def _each(function: Callable[[SortedProblem], T], problems: list[SortedProblem])
 def _sort_some(
     scores: Scores, columns: slice, members: list[NDArray[np.intp]], w: Float64Array | None
 ) -> list[SortedProblem]:
-    made = scores.proba_columns(columns)
-    own = members[columns]
-    if w is not None:
-        return [sort_problem(*pair, w) for pair in zip(made, own, strict=True)]
-    positives = [np.sort(column[rows]) for column, rows in zip(made, own, strict=True)]
-    made.sort(axis=1)  # one call, because each call has to acquire the interpreter's lock
-    return [SortedProblem(v, None, hits, None) for v, hits in zip(made, positives, strict=True)]
+    pairs = zip(scores.proba_columns(columns), members[columns], strict=True)
+    return [sort_problem(column, rows, w) for column, rows in pairs]

@@ -22,9 +22,9 @@ EventBy = Literal["column", "columns", "pos_label"]
 
 
 class Event(NamedTuple):
-    """An event: whether it happened, ``hit (n,)``; the two ``classes``; the event's column."""
+    """An event: ``code (n,)``, columns of the true classes; the two ``classes``; its column."""
 
-    hit: NDArray[np.bool_]
+    code: NDArray[np.intp]
     classes: NDArray[Any]
     column: int
 
@@ -59,13 +59,13 @@ def read_event(
                 f"{X} is one column and {name} has the labels {present}: pass pos_label= with the "
                 f"label that it is the probability of, such as pos_label={present[-1]!r}."
             )
-        return Event(y == classes[1], classes, 1)
+        return Event((y == classes[1]).astype(np.intp), classes, 1)
     if known.size == 1 and _is_other_label(pos_label, known):
         known = np.unique(np.array([present[0], pos_label]))
     elif known.size == 1:
         known = with_absent_label(present[0])
     column = class_column(pos_label, known, "pos_label")
-    return Event(y == known[column], known, column)
+    return Event(np.where(y == known[column], column, 1 - column), known, column)
 
 
 def _is_other_label(pos_label: Any, known: NDArray[Any]) -> bool:

@@ -104,12 +104,8 @@ def _read_column(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
     if isinstance(values.dtype, pd.CategoricalDtype):
         code, labels = values.cat.codes.to_numpy().astype(np.intp), _plain(values.cat.categories)
     else:
-        code, distinct = pd.factorize(values.to_numpy())
+        code, distinct = pd.factorize(values.to_numpy(), sort=True)
         labels = _plain(pd.Index(distinct))
-        order = _sorted_places(labels)
-        place = np.empty(len(order) + 1, dtype=np.intp)
-        place[order], place[-1] = np.arange(len(order)), -1
-        code, labels = place[code], [labels[i] for i in order]
     lost = code < 0
     if lost.any():
         if MISSING not in labels:
@@ -123,15 +119,6 @@ def _plain(index: Any) -> list[Any]:
     values = [label.item() if isinstance(label, np.generic) else label for label in index]
     whole = all(isinstance(v, float) and v.is_integer() for v in values)
     return [int(v) for v in values] if whole else values
-
-
-def _sorted_places(labels: list[Any]) -> list[int]:
-    """Return the places of the labels in their order, or in that of their texts."""
-    places = range(len(labels))
-    try:
-        return sorted(places, key=labels.__getitem__)
-    except TypeError:
-        return sorted(places, key=lambda i: (type(labels[i]).__name__, str(labels[i])))
 
 
 def _refuse_measurements(labels: list[Any], name: str, column_name: str | None) -> None:

@@ -35,7 +35,10 @@ def check_labels(
     With `soft`, fractions pass if all numbers lie in [0, 1].
     """
     if y is None:
-        raise ValueError(f"{name} is required, but None was passed: give one label for each row.")
+        raise ValueError(
+            f"{name} should be a 1d array of labels, but None was passed: give one label for each "
+            "row."
+        )
     if type(y) is np.ndarray:
         array = y
     else:

@@ -32,21 +32,14 @@ from skcalib._validation.remote import read_remote
 from skcalib._validation.scores import (
     Survey,
     as_columns,
-    check_values,
     first_flaw,
     merge_surveys,
     read_scores,
-    refuse_exchanged,
     refuse_labels,
     sum_tolerance,
     survey_rows,
 )
-from skcalib._validation.soft_hits import (
-    are_soft,
-    check_one_column,
-    check_zero_and_one,
-    refuse_soft,
-)
+from skcalib._validation.soft_hits import are_soft, check_soft_hits, refuse_soft
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight, effective
 
 # Metrics that an error names as taking soft hits.
@@ -152,25 +145,20 @@ def takes_predictions(metric: Metric) -> Metric:
     return metric
 
 
-def check_simplex(P: Source, survey: Survey) -> None:
-    """Refuse rows that are not probability vectors."""
-    if not survey.is_simplex:
-        raise ValueError(
-            f"y_proba: {first_flaw(P, survey)}; pass class probabilities (the softmax of "
-            "logits, or rows divided by their sum)."
-        )
-
-
 def check_chunk(P: Source, rows: range) -> tuple[Survey, bool]:
     """Return the survey of a chunk, and whether its rows can be used as they are."""
     survey = survey_rows(P, rows, "y_proba", sum_tolerance("proba"))
     return survey, survey.is_simplex and not survey.is_rounded
 
 
-def settle_chunks(P: Source, surveys: list[Survey]) -> Source:
-    """Return the probabilities of a remote source as the surveys of its chunks require."""
+def as_probabilities(P: Source, surveys: list[Survey]) -> Source:
+    """Return probabilities of two or more columns; refuse rows that are not probability vectors."""
     survey = merge_surveys(surveys)
-    check_simplex(P, survey)
+    if not survey.is_simplex:
+        raise ValueError(
+            f"y_proba: {first_flaw(P, survey)}; pass class probabilities (the softmax of "
+            "logits, or rows divided by their sum)."
+        )
     return as_columns(P, survey, "proba", name="y_proba")
 
 
@@ -207,42 +195,34 @@ def check_predictions(
         y_proba, labels = name_columns(given[0], y, labels, name="y_proba", argument="labels")
         order = _order_of_columns(*given, y_proba, labels)
     P = read_scores(y_proba, "y_proba")
-    if is_soft:
-        refuse_exchanged(P, "y_true", "y_proba")
-    refuse_labels(y_proba, P, name="y_proba")
-    survey = None
-    if P.remote is None:
-        survey = check_values(P, "y_proba", "proba")
-        check_simplex(P, survey)
     check_lengths(y, P.shape[0], "y_true", "y_proba")
     if is_soft:
-        check_one_column(y, P.shape[1], "y_true", "y_proba")
+        check_soft_hits(y, P, labels, "y_true", "y_proba", "labels")
         if not soft:
             refuse_soft(y, "y_true", caller, TAKERS)
-    w = check_weight(sample_weight, P.shape[0])
+    refuse_labels(y_proba, P, name="y_proba")
     single = P.shape[1] == 1
+    if P.remote is None:
+        P = as_probabilities(P, [check_chunk(P, range(P.shape[0]))[0]])
+    else:  # its first pass checks it too, so that a metric reads it once
+        P = P.remote.checked(check_chunk, partial(as_probabilities, P))
+    w = check_weight(sample_weight, P.shape[0])
     event: int | None
     code: NDArray[Any]
-    if survey is not None:
-        P = as_columns(P, survey, "proba", name="y_proba")
-    elif P.remote is not None:  # its first pass checks it too, so that a metric reads it once
-        P = P.remote.checked(check_chunk, partial(settle_chunks, P))
     if is_soft:
-        check_zero_and_one(labels, "labels")
         code, classes = y.astype(np.float64), np.array([0, 1])
         event = 1 if pos_label is None else class_column(pos_label, classes, "pos_label")
-        P = P if event == 1 else as_source(to_array(P)[:, ::-1])
     elif single:
-        happened, classes, column = read_event(y, labels, pos_label)
+        code, classes, event = read_event(y, labels, pos_label)
         way = "pass pos_label= with its label, or 1 - y_proba"
-        check_event_name(y_proba, classes, column, "y_proba", way)
-        P = P if column == 1 else as_source(to_array(P)[:, ::-1])
-        code, event = np.where(happened, column, 1 - column), column
+        check_event_name(y_proba, classes, event, "y_proba", way)
     else:
         if labels is None:
             check_category_order(y_true, P.shape[1], name="y_true", argument="labels")
         code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")
         event = event_of_columns(classes, pos_label)
+    if single and event == 0:
+        P = as_source(to_array(P)[:, ::-1])
     P, code, w = drop_zero_weight(P, code, w)
     return Predictions(P, code, w, classes, event, event_by(event, pos_label, single), order)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._arrays.dask import as_dask_source, bring, bring_chunks, is_dask
+from skcalib._arrays.dask import DaskSource, bring, bring_chunks, is_dask
 from skcalib._arrays.source import Source
 from skcalib._validation.lazy import describe_lazy
 from skcalib._validation.scores import as_matrix
@@ -38,7 +38,7 @@ def read_remote(
     if np.isnan(X.shape[0]) and is_dask(y) and y.numblocks[0] == X.numblocks[0]:
         y, lengths = bring_chunks(y)
     y, sample_weight = bring(y, sample_weight)
-    source = as_dask_source(X, lengths, dtype, describe_lazy(X_name, X))
+    source = DaskSource(X, lengths, dtype, describe_lazy(X_name, X))
     if not source.shape[0]:
         as_matrix(np.empty((0, X.shape[1])), X_name)
     return source, y, sample_weight

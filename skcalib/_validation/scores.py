@@ -22,6 +22,7 @@ from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import LIGHT, map_rows, merge_rows
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
 from skcalib._arrays.selection import Selection, clip_and_divide, sums_of_rows
+from skcalib._arrays.smallest import Smallest, smallest_of_block
 from skcalib._arrays.source import ALL, Source, as_source
 from skcalib._arrays.tensors import (
     TensorSource,
@@ -150,7 +151,8 @@ class Survey(NamedTuple):
     ``low`` and ``high`` bound the values; ``rows`` counts rows and
     ``proba_rows`` probability vectors; ``away`` is the largest error of a probability vector
     (distance of its sum from 1, or of an entry from [0, 1]); ``other`` is the first row that is
-    not a probability vector, or None.
+    not a probability vector, or None. ``smallest`` are the smallest numbers of the blocks, if they
+    are wanted and all rows are probability vectors that need not be corrected.
     """
 
     low: float
@@ -159,6 +161,7 @@ class Survey(NamedTuple):
     proba_rows: int
     away: float
     other: int | None
+    smallest: list[Smallest] | None = None
 
     @property
     def max_abs(self) -> float:
@@ -192,10 +195,12 @@ def survey_block(
     name: str = "X",
     tolerance: float = SUM_TOLERANCE,
     exact: bool = True,
+    smallest: bool = False,
 ) -> Survey:
     """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; survey the rest.
 
-    Without `exact`, more rows of logits may count as probability vectors than are.
+    Without `exact`, more rows of logits may count as probability vectors than are. `smallest` says
+    that the smallest numbers are wanted.
     """
     single = block.shape[1] == 1
     low, high = float(block.min()), float(block.max())
@@ -219,7 +224,10 @@ def survey_block(
         farthest = float(off.max())
         if farthest <= tolerance:
             away = max(farthest, -low, high - 1.0)
-            return Survey(low, high, len(block), len(block), away, None)
+            survey = Survey(low, high, len(block), len(block), away, None)
+            if smallest and not (single or survey.is_rounded):
+                survey = survey._replace(smallest=[smallest_of_block(block)])
+            return survey
         is_proba = off <= tolerance
         away = max(float(off[is_proba].max(initial=0.0)), -low, high - 1.0)
     else:
@@ -259,6 +267,7 @@ def merge_surveys(surveys: Iterable[Survey]) -> Survey:
     """Merge the surveys of the blocks of scores, in any order."""
     each = list(surveys)
     others = [part.other for part in each if part.other is not None]
+    smallest = [part.smallest for part in each if part.smallest is not None]
     return Survey(
         min(part.low for part in each),
         max(part.high for part in each),
@@ -266,19 +275,17 @@ def merge_surveys(surveys: Iterable[Survey]) -> Survey:
         sum(part.proba_rows for part in each),
         max(part.away for part in each),
         min(others, default=None),
+        list(chain.from_iterable(smallest)) if len(smallest) == len(each) else None,
     )
 
 
-def check_values(
-    S: Source, name: str = "X", input: str = "auto", survey: Survey | None = None
-) -> Survey:
+def check_values(S: Source, name: str = "X", input: str = "auto", smallest: bool = False) -> Survey:
     """Refuse NaN, +inf, huge logits and rows of only -inf; return the survey of the scores.
 
-    With ``input="proba"``, sums may differ more from 1. A `survey` that exists is not made again.
+    With ``input="proba"``, sums may differ more from 1.
     """
     rows = range(S.shape[0])
-    if survey is None:
-        survey = survey_rows(S, rows, name, sum_tolerance(input))
+    survey = survey_rows(S, rows, name, sum_tolerance(input), smallest)
     unclear = input == "auto" and survey.other is not None and survey.in_unit_interval
     if unclear and _has_short_mantissa(S, BFLOAT16):
         survey = survey_rows(S, rows, name, SUM_TOLERANCE_BFLOAT16)
@@ -290,13 +297,15 @@ def sum_tolerance(input: str) -> float:
     return SUM_TOLERANCE_DECLARED if input == "proba" else SUM_TOLERANCE
 
 
-def survey_rows(S: Source, rows: range, name: str, tolerance: float) -> Survey:
+def survey_rows(
+    S: Source, rows: range, name: str, tolerance: float, smallest: bool = False
+) -> Survey:
     """Survey scores whose rows have these numbers in messages."""
     blocks = S.on_device()
     survey = None if blocks is None else survey_on_device(S, blocks, tolerance)
     if survey is not None:
         return survey
-    kernel = partial(survey_block, name=name, tolerance=tolerance)
+    kernel = partial(survey_block, name=name, tolerance=tolerance, smallest=smallest)
     return merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT, nested=True)
 
 
@@ -487,15 +496,6 @@ def refuse_labels(given: Any, S: Source, kind: Kind = "proba", name: str = "X") 
         raise ValueError(
             f"{name} is one column of {type_name} values: these are labels; pass probabilities, "
             "predict_proba(X)[:, 1]."
-        )
-
-
-def refuse_exchanged(S: Source, y_name: str, X_name: str) -> None:
-    """Refuse scores of 0 and 1 alone in one column, beside labels with fractions."""
-    if S.shape[1] == 1 and np.isin(S.read(ALL), (0, 1)).all():
-        raise ValueError(
-            f"{y_name} has fractions and {X_name} is 0 or 1 in every row: were {y_name} and "
-            f"{X_name} exchanged?"
         )
 
 

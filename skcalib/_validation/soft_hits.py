@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import Source
+from skcalib._arrays.source import ALL, Source
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_classes
@@ -34,8 +34,16 @@ def refuse_soft(y: NDArray[Any], y_name: str, caller: str, supported: str) -> No
     )
 
 
-def check_one_column(y: NDArray[Any], n_columns: int, y_name: str, X_name: str) -> None:
-    """Refuse soft hits with several columns."""
+def check_soft_hits(
+    y: NDArray[Any],
+    S: Source,
+    classes: ArrayLike | None,
+    y_name: str = "y",
+    X_name: str = "X",
+    argument: str = "classes",
+) -> None:
+    """Refuse soft hits beside several columns, beside labels as scores, or with other classes."""
+    n_columns = S.shape[1]
     if n_columns > 1:
         row, value = _first_fraction(y)
         raise ValueError(
@@ -43,10 +51,11 @@ def check_one_column(y: NDArray[Any], n_columns: int, y_name: str, X_name: str) 
             f"has {n_columns} columns: labels are integers, booleans or strings; soft hits in "
             "[0, 1] go with one column, the probability of a hit."
         )
-
-
-def check_zero_and_one(classes: ArrayLike | None, argument: str) -> None:
-    """Refuse labels other than 0 and 1 beside soft hits."""
+    if np.isin(S.read(ALL), (0, 1)).all():
+        raise ValueError(
+            f"{y_name} has fractions and {X_name} is 0 or 1 in every row: were {y_name} and "
+            f"{X_name} exchanged?"
+        )
     if classes is not None and set(check_classes(classes, 2, argument).tolist()) != {0, 1}:
         raise ValueError(
             f"{argument}={shown(np.asarray(classes).tolist())} beside soft hits, which are shares "

@@ -24,8 +24,7 @@ from skcalib._arrays.tensors import array_of_tensor, as_type_of, is_tensor
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
 from skcalib._maps.arrays import predict
 from skcalib._maps.operations import ColumnPlan, Constants, Plan
-from skcalib._scores.clip import Smallest, find_clip
-from skcalib._scores.first_pass import first_pass
+from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP, log_of_proba
 from skcalib._validation.labels import (
@@ -47,7 +46,6 @@ from skcalib._validation.scores import (
     merge_surveys,
     read_options,
     read_scores,
-    refuse_exchanged,
     refuse_features,
     refuse_labels,
     resolve_kind,
@@ -57,8 +55,7 @@ from skcalib._validation.scores import (
 )
 from skcalib._validation.soft_hits import (
     are_soft,
-    check_one_column,
-    check_zero_and_one,
+    check_soft_hits,
     refuse_soft,
     split_soft,
 )
@@ -75,10 +72,7 @@ KINDS = {"logits": "logits", "proba": "probabilities"}
 
 
 class CheckedRows(NamedTuple):
-    """Checked rows; of what was `given`, a frame or `source`, the columns and values are known.
-
-    ``smallest`` are the smallest probabilities of blocks, where the survey has found them.
-    """
+    """Checked rows; of what was `given`, a frame or `source`, the columns and values are known."""
 
     scores: Scores
     code: NDArray[np.intp]
@@ -86,7 +80,6 @@ class CheckedRows(NamedTuple):
     given: Any
     source: Source
     survey: Survey
-    smallest: list[Smallest] | None
 
     def fitted(self) -> dict[str, Any]:
         """Return the fitted attributes that rows alone determine."""
@@ -242,7 +235,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             )
             fitted = rows.fitted()
             if self._takes_logs:
-                fitted["clip_"] = find_clip(rows.scores, rows.w, rows.smallest)
+                fitted["clip_"] = find_clip(rows.scores, rows.w, rows.survey.smallest)
                 rows.scores.set_clip(fitted["clip_"])
             fitted.update(self._fit(rows.scores, rows.code, rows.w))
         if self._absent_class is not None:
@@ -265,38 +258,29 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         scaled: bool = True,
     ) -> CheckedRows:
         """Check scores, labels and weights; drop rows of weight 0 or of an ignored label."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
         X, y, sample_weight = read_remote(X, y, sample_weight)
         labels = check_labels(y, warn=True, soft=True)
         if ignore_index is not None:
             labels, sample_weight = ignore_label(labels, sample_weight, ignore_index)
-        soft = are_soft(labels)
-        if not soft:
+        share = labels if are_soft(labels) else None
+        if share is None:
             X, classes = name_columns(X, labels, classes, sort=True)
         S = read_scores(X)
-        at_once = S.remote is not None and self._takes_logs
-        seen, smallest = first_pass(S, input) if at_once else (None, None)
-        survey = check_values(S, input=input, survey=seen)
-        kind = resolve_kind(S, survey, input)
         check_lengths(labels, S.shape[0], "y", "X")
-        if soft:
-            refuse_exchanged(S, "y", "X")
-            check_one_column(labels, S.shape[1], "y", "X")
+        if share is not None:
+            check_soft_hits(share, S, classes)
             if not self._takes_soft_hits:
-                refuse_soft(labels, "y", type(self).__name__, TAKERS)
-            check_zero_and_one(classes, "classes")
+                refuse_soft(share, "y", type(self).__name__, TAKERS)
+            labels = np.ceil(share)
+        survey = check_values(S, input=input, smallest=self._takes_logs)
+        kind = resolve_kind(S, survey, input)
         refuse_labels(X, S, kind)
         w = check_weight(sample_weight, S.shape[0], scaled=scaled)
         columns = as_columns(S, survey, kind, input)
-        hits = np.ceil(labels) if soft else labels
-        if classes is None and not soft:
+        if classes is None:
             check_category_order(y, S.shape[1], sort=True)
-        if S.shape[1] == 1 and classes is None:
-            classes = binary_classes(hits)
-        code, known = encode_labels(hits, columns.shape[1], classes, ignore="ignore_index")
+            classes = binary_classes(labels) if S.shape[1] == 1 else None
+        code, known = encode_labels(labels, columns.shape[1], classes, ignore="ignore_index")
         if classes is None:
             refuse_features(code, S.shape, kind)
         check_sorted(known)
@@ -305,13 +289,13 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         options = False
         if kind == "logits" and S.shape[1] > 1:
             options = self._have_options(S, survey, code, w, known, options_before)
-        if soft:
-            columns, code, w = split_soft(columns, labels.astype(np.float64), w)
+        if share is not None:
+            columns, code, w = split_soft(columns, share.astype(np.float64), w)
         columns, code, w = drop_zero_weight(columns, code, w)
+        if columns is not S:
+            survey = survey._replace(smallest=None)
         scores = Scores(columns, kind, known, survey.max_abs, options=options)
-        given = X if hasattr(X, "columns") else S
-        smallest = smallest if columns is S and kind == "proba" else None
-        return CheckedRows(scores, code, w, given, S, survey, smallest)
+        return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)
 
     def _have_options(
         self,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Literal
 
 import numpy as np
 
 from skcalib._arrays.source import as_source
+from skcalib._arrays.tensors import is_tensor
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.keywords import check_between, check_option, shown
 from skcalib._validation.labels import check_labels, ignore_label
@@ -46,34 +46,28 @@ class Batch:
     ) -> None:
         check_option("reduction", reduction, ("mean", "none"))
         self._reduction = reduction
-        opened = _open_tensors if _is_tensor(logits) else _open_arrays
+        opened = _open_tensors if is_tensor(logits) else _open_arrays
         self.xp, Z, self.code, self.w, self.columns = opened(logits, y, sample_weight, ignore_index)
         xp = self.xp
-        self._shape, self._dtype = np.shape(logits), Z.dtype
         if xp is np:
             Z = Z.astype(np.float64, copy=False)
         self.share = self.w / xp.sum(self.w)
         self.true = self.code[:, None] == self.columns[None, :]
-        self.impossible = xp.isinf(Z) & (Z < 0)
+        impossible = xp.isinf(Z) & (Z < 0)
         Z = Z - xp.max(Z, axis=1, keepdims=True)
         P = xp.exp(Z)
         total = xp.sum(P, axis=1, keepdims=True)
         self.P = P / total
         # A row with NaN or +inf, or of -inf alone, is NaN in every column.
-        self.impossible = self.impossible & ~xp.isnan(total)
-        self.log_P = xp.where(self.impossible, LOG_PROBA_MIN, Z - xp.log(total))
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.P.shape[1])
+        impossible = impossible & ~xp.isnan(total)
+        self.log_P = xp.where(impossible, LOG_PROBA_MIN, Z - xp.log(total))
 
     def top(self) -> tuple[Any, Any]:
         """Return the confidence of each row, ``(n,)``, and whether it is a hit."""
-        self.predicted = self.xp.argmax(self.P, axis=1)
-        is_top = self.predicted[:, None] == self.columns[None, :]
+        predicted = self.xp.argmax(self.P, axis=1)
+        is_top = predicted[:, None] == self.columns[None, :]
         confidence = self.xp.sum(self.xp.where(is_top, self.P, 0.0), axis=1)
-        return confidence, self.predicted == self.code
+        return confidence, predicted == self.code
 
     def log_of_true(self) -> Any:
         """Return the log-probability of each row's true class, ``(n,)``."""
@@ -148,7 +142,7 @@ def _open_tensors(
     if Z.shape[1] == 1:
         Z = xp.concat([xp.zeros_like(Z), Z], axis=1)
     n, n_classes = Z.shape
-    code = xp.asarray(_own(y), **place)
+    code = xp.asarray(_copied(y), **place)
     if tuple(code.shape) != (n,) or code.is_floating_point():
         raise ValueError(
             f"y must be ({n},) whole numbers, one for each row of logits; got shape "
@@ -163,7 +157,7 @@ def _open_tensors(
     if sample_weight is None:
         w = xp.ones(n, dtype=Z.dtype, **place)
     else:
-        w = xp.asarray(_own(sample_weight), dtype=Z.dtype, **place)
+        w = xp.asarray(_copied(sample_weight), dtype=Z.dtype, **place)
         if tuple(w.shape) != (n,):
             raise ValueError(
                 f"sample_weight.shape == {tuple(w.shape)}, expected {(n,)}: give one weight for "
@@ -180,14 +174,9 @@ def _open_tensors(
     return xp, Z, code, w, xp.arange(n_classes, **place)
 
 
-def _is_tensor(x: Any) -> bool:
-    torch = sys.modules.get("torch")  # tensors exist only after their library is imported
-    return torch is not None and isinstance(x, torch.Tensor)
-
-
-def _own(x: Any) -> Any:
+def _copied(x: Any) -> Any:
     """Return `x`, copied unless it is a tensor: tensors may not share read-only memory."""
-    return x if _is_tensor(x) else np.array(x)
+    return x if is_tensor(x) else np.array(x)
 
 
 def _not_codes(label: object, row: int, n_classes: int) -> str:

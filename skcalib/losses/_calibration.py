@@ -280,7 +280,7 @@ def soft_avuc_loss(
         h,
         hit,
         batch.w,
-        n_classes=batch.n_classes,
+        n_classes=batch.P.shape[1],
         kappa=kappa,
         temperature=temperature,
         xp=batch.xp,

@@ -2,7 +2,6 @@
 
 import pickle
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,9 +13,10 @@ from skcalib import TemperatureScaling, VectorScaling, metrics
 from skcalib._arrays.passes import (
     LIGHT,
     ROWS,
-    Filling,
     Work,
+    apply,
     cached,
+    fill,
     map_rows,
     merge_rows,
     sum_rows,
@@ -24,27 +24,17 @@ from skcalib._arrays.passes import (
 from skcalib._arrays.source import ALL, ArraySource, Source, as_source
 
 
-def found_again(number):
-    return CountingSource.known[number]
-
-
 class CountingSource(Source):
-    """Numbers of which only blocks can be read, in an engine that cannot see the caller's memory.
+    """Numbers of which only blocks can be read, by kernels that were sent to another process.
 
     ``passes`` is the number of numbers read, as a multiple of all of them.
     """
-
-    known: ClassVar[list] = []
 
     def __init__(self, array, most_rows):
         self.shape, self.dtype = array.shape, array.dtype
         self.array = array
         self.most_rows = most_rows
         self.n_read = 0
-        self.known.append(self)
-
-    def __reduce__(self):
-        return found_again, (self.known.index(self),)
 
     @property
     def passes(self):
@@ -58,14 +48,10 @@ class CountingSource(Source):
 
     def run(self, task, blocks, at_a_time):
         assert at_a_time >= 1
-        if isinstance(task, partial):  # whole columns
-            yield from map(task, blocks)
-            return
-        work = task.task if isinstance(task, Filling) else task
-        sent = pickle.loads(pickle.dumps(work))
-        for rows in blocks:
-            made = sent(rows)
-            yield task.keep(rows, made) if isinstance(task, Filling) else made
+        if task.func in (apply, fill):  # else whole columns
+            kernel, *rest = task.args
+            task = partial(task.func, pickle.loads(pickle.dumps(kernel)), *rest)
+        return map(task, blocks)
 
 
 @pytest.fixture
@@ -74,7 +60,6 @@ def counting(monkeypatch, small_blocks):
     monkeypatch.setattr("skcalib._arrays.selection.COPIED_BYTES", 0)
     monkeypatch.setattr("skcalib._arrays.blocks.row_blocks.__defaults__", (8 * K * 25,))
     small_blocks(25)
-    monkeypatch.setattr(CountingSource, "known", [])
     return partial(CountingSource, most_rows=2 * 25)
 
 

@@ -11,7 +11,7 @@ import pytest
 from edges import even_bin
 
 from skcalib._binning.bins import Bins
-from skcalib._binning.quantiles import opening_positions
+from skcalib._binning.quantiles import quantile_cuts
 from skcalib._binning.tables import columns_table, flat_table, pooled_table
 from skcalib._scores.scores import Scores
 
@@ -161,20 +161,6 @@ def test_groups_of_one_column_are_separate_problems_and_may_be_empty(method):
     assert (table.gap[2] == 0).all()
 
 
-def test_logits_are_binned_by_their_softmax():
-    rng = np.random.default_rng(5)
-    Z = rng.normal(scale=2, size=(70, 4))
-    P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
-    code, w = rng.integers(0, 4, 70), np.ones(70)
-    for method in METHODS:
-        bins = Bins(5, method)
-        from_logits = columns_table(Scores(Z, "logits"), code, w, bins)
-        from_proba = columns_table(Scores(P, "proba"), code, w, bins)
-        np.testing.assert_allclose(sums(from_logits), sums(from_proba), rtol=0, atol=1e-12)
-        pooled = [pooled_table(s, code, w, bins) for s in (Scores(Z, "logits"), Scores(P, "proba"))]
-        np.testing.assert_allclose(sums(pooled[0]), sums(pooled[1]), rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_of_logits_are_binned_as_the_columns_made_of_them(dtype):
     """A map reads columns where the table read rows: an entry on an edge must not change sides."""
@@ -204,21 +190,6 @@ def test_float32_scores_are_compared_in_float32_and_summed_exactly(method):
         np.testing.assert_allclose(sums(flat)[0], expected, rtol=0, atol=1e-12)
 
 
-def test_scores_on_the_edges_fall_on_the_closed_side():
-    score = np.arange(11) / 10
-    hit, w = np.zeros(11, dtype=bool), np.ones(11)
-    right = flat_table(score, hit, w, Bins(10, closed="right"))
-    left = flat_table(score, hit, w, Bins(10, closed="left"))
-    assert right.count[0].tolist() == [2] + [1] * 9
-    assert left.count[0].tolist() == [1] * 9 + [2]
-    several = np.column_stack([1 - score, score])
-    for closed, table in (("right", right), ("left", left)):
-        columns = columns_table(
-            Scores(several, "proba"), np.zeros(11, dtype=np.intp), w, Bins(10, closed=closed)
-        )
-        assert columns.count[1].tolist() == table.count[0].tolist()
-
-
 def test_edges_are_the_numbers_next_to_the_fractions():
     """Those of `numpy.linspace` may lie beside: 3 times 1/10 is not 3/10."""
     for n_bins in range(1, 101):
@@ -231,11 +202,11 @@ def test_quantile_bins_open_at_exact_rows():
     for n in range(1, 401, 3):
         for n_bins in range(1, 61):
             whole, rest = divmod(n * np.arange(n_bins), n_bins)
-            down = opening_positions(float(n), n_bins, True, down=True)
-            assert down.tolist() == whole.tolist()
-            nearest = opening_positions(float(n), n_bins, True)
+            down = quantile_cuts(Bins(n_bins, "floor"), float(n), True, n)
+            assert down.tolist() == whole[1:].tolist()
+            nearest = quantile_cuts(Bins(n_bins, "edges"), float(n), True, n)
             up = (2 * rest > n_bins) | ((2 * rest == n_bins) & (whole % 2 == 1))  # half to even
-            assert nearest.tolist() == (whole + up).tolist()
+            assert nearest.tolist() == (whole + up)[1:].tolist()
 
 
 @pytest.mark.parametrize("scale", [2.0**40, 2.0**57, 2.0**66, 2.0**200])
@@ -252,9 +223,9 @@ def test_very_large_whole_weights_give_the_bins_of_ones(method, scale):
 
 
 def test_quantile_bins_of_very_large_weights_open_where_they_should():
-    exact = [Fraction(r * 10**30, 7) for r in range(7)]
-    for down in (False, True):
-        found = opening_positions(1e30, 7, True, down=down)
+    exact = [Fraction(r * 10**30, 7) for r in range(1, 7)]
+    for method in ("edges", "floor"):
+        found = quantile_cuts(Bins(7, method), 1e30, True, 7)
         np.testing.assert_allclose(found, [float(position) for position in exact], rtol=1e-15)
 
 
@@ -324,17 +295,6 @@ def test_confidence_accuracy_and_gap_are_means_and_zero_where_empty():
     np.testing.assert_allclose(table.accuracy, [[0.25, 0, 1.0]])
     np.testing.assert_allclose(table.gap, [[0.075, 0, 0.1]])
     assert table.count.tolist() == [[2, 0, 1]]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_edges_enclose_what_the_bins_hold(method):
-    P, code, w = coarse(60, 3, seed=17)
-    table = columns_table(Scores(P, "proba"), code, w, Bins(8, method))
-    full = table.weight > 0
-    slack = 1e-12
-    assert (table.left[full] <= table.confidence[full] + slack).all()
-    assert (table.right[full] >= table.confidence[full] - slack).all()
-    assert (np.diff(table.left, axis=1) >= 0).all()
 
 
 @pytest.mark.parametrize("weighted", [False, True])

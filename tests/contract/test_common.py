@@ -116,7 +116,7 @@ BAD_FITS = {
     "empty": ({}, Z0[:0], CODE0[:0], r"0 sample\(s\)"),
     "three axes": ({}, Z0[:, :, None], CODE0, "pass a row for each position"),
     "lengths": ({}, Z0, CODE0[:-1], r"60 rows, y has 59"),
-    "no labels": ({}, Z0, None, r"requires y to be passed"),
+    "no labels": ({}, Z0, None, "y should be a 1d array of labels, but None was passed"),
     "one-hot labels": ({}, Z0, np.eye(4)[CODE0], r"pass y.argmax\(axis=1\)"),
     "unknown label": (
         {"classes": [0, 1, 2, 3]},

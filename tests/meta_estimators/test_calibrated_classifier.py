@@ -1,6 +1,5 @@
 """A classifier and its calibrator: who sees which rows, and all that scikit-learn users do."""
 
-import pickle
 import re
 import warnings
 
@@ -19,17 +18,15 @@ from sklearn.ensemble import RandomForestClassifier, StackingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.metrics import log_loss
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     KFold,
-    LeaveOneOut,
     RepeatedStratifiedKFold,
     ShuffleSplit,
     StratifiedKFold,
     cross_val_predict,
-    cross_validate,
     train_test_split,
 )
 from sklearn.naive_bayes import GaussianNB
@@ -43,14 +40,12 @@ from sklearn.utils import get_tags
 from skcalib import (
     AutoCalibrator,
     CalibratedClassifier,
-    ClassifierScores,
     HistogramBinning,
     IdentityCalibrator,
     IsotonicCalibrator,
     TemperatureScaling,
 )
 from skcalib.calibrators._names import calibrators_by_name
-from skcalib.metrics import SCORERS, get_scorer
 
 
 class Witness(ClassifierMixin, BaseEstimator):
@@ -125,13 +120,6 @@ def test_the_estimator_is_refitted_on_all_rows(three):
     assert not hasattr(model, "pairs_")
 
 
-def test_five_stratified_folds_are_the_default(three):
-    X, y = three
-    default = CalibratedClassifier(GaussianNB(), HouseWitness()).fit(X, y)
-    five = CalibratedClassifier(GaussianNB(), HouseWitness(), cv=StratifiedKFold(5)).fit(X, y)
-    assert_array_equal(default.calibrator_.scores_, five.calibrator_.scores_)
-
-
 def test_auto_is_the_default_calibrator(three):
     X, y = three
     model = CalibratedClassifier(GaussianNB()).fit(X, y)
@@ -141,35 +129,6 @@ def test_auto_is_the_default_calibrator(three):
     expected = AutoCalibrator().fit(out_of_fold, y)
     raw = GaussianNB().fit(X, y).predict_proba(X)
     assert_allclose(model.predict_proba(X), expected.predict_proba(raw))
-
-
-@pytest.mark.parametrize(
-    "calibrator", ["temperature", AutoCalibrator(order_preserving=True)], ids=["T", "auto"]
-)
-def test_two_ways_to_keep_the_predicted_class(digits, calibrator):
-    """The default changes some predicted classes of these rows; the two ways change none."""
-    X, y = digits
-    changed = {}
-    for name, given in [("default", None), ("kept", calibrator)]:
-        model = CalibratedClassifier(GaussianNB(), given, cv=3).fit(X[::2], y[::2])
-        changed[name] = (model.predict(X) != model.estimator_.predict(X)).sum()
-    assert changed["default"] > 0
-    assert changed["kept"] == 0
-
-
-@pytest.mark.parametrize("how", ["folds", "ensemble", "frozen"])
-def test_the_default_is_fitted_on_a_few_rows(three, how):
-    """Four rows of each class: no error, no warning, no probability of 0."""
-    X, y = three
-    few = np.concatenate([np.flatnonzero(y == k)[:4] for k in range(3)])
-    model = CalibratedClassifier(GaussianNB(var_smoothing=0.1), cv=2, ensemble=how == "ensemble")
-    if how == "frozen":
-        rest = np.setdiff1d(np.arange(len(y)), few)
-        model.set_params(estimator=FrozenEstimator(GaussianNB().fit(X[rest], y[rest])))
-    proba = model.fit(X[few], y[few]).predict_proba(X)
-    assert_allclose(proba.sum(axis=1), 1)
-    assert proba.min() > 0
-    assert_array_equal(model.predict(X), model.classes_[proba.argmax(axis=1)])
 
 
 def test_an_ensemble_is_the_mean_of_its_pairs(three):
@@ -361,14 +320,6 @@ def test_a_score_that_is_missing_or_superfluous_is_refused(three):
         CalibratedClassifier(Narrow(), IdentityCalibrator()).fit(X, y)
 
 
-def test_an_estimator_that_shows_its_methods_only_when_fitted_works(three):
-    """A stacking classifier has no predict_proba before its fit."""
-    X, y = three
-    stack = StackingClassifier([("nb", GaussianNB())], cv=2)
-    model = CalibratedClassifier(stack, IdentityCalibrator(), cv=2).fit(X, y)
-    assert model.predict_proba(X).shape == (len(y), 3)
-
-
 def test_estimators_that_answer_differently_by_fold_are_refused(three):
     X, y = three
 
@@ -447,17 +398,8 @@ def test_rows_of_a_class_that_a_fold_did_not_train_on_are_left_out(rare, estimat
 
 
 @pytest.mark.parametrize("ensemble", [False, True])
-@pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB(), LinearSVC()])
-@pytest.mark.parametrize(
-    "calibrator",
-    [
-        None,
-        HistogramBinning(),
-        IsotonicCalibrator(),
-        LogisticRegression(),
-        make_pipeline(StandardScaler(), LogisticRegression()),
-    ],
-)
+@pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB()])
+@pytest.mark.parametrize("calibrator", [None, IsotonicCalibrator(), LogisticRegression()])
 @pytest.mark.filterwarnings("ignore:cv. fold . has no training row:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:no row of class")
 def test_a_class_missing_from_a_fold_gives_probabilities(rare, ensemble, estimator, calibrator):
@@ -479,15 +421,6 @@ def test_a_fold_that_trains_on_one_class_gives_one_column(three):
     model.fit(X, y)
     in_test = np.isin(np.flatnonzero((y == 0) | np.isin(np.arange(len(y)), train)), test)
     assert_array_equal(model.calibrator_.scores_[in_test], np.tile([1.0, 0, 0], (in_test.sum(), 1)))
-
-
-def test_leave_one_out_passes_over_the_only_row_of_a_class(three):
-    X, y = three
-    rows = np.r_[np.flatnonzero(y == 0)[:8], np.flatnonzero(y == 1)[:8], np.flatnonzero(y == 2)[:1]]
-    model = CalibratedClassifier(LogisticRegression(), HouseWitness(), cv=LeaveOneOut())
-    model.fit(X[rows], y[rows])
-    assert len(model.calibrator_.code_) == 16
-    assert model.predict_proba(X).shape == (len(y), 3)
 
 
 @pytest.mark.filterwarnings("ignore:cv. fold . has no training row:RuntimeWarning")
@@ -679,31 +612,6 @@ def test_routing_asks_a_pipeline_as_calibrator(routing, two, requested):
         assert model.calibrator_[-1].sample_weight_ is None
 
 
-def test_routing_through_a_search_and_cross_validation(routing, two):
-    """Weights and groups given outside arrive inside, and are scored with."""
-    X, y = two
-    groups, w = np.arange(len(y)) % 6, np.where(y, 3.0, 0.5)
-    estimator = LogisticRegression().set_fit_request(sample_weight=True)
-    model = CalibratedClassifier(estimator, Witness(), cv=GroupKFold(2))
-    model.set_fit_request(sample_weight=True)
-    scorer = get_scorer("neg_static_calibration_error").set_score_request(sample_weight=True)
-    search = GridSearchCV(model, {"estimator__C": [0.1, 1.0]}, cv=GroupKFold(3), scoring=scorer)
-    search.fit(X, y, sample_weight=w, groups=groups)
-    assert_array_equal(search.best_estimator_.calibrator_.sample_weight_, w)
-    result = cross_validate(
-        model,
-        X,
-        y,
-        cv=GroupKFold(3),
-        scoring=scorer,
-        params={"sample_weight": w, "groups": groups},
-        return_estimator=True,
-    )
-    (train, _) = next(GroupKFold(3).split(X, y, groups))
-    assert_array_equal(result["estimator"][0].calibrator_.sample_weight_, w[train])
-    assert np.isfinite(result["test_score"]).all()
-
-
 # ------------------------------------------------------------------ kinds of data
 
 
@@ -762,54 +670,6 @@ def test_a_precomputed_kernel_is_cut_in_rows_and_columns(three):
     assert_allclose(model.predict_proba(kernel), linear.predict_proba(X), atol=1e-6)
 
 
-LABELS = {
-    "strings": lambda code: np.array(["b", "c", "z"])[code],
-    "objects": lambda code: np.array(["b", "c", "z"], dtype=object)[code],
-    "1..K": lambda code: code + 1,
-    "negative": lambda code: np.array([-5, -1, 3])[code],
-    "floats": lambda code: code + 1.0,
-    "list": lambda code: [("b", "c", "z")[k] for k in code],
-    "pandas without 0 in its index": lambda code: pd.Series(
-        code + 4, index=np.arange(len(code)) + 9
-    ),
-    "pandas strings": lambda code: pd.Series(np.array(["b", "c", "z"])[code]),
-    "pandas categories": lambda code: pd.Series(pd.Categorical(np.array(["b", "c", "z"])[code])),
-    "pandas nullable": lambda code: pd.Series(code + 1, dtype="Int64"),
-    "polars": lambda code: pl.Series("y", code + 2),
-    "polars strings": lambda code: pl.Series("y", [("b", "c", "z")[k] for k in code]),
-}
-
-
-@pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.parametrize("how", ["folds", "ensemble", "frozen"])
-def test_labels_of_any_kind(three, kind, how):
-    X, code = three
-    y = LABELS[kind](code)
-    expected = CalibratedClassifier(GaussianNB(), TemperatureScaling(), cv=3)
-    model = clone(expected)
-    if how == "frozen":
-        expected.set_params(estimator=FrozenEstimator(GaussianNB().fit(X, code)))
-        model.set_params(estimator=FrozenEstimator(GaussianNB().fit(X, y)))
-    else:
-        model.set_params(ensemble=how == "ensemble")
-        expected.set_params(ensemble=how == "ensemble")
-    expected.fit(X, code)
-    model.fit(X, y)
-    assert_allclose(model.predict_proba(X), expected.predict_proba(X))
-    assert_array_equal(model.classes_, np.unique(np.asarray(y)))
-    assert_array_equal(model.predict(X), model.classes_[expected.predict(X)])
-    assert model.score(X, y) == expected.score(X, code)
-
-
-def test_boolean_and_signed_binary_labels(two):
-    X, y = two
-    expected = CalibratedClassifier(LogisticRegression(), HistogramBinning()).fit(X, y)
-    for labels in (y.astype(bool), 2 * y - 1, np.where(y, "t", "f")):
-        model = CalibratedClassifier(LogisticRegression(), HistogramBinning()).fit(X, labels)
-        assert_allclose(model.predict_proba(X), expected.predict_proba(X))
-        assert_array_equal(model.predict(X), model.classes_[expected.predict(X)])
-
-
 # ------------------------------------------------------------------ an estimator like others
 
 
@@ -820,32 +680,6 @@ def test_two_jobs_give_the_answer_of_one(three):
         one = model.fit(X, y).predict_proba(X)
         two = clone(model).set_params(n_jobs=2).fit(X, y).predict_proba(X)
         assert_array_equal(one, two)
-
-
-def test_pickle_gives_the_same_probabilities(three):
-    X, y = three
-    for ensemble in (False, True):
-        model = CalibratedClassifier(LogisticRegression(), cv=3, ensemble=ensemble).fit(X, y)
-        again = pickle.loads(pickle.dumps(model))
-        assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-
-
-def test_clone_forgets_the_fit_and_keeps_the_parameters(three):
-    X, y = three
-    model = CalibratedClassifier(GaussianNB(), HistogramBinning(n_bins=7), cv=3, verbose=0)
-    copy = clone(model.fit(X, y))
-    assert not hasattr(copy, "classes_")
-    assert copy.get_params()["calibrator__n_bins"] == 7
-    assert copy.set_params(calibrator__n_bins=4).calibrator.n_bins == 4
-    assert model.calibrator.n_bins == 7
-
-
-def test_fit_changes_neither_the_estimator_nor_the_calibrator(three):
-    X, y = three
-    estimator, calibrator = GaussianNB(), HistogramBinning()
-    CalibratedClassifier(estimator, calibrator).fit(X, y)
-    assert vars(estimator) == vars(GaussianNB())
-    assert vars(calibrator) == vars(HistogramBinning())
 
 
 def test_a_refit_forgets_the_last_fit(three):
@@ -882,7 +716,7 @@ def test_a_failed_fit_changes_nothing(three):
         ((X, y), {"sample_weight": 0 * bad_w}, "all weights are zero"),
         ((X, np.zeros(len(y))), {}, "at least two classes; it has 1 class"),
         ((X, np.c_[y, y]), {}, r"y should be a 1d array.*each column by itself"),
-        ((X, None), {}, "requires y to be passed, but the target y is None"),
+        ((X, None), {}, "y should be a 1d array of labels, but None was passed"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.fit(*args, **keywords)
@@ -943,23 +777,6 @@ def test_verbose_prints_progress_over_the_folds(three, capfd):
     assert re.search(r"Done +\d", "".join(capfd.readouterr()))
 
 
-def test_set_output_does_no_harm(two):
-    X, y = two
-    frame = pd.DataFrame(X, columns=list("abcde"))
-    inner = make_pipeline(StandardScaler(), LogisticRegression())
-    expected = CalibratedClassifier(inner, HistogramBinning(), cv=3).fit(X, y).predict_proba(X)
-    with sklearn.config_context(transform_output="pandas"):
-        model = CalibratedClassifier(
-            clone(inner), make_pipeline(StandardScaler(), HistogramBinning(input="logits")), cv=3
-        ).fit(frame, y)
-        assert model.predict_proba(frame).shape == (len(y), 2)
-        model = CalibratedClassifier(clone(inner), HistogramBinning(), cv=3).fit(frame, y)
-        assert_allclose(model.predict_proba(frame), expected)
-    outer = make_pipeline(StandardScaler(), CalibratedClassifier(GaussianNB(), HistogramBinning()))
-    outer.set_output(transform="pandas").fit(frame, y)
-    assert isinstance(outer.predict_proba(frame), np.ndarray)
-
-
 class TakesSparse(GaussianNB):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -983,14 +800,6 @@ def test_tags_of_what_is_no_classifier_are_those_of_any_classifier():
     assert tags.estimator_type == "classifier"
     assert tags.classifier_tags.multi_class
     assert not tags.classifier_tags.poor_score
-
-
-def test_missing_values_reach_an_estimator_that_takes_them(two):
-    X, y = two
-    X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
-    forest = RandomForestClassifier(n_estimators=3, random_state=0)
-    proba = CalibratedClassifier(forest, HistogramBinning(), cv=3).fit(X, y).predict_proba(X)
-    assert_allclose(proba.sum(axis=1), 1)
 
 
 # ------------------------------------------------------------------ choosing
@@ -1022,79 +831,12 @@ def test_a_search_over_the_calibrator(digits):
     assert type(search.best_estimator_.calibrator_) is type(best)
 
 
-def test_a_search_over_a_parameter_of_the_calibrator(digits):
-    X, y = digits
-    model = CalibratedClassifier(GaussianNB(), HistogramBinning(), cv=3)
-    search = GridSearchCV(
-        model,
-        {"calibrator__n_bins": [1, 10]},
-        cv=3,
-        scoring=SCORERS["neg_static_calibration_error"],
-    ).fit(X, y)
-    assert search.best_estimator_.calibrator_.n_bins == search.best_params_["calibrator__n_bins"]
-    scores = search.cv_results_["mean_test_score"]
-    assert scores[0] != scores[1]
-
-
-def test_a_search_with_several_scorers_and_refit(digits):
-    X, y = digits
-    names = [
-        "neg_static_calibration_error",
-        "neg_adaptive_calibration_error",
-        "neg_ks_calibration_error",
-    ]
-    scoring = {name: SCORERS[name] for name in names} | {"accuracy": "accuracy"}
-    model = CalibratedClassifier(GaussianNB(), cv=2)
-    grid = {"calibrator": [IdentityCalibrator(), TemperatureScaling(), IsotonicCalibrator()]}
-    for name in names:
-        search = GridSearchCV(model, grid, cv=2, scoring=scoring, refit=name).fit(X, y)
-        assert search.best_score_ == search.cv_results_[f"mean_test_{name}"].max()
-        assert all(np.isfinite(search.cv_results_[f"mean_test_{other}"]).all() for other in scoring)
-
-
-def test_a_search_over_a_step_of_a_pipeline(digits):
-    X, y = digits
-    model = Pipeline(
-        [
-            ("scale", StandardScaler()),
-            ("scores", ClassifierScores(FrozenEstimator(GaussianNB().fit(X, y)))),
-            ("cal", IdentityCalibrator()),
-        ]
-    )
-    steps = [IdentityCalibrator(), TemperatureScaling(), HistogramBinning()]
-    grid = {"scale": ["passthrough"], "cal": steps}
-    search = GridSearchCV(model, grid, cv=3, scoring="neg_log_loss").fit(X, y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    inside = make_pipeline(StandardScaler(), CalibratedClassifier(GaussianNB(), cv=2))
-    grid = {"calibratedclassifier__calibrator": steps, "standardscaler": ["passthrough"]}
-    search = GridSearchCV(inside, grid, cv=2, scoring=SCORERS["neg_static_calibration_error"])
-    assert search.fit(X, y).predict(X).shape == y.shape
-
-
 def test_a_search_is_calibrated_and_a_calibrated_model_is_stacked(two):
     X, y = two
     search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2)
     model = CalibratedClassifier(search, HistogramBinning(), cv=2)
     stack = StackingClassifier([("cal", model), ("nb", GaussianNB())], cv=2)
     assert stack.fit(X, y).predict_proba(X).shape == (len(y), 2)
-
-
-def test_cross_validation_with_folds_that_lack_a_class(digits):
-    """Unshuffled folds of sorted labels: each test fold has one class or two of five."""
-    X, y = digits
-    order = np.argsort(y, kind="stable")
-    model = CalibratedClassifier(GaussianNB(), cv=StratifiedKFold(2))
-    scoring = ["neg_static_calibration_error", "neg_ks_calibration_error"]
-    result = cross_validate(
-        model,
-        X[order],
-        y[order],
-        cv=KFold(8),
-        scoring={name: SCORERS[name] for name in scoring},
-        error_score="raise",
-    )
-    for name in scoring:
-        assert np.isfinite(result[f"test_{name}"]).all()
 
 
 @pytest.mark.filterwarnings("ignore:no row of class")  # of the calibrator
@@ -1145,23 +887,6 @@ def test_calibration_mends_an_over_confident_classifier():
     assert ((mended - onehot) ** 2).sum() < ((raw - onehot) ** 2).sum()
 
 
-def test_calibration_mends_a_binary_classifier():
-    X, y = make_classification(2000, n_features=20, n_informative=3, flip_y=0.2, random_state=3)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    knn = KNeighborsClassifier(1)
-    raw = knn.fit(X_train, y_train).predict_proba(X_test)[:, 1]
-    mended = CalibratedClassifier(knn, HistogramBinning()).fit(X_train, y_train)
-    assert brier_score_loss(y_test, mended.predict_proba(X_test)[:, 1]) < brier_score_loss(
-        y_test, raw
-    )
-
-
-def test_no_warning_is_raised_on_the_way(three):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        CalibratedClassifier(LogisticRegression()).fit(*three).predict_proba(three[0])
-
-
 def test_the_old_word_for_a_fitted_estimator_is_answered_with_the_new_one():
     model = CalibratedClassifier(GaussianNB(), cv="prefit")
     with pytest.raises(ValueError, match=r"CalibratedClassifier\(FrozenEstimator\(estimator\)\)"):
@@ -1173,15 +898,12 @@ def test_the_old_word_for_a_fitted_estimator_is_answered_with_the_new_one():
     [(None, "AutoCalibrator"), ("histogram", "HistogramBinning")],
 )
 def test_parameters_of_none_and_of_a_name_are_refused_with_what_to_write(calibrator, instead):
-    """In a search, in a pipeline too, and by hand; nothing is set."""
+    """In a search, and by hand; nothing is set."""
     X, y = load_wine(return_X_y=True)
     model = CalibratedClassifier(GaussianNB(), calibrator, cv=2)
     message = rf"calibrator={calibrator!r} has no parameters, .*: write calibrator={instead}\(\)\.$"
     with pytest.raises(ValueError, match=message):
         GridSearchCV(model, {"calibrator__n_bins": [5]}).fit(X, y)
-    inside = Pipeline([("scale", StandardScaler()), ("model", model)])
-    with pytest.raises(ValueError, match=message):
-        GridSearchCV(inside, {"model__calibrator__n_bins": [5]}).fit(X, y)
     with pytest.raises(ValueError, match=message):
         model.set_params(cv=3, calibrator__n_bins=5)
     with pytest.raises(ValueError, match=message):
@@ -1194,16 +916,13 @@ def test_parameters_of_none_and_of_a_name_are_refused_with_what_to_write(calibra
 
 
 def test_set_params_is_that_of_scikit_learn():
-    """A calibrator and its parameters in one call; clone copies them; unknown names are refused."""
+    """A calibrator and its parameters in one call; unknown names are refused."""
     model = CalibratedClassifier(GaussianNB())
     assert model.set_params() is model
     model.set_params(
         calibrator=HistogramBinning(), calibrator__n_bins=5, estimator__var_smoothing=1
     )
     assert (model.calibrator.n_bins, model.estimator.var_smoothing) == (5, 1)
-    again = clone(model)
-    assert again.calibrator is not model.calibrator
-    assert again.get_params()["calibrator__n_bins"] == 5
     with pytest.raises(ValueError, match="Invalid parameter 'bins'"):
         model.set_params(calibrator__bins=5)
     with pytest.raises(ValueError, match="Invalid parameter 'calibrators'"):

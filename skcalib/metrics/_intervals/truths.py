@@ -36,7 +36,8 @@ from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import Source, as_source, to_array
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins
-from skcalib._binning.quantiles import edge_sides, quantile_table
+from skcalib._binning.quantiles import edge_sides
+from skcalib._binning.tables import flat_table
 from skcalib._scores.softmax import softmax_inplace
 from skcalib._scores.top_label import top_label
 from skcalib._validation.predictions import Predictions
@@ -245,7 +246,7 @@ def moved_scores(
 ) -> Float64Array:
     """Return the top probabilities ``(n,)`` with rough errors; `more` is the c of the formula."""
     w = predictions.w
-    table = quantile_table(score, top == predictions.code, w, bins)
+    table = flat_table(score, top == predictions.code, w, bins)
     full = table.weight[0] > 0
     rows = table.weight[0, full]
     # Half a row of each outcome more: one miss among sure rows is not millions of times chance.
