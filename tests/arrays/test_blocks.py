@@ -10,23 +10,11 @@ import time
 import joblib
 import numpy as np
 import pytest
+from discovery import CALIBRATORS, ERRORS
+from scores_and_labels import sample
+from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skcalib import (
-    BayesianBinning,
-    BetaCalibrator,
-    DirichletCalibrator,
-    EnsembleTemperatureScaling,
-    HistogramBinning,
-    IdentityCalibrator,
-    IsotonicCalibrator,
-    PlattScaling,
-    SplineCalibrator,
-    TemperatureScaling,
-    VectorScaling,
-    VennAbersCalibrator,
-    metrics,
-)
 from skcalib._arrays.blocks import column_blocks, row_blocks
 from skcalib._arrays.rowwise import transpose_into
 from skcalib._arrays.threads import map_blocks, one_blas_thread, thread_count
@@ -217,30 +205,6 @@ def test_an_error_in_a_thread_is_raised_and_its_first_block_wins():
         list(map_blocks(fail, (slice(i, i + 1) for i in range(40)), at_a_time=2))
 
 
-CALIBRATORS = [
-    BayesianBinning(),
-    BetaCalibrator(),
-    DirichletCalibrator(),
-    EnsembleTemperatureScaling(),
-    HistogramBinning(),
-    HistogramBinning(strategy="quantile"),
-    HistogramBinning(class_conditional=False),
-    IdentityCalibrator(),
-    IsotonicCalibrator(),
-    IsotonicCalibrator(centered=True),
-    PlattScaling(),
-    PlattScaling(degree=2),
-    SplineCalibrator(),
-    SplineCalibrator(mode="top"),
-    SplineCalibrator(n_knots=6, mode="classwise"),
-    TemperatureScaling(),
-    TemperatureScaling(objective="brier"),
-    TemperatureScaling(objective="soft_binned"),
-    VectorScaling(),
-    VennAbersCalibrator(),
-]
-
-
 @pytest.fixture
 def many_jobs(monkeypatch, small_blocks):
     """Blocks of a few rows or one column, so that small arrays make long loops."""
@@ -249,43 +213,21 @@ def many_jobs(monkeypatch, small_blocks):
     monkeypatch.setattr("skcalib._scores.one_vs_rest.SORTED_BLOCK_BYTES", 1)
 
 
-def sample(dtype):
-    rng = np.random.default_rng(0)
-    Z = rng.normal(scale=2, size=(250, 6)).astype(dtype)
-    code = np.array([rng.choice(6, p=np.exp(z) / np.exp(z).sum()) for z in Z.astype(float) / 1.5])
-    return Z, code
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
-def test_the_number_of_threads_changes_no_bit_of_a_calibrator(calibrator, dtype, many_jobs):
-    Z, code = sample(dtype)
+def test_the_number_of_threads_changes_no_bit_of_a_calibrator(calibrator, many_jobs):
+    Z, code = sample("logits")
     found = []
     for n_jobs in (1, 5):
         with joblib.parallel_config(n_jobs=n_jobs):
-            found.append(calibrator.fit(Z, code).predict_proba(Z))
+            found.append(clone(calibrator).fit(Z, code).predict_proba(Z))
     assert np.array_equal(found[0], found[1])
 
 
-METRICS = {
-    "ece": metrics.expected_calibration_error,
-    "sce": metrics.static_calibration_error,
-    "ace": metrics.adaptive_calibration_error,
-    "tace": metrics.thresholded_adaptive_calibration_error,
-    "ks": metrics.ks_calibration_error,
-    "ks classwise": lambda y, P: metrics.ks_calibration_error(y, P, mode="classwise"),
-    "smooth classwise": lambda y, P: metrics.smooth_calibration_error(y, P, mode="classwise"),
-    "avuc": metrics.avuc_loss,
-}
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_the_number_of_threads_changes_no_bit_of_a_metric(name, many_jobs):
-    Z, code = sample(np.float64)
-    P = np.exp(Z)
-    P /= P.sum(axis=1, keepdims=True)
+@pytest.mark.parametrize("metric", ERRORS, ids=lambda metric: metric.__name__)
+def test_the_number_of_threads_changes_no_bit_of_a_metric(metric, many_jobs):
+    P, code = sample("proba")
     found = []
     for n_jobs in (1, 2, 5):
         with joblib.parallel_config(n_jobs=n_jobs):
-            found.append(METRICS[name](code, P))
+            found.append(metric(code, P))
     assert found[0] == found[1] == found[2]

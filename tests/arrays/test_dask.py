@@ -116,17 +116,6 @@ def test_a_calibrator_of_a_dask_array_is_that_of_an_array(calibrator, kind, chun
     np.testing.assert_array_equal(labels.compute(), expected.predict(X))
 
 
-@pytest.mark.parametrize("kind", ["logits", "proba"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_temperature_of_chunks_is_that_of_all_rows(kind, dtype):
-    X, code = sample(kind, dtype)
-    expected = TemperatureScaling().fit(X, code).temperature_
-    found = TemperatureScaling().fit(lazy(X), code)
-    assert found.temperature_ == pytest.approx(expected, rel=1e-8)
-    assert found.predict_proba(lazy(X)).dtype == dtype
-    assert found.predict_proba(lazy(X)).compute().dtype == dtype
-
-
 @pytest.mark.parametrize(
     ("calibrator", "kind", "most"),
     [
@@ -166,16 +155,6 @@ def test_steps_on_chunks_are_those_on_all_rows(calibrator):
     expected = calibrator.fit(Z, code).predict_proba(Z)
     found = calibrator.fit(da.from_array(Z, chunks=(700, 3)), code).predict_proba(Z)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
-
-
-def test_memory_maps(tmp_path):
-    """The array stays on disk: chunks are read."""
-    P, code = sample("proba", np.float32)
-    expected = IsotonicCalibrator().fit(P, code)
-    np.save(tmp_path / "P.npy", P)
-    mapped = da.from_array(np.load(tmp_path / "P.npy", mmap_mode="r"), chunks=(50, K))
-    found = IsotonicCalibrator().fit(mapped, code)
-    np.testing.assert_array_equal(found.predict_proba(P), expected.predict_proba(P))
 
 
 def test_an_isotonic_fit_of_two_classes_and_a_venn_abers_interval():
@@ -354,15 +333,6 @@ def test_the_clip_of_chunks_is_that_of_all_rows(n_classes, zeros, passes):
     P[150:] = np.round(P[150:], 3)
     found = TemperatureScaling(input="proba").fit(da.from_array(P, chunks=(60, 1)), code).clip_
     np.testing.assert_array_equal(found, TemperatureScaling(input="proba").fit(P, code).clip_)
-
-
-def test_float64_that_was_float32_is_binned_as_float32():
-    tenths = np.array([[0.3, 0.7], [0.7, 0.3], [0.1, 0.9], [0.6, 0.4]] * 30, dtype=np.float32)
-    P, y = tenths.astype(float), np.arange(120) % 2
-    expected = metrics.static_calibration_error(y, P)
-    assert metrics.static_calibration_error(y, da.from_array(P, chunks=(50, 1))) == pytest.approx(
-        expected, abs=1e-12
-    )
 
 
 # ------------------------------------------------------------------ lengths and errors

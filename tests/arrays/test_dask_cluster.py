@@ -103,22 +103,6 @@ def test_a_fit_survives_the_end_of_a_worker(client):
     )
 
 
-def failing(block):
-    raise OSError("a file is gone")
-
-
-@pytest.mark.parametrize("calibrator", [TemperatureScaling(), IsotonicCalibrator()], ids=repr)
-def test_a_failed_fit_changes_nothing(calibrator):
-    Z, y, _ = problem(100)
-    calibrator.fit(Z, y)
-    before = calibrator.predict_proba(Z)
-    X = da.from_array(Z, chunks=(60, K))
-    gone = da.concatenate([X[:60], X[60:].map_blocks(failing, dtype=float, meta=np.empty((0, 0)))])
-    with pytest.raises(OSError, match="a file is gone"):
-        calibrator.fit(gone, y)
-    np.testing.assert_array_equal(calibrator.predict_proba(Z), before)
-
-
 def test_columns_larger_than_a_worker_are_refused():
     class Client:
         def scheduler_info(self):

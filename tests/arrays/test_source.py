@@ -1,16 +1,13 @@
 """Rows chosen and values clipped when they are read: the same numbers as of a copy."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from discovery import CALIBRATORS, ERRORS
 from sklearn.base import clone
 
-from skcalib import IdentityCalibrator, PlattScaling, compare_calibrators, metrics
 from skcalib._arrays.selection import Selection, clip_and_divide, take_rows
 from skcalib._arrays.source import ArraySource, as_source, to_array
 from skcalib._validation.predictions import check_predictions
-from skcalib.metrics import bootstrap_interval, calibration_test
 
 ROWS = {
     "all": None,
@@ -94,36 +91,3 @@ def test_a_fit_is_that_of_copies(all_views, calibrator):
     expected = clone(calibrator).fit(clipped[kept], code[kept], w[kept]).predict_proba(clipped)
     found = clone(calibrator).fit(P, code, w).predict_proba(P)
     np.testing.assert_array_equal(found, expected, strict=True)
-
-
-def plain(y_true, y_proba):
-    """A metric of no package, which takes arrays."""
-    return (y_proba.argmax(axis=1) != y_true).mean()
-
-
-@pytest.mark.parametrize("metric", [metrics.static_calibration_error, plain])
-@pytest.mark.parametrize("scale", [1, 0.5])
-def test_resamples_are_those_of_copies(all_views, metric, scale):
-    code, P, w = sample()
-    kept, w = w > 0, w.astype(int) if scale == 1 else scale * w
-    keywords = {"n_resamples": 12, "random_state": 0, "labels": range(4)}
-    for function in (bootstrap_interval, calibration_test):
-        if metric is plain and scale < 1:
-            continue
-        found = function(metric, code, P, sample_weight=w, **keywords)
-        copies = code[kept], np.clip(P, 0, 1)[kept]
-        expected = function(metric, *copies, sample_weight=w[kept], **keywords)
-        for a, b in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(a, b)
-
-
-def test_a_comparison_is_that_of_copies(all_views):
-    code, P, w = sample()
-    kept = w > 0
-    calibrators = {"identity": IdentityCalibrator(), "platt": PlattScaling()}
-    keywords = {"calibrators": calibrators, "cv": 3, "classes": range(4), "random_state": 0}
-    found = compare_calibrators(P, code, sample_weight=w, **keywords).frame
-    clipped = np.clip(P, 0, 1)[kept]
-    expected = compare_calibrators(clipped, code[kept], sample_weight=w[kept], **keywords).frame
-    numbers = [name for name in found.columns if "seconds" not in name[0]]
-    pd.testing.assert_frame_equal(found[numbers], expected[numbers], check_exact=True)

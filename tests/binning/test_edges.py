@@ -48,17 +48,6 @@ def test_the_error_does_not_depend_on_the_type(dtype):
         assert metric(y, c, strategy="uniform", pos_label=1) == pytest.approx(wide, abs=1e-7)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("closed", CLOSED)
-def test_a_reliability_table_counts_each_score_where_it_belongs(dtype, closed):
-    for n_bins in (3, 10, 49):
-        p = np.array([dtype(k / n_bins) for k in range(n_bins + 1)])
-        y = np.arange(n_bins + 1) % 2
-        table = metrics.reliability_table(y, p, pos_label=1, n_bins=n_bins, closed=closed)
-        expected = [2] + [1] * (n_bins - 1)
-        assert table["count"].tolist() == (expected if closed == "right" else expected[::-1])
-
-
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_a_score_equal_to_the_threshold_is_not_above_it(dtype, strategy):

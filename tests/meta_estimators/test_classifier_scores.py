@@ -10,13 +10,12 @@ import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
-from sklearn.datasets import load_digits, make_classification
+from sklearn.datasets import make_classification
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 from skcalib import (
@@ -61,12 +60,6 @@ def test_scores_are_the_decision_values(three):
     assert_allclose(scores, LogisticRegression().fit(X, y).decision_function(X))
 
 
-def test_scores_are_the_probabilities_where_there_is_no_decision_function(three):
-    X, y = three
-    scores = ClassifierScores(GaussianNB()).fit(X, y).transform(X)
-    assert_allclose(scores, GaussianNB().fit(X, y).predict_proba(X))
-
-
 @pytest.mark.parametrize("method", ["decision_function", "predict_proba", "predict_log_proba"])
 def test_the_named_method_is_asked(three, method):
     X, y = three
@@ -84,16 +77,6 @@ def test_a_binary_decision_value_becomes_two_logits(two):
     assert_allclose(model[0].transform(X), np.column_stack([np.zeros(len(f)), f]))
     assert model[-1].input_ == "logits"
     assert_allclose(model.predict_proba(X)[:, 1], expit(f))
-
-
-def test_float32_scores_stay_float32(three):
-    X, y = three
-
-    class Half(CountingNet):
-        def decision_function(self, X):
-            return np.asarray(X[:, :3], dtype=np.float32)
-
-    assert ClassifierScores(Half()).fit(X, y).transform(X).dtype == np.float32
 
 
 def test_columns_are_named_after_the_classes_and_set_output_works(three):
@@ -179,13 +162,6 @@ def test_a_wrong_response_of_a_frozen_classifier_is_refused_before_fit(three):
         model._repr_html_()  # a notebook shows it all the same
 
 
-def test_another_estimator_is_cloned(three):
-    X, y = three
-    estimator = LogisticRegression()
-    ClassifierScores(estimator).fit(X, y)
-    assert not hasattr(estimator, "coef_")
-
-
 def test_a_pipeline_with_memory_asks_the_classifier_once(three, tmp_path):
     """However many calibrators are fitted after it."""
     X, y = three
@@ -200,15 +176,6 @@ def test_a_pipeline_with_memory_asks_the_classifier_once(three, tmp_path):
     for n_bins in (3, 5, 8):
         model.set_params(memory=None, cal__n_bins=n_bins).fit(X, y)
     assert len(ASKED) == 3
-
-
-def test_a_search_runs_over_the_calibrator_behind_it(two):
-    X, y = two
-    model = Pipeline(
-        [("scores", ClassifierScores(GaussianNB())), ("cal", HistogramBinning(input="proba"))]
-    )
-    search = GridSearchCV(model, {"cal__n_bins": [2, 10], "cal__strategy": ["uniform"]}, cv=2)
-    assert search.fit(X, y).best_params_["cal__n_bins"] in (2, 10)
 
 
 def test_fit_parameters_reach_the_estimator(two):
@@ -233,22 +200,6 @@ def test_fit_parameters_are_routed_when_routing_is_on(two):
     assert_allclose(model.predict_proba(X), expected.predict_proba(X))
 
 
-def test_feature_names_are_those_of_the_estimator(two):
-    X, y = two
-    frame = pd.DataFrame(X, columns=list("abcde"))
-    model = ClassifierScores(GaussianNB())
-    assert not hasattr(model, "n_features_in_")
-    assert list(model.fit(frame, y).feature_names_in_) == list("abcde")
-    assert model.n_features_in_ == 5
-    assert not hasattr(model.fit(X, y), "feature_names_in_")
-
-
-def test_pickle_gives_the_same_scores(two):
-    X, y = two
-    model = ClassifierScores(GaussianNB()).fit(X, y)
-    assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.transform(X))
-
-
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -267,14 +218,6 @@ def test_pickle_gives_the_same_scores(two):
 def test_what_gives_no_scores_is_refused(two, model, message):
     with pytest.raises(ValueError, match=message):
         model.fit(*two)
-
-
-def test_scores_of_pairs_of_classes_are_refused(three):
-    """Three classes make three pairs: the number of columns alone would not tell."""
-    X, y = three
-    model = ClassifierScores(SVC(decision_function_shape="ovo")).fit(X, y)
-    with pytest.raises(ValueError, match=r"pairs of classes: pass .*decision_function_shape='ovr'"):
-        model.transform(X)
 
 
 def test_scores_that_are_not_finite_are_refused(three):
@@ -298,11 +241,6 @@ def test_a_failed_fit_changes_nothing(two):
     with pytest.raises(ValueError, match="decision_function"):
         model.fit(X, y)
     assert_array_equal(model.transform(X), before)
-
-
-def test_digits_have_ten_columns():
-    X, y = load_digits(return_X_y=True)
-    assert ClassifierScores(GaussianNB()).fit(X, y).transform(X).shape == (1797, 10)
 
 
 @pytest.mark.filterwarnings("ignore")

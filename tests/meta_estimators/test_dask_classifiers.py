@@ -16,7 +16,6 @@ from skcalib import (
     TemperatureScaling,
     VennAbersCalibrator,
     get_scorer,
-    metrics,
 )
 from skcalib.plotting import (
     ClasswiseDisplay,
@@ -155,11 +154,3 @@ def test_displays_draw_sums_and_gathered_numbers(display, parts, closed_figures)
             assert own.shape == other.shape
             for a, b in zip(own.ravel(), other.ravel(), strict=True):
                 assert a == (b if isinstance(b, str) else pytest.approx(b, abs=1e-12, nan_ok=True))
-
-
-def test_a_metric_of_lazy_predictions_is_that_of_arrays():
-    X, y, classifier = problem(3)
-    model = CalibratedClassifier(FrozenEstimator(classifier)).fit(X, y)
-    lazy = da.from_array(X, chunks=(77, 20))
-    found = metrics.expected_calibration_error(y, model.predict_proba(lazy))
-    assert found == metrics.expected_calibration_error(y, model.predict_proba(X))

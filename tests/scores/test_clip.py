@@ -1,6 +1,5 @@
 """What 0 counts as where a logarithm is taken: half of what calibration rows can tell from it."""
 
-import json
 import tracemalloc
 
 import numpy as np
@@ -281,26 +280,7 @@ def test_a_pass_for_the_clip_makes_nothing_of_the_size_of_the_scores():
     assert peak < P.nbytes / 2
 
 
-@pytest.mark.parametrize("read", [lambda scores: scores, Scores.log_proba])
-@pytest.mark.parametrize("kind", ["logits", "proba"])
-def test_every_other_row_is_read_as_all_are(kind, read):
-    P = votes()[0]
-    with np.errstate(divide="ignore"):
-        scores = read(Scores(np.log(P) + 5 if kind == "logits" else P, kind, clip=0.01))
-    whole = scores.logits(slice(None))
-    assert_allclose(scores.subsample(2).logits(slice(None)), whole[::2], rtol=1e-15)
-
-
 # ------------------------------------------------------------------ files
-
-
-def test_a_stored_calibrator_keeps_its_clip():
-    for fitted in (TemperatureScaling().fit(*multiples()), PlattScaling().fit(*votes())):
-        document = json.loads(json.dumps(to_dict(fitted)))
-        again = from_dict(document)
-        assert_array_equal(again.clip_, fitted.clip_)
-        asked = np.eye(again.classes_.size)[:, -again.n_features_in_ :]
-        assert_array_equal(again.predict_proba(asked), fitted.predict_proba(asked))
 
 
 def test_a_file_without_a_clip_means_1e_12():

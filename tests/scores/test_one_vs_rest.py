@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import joblib
 import numpy as np
 import pytest
 
-from skcalib._arrays.blocks import column_blocks
 from skcalib._scores.one_vs_rest import (
-    class_members,
     map_columns,
     map_sorted,
     sort_problem,
@@ -75,29 +72,6 @@ def test_above_keeps_scores_strictly_above_the_threshold_in_their_type(w, dtype)
             assert problem.weights.sum() == weight[kept].sum()
             assert problem.positive_weights.sum() == weight[kept & hit].sum()
     assert sort_problem(score, hit, weight).above(None).values.size == 6
-
-
-def test_members_are_row_numbers_of_each_class_and_empty_for_a_missing_one():
-    members = class_members(np.array([2, 0, 2, 3, 0]), 4)
-    assert [rows.tolist() for rows in members] == [[1, 4], [], [0, 2], [3]]
-
-
-@pytest.mark.parametrize("n_jobs", [1, 3])
-def test_columns_come_in_order_across_blocks_from_the_first_asked_for(monkeypatch, n_jobs):
-    monkeypatch.setattr(
-        "skcalib._scores.one_vs_rest.column_blocks",
-        lambda n, m, _bytes=1, first=0: column_blocks(n, m, 1, first),
-    )
-    P, code, w = tied_scores(10, 7)
-    with joblib.parallel_config(n_jobs=n_jobs):
-        columns = list(map_columns(both, Scores(P, "proba"), first=2))
-        problems = list(map_sorted(same, Scores(P, "proba"), code, w, first=1))
-    assert [k for k, _ in columns] == [2, 3, 4, 5, 6]
-    for k, column in columns:
-        assert column.tolist() == P[:, k].tolist()
-    for k, problem in enumerate(problems, start=1):
-        assert problem.values.tolist() == sorted(P[:, k])
-    assert k == 6
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

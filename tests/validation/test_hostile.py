@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.trust import fuzz
-from skcalib import BayesianBinning, HistogramBinning, SplineCalibrator, VectorScaling
+from skcalib import VectorScaling
 from skcalib.metrics import general_calibration_error
 
 
@@ -57,20 +57,6 @@ def test_what_once_slipped_through_is_refused_by_name(case):
     with pytest.raises((ValueError, TypeError), match=message) as caught:
         general_calibration_error(**{"y_true": Y, "y_proba": P, **keywords})
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("calibrator", "name"),
-    [
-        (HistogramBinning(n_bins=10**40), "n_bins"),
-        (HistogramBinning(n_bins=2, n_bootstraps=10**40), "n_bootstraps"),
-        (SplineCalibrator(n_knots=10**40), "n_knots"),
-        (BayesianBinning(max_bins=10**40), "max_bins"),
-    ],
-)
-def test_counts_without_end_are_refused_by_name(calibrator, name):
-    with pytest.raises(ValueError, match=f"'{name}' parameter of {type(calibrator).__name__}"):
-        calibrator.fit(P, Y)
 
 
 def test_logits_beyond_1e30_are_refused():

@@ -16,16 +16,9 @@ from skcalib import (
     ReliabilityDisplay,
     TemperatureScaling,
     compare_calibrators,
+    losses,
 )
-from skcalib.losses import (
-    avuc_loss,
-    brier_loss,
-    focal_loss,
-    mmce_loss,
-    nll_loss,
-    soft_avuc_loss,
-    soft_binned_loss,
-)
+from skcalib.losses import brier_loss, focal_loss, nll_loss
 from skcalib.metrics import (
     bootstrap_interval,
     calibration_curve,
@@ -187,15 +180,7 @@ def test_losses_leave_out_a_label_as_pytorch_does():
     np.testing.assert_allclose(
         nll_loss(Z, label, ignore_index=-100, reduction="none", sample_weight=w), w * expected
     )
-    for loss in (
-        nll_loss,
-        brier_loss,
-        focal_loss,
-        soft_binned_loss,
-        avuc_loss,
-        soft_avuc_loss,
-        mmce_loss,
-    ):
+    for loss in (getattr(losses, name) for name in losses.__all__):
         value = loss(Z, label, ignore_index=-100)
         assert value == pytest.approx(loss(Z[keep], label[keep]), rel=1e-12)
         refused("no row is left", loss, Z, np.full(1900, -100), ignore_index=-100)
@@ -208,7 +193,9 @@ def test_losses_leave_out_a_label_as_pytorch_does():
     )
 
 
-@pytest.mark.parametrize("loss", [soft_binned_loss, avuc_loss, soft_avuc_loss, mmce_loss])
+@pytest.mark.parametrize(
+    "loss", [losses.soft_binned_loss, losses.avuc_loss, losses.soft_avuc_loss, losses.mmce_loss]
+)
 def test_a_calibration_error_has_no_value_for_each_row(loss):
     refused("a calibration error is one number of all rows", loss, Z, CODE, reduction="none")
     refused("reduction must be one of", loss, Z, CODE, reduction=pd.NA)

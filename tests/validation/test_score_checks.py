@@ -5,20 +5,14 @@ import re
 import numpy as np
 import pytest
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skcalib import (
-    HistogramBinning,
     IdentityCalibrator,
-    IsotonicCalibrator,
-    SplineCalibrator,
     TemperatureScaling,
     VectorScaling,
     compare_calibrators,
-    from_dict,
-    to_dict,
 )
-from skcalib.metrics import expected_calibration_error, get_scorer
+from skcalib.metrics import expected_calibration_error
 
 rng = np.random.default_rng(0)
 N, K = 600, 4
@@ -59,15 +53,6 @@ def test_rows_within_a_thousandth_are_divided_by_their_sums_with_one_warning(by)
     assert len(caught) == 1
     assert fitted.input_ == "proba"
     np.testing.assert_allclose(fitted.predict_proba(given), P, rtol=1e-12)
-
-
-@pytest.mark.parametrize("make", [IsotonicCalibrator, HistogramBinning, VectorScaling])
-def test_what_is_fitted_is_the_divided_rows(make):
-    given = P * 1.0008
-    with pytest.warns(UserWarning, match="divided by their sums"):
-        fitted = make().fit(given, Y)
-    np.testing.assert_allclose(fitted.predict_proba(given), make().fit(P, Y).predict_proba(P),
-                               atol=1e-9)  # fmt: skip
 
 
 def test_float16_probabilities_stay_as_they_are_without_a_warning():
@@ -205,30 +190,6 @@ def test_metrics_read_probabilities_as_declared_ones():
         expected_calibration_error(Y, P * 1.02)
     with pytest.raises(ValueError, match="y_proba: row 0 contains"):
         expected_calibration_error(Y, 100 * P)
-
-
-class Rounded(ClassifierMixin, BaseEstimator):
-    """A model whose probabilities sum to 1.002."""
-
-    classes_ = np.arange(K)
-
-    def predict_proba(self, X):
-        return 1.002 * X
-
-
-def test_scorers_read_them_by_the_same_rule():
-    with pytest.warns(UserWarning, match="rows do not sum to 1, by up to 0.002"):
-        score = get_scorer("neg_expected_calibration_error")(Rounded(), P, Y)
-    assert score == pytest.approx(-expected_calibration_error(Y, P))
-
-
-@pytest.mark.parametrize("make", [IdentityCalibrator, TemperatureScaling, SplineCalibrator])
-def test_a_stored_calibrator_reads_new_rows_by_the_same_rule(make):
-    fitted = from_dict(to_dict(make().fit(P, Y)))
-    expected = fitted.predict_proba(P)
-    np.testing.assert_allclose(fitted.predict_proba(P * 1.0009), expected, atol=1e-9)
-    with pytest.raises(ValueError, match="row 3 sums to 1.5, not 1, but this calibrator was fit"):
-        fitted.predict_proba(np.vstack([P[:3], [[0.4, 0.4, 0.4, 0.3]]]))
 
 
 def test_prediction_refuses_a_batch_of_which_half_are_of_the_other_kind():
