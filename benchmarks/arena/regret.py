@@ -33,7 +33,7 @@ from benchmarks._shared.model_scores import (
 from benchmarks._shared.report import counts, fill, listed
 from benchmarks._shared.timing import quiet
 from skcalib._comparison.choice import HeldOut, choose, held_out
-from skcalib._comparison.held_out import fit_rows, open_rows, predict_held_out
+from skcalib._comparison.held_out import fit_rows, in_folds, predict_held_out, read_rows
 from skcalib._comparison.row_losses import row_log_loss
 from skcalib.calibrators._names import calibrators_by_name
 
@@ -98,9 +98,8 @@ def run(family: str, scores: Scores, n: int, rng: np.random.Generator) -> Run:
     y = np.concatenate([scores.pool_labels, scores.test_labels])
     order = rng.permutation(len(y))
     fit, test = order[:n], order[n : n + MOST_TEST_ROWS]
-    data = open_rows(
-        S[fit], y[fit], None, cv=5, test=None, input=scores.kind, classes=np.arange(S.shape[1])
-    )
+    checked = read_rows(S[fit], y[fit], None, input=scores.kind, classes=np.arange(S.shape[1]))
+    data = in_folds(checked, 5)
     results: dict[str, tuple[HeldOut, Array]] = {}
     with quiet(), np.errstate(all="ignore"):
         for name, calibrator in calibrators_by_name().items():

@@ -135,7 +135,7 @@ def measure(cell: Cell, number: int, metrics: list[Callable[..., Any]]) -> list[
         return [
             (
                 float(evaluate(before)) - float(evaluate(after[0])),
-                gain.estimate,
+                gain.gain,
                 gain.low,
                 gain.high,
             )

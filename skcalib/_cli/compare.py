@@ -28,9 +28,9 @@ from skcalib._cli.printed import WIDTH, Printed, as_json, flat_records, wrapped
 from skcalib._cli.report import report_html, troubles
 from skcalib._cli.saved_predictions import SavedPredictions
 from skcalib._cli.sentences import confidence_of, confidence_sentence
-from skcalib._comparison.chunks import HeldOutData
 from skcalib._comparison.compare import compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison, predictions_of, rows_of
+from skcalib._comparison.held_out import HeldOutRows
 from skcalib._comparison.tables import summary_table
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._printing import format_table
@@ -140,7 +140,7 @@ def rows_to_compare(
     return X, y, rows
 
 
-def measured_on(data: HeldOutData) -> str:
+def measured_on(data: HeldOutRows) -> str:
     """Say which rows were measured."""
     folds = len(data.splits)
     return "those of the test split" if folds == 1 else f"each in one of {folds} stratified folds"

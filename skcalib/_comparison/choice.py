@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.types import Float64Array
 from skcalib._comparison.row_losses import (
-    Interval,
     hall_interval,
     mean_and_error,
     row_log_loss,
@@ -92,7 +91,9 @@ def held_out(
     return HeldOut(losses, float(np.average(wrong, weights=predictions.w)))
 
 
-def gain_interval(before: HeldOut, after: HeldOut, w: Float64Array, level: float) -> Interval:
+def gain_interval(
+    before: HeldOut, after: HeldOut, w: Float64Array, level: float
+) -> tuple[float, float]:
     """Return the interval of the mean by which the losses of the same rows are lower."""
     return hall_interval(before.losses - after.losses, w, _pseudo_gain(before, after), level)
 

@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import parallel_config
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.dask import bring, is_dask
-from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._comparison.held_out import (
     HeldOutFit,
     HeldOutRows,
     fit_rows,
-    in_folds,
-    make_folds,
-    open_rows,
     predict_held_out,
+    read_rows,
     test_rows,
 )
 from skcalib._comparison.measures import Measure
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
-from skcalib._validation.event import EventBy, event_by, event_of_columns
+from skcalib._validation.event import event_by, event_of_columns
 from skcalib._validation.keywords import check_option
 from skcalib._validation.labels import (
     check_category_order,
@@ -43,22 +41,6 @@ from skcalib._validation.weights import as_given, check_lengths, check_weight
 from skcalib.calibrators._base import ScoreCalibrator
 
 
-class HeldOutChunks(NamedTuple):
-    """`HeldOutRows` of a Dask array; weights may be 0."""
-
-    X: Any
-    kind: Kind
-    code: Intp
-    classes: NDArray[Any]
-    w: Float64Array | None
-    splits: list[tuple[Intp, Intp]]
-    event: int | None
-    event_by: EventBy | None
-
-
-HeldOutData = HeldOutRows | HeldOutChunks
-
-
 def is_lazy(X: Any) -> bool:
     """Whether scores are a Dask array of several columns; a single one is brought, like labels."""
     return is_dask(X) and X.ndim == 2 and X.shape[1] != 1
@@ -69,19 +51,18 @@ def open_data(
     y: Any,
     sample_weight: Any,
     *,
-    cv: Any,
     test: tuple[Any, ...] | None,
     input: str,
     classes: ArrayLike | None,
     pos_label: Any,
-) -> HeldOutData:
-    """Check all arguments once, and make the folds."""
+) -> HeldOutRows:
+    """Check all arguments once; the only split is that of the test rows, if there are any."""
     keywords: dict[str, Any] = {"input": input, "classes": classes, "pos_label": pos_label}
     if not is_lazy(X):
         X, y, sample_weight = read_remote(X, y, sample_weight)
         if test is not None:
             test = read_remote(*test_rows(test), "test X", "test y")
-        return open_rows(X, y, sample_weight, cv=cv, test=test, **keywords)
+        return read_rows(X, y, sample_weight, test=test, **keywords)
     check_option("input", input, ("auto", "logits", "proba"))
     parts = [_known(X, y, sample_weight, "X", "y")]
     if test is not None:
@@ -91,7 +72,7 @@ def open_data(
     n_fit = parts[0][0].shape[0]
     data = _joined(parts, **keywords)
     if test is None:
-        return folds_of(data, cv)
+        return data
     rows = np.arange(data.code.size)
     return data._replace(splits=[(rows[:n_fit], rows[n_fit:])])
 
@@ -115,7 +96,7 @@ def _joined(
     input: str,
     classes: ArrayLike | None,
     pos_label: Any,
-) -> HeldOutChunks:
+) -> HeldOutRows:
     """Check the rows of all parts together; there are no splits yet."""
     import dask.array as da
 
@@ -143,23 +124,12 @@ def _joined(
     code, names = encode_labels(labels, X.shape[1], known)
     event = event_of_columns(names, pos_label)
     by = event_by(event, pos_label, single=False)
-    return HeldOutChunks(X, kind, code, names, w, [], event, by)
+    return HeldOutRows(X, kind, code, names, w, [], event, by)
 
 
-def folds_of(data: HeldOutData, cv: Any) -> HeldOutData:
-    """Return the calibration rows split into folds; test rows, if any, are in none."""
-    if isinstance(data, HeldOutRows):
-        return in_folds(data, cv)
-    rows = np.arange(data.code.size) if not data.splits else data.splits[0][0]
-    if data.w is not None:
-        rows = rows[data.w[rows] > 0]
-    folds = make_folds(cv, np.zeros((rows.size, 1)), data.classes[data.code[rows]])
-    return data._replace(splits=[(rows[train], rows[test]) for train, test in folds])
-
-
-def fit_some(calibrator: Any, data: HeldOutData, rows: Any) -> Any:
+def fit_some(calibrator: Any, data: HeldOutRows, rows: Any) -> Any:
     """Fit a clone of a calibrator on some of the rows, in the order of the sorted labels."""
-    if isinstance(data, HeldOutRows):
+    if not is_dask(data.scores):
         return fit_rows(calibrator, data, rows)
     if not isinstance(calibrator, ScoreCalibrator):
         raise TypeError(
@@ -169,12 +139,12 @@ def fit_some(calibrator: Any, data: HeldOutData, rows: Any) -> Any:
     own = with_input_and_classes(calibrator, data.kind, data.classes)
     w = np.zeros(data.code.size)
     w[rows] = 1.0 if data.w is None else data.w[rows]
-    return own.fit(data.X, data.classes[data.code], sample_weight=as_given(w))
+    return own.fit(data.scores, data.classes[data.code], sample_weight=as_given(w))
 
 
-def predict_rows(calibrator: Any, data: HeldOutData) -> HeldOutFit:
+def predict_rows(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
     """Fit on the first part of each split and predict the second."""
-    if isinstance(data, HeldOutRows):
+    if not is_dask(data.scores):
         return predict_held_out(calibrator, data)
     import dask.array as da
 
@@ -185,15 +155,15 @@ def predict_rows(calibrator: Any, data: HeldOutData) -> HeldOutFit:
         fitted.append(fit_some(calibrator, data, train))
         seconds.append(time.perf_counter() - start)
         fold[test] = k
-    dtype = as_matrix(np.zeros((1, data.classes.size), dtype=data.X.dtype)).dtype
+    dtype = as_matrix(np.zeros((1, data.classes.size), dtype=data.scores.dtype)).dtype
     P = da.map_blocks(
         predict_by_fold,
-        data.X,
-        da.from_array(fold, chunks=(data.X.chunks[0], 1)),
+        data.scores,
+        da.from_array(fold, chunks=(data.scores.chunks[0], 1)),
         fitted=fitted,
         like=np.empty(0, dtype=dtype),
         dtype=dtype,
-        chunks=data.X.chunks,
+        chunks=data.scores.chunks,
         meta=np.empty((0, 0), dtype=dtype),
     )
     w = np.where(fold[:, 0] >= 0, np.ones(n) if data.w is None else data.w, 0.0)

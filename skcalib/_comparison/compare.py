@@ -9,19 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
+from skcalib._arrays.dask import is_dask
 from skcalib._arrays.threads import recorded_warnings
 from skcalib._comparison.choice import HeldOut, held_out, level_of
-from skcalib._comparison.chunks import (
-    HeldOutChunks,
-    HeldOutData,
-    folds_of,
-    open_data,
-    predict_rows,
-    refuse_metrics,
-)
+from skcalib._comparison.chunks import open_data, predict_rows, refuse_metrics
 from skcalib._comparison.comparison import CalibratorComparison, Given
-from skcalib._comparison.decision import Decision, Row, Setting, decide, held_log_loss
-from skcalib._comparison.gains import Gain, Gains, Size, sizes_of
+from skcalib._comparison.decision import Row, decide
+from skcalib._comparison.gains import Gains, Size, sizes_of
+from skcalib._comparison.held_out import HeldOutRows, in_folds
 from skcalib._comparison.measures import Measure, as_measures
 from skcalib._comparison.progress import with_progress
 from skcalib._scores.top_label import top_label
@@ -29,6 +24,7 @@ from skcalib._validation.keywords import check_level, seed_of
 from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
 from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import SCORERS
+from skcalib.metrics._intervals.gains import Gain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,8 +48,8 @@ class Task(NamedTuple):
     is None.
     """
 
-    folds: HeldOutData
-    test: HeldOutData | None
+    folds: HeldOutRows
+    test: HeldOutRows | None
     measures: list[Measure]
     chosen_by: Measure | None
     seed: int
@@ -271,16 +267,17 @@ def compare_calibrators(
     """
     check_level(confidence_level)
     data = open_data(
-        X, y, sample_weight, cv=cv, test=test, input=input, classes=classes, pos_label=pos_label
+        X, y, sample_weight, test=test, input=input, classes=classes, pos_label=pos_label
     )
+    folds = in_folds(data, cv)
+    data = folds if test is None else data
     measures = as_measures(METRICS if metrics is None else metrics)
     chosen_by = _error_to_choose_by(choose_by, measures)
-    is_lazy = isinstance(data, HeldOutChunks)
+    is_lazy = is_dask(data.scores)
     if is_lazy:
         refuse_metrics(measures, chosen_by)
     named, left_out = _choose(calibrators, data.classes.size)
     seed = seed_of(random_state)
-    folds = data if test is None else folds_of(data, cv)
     task = Task(folds, None if test is None else data, measures, chosen_by, seed)
     anchor = next((name for name, c in named.items() if type(c) is AutoCalibrator), None)
     (first, identity), *rest = named.items()
@@ -299,16 +296,21 @@ def compare_calibrators(
     ):
         rows[name] = row
     rows.update({name: task.failed(why) for name, why in left_out.items()})
-    kinds = {name: type(calibrator).__name__ for name, calibrator in named.items()}
-    by = None if chosen_by is None else chosen_by.name
-    w, w_reported = baseline.w, baseline.w_reported
-    setting = Setting(
-        first, anchor, n_others, confidence_level, by, kinds, w, w_reported, test is not None
+    choice, verdict, as_good = decide(
+        rows,
+        baseline.w,
+        baseline.w_reported,
+        identity=first,
+        anchor=anchor,
+        n_others=n_others,
+        level=confidence_level,
+        chosen_by=None if chosen_by is None else chosen_by.name,
+        kinds={name: type(calibrator).__name__ for name, calibrator in named.items()},
+        has_test=test is not None,
     )
-    decision = decide(rows, setting)
-    frame = _frame(rows, measures, w, decision)
+    frame = _frame(rows, measures, baseline.w, choice, as_good)
     given = Given(data, named, X, y, sample_weight, _in_order(X, classes, data.event))
-    return CalibratorComparison(frame, *decision, given)
+    return CalibratorComparison(frame, choice, verdict, as_good, given)
 
 
 def _error_to_choose_by(name: str, measures: list[Measure]) -> Measure | None:
@@ -399,7 +401,11 @@ def _resolve(given: Any, known: dict[str, Any]) -> Any:
 
 
 def _frame(
-    rows: dict[str, Row], measures: list[Measure], w: NDArray[np.float64], decision: Decision
+    rows: dict[str, Row],
+    measures: list[Measure],
+    w: NDArray[np.float64],
+    choice: str,
+    as_good: list[str],
 ) -> pd.DataFrame:
     import pandas as pd  # imported late, because pandas takes long to import
 
@@ -413,9 +419,9 @@ def _frame(
         columns[measure.name, "rank"] = (measure.sign * value).rank(method="min")
         for k, part in enumerate(Gain._fields):
             columns[measure.name, part] = [row.gains[j][k] for row in found]
-    columns["choice", "log loss"] = [held_log_loss(row, w) for row in found]
-    columns["choice", "chosen"] = [name == decision.name for name in rows]
-    columns["choice", "as good"] = [name in decision.as_good for name in rows]
+    columns["choice", "log loss"] = [np.nan if row.error else row.held.mean(w) for row in found]
+    columns["choice", "chosen"] = [name == choice for name in rows]
+    columns["choice", "as good"] = [name in as_good for name in rows]
     columns["fit seconds", ""] = [row.fit_seconds for row in found]
     columns["argmax changed", ""] = [row.changed for row in found]
     columns["warning", ""] = [row.warning for row in found]

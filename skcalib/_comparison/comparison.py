@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy.typing import ArrayLike
 
 from skcalib._comparison.choice import AS_GOOD, SMALL_SHARE
-from skcalib._comparison.chunks import HeldOutData, fit_some, predict_rows
+from skcalib._comparison.chunks import fit_some, predict_rows
+from skcalib._comparison.held_out import HeldOutRows
 from skcalib._comparison.tables import summary_table
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
 from skcalib._validation.predictions import Predictions
@@ -28,7 +29,7 @@ class Given(NamedTuple):
     sorted labels (or, a single one, is the score of the second).
     """
 
-    data: HeldOutData
+    data: HeldOutRows
     calibrators: dict[str, Any]
     X: ArrayLike
     y: ArrayLike
@@ -172,7 +173,7 @@ class CalibratorComparison:
         return lines
 
 
-def rows_of(comparison: CalibratorComparison) -> HeldOutData:
+def rows_of(comparison: CalibratorComparison) -> HeldOutRows:
     """Return the rows that were compared."""
     return comparison._given.data
 

@@ -10,10 +10,10 @@ from scipy.special import stdtrit
 
 from skcalib._arrays.types import Float64Array
 from skcalib._comparison.choice import gain_interval
-from skcalib._comparison.measures import Measure, own_errors
+from skcalib._comparison.measures import Measure
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._intervals.bootstrap import draw_counts
-from skcalib.metrics._intervals.gains import GainSimulation
+from skcalib.metrics._intervals.gains import Gain, GainSimulation
 from skcalib.metrics._intervals.intervals import interval_of
 from skcalib.metrics._intervals.truths import calibrated
 from skcalib.metrics._resampling import Evaluation, evaluate_chunks, in_copies, random_chunks
@@ -22,17 +22,6 @@ from skcalib.metrics._resampling import Evaluation, evaluate_chunks, in_copies, 
 # number.
 RESAMPLED_ENTRIES = 100_000_000
 FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
-
-
-class Gain(NamedTuple):
-    """Gain of a metric over the identity, and the ends of its interval.
-
-    The gain of an error of this package is less what chance adds to it.
-    """
-
-    gain: float
-    low: float
-    high: float
 
 
 class Size(NamedTuple):
@@ -68,7 +57,9 @@ def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> li
 
 def simulated(measures: list[Measure], predictions: Predictions) -> list[Evaluation]:
     """Return the errors whose intervals are simulated: none of remote predictions."""
-    return own_errors(measures) if predictions.P.remote is None else []
+    if predictions.P.remote is not None:
+        return []
+    return [m.evaluate for m in measures if m.evaluate is not None and m.evaluate.is_error]
 
 
 class Gains:
@@ -97,7 +88,7 @@ class Gains:
         by_sets = self.simulation
         drawn = iter([] if by_sets is None else by_sets.gains(after, level))
         return [
-            Gain(*next(drawn)) if by_sets and m.is_own_error else self._gain(m, after, level)
+            next(drawn) if by_sets and m.is_own_error else self._gain(m, after, level)
             for m in self.measures
         ]
 

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.model_selection import check_cv
 
+from skcalib._arrays.dask import is_dask
 from skcalib._arrays.source import ALL, Source, as_source, to_array
-from skcalib._arrays.types import FloatArray, Kind
+from skcalib._arrays.types import FloatArray, Intp, Kind
 from skcalib._meta_estimators.out_of_fold import (
     ScoredRows,
     TrainingData,
@@ -55,17 +56,18 @@ from skcalib._validation.weights import (
 class HeldOutRows(NamedTuple):
     """Checked scores and labels, and which rows are fitted on and which are measured.
 
-    ``scores (n, K)``; ``code (n,)`` columns of the true classes; ``w (n,)`` weights, all above 0,
-    None if none were given; ``splits``, pairs of row numbers (fitted on, measured), no row
-    measured twice; ``event`` and ``event_by`` as those of `Predictions`.
+    ``scores (n, K)``, a source or a Dask array; ``code (n,)`` columns of the true classes;
+    ``w (n,)`` weights, None if none were given, 0 only beside a Dask array; ``splits``, pairs of
+    row numbers (fitted on, measured), no row measured twice; ``event`` and ``event_by`` as those
+    of `Predictions`.
     """
 
-    scores: Source
+    scores: Any
     kind: Kind
-    code: NDArray[np.intp]
+    code: Intp
     classes: NDArray[Any]
     w: NDArray[np.float64] | None
-    splits: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+    splits: list[tuple[Intp, Intp]]
     event: int | None = None
     event_by: EventBy | None = None
 
@@ -74,7 +76,7 @@ class HeldOutFit(NamedTuple):
     """Predictions for the measured rows of each split, these rows, and the seconds of each fit."""
 
     folds: list[Predictions]
-    rows: list[NDArray[np.intp]]
+    rows: list[Intp]
     seconds: list[float]
 
     def pooled(self) -> Predictions:
@@ -90,48 +92,26 @@ class HeldOutFit(NamedTuple):
         )
 
 
-def open_rows(
-    X: ArrayLike,
-    y: ArrayLike,
-    sample_weight: ArrayLike | None,
-    *,
-    cv: Any,
-    test: tuple[Any, ...] | None,
-    **keywords: Any,
-) -> HeldOutRows:
-    """Check all arguments once; rows of weight 0 are dropped before the folds are made."""
-    data = read_rows(X, y, sample_weight, test=test, **keywords)
-    return data if test is not None else in_folds(data, cv)
-
-
 def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
-    """Return the calibration rows split into folds; test rows, if any, are in none."""
-    fit = data.splits[0][0] if data.splits else slice(None)
-    folds = make_folds(cv, to_array(data.scores)[fit], data.classes[data.code[fit]])
-    return data._replace(splits=folds)
+    """Return the calibration rows of a weight above 0 split into folds, no row measured twice.
 
-
-def make_folds(
-    cv: Any, S: FloatArray, labels: NDArray[Any]
-) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Return pairs of rows to fit on and rows to measure, no row measured twice."""
+    Test rows, if any, are in no fold.
+    """
+    rows = data.splits[0][0] if data.splits else np.arange(data.code.size)
+    if data.w is not None:
+        rows = rows[data.w[rows] > 0]
+    S = np.zeros((rows.size, 1)) if is_dask(data.scores) else data.scores.read(rows)
+    labels = data.classes[data.code[rows]]
     folds = _folds(cv, S, labels)
     warn_of_lost_classes(labels, folds)
-    return _once(folds)
-
-
-def _once(
-    folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
-) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Leave out of each fold the rows that an earlier one measures, and folds without rows."""
-    seen: NDArray[np.intp] = np.empty(0, dtype=np.intp)
-    once = []
+    seen: Intp = np.empty(0, dtype=np.intp)
+    splits = []
     for train, test in folds:
         new = np.setdiff1d(test, seen)
         seen = np.concatenate([seen, new])
         if new.size:
-            once.append((train, new))
-    return once
+            splits.append((rows[train], rows[new]))
+    return data._replace(splits=splits)
 
 
 def read_rows(
@@ -222,9 +202,7 @@ def _open(
     return S, survey, labels, check_weight(sample_weight, S.shape[0]), known
 
 
-def _folds(
-    cv: Any, S: FloatArray, labels: NDArray[Any]
-) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def _folds(cv: Any, S: FloatArray, labels: NDArray[Any]) -> list[tuple[Intp, Intp]]:
     with warnings.catch_warnings():
         # A class with fewer rows than folds is missing from some; every calibrator allows this.
         warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")

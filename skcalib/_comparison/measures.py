@@ -75,11 +75,6 @@ class Measure(NamedTuple):
         return float(self.evaluate(predictions))
 
 
-def own_errors(measures: list[Measure]) -> list[Evaluation]:
-    """Return the calibration errors of this package among the metrics."""
-    return [m.evaluate for m in measures if m.evaluate is not None and m.is_own_error]
-
-
 class ProbabilitiesAsGiven(ClassifierMixin, BaseEstimator):
     """A fitted classifier that returns its input, for scorers, which ask a classifier."""
 

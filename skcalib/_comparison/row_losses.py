@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,13 +12,6 @@ from skcalib.metrics._statistics.row_means import hall_quantiles
 
 # A wrong class counts as having at most the probability 1 less this.
 LEAST_REST = 1e-6
-
-
-class Interval(NamedTuple):
-    """Two ends."""
-
-    low: float
-    high: float
 
 
 def _true(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
@@ -84,7 +75,7 @@ def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, f
 
 def hall_interval(
     differences: Float64Array, w: Float64Array, pseudo: float | None, level: float
-) -> Interval:
+) -> tuple[float, float]:
     """Interval of a mean difference by Hall's t, which corrects for skewness.
 
     It is of the differences and the pseudo row; degrees of freedom count the rows without that.
@@ -92,4 +83,4 @@ def hall_interval(
     d, weights = with_pseudo_row(differences, w, pseudo)
     mean, error, skewness = mean_and_error(d, weights)
     low, high = mean - error * hall_quantiles(skewness, float(weights.sum()) - 1, level)
-    return Interval(float(low), float(high))
+    return float(low), float(high)

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib._comparison.choice import HeldOut, as_good_as, choose, held_out
-from skcalib._comparison.held_out import fit_rows, open_rows, predict_held_out
+from skcalib._comparison.held_out import fit_rows, in_folds, predict_held_out, read_rows
 from skcalib._comparison.row_losses import hall_interval
 from skcalib._comparison.verdict import (
     WHY_AUTO,
@@ -63,7 +63,7 @@ def test_without_skewness_halls_interval_is_students():
 def test_halls_interval_holds_the_mean_of_skewed_rows_better_than_students():
     """2,000 samples of 30 exponentials: 95 % intervals, each tail at 2.5 %."""
     D = np.random.default_rng(0).exponential(size=(2000, 30))
-    below = np.mean([hall_interval(d, np.ones(30), None, 0.95).high < 1 for d in D])
+    below = np.mean([hall_interval(d, np.ones(30), None, 0.95)[1] < 1 for d in D])
     student = D.mean(axis=1) + stats.t(29).ppf(0.975) * D.std(axis=1, ddof=1) / math.sqrt(30)
     assert below < 0.045 < np.mean(student < 1)
 
@@ -237,8 +237,8 @@ def test_the_choice_for_naive_bayes_on_few_rows_loses_little():
             X_rest, y_rest, test_size=171, stratify=y_rest, random_state=seed
         )
         model = GaussianNB().fit(X_fit, y_fit)
-        keywords = {"cv": 5, "test": None, "input": "auto", "classes": None, "pos_label": None}
-        data = open_rows(model.predict_proba(X_rows), y_rows, None, **keywords)
+        scores = model.predict_proba(X_rows)
+        data = in_folds(read_rows(scores, y_rows, None, input="auto", classes=None), 5)
         P_test = model.predict_proba(X_test)
         found, losses = {}, {}
         for name, calibrator in calibrators_by_name().items():

@@ -389,7 +389,7 @@ def test_the_gain_of_normal_errors_is_the_normal_interval():
     more = gain_interval([*path, drawn(5.0, 3.0, (4.0, 3.0))], 6.0, 4.0, 0.95)
     # M is 2 u^2 on the path and 0 beside it: its bias of 1 has this share of the weights.
     share = 1 / (1 + np.exp(-(PLACES**2)).sum())
-    np.testing.assert_allclose(more.estimate, 2 - share, rtol=0, atol=0.01)
+    np.testing.assert_allclose(more.gain, 2 - share, rtol=0, atol=0.01)
     np.testing.assert_allclose(more[1:], [1 - half, 2 + half], rtol=0, atol=0.2)
     # If both errors are larger by x, M is 2 x^2; the quantile of two degrees of freedom is 5.99.
     for x, end in ((1.6, 1 - half), (1.85, 2 - half)):
@@ -544,7 +544,7 @@ def test_a_gain_has_a_sign_and_none_over_itself():
     before, after = check_predictions(y, P), check_predictions(y, q)
     evaluations = [Evaluation(m, {}, False) for m in (SCE, KS)]
     gains = GainSimulation(evaluations, before, random_state=0).gains(after, 0.95)
-    assert all(g.low > 0 and g.low < g.estimate < g.high for g in gains)
+    assert all(g.low > 0 and g.low < g.gain < g.high for g in gains)
     harms = GainSimulation(evaluations, after, random_state=0).gains(before, 0.95)
     assert all(g.high < 0 for g in harms)
     none = GainSimulation(evaluations, before, random_state=0).gains(before, 0.95)

@@ -62,10 +62,10 @@ LEAST_QUANTILE = 0.97
 TINY = 1e-12
 
 
-class GainInterval(NamedTuple):
-    """The gain of an error, less what chance adds to it, and its interval."""
+class Gain(NamedTuple):
+    """The gain of a metric, of an error less what chance adds to it, and its interval."""
 
-    estimate: float
+    gain: float
     low: float
     high: float
 
@@ -92,7 +92,7 @@ class GainSimulation:
         self._errors = [label_error(evaluate, before) for evaluate in evaluations]
         self._observed = [error.observed(before.code)[0] for error in self._errors]
 
-    def gains(self, after: Predictions, level: float) -> list[GainInterval]:
+    def gains(self, after: Predictions, level: float) -> list[Gain]:
         """Return the gain of each error for other predictions of the same rows."""
         after = in_copies(after)
         errors = [label_error(evaluate, after) for evaluate in self.evaluations]
@@ -165,9 +165,7 @@ def moments_of(limits: Float64Array, values: Float64Array, without: Float64Array
     return Moments(numbers, (gain - gain.mean()) / max(gain.std(), TINY))
 
 
-def gain_interval(
-    moments: list[Moments], observed: float, now: float, level: float
-) -> GainInterval:
+def gain_interval(moments: list[Moments], observed: float, now: float, level: float) -> Gain:
     """Return the interval of the gain of one error, from its moments at all truths."""
     alpha = (1 - level) / 2
     on_the_path, beside = moments[: PLACES.size], moments[PLACES.size :]
@@ -197,4 +195,4 @@ def gain_interval(
     high = observed_gain - bias - np.minimum(z_low, -least) * sd
     simulated = np.append(SIMULATED, np.arange(FINE.size, bias.size))
     estimate = observed_gain - np.average(bias[simulated], weights=np.exp(-distance[simulated] / 2))
-    return GainInterval(float(estimate), float(low[plausible].min()), float(high[plausible].max()))
+    return Gain(float(estimate), float(low[plausible].min()), float(high[plausible].max()))
