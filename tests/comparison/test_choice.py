@@ -23,7 +23,6 @@ from skcalib._comparison.verdict import (
     simpler_sentence,
 )
 from skcalib._validation.predictions import check_predictions
-from skcalib._validation.weights import check_weight
 from skcalib.calibrators._names import calibrators_by_name
 
 
@@ -66,14 +65,6 @@ def test_halls_interval_holds_the_mean_of_skewed_rows_better_than_students():
     below = np.mean([hall_interval(d, np.ones(30), None, 0.95)[1] < 1 for d in D])
     student = D.mean(axis=1) + stats.t(29).ppf(0.975) * D.std(axis=1, ddof=1) / math.sqrt(30)
     assert below < 0.045 < np.mean(student < 1)
-
-
-def test_scale_of_the_weights_means_nothing():
-    rng = np.random.default_rng(0)
-    d, w = rng.exponential(size=50), rng.random(50)
-    found = hall_interval(d, check_weight(w, 50), 2.0, 0.95)
-    assert hall_interval(d, check_weight(1000 * w, 50), 2.0, 0.95) == pytest.approx(found)
-    assert hall_interval(d, np.ones(50), 2.0, 0.95) != pytest.approx(found, rel=1e-3)
 
 
 def test_losses_and_pseudo_error_of_held_out_rows():

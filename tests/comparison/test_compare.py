@@ -102,15 +102,6 @@ def test_columns_and_rows():
     assert frame.loc["identity", "log_loss"][["gain", "low", "high"]].tolist() == [0, 0, 0]
 
 
-def test_test_rows_are_measured_and_all_others_fitted_on():
-    """With test=(X, y): fitted on all calibration rows, reported on the test rows."""
-    y, Z = scores()
-    y_test, Z_test = scores(150, seed=1)
-    frame = frame_of(Z, y, ["temperature"], test=(Z_test, y_test), metrics=["log_loss"])
-    P = TemperatureScaling().fit(Z, y).predict_proba(Z_test)
-    assert frame.loc["temperature", ("log_loss", "value")] == pytest.approx(log_loss(y_test, P))
-
-
 def test_values_are_of_the_held_out_rows_of_all_folds_together():
     """Each fold fitted by hand, all predictions pooled, and measured by other programs."""
     y, Z = scores()
@@ -584,14 +575,6 @@ def test_rank_correlation_needs_a_comparison():
     frame = frame_of(Z, y, [Failing()], metrics=["log_loss"])
     with pytest.raises(ValueError, match="1 calibrators"):
         metric_rank_correlation(frame)
-
-
-def test_names_are_words():
-    """Of the class without its ending, in lower case, joined by underscores."""
-    names = {type(c).__name__: name for name, c in calibrators_by_name().items()}
-    assert names["EnsembleTemperatureScaling"] == "ensemble_temperature"
-    assert names["VennAbersCalibrator"] == "venn_abers"
-    assert names["IsotonicCalibrator"] == "isotonic"
 
 
 def test_filters_of_warnings_are_left_alone_in_threads():
