@@ -106,8 +106,8 @@ def check_metadata(calibrator: Any) -> None:
     w = np.linspace(0.0, 2.0, code.size)
     expected = fit_proba(calibrator, S, code, S, sample_weight=w)
     with config_context(enable_metadata_routing=True):
-        asking = clone(calibrator).set_fit_request(sample_weight=True)
-        model = make_pipeline(FunctionTransformer(), asking).fit(S, code, sample_weight=w)
+        requested = clone(calibrator).set_fit_request(sample_weight=True)
+        model = make_pipeline(FunctionTransformer(), requested).fit(S, code, sample_weight=w)
         require_close(model.predict_proba(S), expected, f"{name}, in a pipeline", atol=1e-12)
 
 
@@ -174,8 +174,10 @@ def check_row_order(calibrator: Any) -> None:
         fitted = clone(calibrator).fit(S, code)
         shuffled = fit_proba(calibrator, S[order], code[order], S)
         require_close(shuffled, fitted.predict_proba(S), f"{name}, fitted on shuffled rows", REFIT)
-        asked = fitted.predict_proba(S[order])
-        require_close(asked, fitted.predict_proba(S)[order], f"{name}, shuffled questions", 1e-12)
+        predicted = fitted.predict_proba(S[order])
+        require_close(
+            predicted, fitted.predict_proba(S)[order], f"{name}, shuffled rows predicted", 1e-12
+        )
 
 
 def check_class_order(calibrator: Any) -> None:
@@ -280,8 +282,8 @@ def check_missing_class(calibrator: Any) -> None:
                 )
                 require_close(weightless, proba, f"{how}, by weights of 0", atol=1e-12)
                 if missing:  # labels within 0..K-1 of which 0 occurs
-                    told_by_labels = fit_proba(calibrator, S[some], code[some], S)
-                    require_close(told_by_labels, proba, f"{how}, without `classes`", atol=1e-12)
+                    inferred = fit_proba(calibrator, S[some], code[some], S)
+                    require_close(inferred, proba, f"{how}, without `classes`", atol=1e-12)
 
 
 # ------------------------------------------------------------------ valid and invalid input
@@ -303,7 +305,9 @@ def check_frames(calibrator: Any) -> None:
     names = getattr(fitted, "feature_names_in_", ())
     require(list(names) == ["a", "b"], f"feature_names_in_ is {list(names)}")
     swapped = frame[["b", "a"]]
-    require_refusal(partial(fitted.predict_proba, swapped), "a frame of other columns", lines=None)
+    require_refusal(
+        partial(fitted.predict_proba, swapped), "a frame of other columns", one_line=False
+    )
     model = make_pipeline(FunctionTransformer(feature_names_out="one-to-one"), clone(calibrator))
     model.set_output(transform="pandas").fit(S, code)
     with config_context(transform_output="pandas"):

@@ -224,16 +224,6 @@ def test_constant_scores_give_the_frequencies():
     assert_allclose(proba[0], [0.1, 0.3, 0.6], atol=0.03)
 
 
-@pytest.mark.parametrize("K", [4, 34])
-def test_a_class_without_rows_keeps_a_small_probability(K):
-    Z, code = data(K, 600)
-    keep = code != K - 1
-    fitted = AutoCalibrator(classes=np.arange(K)).fit(Z[keep], code[keep])
-    proba = fitted.predict_proba(Z[keep])
-    assert (proba[:, K - 1] > 0).all()
-    assert proba[:, K - 1].mean() < softmax(Z[keep] / 2.5, axis=1)[:, K - 1].mean()
-
-
 def test_a_thousand_and_one_classes_leave_out_the_links_too():
     """K^2 numbers would be 8 MB, of which a fit with links takes some 40."""
     rng, K = np.random.default_rng(0), 1001

@@ -79,12 +79,6 @@ def test_log_probabilities_are_clipped():
             np.testing.assert_allclose(fitted.coef_, expected.coef_, atol=1e-5)
 
 
-def test_the_default_is_odir_and_all_parameters_are_its_own():
-    parameters = DirichletCalibrator().get_params()
-    assert parameters["penalty"] == "odir"
-    assert set(parameters) == set(MatrixScaling().get_params())
-
-
 def test_a_heavy_penalty_leaves_the_diagonal_free():
     Z, y, _ = data()
     fitted = DirichletCalibrator(reg_lambda=1e6, reg_mu=1e6).fit(softmax(Z, axis=1), y)

@@ -119,14 +119,6 @@ def test_equal_logits_stay_in_the_bin_of_their_probability():
     assert binning.predict_proba([0.0, 0.1])[:, 1].tolist() == [1, 0]
 
 
-def test_an_all_zero_row_becomes_uniform():
-    """Every class occurs only in its upper bin, and the new row is in the lower bin of each."""
-    P = [[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.1, 0.9]]
-    binning = HistogramBinning(n_bins=2).fit(P, [0, 1, 2])
-    assert binning.bin_values_.tolist() == [[0, 1]] * 3
-    assert binning.predict_proba([[0.3, 0.3, 0.4]]).tolist() == [[1 / 3, 1 / 3, 1 / 3]]
-
-
 # ------------------------------------------------------------------------------- bootstraps
 
 

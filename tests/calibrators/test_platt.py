@@ -103,16 +103,6 @@ def test_scores_that_only_touch_have_no_optimum_either():
     np.testing.assert_allclose(platt.predict_proba([-1.0, 2.0, 5.0])[:, 1], [0, 0.5, 1], atol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:no row of class")
-def test_a_class_without_rows_is_answered_zero():
-    Z, y, _ = data()
-    y[y == 2] = 0
-    platt = PlattScaling(classes=[0, 1, 2, 3]).fit(Z, y)
-    assert platt.intercept_[2] == -np.inf
-    assert platt.coef_[2] == 0
-    assert (platt.predict_proba(Z)[:, 2] == 0).all()
-
-
 # ------------------------------------------------------------------------------- degree 2
 
 
