@@ -250,33 +250,6 @@ def test_fractional_weights_cut_where_the_mass_is():
         assert table.hit_sum[0, b] == pytest.approx(sum(w[i] * hit[i] for i in inside), abs=1e-12)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_weight_is_repetition_and_row_order_does_not_matter(method):
-    P, code, w = coarse(50, 4, seed=9)
-    # Distinct scores: the rank method splits ties by row order, as its authors do.
-    P = P + np.random.default_rng(0).uniform(0, 1e-4, P.shape)
-    P /= P.sum(axis=1, keepdims=True)
-    bins = Bins(7, method)
-    table = sums(columns_table(Scores(P, "proba"), code, w, bins))
-    P2, code2 = (np.repeat(a, w.astype(int), axis=0) for a in (P, code))
-    repeated = columns_table(Scores(P2, "proba"), code2, np.ones(code2.size), bins)
-    np.testing.assert_allclose(table, sums(repeated), rtol=0, atol=1e-12)
-    shuffled = np.random.default_rng(1).permutation(50)
-    again = columns_table(Scores(P[shuffled], "proba"), code[shuffled], w[shuffled], bins)
-    np.testing.assert_allclose(table, sums(again), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_rows_of_weight_zero_move_no_edge_and_add_nothing(method):
-    """A bootstrap resample is a vector of counts in which a third of the rows are 0."""
-    P, code, _ = coarse(60, 3, seed=13)
-    w = np.random.default_rng(3).multinomial(60, np.full(60, 1 / 60)).astype(float)
-    bins = Bins(6, method)
-    with_zeros = columns_table(Scores(P, "proba"), code, w, bins)
-    without = columns_table(Scores(P[w > 0], "proba"), code[w > 0], w[w > 0], bins)
-    np.testing.assert_allclose(sums(with_zeros), sums(without), rtol=0, atol=1e-12)
-
-
 def test_a_class_of_large_scores_loses_no_digits_in_its_first_bin():
     """The first bin comes of a subtraction where most rows are there, of a sum where few are."""
     n = 4000

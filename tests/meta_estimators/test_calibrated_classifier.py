@@ -18,7 +18,6 @@ from sklearn.ensemble import RandomForestClassifier, StackingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import log_loss
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -27,7 +26,6 @@ from sklearn.model_selection import (
     ShuffleSplit,
     StratifiedKFold,
     cross_val_predict,
-    train_test_split,
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -794,14 +792,6 @@ def test_tags_are_those_of_the_estimator():
     assert not frozen._skip_test
 
 
-def test_tags_of_what_is_no_classifier_are_those_of_any_classifier():
-    """Scikit-learn asks for tags before a fit can refuse the estimator."""
-    tags = get_tags(CalibratedClassifier(LinearRegression()))
-    assert tags.estimator_type == "classifier"
-    assert tags.classifier_tags.multi_class
-    assert not tags.classifier_tags.poor_score
-
-
 # ------------------------------------------------------------------ choosing
 
 
@@ -874,17 +864,6 @@ def test_a_pipeline_of_frozen_steps_is_frozen(cv):
     message = "has a column for the class 'bee', which no row of y has: if the estimator is fitted"
     with pytest.raises(ValueError, match=message):
         CalibratedClassifier(open_step, "histogram", cv=cv).fit(X[some], y[some])
-
-
-def test_calibration_mends_an_over_confident_classifier():
-    """Naive Bayes on digits: log loss and Brier score fall on rows held out from both fits."""
-    X, y = load_digits(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
-    raw = GaussianNB().fit(X_train, y_train).predict_proba(X_test)
-    mended = CalibratedClassifier(GaussianNB()).fit(X_train, y_train).predict_proba(X_test)
-    onehot = np.eye(10)[y_test]
-    assert log_loss(y_test, mended) < 0.5 * log_loss(y_test, np.clip(raw, 1e-12, 1))
-    assert ((mended - onehot) ** 2).sum() < ((raw - onehot) ** 2).sum()
 
 
 def test_the_old_word_for_a_fitted_estimator_is_answered_with_the_new_one():

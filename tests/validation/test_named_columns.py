@@ -308,14 +308,6 @@ def test_columns_of_text_beside_others_are_refused_in_one_line():
         expected_calibration_error(Y, frame[GIVEN])
 
 
-def test_an_empty_label_names_a_column():
-    labels = ["", "b", "a"]
-    frame = pd.DataFrame(P, columns=labels)
-    expected = slow_classwise_error(np.array(labels)[CODE], P, labels)
-    found = static_calibration_error(np.array(labels)[CODE], frame)
-    assert found == pytest.approx(expected, rel=1e-9)
-
-
 def test_whole_numbers_beside_logits_are_no_class():
     frame = pd.DataFrame(Z, columns=GIVEN)
     frame["fold"] = CODE
