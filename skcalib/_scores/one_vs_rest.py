@@ -165,9 +165,7 @@ class Columns:
         """Return a block of classes, a new array."""
         return self.made[columns.start - self.start : columns.stop - self.start].copy()
 
-    def log_odds_columns(self, columns: slice) -> FloatArray:
-        """Return a block of classes, a new array."""
-        return self.proba_columns(columns)
+    log_odds_columns = proba_columns
 
 
 def map_column_blocks(

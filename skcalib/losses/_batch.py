@@ -49,6 +49,10 @@ class Batch:
         opened = _open_tensors if is_tensor(logits) else _open_arrays
         self.xp, Z, self.code, self.w, self.columns = opened(logits, y, sample_weight, ignore_index)
         xp = self.xp
+        wrong = (self.code < 0) | (self.code >= Z.shape[1])
+        if bool(xp.any(wrong)):
+            row = int(xp.argmax(xp.where(wrong, 1, 0)))
+            raise ValueError(_not_codes(int(self.code[row]), row, Z.shape[1]))
         if xp is np:
             Z = Z.astype(np.float64, copy=False)
         self.share = self.w / xp.sum(self.w)
@@ -111,9 +115,6 @@ def _open_arrays(
     check_lengths(codes, Z.shape[0], "y", "logits")
     if codes.dtype.kind not in "iufb":
         raise ValueError(_not_codes(codes[0], 0, Z.shape[1]))
-    wrong = np.flatnonzero((codes < 0) | (codes >= Z.shape[1]))
-    if wrong.size:
-        raise ValueError(_not_codes(codes[wrong[0]], int(wrong[0]), Z.shape[1]))
     w = np.ones(len(Z)) if sample_weight is None else read_weight(sample_weight, len(Z))
     w = w.astype(np.float64)  # only their ratios matter: they are not scaled, as in tensors
     return np, Z, codes.astype(np.intp), w, np.arange(Z.shape[1])
@@ -150,10 +151,6 @@ def _open_tensors(
         )
     used = xp.ones(n, dtype=xp.bool, **place) if ignore_index is None else code != ignore_index
     code = xp.where(used, code, 0)
-    wrong = (code < 0) | (code >= n_classes)
-    if bool(xp.any(wrong)):
-        row = int(xp.argmax(xp.astype(wrong, xp.int32)))
-        raise ValueError(_not_codes(int(code[row]), row, n_classes))
     if sample_weight is None:
         w = xp.ones(n, dtype=Z.dtype, **place)
     else:
