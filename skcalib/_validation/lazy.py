@@ -45,8 +45,5 @@ def _size(given: Any) -> str:
     n_bytes = float(prod(shape) * getattr(dtype, "itemsize", 0))
     if not 0 < n_bytes < np.inf:  # the number of rows may be unknown
         return text
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if n_bytes < 1024 or unit == "GiB":
-            break
-        n_bytes /= 1024
-    return f"{text}, {n_bytes:,.3g} {unit}"
+    power = min(3, (int(n_bytes).bit_length() - 1) // 10)
+    return f"{text}, {n_bytes / 1024**power:,.3g} {('bytes', 'KiB', 'MiB', 'GiB')[power]}"
