@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,30 @@ AXES_AS_INPUT = 18
 # Larger constants are not compared with others.
 LARGEST_COMPARED = 1000
 # Steps between constants that are done once, when the graph is made.
-FOLDED = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}
+FOLDED: dict[str, Any] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}
 # A matrix of more entries takes longer to copy than the rows that it maps to transpose.
 LARGEST_COPIED = 10_000
 # Up to this many columns, a product with a matrix is faster than products with its rows.
 LARGEST_BLOCK = 30
 TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "int64": TensorProto.INT64}
+
+
+def _binary(op: str, swapped: bool = False, boolean: bool = False) -> Callable[..., Value]:
+    """Return a method of `Value` that adds a node, or computes a step between constants."""
+
+    def method(self: Value, other: Any) -> Value:
+        other = self.graph.value(other, self.dtype)
+        pair = (other, self) if swapped else (self, other)
+        if op in FOLDED and self.array is not None and other.array is not None:
+            return self.graph.constant(FOLDED[op](*(value.array for value in pair)))
+        return self.graph.emit(op, *pair, dtype="bool" if boolean else self.dtype)
+
+    return method
+
+
+def _unary(op: str) -> Callable[..., Value]:
+    """Return a method of `OnnxOperations` that adds a node."""
+    return lambda self, x: self.emit(op, x)
 
 
 class Value:
@@ -33,50 +52,13 @@ class Value:
     ) -> None:
         self.graph, self.name, self.dtype, self.array = graph, name, dtype, array
 
-    def _with(self, op: str, other: Any, swapped: bool = False, boolean: bool = False) -> Value:
-        other = self.graph.value(other, self.dtype)
-        if op in FOLDED and self.array is not None and other.array is not None:
-            arrays = (other.array, self.array) if swapped else (self.array, other.array)
-            return self.graph.constant(FOLDED[op](*arrays))
-        pair = (other, self) if swapped else (self, other)
-        return self.graph.emit(op, *pair, dtype="bool" if boolean else self.dtype)
-
-    def __add__(self, other: Any) -> Value:
-        return self._with("Add", other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Value:
-        return self._with("Sub", other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return self._with("Sub", other, swapped=True)
-
-    def __mul__(self, other: Any) -> Value:
-        return self._with("Mul", other)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Value:
-        return self._with("Div", other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return self._with("Div", other, swapped=True)
-
-    def __lt__(self, other: Any) -> Value:
-        return self._with("Less", other, boolean=True)
-
-    def __le__(self, other: Any) -> Value:
-        return self._with("LessOrEqual", other, boolean=True)
-
-    def __gt__(self, other: Any) -> Value:
-        return self._with("Greater", other, boolean=True)
-
-    def __ge__(self, other: Any) -> Value:
-        return self._with("GreaterOrEqual", other, boolean=True)
-
-    def __and__(self, other: Any) -> Value:
-        return self._with("And", other)
+    __add__ = __radd__ = _binary("Add")
+    __mul__ = __rmul__ = _binary("Mul")
+    __sub__, __rsub__ = _binary("Sub"), _binary("Sub", swapped=True)
+    __truediv__, __rtruediv__ = _binary("Div"), _binary("Div", swapped=True)
+    __lt__, __le__ = _binary("Less", boolean=True), _binary("LessOrEqual", boolean=True)
+    __gt__, __ge__ = _binary("Greater", boolean=True), _binary("GreaterOrEqual", boolean=True)
+    __and__ = _binary("And")
 
     def __neg__(self) -> Value:
         return self.graph.emit("Neg", self, dtype=self.dtype)
@@ -160,17 +142,7 @@ class OnnxOperations(SharedOperations):
         """Return float64 numbers in the type of the scores."""
         return x if self.dtype == "float64" else self._cast(x, self.dtype)
 
-    def exp(self, x: Value) -> Value:
-        return self.emit("Exp", x)
-
-    def log(self, x: Value) -> Value:
-        return self.emit("Log", x)
-
-    def sin(self, x: Value) -> Value:
-        return self.emit("Sin", x)
-
-    def absolute(self, x: Value) -> Value:
-        return self.emit("Abs", x)
+    exp, log, sin, absolute = map(_unary, ("Exp", "Log", "Sin", "Abs"))
 
     def softmax(self, x: Value) -> Value:
         return self.emit("Softmax", x, axis=1)

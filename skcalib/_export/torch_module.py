@@ -18,22 +18,15 @@ Tensor = Any
 class TorchOperations(SharedOperations):
     """Operations on tensors of float64, for scores of a type."""
 
+    # Operations that PyTorch has.
+    exp, log, sin = staticmethod(torch.exp), staticmethod(torch.log), staticmethod(torch.sin)
+    absolute, equal = staticmethod(torch.abs), staticmethod(torch.eq)
+    where = staticmethod(torch.where)
+
     def __init__(self, dtype: Any) -> None:
         # As NumPy's: shorter types are computed as float32 is.
         self.dtype = dtype if dtype == torch.float64 else torch.float32
         self.epsilon = float(torch.finfo(self.dtype).eps)
-
-    def exp(self, x: Tensor) -> Tensor:
-        return torch.exp(x)
-
-    def log(self, x: Tensor) -> Tensor:
-        return torch.log(x)
-
-    def sin(self, x: Tensor) -> Tensor:
-        return torch.sin(x)
-
-    def absolute(self, x: Tensor) -> Tensor:
-        return torch.abs(x)
 
     def softmax(self, x: Tensor) -> Tensor:
         return torch.softmax(x, dim=1)
@@ -47,15 +40,9 @@ class TorchOperations(SharedOperations):
     def minimum(self, x: Tensor, y: Any) -> Tensor:
         return torch.minimum(x, y) if isinstance(y, torch.Tensor) else torch.clamp(x, max=y)
 
-    def equal(self, x: Tensor, y: Any) -> Tensor:
-        return x == y
-
     def clip(self, x: Tensor, low: Any, high: Any) -> Tensor:
         # torch.onnx.export writes two clamps of one tensor under one name.
         return torch.where(x > high, high, torch.where(x < low, low, x))
-
-    def where(self, condition: Tensor, x: Any, y: Any) -> Tensor:
-        return torch.where(condition, x, y)
 
     def row_sum(self, x: Tensor) -> Tensor:
         return x.sum(dim=1, keepdim=True)

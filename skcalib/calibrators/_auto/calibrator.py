@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,19 +21,19 @@ from sklearn.utils.validation import check_is_fitted
 from skcalib._arrays.passes import ROWS, sum_rows
 from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, Intp
+from skcalib._maps.arrays import ArrayOperations, predict
 from skcalib._maps.operations import Plan
 from skcalib._scaling.remote import Make, SummedNLL
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
 from skcalib.calibrators._auto import many, order_preserving
 from skcalib.calibrators._auto.evidence import EvidenceFit, fit_by_evidence
-from skcalib.calibrators._auto.features import Layout, design_of_block
-from skcalib.calibrators._auto.formula import plan_auto
+from skcalib.calibrators._auto.features import Layout
+from skcalib.calibrators._auto.formula import Map, features, logits_of, plan_auto
 from skcalib.calibrators._auto.identity import weigh_identity
 from skcalib.calibrators._auto.nll import FeatureNLL
 from skcalib.calibrators._auto.order_preserving import OrderPreservingNLL
 from skcalib.calibrators._auto.smoothing import (
-    OFFSET_SHARE,
     Position,
     Smoothing,
     fit_position,
@@ -123,46 +123,6 @@ def fit_order_preserving(
         **keywords,
     )
     return fitted, position, None
-
-
-class Map(NamedTuple):
-    """A fitted map; without `position`, that for many classes."""
-
-    order_preserving: bool
-    theta: Float64Array
-    smoothing: Smoothing
-    position: Position
-    centre: Float64Array | None
-    identity_weight: float
-
-    def logits(self, Z: Float64Array) -> tuple[Float64Array, Float64Array, Any]:
-        """Return offset and eta of a block of logits ``(n, K)``, and the part of M and L in eta."""
-        K, theta, smoothing = Z.shape[1], self.theta, self.smoothing
-        if self.order_preserving:
-            rising = order_preserving.make_rising(
-                *order_preserving.rows_of_block(Z, smoothing), smoothing, self.position
-            )
-            return rising.offset.T, rising.logits(theta).T, np.zeros_like(Z)
-        if K > LARGEST_WHOLE:
-            f = many.make_features(Z, smoothing, np.float64)
-            terms = many.unpack(theta, K, np.float64)
-            across = many.links(f, terms)
-            eta = many.add_own(across.copy(), f, terms, smoothing.square_scale)
-            return f.a, eta, across
-        design = design_of_block(Z, smoothing, self.position, self.centre)
-        own, cross = Layout(K).unpack(theta)
-        eta = design.logits(own, cross)
-        across = np.zeros_like(eta) if design.cross is None else cross.T @ design.cross
-        return design.offset.T, eta.T, across.T
-
-    def answer(self, Z: Float64Array, eta: Float64Array) -> Float64Array:
-        """Return the probabilities of a block of logits; overwrites their `eta`."""
-        P = softmax_inplace(np.ascontiguousarray(eta))
-        if self.identity_weight > 0.0:
-            none = self.smoothing._replace(beta=1.0)
-            P *= 1.0 - self.identity_weight
-            P += self.identity_weight * none.mix(none.proba(Z), OFFSET_SHARE)
-        return P
 
 
 class AutoCalibrator(ScoreCalibrator):
@@ -364,7 +324,11 @@ class AutoCalibrator(ScoreCalibrator):
     def _plan(self) -> Plan:
         if not self._theta.size:
             return plan_temperature(self.temperature_)
-        return plan_auto(self, is_shared(self))
+        smoothing = Smoothing(1.0 / self.temperature_, self._weight, self.classes_.size)
+        position = Position(self._knots, self._levels)
+        weight = self.identity_weight_
+        fitted = Map(is_shared(self), self._theta, smoothing, position, self._centre, weight)
+        return plan_auto(fitted, getattr(self, "_options", False))
 
     def _in_words(self) -> str:
         return (
@@ -445,18 +409,22 @@ def is_shared(fitted: AutoCalibrator) -> bool:
 
 def _changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64Array, float]:
     """Return the mean change of each class's probability, and the share of M and L in eta - a'."""
-    kernel = partial(sum_changes, fitted=fitted)
+    terms = [logits_of(part) for part in (fitted, fitted.without("M", "L"), fitted.without())]
+    kernel = partial(sum_changes, beta=fitted.smoothing.beta, terms=terms, plan=plan_auto(fitted))
     shift, across, within = sum_rows(kernel, scores.as_logits(), w)
     across, within = max(across, 0.0), max(within, 0.0)
     return shift / fitted.smoothing.n, float(across / (across + within)) if across > 0.0 else 0.0
 
 
-def sum_changes(Z: Float64Array, w: Float64Array, fitted: Map) -> tuple[Float64Array, float, float]:
+def sum_changes(
+    Z: Float64Array, w: Float64Array, beta: float, terms: list[Any], plan: Plan
+) -> tuple[Float64Array, float, float]:
     """Return the sums of `_changes` over a block: by class, and squares across and within."""
-    offset, eta, across = fitted.logits(Z)
-    p = fitted.smoothing.proba(Z)
-    of_cross, of_own = (float(w @ _variance(D, p)) for D in (across, eta - offset - across))
-    return w @ (fitted.answer(Z, eta) - p), of_cross, of_own
+    scores = Scores(Z, "logits")
+    o, p = ArrayOperations(scores), softmax_inplace(beta * Z)
+    eta, own, offset = (formula(o, features(o, c), c) for formula, c in terms)
+    of_cross, of_own = (float(w @ _variance(D, p)) for D in (eta - own, own - offset))
+    return w @ (predict(scores, plan) - p), of_cross, of_own
 
 
 def _variance(D: Float64Array, p: Float64Array) -> Float64Array:

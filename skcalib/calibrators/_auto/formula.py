@@ -8,44 +8,63 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from numpy.typing import NDArray
 
+from skcalib._arrays.types import Float64Array
 from skcalib._maps.operations import Constants, Lines, Operations, Plan, Value, row
 from skcalib.calibrators._auto import many
 from skcalib.calibrators._auto.features import N_COSINES, N_SHARED, Layout
 from skcalib.calibrators._auto.order_preserving import GROUPS, N_HINGES
-from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Smoothing
+from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing
 
 # Equal probabilities of this size count, though their exponentials may be rounded down.
 LEAST = many.SMALLEST * (1.0 - 1e-14)
 
 
-def plan_auto(calibrator: Any, shared: bool) -> Plan:
+class Map(NamedTuple):
+    """A fitted map; without knots of the `position`, that for many classes."""
+
+    shared: bool
+    theta: Float64Array
+    smoothing: Smoothing
+    position: Position
+    centre: Float64Array | None
+    identity_weight: float
+
+    def without(self, *groups: str) -> Map:
+        """Return the map with the parameters of some groups, or of all, at 0."""
+        K, theta = self.smoothing.n_classes, self.theta.copy()
+        known = Layout(K).groups if self.position.knots.size else many.groups_of(K)
+        for name, places in known.items() if not self.shared else GROUPS.items():
+            if not groups or name in groups:
+                theta[places] = 0.0
+        return self._replace(theta=theta)
+
+
+def plan_auto(fitted: Map, options: bool = False) -> Plan:
     """Return the plan of the fitted map, mixed with no calibration."""
-    K, theta = calibrator.classes_.size, calibrator._theta
-    smoothing = Smoothing(1.0 / calibrator.temperature_, calibrator._weight, K)
-    small, omega = OFFSET_SHARE * smoothing.epsilon, calibrator.identity_weight_
-    constants = smoothing_constants(smoothing)
-    knots, levels = calibrator._knots, calibrator._levels
-    terms: Callable[..., Value]
-    if shared:
-        terms = rising_terms
-        constants |= rising_constants(theta[GROUPS["t"]], smoothing)
-        knots, levels = hinged(knots, levels, theta[GROUPS["R"]])
-    elif not knots.size:
-        terms = many_terms
-        constants |= many_constants(many.unpack(theta, K, np.float64), smoothing)
-    else:
-        terms, levels = whole_terms, np.pi * (0.5 - levels)
-        constants |= whole_constants(*Layout(K).unpack(theta), calibrator, smoothing)
-    if knots.size:
-        constants["position"] = Lines([knots], [levels])
+    omega, smoothing = fitted.identity_weight, fitted.smoothing
+    small = OFFSET_SHARE * smoothing.epsilon
+    terms, constants = logits_of(fitted)
     if omega > 0.0:
         constants["weights"] = np.array([[1.0 - omega], [omega * (1.0 - small)]])
-        constants["none"] = omega * small / K
-    options = getattr(calibrator, "_options", False)
-    formula = partial(auto, terms=terms, options=options, shared=shared)
-    return Plan(formula, constants, "top" if shared else "largest")
+        constants["none"] = omega * small / smoothing.n_classes
+    formula = partial(auto, terms=terms, options=options, shared=fitted.shared)
+    return Plan(formula, constants, "top" if fitted.shared else "largest")
+
+
+def logits_of(fitted: Map) -> tuple[Callable[..., Value], Constants]:
+    """Return the formula of eta, given `Features`, and its constants."""
+    theta, smoothing, (knots, levels) = fitted.theta, fitted.smoothing, fitted.position
+    K, constants = smoothing.n_classes, smoothing_constants(smoothing)
+    if fitted.shared:
+        knots, levels = hinged(knots, levels, theta[GROUPS["R"]])
+        constants["position"] = Lines([knots], [levels])
+        return rising_terms, constants | rising_constants(theta[GROUPS["t"]], smoothing)
+    if not knots.size:
+        return many_terms, constants | many_constants(many.unpack(theta, K, np.float64), smoothing)
+    constants["position"] = Lines([knots], [np.pi * (0.5 - levels)])
+    own, cross = Layout(K).unpack(theta)
+    return whole_terms, constants | whole_constants(own, cross, fitted.centre, smoothing)
 
 
 def smoothing_constants(smoothing: Smoothing) -> Constants:
@@ -63,8 +82,8 @@ def smoothing_constants(smoothing: Smoothing) -> Constants:
 
 
 def whole_constants(
-    own: NDArray[Any], cross: NDArray[Any], calibrator: Any, smoothing: Smoothing
-) -> dict[str, Any]:
+    own: Float64Array, cross: Float64Array, centre: Float64Array | None, smoothing: Smoothing
+) -> Constants:
     """Return the coefficients of all terms of up to 30 classes.
 
     Cosines of multiples are polynomials in the cosine: the terms are its powers.
@@ -77,13 +96,13 @@ def whole_constants(
     powers = cosines @ in_powers
     shared = [t[:, 0], t[:, 1] / smoothing.square_scale, -t[:, 2], t[:, 3], t[:, 4], np.ones(K)]
     constants = {"terms": np.vstack([*shared, powers[:, 1:].T]), "b": row(b + powers[:, 0])}
-    if K > 2:
-        constants["b"] -= calibrator._centre @ cross[K:]
+    if centre is not None:
+        constants["b"] -= centre @ cross[K:]
         constants |= {"by_p": cross[:K].T, "by_log": cross[K:].T}
     return constants
 
 
-def rising_constants(t: NDArray[Any], smoothing: Smoothing) -> dict[str, Any]:
+def rising_constants(t: Float64Array, smoothing: Smoothing) -> Constants:
     """Return the coefficients of terms that preserve the order of the classes."""
     s, log_K = smoothing.square_scale, np.log(smoothing.n_classes)
     by_entropy, by_top = (t[2] - t[1]) / log_K, (t[4] - t[3]) / log_K
@@ -92,8 +111,8 @@ def rising_constants(t: NDArray[Any], smoothing: Smoothing) -> dict[str, Any]:
 
 
 def hinged(
-    knots: NDArray[Any], levels: NDArray[Any], steps: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
+    knots: Float64Array, levels: Float64Array, steps: Float64Array
+) -> tuple[Float64Array, Float64Array]:
     """Return the sum of hinges of the position as one broken line of the log-score."""
     ends = np.linspace(0.0, 1.0, N_HINGES + 1)
     inner = ends[(ends > levels[0]) & (ends < levels[-1])]
@@ -105,14 +124,15 @@ def hinged(
 
 def many_constants(terms: many.Terms, smoothing: Smoothing) -> Constants:
     """Return the coefficients of more than 30 classes."""
-    K = smoothing.n_classes
     by_p, square, by_entropy, by_top, by_rest = terms.t
+    links = {"cross": terms.cross} if terms.cross.size else {}
     return {
+        **links,
+        "by_p": by_p,
         "square": square / smoothing.square_scale,
         "by_row": np.array([[-by_entropy], [by_top]]),
         "by_rest": by_rest,
-        "cross": by_p * np.eye(K) + (terms.cross if terms.cross.size else 0.0),
-        "most": 1.0 + 1.0 / (smoothing.n * K),
+        "most": 1.0 + 1.0 / (smoothing.n * smoothing.n_classes),
         "slope": row(1.0 + terms.slope),
         "b": row(terms.b),
     }
@@ -130,17 +150,20 @@ class Features(NamedTuple):
 
 def auto(o: Operations, c: Constants, terms: Any, options: bool, shared: bool) -> Value:
     """Return softmax(eta) of some terms, mixed with the softmax of the logits."""
-    z = o.logits()
-    p = o.softmax(c["beta"] * z)
-    q = c["kept"] * p + c["uniform"]
-    a = o.log(q)
-    features = Features(p, q, a, o.row_sum(q * a), o.row_max(a))
-    result = o.softmax(terms(o, features, c))
+    result = o.softmax(terms(o, features(o, c), c))
     if "weights" in c:
-        result = o.mix(c["weights"], c["none"], result, o.softmax(z))
+        result = o.mix(c["weights"], c["none"], result, o.softmax(o.logits()))
     if options:
         result = o.without_options(result)
     return o.keep_top(result) if shared else result
+
+
+def features(o: Operations, c: Constants) -> Features:
+    """Return what all terms are made of."""
+    p = o.softmax(c["beta"] * o.logits())
+    q = c["kept"] * p + c["uniform"]
+    a = o.log(q)
+    return Features(p, q, a, o.row_sum(q * a), o.row_max(a))
 
 
 def shared_terms(o: Operations, f: Features, c: Constants) -> list[Value]:
@@ -174,4 +197,5 @@ def many_terms(o: Operations, f: Features, c: Constants) -> Value:
     p = o.where(f.p >= LEAST, f.p, 0.0)
     slope = c["square"] * f.a + o.combine(c["by_row"], f.order, f.top) + c["slope"]
     rest = c["by_rest"] * o.log_complement(p / c["most"])
-    return slope * f.a + c["b"] + rest + o.map_sparse_rows(c["cross"], p)
+    eta = slope * f.a + c["b"] + rest + c["by_p"] * p
+    return eta + o.map_sparse_rows(c["cross"], p) if "cross" in c else eta

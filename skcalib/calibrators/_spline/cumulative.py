@@ -17,21 +17,18 @@ row: five sums over the rows between the knots are enough for every j and every 
 from __future__ import annotations
 
 import itertools
+from math import factorial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PPoly
+from scipy.interpolate import PPoly, make_interp_spline
 
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.one_vs_rest import TIE, SortedProblem
 
-# Coefficients of the second derivatives at the first three knots; the run-out sets this sum to 0.
-RUNOUT = {
-    "natural": (1.0, 0.0, 0.0),
-    "parabolic": (1.0, -1.0, 0.0),
-    "cubic": (1.0, -2.0, 1.0),
-}
+# Derivatives that are 0 at both ends, or SciPy's name of the condition.
+RUNOUT: dict[str, int | str] = {"natural": 2, "parabolic": 3, "cubic": "not-a-knot"}
 
 
 def cardinal_splines(n_knots: int, runout: str) -> PPoly:
@@ -39,25 +36,11 @@ def cardinal_splines(n_knots: int, runout: str) -> PPoly:
 
     Returned as one piecewise polynomial with values of shape ``(n_knots,)``.
     """
-    h = 1 / (n_knots - 1)
-    unit = np.eye(n_knots)
-    equations, values = np.zeros((n_knots, n_knots)), np.zeros((n_knots, n_knots))
-    for i in range(1, n_knots - 1):
-        equations[i, i - 1 : i + 2] = h / 6, 2 * h / 3, h / 6
-        values[i] = (unit[i + 1] - 2 * unit[i] + unit[i - 1]) / h
-    equations[0, :3] = RUNOUT[runout]
-    equations[-1, -3:] = RUNOUT[runout][::-1]
-    bend = np.linalg.solve(equations, values)
-    rise = np.diff(unit, axis=0) / h
-    coefficients = np.stack(
-        [
-            np.diff(bend, axis=0) / (6 * h),
-            bend[:-1] / 2,
-            rise - h * (2 * bend[:-1] + bend[1:]) / 6,
-            unit[:-1],
-        ]
-    )
-    return PPoly(coefficients, np.linspace(0, 1, n_knots))
+    x, ends = np.linspace(0, 1, n_knots), RUNOUT[runout]
+    none = [(ends, np.zeros(n_knots))]
+    conditions = ends if isinstance(ends, str) else (none, none)
+    spline = make_interp_spline(x, np.eye(n_knots), bc_type=conditions)
+    return PPoly([spline(x[:-1], k) / factorial(k) for k in (3, 2, 1, 0)], x)
 
 
 class Basis(NamedTuple):
