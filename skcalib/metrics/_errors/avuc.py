@@ -17,16 +17,19 @@ from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._listed import listed
 
 
-def entropies(P: Source) -> NDArray[np.float64]:
-    """Entropy of each row in nats."""
-    h = np.empty(P.shape[0])
-    map_rows(entropy, Scores(P, "proba").as_proba(np.float64), out=h)
-    return h
-
-
 def top_and_entropy(P: Source) -> tuple[NDArray[Any], ...]:
-    """Return the largest probability of each row, its column and the row's entropy."""
-    return *top_label(P), entropies(P)
+    """Return the largest probability of each row, its column and the row's entropy in nats."""
+    entropies = np.empty(P.shape[0])
+    map_rows(entropy, Scores(P, "proba").as_proba(np.float64), out=entropies)
+    return *top_label(P), entropies
+
+
+def uncertain_rows(data: tuple[Any, ...], caller: str) -> tuple[Any, ...]:
+    """Return confidence, entropy, hit and weight of each row, and the number of classes."""
+    predictions = check_predictions(*data, caller=caller)
+    P, code = event_as_classes(predictions)
+    confidence, predicted, entropies = gathered(top_and_entropy, P)
+    return confidence.astype(np.float64), entropies, predicted == code, predictions.w, P.shape[1]
 
 
 @listed("Krishnan and Tickoo 2020", scorer=True, error=False, has_event=False)
@@ -102,20 +105,9 @@ def avuc_loss(
     0.1937
     """
     check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="avuc_loss"
-    )
-    P, code = event_as_classes(predictions)
-    confidence, predicted, entropy_of_row = gathered(top_and_entropy, P)
-    return float(
-        avuc(
-            confidence.astype(np.float64),
-            entropy_of_row,
-            predicted == code,
-            predictions.w,
-            threshold=threshold,
-        )
-    )
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    *rows, _ = uncertain_rows(data, "avuc_loss")
+    return float(avuc(*rows, threshold=threshold))
 
 
 @listed("Karandikar et al. 2021", scorer=True, error=False, has_event=False)
@@ -189,18 +181,6 @@ def soft_avuc_loss(
     """
     check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
     check_between("temperature", temperature, 0, np.inf, "a positive number")
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="soft_avuc_loss"
-    )
-    P, code = event_as_classes(predictions)
-    _, predicted, entropy_of_row = gathered(top_and_entropy, P)
-    return float(
-        soft_avuc(
-            entropy_of_row,
-            predicted == code,
-            predictions.w,
-            n_classes=P.shape[1],
-            kappa=kappa,
-            temperature=temperature,
-        )
-    )
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    _, *rows, n_classes = uncertain_rows(data, "soft_avuc_loss")
+    return float(soft_avuc(*rows, n_classes=n_classes, kappa=kappa, temperature=temperature))

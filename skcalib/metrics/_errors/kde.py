@@ -11,7 +11,6 @@ from scipy.special import spherical_jn
 
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.norm import MeanNorm, check_norm, exponent
-from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import Mode, error_by_mode
 from skcalib.metrics._errors.smoothing import (
@@ -165,7 +164,6 @@ def kde_calibration_error(
     0.0846
     """
     check_norm(norm, has_max=False)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="kde_calibration_error"
-    )
-    return error_by_mode(predictions, y_proba, partial(kde_error, norm=norm), mode, average, norm)
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    error, name = partial(kde_error, norm=norm), "kde_calibration_error"
+    return error_by_mode(data, error, mode, average, norm, caller=name)

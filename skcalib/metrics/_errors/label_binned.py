@@ -12,7 +12,6 @@ from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
 from skcalib._binning.tables import flat_table
 from skcalib._validation.norm import Norm, check_norm, exponent
-from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._errors.binned import (
     Average,
     Strategy,
@@ -126,7 +125,7 @@ def label_binned_calibration_error(
     """
     bins = check_bins(n_bins, strategy)
     check_norm(norm)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
 
     error = partial(label_binned_error, bins=bins, norm=norm)
-    return error_by_mode(predictions, y_proba, error, mode, average, norm, dtype=None)
+    return error_by_mode(data, error, mode, average, norm, dtype=None, soft=True)

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.mmce import kernel_mean_error
-from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import Mode, error_by_mode
 from skcalib.metrics._listed import listed
@@ -86,7 +85,6 @@ def maximum_mean_calibration_error(
     >>> round(maximum_mean_calibration_error(y, P), 4)
     0.1241
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="maximum_mean_calibration_error"
-    )
-    return error_by_mode(predictions, y_proba, kernel_mean_error, mode, average)
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    name = "maximum_mean_calibration_error"
+    return error_by_mode(data, kernel_mean_error, mode, average, caller=name)

@@ -19,7 +19,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_option
 from skcalib._validation.norm import Norm, exponent
-from skcalib._validation.predictions import Predictions, refuse_each_class
+from skcalib._validation.predictions import check_predictions, refuse_each_class
 
 Mode = Literal["top", "classwise"] | None
 BinaryError = Callable[..., float]
@@ -52,20 +52,25 @@ def mean_of_classes(
 
 
 def error_by_mode(
-    predictions: Predictions,
-    y_proba: Any,
+    data: tuple[Any, ...],
     error: BinaryError,
     mode: str | None,
     average: str | None,
     norm: Norm = "l1",
+    *,
     dtype: DTypeLike | None = np.float64,
+    soft: bool = False,
+    caller: str = "this metric",
 ) -> float | Float64Array:
     """Measure ``error(score, hit, w)`` of one event, of the top label, or of each class.
 
+    `data`, `soft` and `caller` are arguments of `check_predictions`.
+
     ``average=None`` returns the error of each class, even if there is an event, in the form of the
-    probabilities as given, `y_proba`. Scores are passed as `dtype`, with None as their own.
+    probabilities as given. Scores are passed as `dtype`, with None as their own.
     """
     check_mode(mode, average)
+    predictions = check_predictions(*data, soft=soft, caller=caller)
     refuse_each_class(predictions, average)
     predictions = predictions.of_mode(mode)
     P, code, w = predictions.P, predictions.code, predictions.w
@@ -78,5 +83,5 @@ def error_by_mode(
 
     each = np.array(list(map_columns(measure, Scores(P, "proba"))))
     if average is None:
-        return predictions.of_classes(each, y_proba)
+        return predictions.of_classes(each, data[1])
     return mean_of_classes(each, average, norm)

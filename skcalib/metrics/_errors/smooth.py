@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from skcalib._arrays.types import Float64Array
-from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import Mode, error_by_mode
 from skcalib.metrics._errors.smoothing import (
@@ -206,5 +205,5 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error(y, P), 4)
     0.1496
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
-    return error_by_mode(predictions, y_proba, smooth_error, mode, average)
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    return error_by_mode(data, smooth_error, mode, average, soft=True)

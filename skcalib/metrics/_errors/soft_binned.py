@@ -12,7 +12,6 @@ from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
 from skcalib._validation.keywords import check_between, check_count, check_option
 from skcalib._validation.norm import MeanNorm, check_norm
-from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import Mode, error_by_mode
 from skcalib.metrics._listed import listed
@@ -116,9 +115,6 @@ def soft_binned_calibration_error(
     check_between("temperature", temperature, 0, np.inf, "a positive number")
     bins = SoftBins(int(n_bins), temperature, kind, norm)
 
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="soft_binned_calibration_error"
-    )
-    return error_by_mode(
-        predictions, y_proba, partial(soft_binned_error, bins=bins), mode, average, norm
-    )
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    error, name = partial(soft_binned_error, bins=bins), "soft_binned_calibration_error"
+    return error_by_mode(data, error, mode, average, norm, caller=name)

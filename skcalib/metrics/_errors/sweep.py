@@ -13,7 +13,6 @@ from skcalib._binning.bins import Bins
 from skcalib._binning.quantiles import rank_cuts
 from skcalib._scores.one_vs_rest import stable_order
 from skcalib._validation.norm import MeanNorm, check_norm, exponent
-from skcalib._validation.predictions import check_predictions
 from skcalib._validation.weights import is_whole
 from skcalib.metrics._errors.binned import Average, Closed, Strategy, check_bins
 from skcalib.metrics._errors.modes import Mode, error_by_mode
@@ -263,9 +262,6 @@ def sweep_calibration_error(
     """
     bins = check_bins(15, strategy, closed, "rank")  # their number is found below
     check_norm(norm, has_max=False)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="sweep_calibration_error"
-    )
-
-    error = partial(sweep_error, bins=bins, norm=norm)
-    return error_by_mode(predictions, y_proba, error, mode, average, norm, dtype=None)
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    error, name = partial(sweep_error, bins=bins, norm=norm), "sweep_calibration_error"
+    return error_by_mode(data, error, mode, average, norm, dtype=None, caller=name)
