@@ -15,7 +15,7 @@ from sklearn.isotonic import IsotonicRegression
 from skcalib.metrics import calibration_curve, reliability_table
 from skcalib.metrics._curves.bands import tube_factor, wilson_interval
 from skcalib.metrics._curves.cells import place_rows
-from skcalib.metrics._curves.methods import bounds_at, bounds_by_runs
+from skcalib.metrics._curves.methods import bounds_by_runs
 from skcalib.metrics._curves.smooth import TAUS, Smoother
 
 METHODS = ("smooth", "isotonic", "bins")
@@ -38,101 +38,60 @@ def same(a, b, tol=1e-7):
 # ------------------------------------------------------------------ the smooth curve
 
 
-def natural(knots, values):
-    """A natural cubic spline that goes on as a straight line; by SciPy."""
-    inner = CubicSpline(knots, values, bc_type="natural")
-
-    def at(z):
-        if z < knots[0]:
-            return inner(knots[0]) + (z - knots[0]) * inner(knots[0], 1)
-        if z > knots[-1]:
-            return inner(knots[-1]) + (z - knots[-1]) * inner(knots[-1], 1)
-        return float(inner(z))
-
-    return inner, at
-
-
 def slow_columns(x, w, at):
-    """The columns at logits `at`, up to a rotation of the wiggles; one number after the other."""
-    least = [max(expit(v) * (1 - expit(v)), 1e-3) for v in x]
-    v = [wi * c for wi, c in zip(w, least, strict=True)]
-    centre = sum(vi * xi for vi, xi in zip(v, x, strict=True)) / sum(v)
-    deviation = math.sqrt(
-        sum(vi * (xi - centre) ** 2 for vi, xi in zip(v, x, strict=True)) / sum(v)
-    )
-    total, low = 0.0, None
-    for vi, xi in zip(v, x, strict=True):
-        total += vi
-        if low is None and total >= 0.1:
-            low = xi
-    total, high = 0.0, None
-    for vi, xi in zip(v[::-1], x[::-1], strict=True):
-        total += vi
-        if high is None and total >= 0.1:
-            high = xi
-    place = lambda xi: (min(max(xi, low), high) - centre) / deviation  # noqa: E731
-    z = [place(xi) for xi in x]
-    root = [wi * math.sqrt(c) for wi, c in zip(w, least, strict=True)]
-    share = (np.cumsum(root) - np.array(root) / 2) / sum(root)
-    knots = np.interp(np.linspace(0, 1, 16), share, z)
-    k = len(knots)
-    splines = [natural(knots, row) for row in np.eye(k)]
-    S = np.zeros((k, k))
-    for a, b in pairwise(knots):  # second derivatives are straight there
-        for i in range(k):
-            for j in range(k):
-                f = [splines[i][0](t, 2) * splines[j][0](t, 2) for t in (a, (a + b) / 2, b)]
-                S[i, j] += (b - a) / 6 * (f[0] + 4 * f[1] + f[2])
+    """The columns at logits `at`, up to a rotation of the wiggles."""
+    least = np.maximum(expit(x) * (1 - expit(x)), 1e-3)
+    v = w * least
+    ends = [each[np.cumsum(amount) >= 0.1][0] for each, amount in ((x, v), (x[::-1], v[::-1]))]
+    v = v / v.sum()
+    centre = v @ x
+    deviation = math.sqrt(v @ (x - centre) ** 2)
+    z, at = ((np.clip(part, *ends) - centre) / deviation for part in (x, at))
+    root = w * np.sqrt(least)
+    knots = np.interp(np.linspace(0, 1, 16), (np.cumsum(root) - root / 2) / root.sum(), z)
+    spline = CubicSpline(knots, np.eye(16), bc_type="natural")
+    S = np.zeros((16, 16))
+    for a, b in pairwise(knots):  # second derivatives are straight there: Simpson's rule is exact
+        for t, share in ((a, 1), ((a + b) / 2, 4), (b, 1)):
+            S += (b - a) / 6 * share * np.outer(spline(t, 2), spline(t, 2))
     value, vector = np.linalg.eigh(S)
     root_of_inverse = vector[:, 2:] @ np.diag(value[2:] ** -0.5) @ vector[:, 2:].T
 
-    def raw(zi):
-        return np.array([spline(zi) for _, spline in splines]) @ root_of_inverse
+    def raw(zi):  # straight beyond the knots
+        edge = min(max(zi, knots[0]), knots[-1])
+        return (spline(edge) + (zi - edge) * spline(edge, 1)) @ root_of_inverse
 
-    R = np.array([raw(zi) for zi in z])
-    L = np.column_stack([np.ones(len(z)), z])
-    V = np.diag(v) / sum(v)
+    R, L, V = np.array([raw(zi) for zi in z]), np.column_stack([np.ones(len(z)), z]), np.diag(v)
     along = np.linalg.solve(L.T @ V @ L, L.T @ V @ R)
     scale = math.sqrt(np.trace((R - L @ along).T @ V @ (R - L @ along)))
-    places = [place(xi) for xi in at]
-    return np.array(
-        [
-            [1.0, zi * max(deviation, 1.0), *((raw(zi) - np.array([1.0, zi]) @ along) / scale)]
-            for zi in places
-        ]
-    )
+    lines = [np.array([1.0, zi]) for zi in at]
+    wide = np.array([1.0, max(deviation, 1.0)])
+    return np.array([[*(line * wide), *((raw(line[1]) - line @ along) / scale)] for line in lines])
 
 
 def slow_smooth(x, w, hits, at, taus=TAUS):
-    """Mean and covariance of the logit at `at`: IRLS for each tau, weighed by evidence."""
+    """Mean and covariance of the logit at `at`: Newton's method for each tau, by evidence."""
     X, A = slow_columns(x, w, x), slow_columns(x, w, at)
     means, covariances, logs = [], [], []
     for tau in taus:
         ridge = np.array([1 / 25, 1 / 25] + [tau**-2] * (X.shape[1] - 2))
         theta = np.zeros(X.shape[1])
         for _ in range(60):
-            H, g, value = np.diag(ridge), -ridge * theta, 0.5 * (ridge * theta**2).sum()
-            for xi, row, wi, hi in zip(x, X, w, hits, strict=True):
-                eta = xi + row @ theta
-                q = 1 / (1 + math.exp(-eta))
-                value += wi * math.log1p(math.exp(eta)) - hi * eta
-                g = g + (hi - wi * q) * row
-                H = H + wi * q * (1 - q) * np.outer(row, row)
-            theta = theta + np.linalg.solve(H, g)
-        V = np.linalg.inv(H)
-        log = -value + 0.5 * np.log(ridge[2:]).sum() - 0.5 * np.linalg.slogdet(H)[1]
+            eta = x + X @ theta
+            q = expit(eta)
+            H = X.T @ np.diag(w * q * (1 - q)) @ X + np.diag(ridge)
+            value = (w * np.log1p(np.exp(eta)) - hits * eta).sum() + (ridge * theta**2).sum() / 2
+            theta = theta + np.linalg.solve(H, X.T @ (hits - w * q) - ridge * theta)
         # Sixteen columns of the slow root span fourteen wiggles: two are 0 and cancel.
+        log = -value + 0.5 * np.log(ridge[2:]).sum() - 0.5 * np.linalg.slogdet(H)[1]
         logs.append(log + math.log(tau) - tau**2 / 2)
         means.append(A @ theta)
-        covariances.append(A @ V @ A.T)
+        covariances.append(A @ np.linalg.inv(H) @ A.T)
     weight = np.exp(np.array(logs) - max(logs))
     weight /= weight.sum()
-    mean = sum(a * m for a, m in zip(weight, means, strict=True))
-    covariance = sum(
-        a * (C + np.outer(m - mean, m - mean))
-        for a, m, C in zip(weight, means, covariances, strict=True)
-    )
-    return at + mean, covariance
+    mean = weight @ means
+    spread = [C + np.outer(m - mean, m - mean) for C, m in zip(covariances, means, strict=True)]
+    return at + mean, np.einsum("t,tij->ij", weight, spread)
 
 
 def test_the_smooth_curve_and_its_covariance_equal_a_slow_penalised_fit():
@@ -151,49 +110,6 @@ def test_the_smooth_curve_and_its_covariance_equal_a_slow_penalised_fit():
     np.testing.assert_allclose(X @ found.covariance[0] @ X.T, covariance, rtol=1e-5, atol=1e-8)
     curve = calibration_curve(y, p, sample_weight=w)
     np.testing.assert_allclose(curve.prob_true[[0, 1, 11, 20, 33, 39]], expit(eta), atol=1e-7)
-
-
-def test_the_smooth_curve_of_soft_hits_equals_a_slow_fit_to_shares():
-    _, p = sample(40, seed=3)
-    p = np.sort(p)
-    rng = np.random.default_rng(5)
-    f = np.clip(p + rng.normal(0, 0.2, 40), 0, 1)
-    w = rng.integers(1, 4, 40)
-    x = np.log(p / (1 - p))
-    eta, _ = slow_smooth(x, w, w * f, x[[0, 11, 39]], TAUS)
-    curve = calibration_curve(f, p, sample_weight=w)
-    np.testing.assert_allclose(curve.prob_true[[0, 11, 39]], expit(eta), atol=1e-7)
-
-
-def test_isotonic_curves_and_bins_of_soft_hits():
-    """Those of scikit-learn, and of the reliability table; NaN-free bands around them."""
-    _, p = sample(200, seed=4, digits=2)
-    f = np.clip(p**1.2 + np.random.default_rng(5).normal(0, 0.2, 200), 0, 1)
-    rising = calibration_curve(f, p, method="isotonic")
-    expected = IsotonicRegression().fit(p, f).predict(rising.prob_pred)
-    np.testing.assert_allclose(rising.prob_true, expected, atol=1e-9)
-    bins = calibration_curve(f, p, method="bins", n_bins=5)
-    table = reliability_table(f, p, n_bins=5, strategy="quantile")
-    np.testing.assert_allclose(bins.prob_true, table["accuracy"], atol=1e-12)
-    for curve in (rising, bins):
-        for low, high in (("low", "high"), ("low_simultaneous", "high_simultaneous")):
-            assert (getattr(curve, low) <= curve.prob_true + 1e-12).all()
-            assert (getattr(curve, high) >= curve.prob_true - 1e-12).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-def test_bands_of_soft_hits_hold_at_least_as_often_as_they_say(method):
-    """Beta-distributed shares, whose mean is a power of the score; 60 samples of 400 rows."""
-    held = []
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        p = rng.uniform(0.05, 0.95, 400)
-        q = p**1.4
-        curve = calibration_curve(rng.beta(4 * q, 4 * (1 - q)), p, method=method)
-        at = curve.prob_pred
-        held.append(((curve.low <= at**1.4) & (at**1.4 <= curve.high)).mean())
-    assert np.mean(held) > 0.95
 
 
 def test_ends_of_bands_are_where_the_likelihood_says():
@@ -272,13 +188,6 @@ def test_bounds_by_runs_equal_loops():
                         highs.append(beta.isf(tail, k + 1, n - k))
             ends = found[0][i], found[1][i]
             assert ends == pytest.approx((max(lows), min(highs)), abs=1e-12)
-
-
-def test_bounds_at_a_score_are_of_runs_wholly_on_one_side():
-    runs = np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.7])
-    low, high = bounds_at(np.arange(6), np.array([0, 0, 1, 1, 1, 2]), runs)
-    assert low.tolist() == [0.0, 0.1, 0.1, 0.1, 0.2, 0.3]
-    assert high.tolist() == [0.5, 0.6, 0.6, 0.7, 0.7, 0.7]
 
 
 @pytest.mark.parametrize("strategy", ["quantile", "uniform"])
@@ -365,7 +274,6 @@ def test_weights_are_copies_and_the_order_of_rows_means_nothing(method):
         ([1, 1, 1], [0.0, 0.2, 1.0]),
         ([1, 1, 0], [1.0, 0.0, 1.0]),
         ([0, 1, 0, 1], [0.0, 0.0, 1e-30, 1 - 1e-16]),
-        ([1], [0.4]),
         ([0] * 50 + [1] * 50, [1e-20] * 50 + [0.5] * 50),
     ],
 )
@@ -376,14 +284,6 @@ def test_few_rows_ties_and_certainty_have_an_answer(method, y, p):
     assert (curve.low <= curve.prob_true).all()
     assert (curve.prob_true <= curve.high).all()
     assert curve.low.min() < 0.5 or sum(y) > 3
-
-
-def test_no_events_in_many_rows_leave_a_low_upper_end():
-    """Rule of three: of 500 rows without the event, the rate is below 1 % or so."""
-    p = np.random.default_rng(0).uniform(0.01, 0.03, 500)
-    curve = calibration_curve(np.zeros(500, int), p)
-    middle = curve.high[curve.high.size // 2]
-    assert 0.003 < middle < 0.03
 
 
 def test_exact_0_and_1_count_as_half_the_smallest_distance():
@@ -425,28 +325,3 @@ def test_the_result_prints_in_one_line_and_is_a_frame():
     page = curve._repr_html_()
     assert page.count("<tr") == 8
     assert len(page) < 4000
-
-
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"method": "loess"}, "method must be one of"),
-        ({"confidence_level": 1.0}, "confidence_level must be"),
-        ({"confidence_level": 1e-300}, "confidence_level must be"),
-        ({"n_bins": 0}, "n_bins must be"),
-        ({"strategy": "even"}, "strategy must be"),
-    ],
-)
-def test_odd_keywords_are_refused(keywords, message):
-    with pytest.raises(ValueError, match=message):
-        calibration_curve(*sample(20), **keywords)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-def test_a_million_rows_take_seconds(method):
-    rng = np.random.default_rng(0)
-    p = rng.beta(1, 20, 1_000_000)
-    curve = calibration_curve(rng.random(p.size) < p, p, method=method)
-    inner = curve.prob_pred < 0.3
-    assert np.abs(curve.prob_true - curve.prob_pred)[inner].max() < 0.05

@@ -9,7 +9,6 @@ import reference as ref
 from skcalib.metrics import (
     debiased_calibration_error,
     expected_calibration_error,
-    general_calibration_error,
 )
 
 OPTIONS = [
@@ -54,26 +53,10 @@ def test_it_equals_the_loop_with_each_class_clipped_before_the_mean(options, kin
         assert actual == pytest.approx(math.sqrt(sum(each) / 4), abs=1e-9)
 
 
-def test_the_defaults_are_quantile_bins_cut_half_way():
-    y, P = ref.predictions(4, 300, seed=3, kind="sparse")
-    (pairs,) = ref.problems(y, P, True, False, None)
-    expected = math.sqrt(slow_square(pairs, 15, "quantile"))
-    assert expected > 0
-    assert debiased_calibration_error(y, P, labels=range(4)) == pytest.approx(expected)
-
-
 def test_a_bin_of_one_row_adds_nothing_and_keeps_its_weight():
     """Two rows at 0.5, both hits, and one at 0.9: two thirds of a squared gap of a half."""
     error = debiased_calibration_error([1, 1, 0], [0.5, 0.5, 0.9], strategy="uniform", n_bins=4)
     assert error == pytest.approx(math.sqrt(2 / 3 * 0.25))
-
-
-@pytest.mark.parametrize("kind", ["plain", "ties", "hard"])
-def test_never_above_the_plain_error_of_the_same_bins(kind):
-    y, P = ref.predictions(3, 90, seed=0, kind=kind)
-    keywords = {"strategy": "quantile", "norm": "l2", "quantile_method": "split"}
-    plain = general_calibration_error(y, P, labels=range(3), **keywords)
-    assert debiased_calibration_error(y, P, labels=range(3)) <= plain + 1e-12
 
 
 def test_its_square_is_right_on_average_where_the_plain_one_is_not():
@@ -88,17 +71,3 @@ def test_its_square_is_right_on_average_where_the_plain_one_is_not():
         debiased.append(debiased_calibration_error(y, p, **keywords) ** 2)
     assert np.mean(plain) > 0.0031
     assert np.mean(debiased) == pytest.approx(0.0025, abs=2e-4)
-
-
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"n_bins": 0}, "n_bins must be a whole number >= 1"),
-        ({"strategy": "even"}, "strategy must be one of"),
-        ({"closed": "both"}, "closed must be one of"),
-        ({"quantile_method": "floor"}, "quantile_method must be one of"),
-    ],
-)
-def test_wrong_keywords_are_named_with_the_mend(keywords, message):
-    with pytest.raises(ValueError, match=message):
-        debiased_calibration_error([0, 1], [0.2, 0.7], **keywords)

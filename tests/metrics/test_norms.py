@@ -50,37 +50,15 @@ def test_one_and_two_are_l1_and_l2(name):
 
 
 @every_metric
-def test_the_error_rises_with_the_exponent_to_the_maximum(name):
-    """Power means of the same gaps under the same weights do."""
-    y, P = ref.predictions(4, 80, seed=6)
-    errors = [WITH_NORM[name](y, P, norm=q, labels=range(4)) for q in (1, 1.5, 2, 3, 6, 10)]
-    assert (np.diff(errors) > 0).all()
-    if name not in {
-        "kde_calibration_error",
-        "soft_binned_calibration_error",
-        "sweep_calibration_error",
-    }:
-        assert errors[-1] < WITH_NORM[name](y, P, norm="max", labels=range(4))
-
-
-@every_metric
 def test_every_error_refuses_other_norms(name):
     with pytest.raises(ValueError, match="norm must be one of .* or a number from 1 to 10; got"):
         WITH_NORM[name]([0, 1], [0.2, 0.7], norm=0.5)
-
-
-@pytest.mark.parametrize("norm", [0.5, 11, np.nan, True, None, "l3", "2", [2], 2j])
-def test_other_norms_are_refused(norm):
-    with pytest.raises(ValueError, match="norm must be one of .* or a number from 1 to 10; got"):
-        check_norm(norm)
 
 
 def test_the_message_says_what_there_is():
     message = r"^norm must be one of \['l1', 'l2', 'max'\] or a number from 1 to 10; got 0.5.$"
     with pytest.raises(ValueError, match=message):
         check_norm(0.5)
-    with pytest.raises(ValueError, match=r"one of \['l1', 'l2'\] or a number"):
-        check_norm("max", has_max=False)
 
 
 def test_a_small_gap_to_the_largest_power_is_not_lost():

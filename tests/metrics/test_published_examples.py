@@ -6,7 +6,6 @@ from scipy.special import expit
 
 from skcalib.metrics import (
     calibration_intercept_slope,
-    observed_expected_ratio,
     score_decomposition,
 )
 
@@ -46,17 +45,6 @@ def test_intercept_and_slope_of_beetle_mortality():
     assert round(found.slope_standard_error**2, 3) == 8.481
 
 
-def test_expected_numbers_of_beetle_mortality():
-    found = calibration_intercept_slope(y_proba=np.tile(expit(DOSE), 2), **ROWS)
-    p = expit(found.intercept + found.slope * DOSE)
-    for i, printed in enumerate(LOGISTIC):
-        outcomes = {"y_true": [1, 0], "sample_weight": [KILLED[i], BEETLES[i] - KILLED[i]]}
-        ratio = observed_expected_ratio(y_proba=[p[i], p[i]], **outcomes)
-        assert ratio.observed == KILLED[i]
-        assert round(ratio.expected, 2) == printed
-        assert ratio.ratio == pytest.approx(KILLED[i] / printed, abs=0.01 / printed)
-
-
 @pytest.mark.parametrize(
     ("expected", "deviance"), [(LOGISTIC, 11.23), (PROBIT, 10.12), (EXTREME_VALUE, 3.45)]
 )
@@ -70,26 +58,6 @@ def test_miscalibration_is_the_deviance_per_row_of_beetle_mortality(expected, de
     assert 2 * 481 * parts.miscalibration == pytest.approx(deviance, abs=0.02)
     # R's glm(cbind(killed, beetles - killed) ~ dose, binomial): null deviance 284.20.
     assert 2 * 481 * parts.discrimination == pytest.approx(284.20, abs=0.005)
-
-
-def test_grades_of_students():
-    """With printed coefficients the slope is 1 and the intercept 0, and McFadden's R^2 is .374.
-
-    Coefficients are printed to .0005, which moves log-odds by .0175 at most.
-    """
-    coefficients = 2.826, 0.095, 2.379
-    columns = np.array([GPA, TEST_SCORE, NEW_METHOD])
-    y = np.isin(np.arange(32), IMPROVED)
-    p = expit(-13.021 + coefficients @ columns)
-    line, parts = calibration_intercept_slope(y, p), score_decomposition(y, p, score="log")
-    assert line.slope == pytest.approx(1, abs=0.01)
-    assert line.intercept == pytest.approx(0, abs=0.01)
-    assert line.in_the_large == pytest.approx(0, abs=0.01)
-    assert observed_expected_ratio(y, p).ratio == pytest.approx(1, abs=0.005)
-    assert 32 * parts.score == pytest.approx(12.890, abs=5e-4)
-    # statsmodels prints log-likelihoods -12.890 and -20.592 and pseudo R-squared 0.3740.
-    assert 32 * parts.uncertainty == pytest.approx(20.592, abs=5e-4)
-    assert parts.scaled_score == pytest.approx(0.3740, abs=5e-5)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The soft-binned error equals its formula by loops, and hard bins in the limit."""
+"""The soft-binned and the label-binned error equal loops over rows and bins."""
 
 import itertools
 import math
@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 import reference as ref
 
-from skcalib.metrics import (
-    expected_calibration_error,
-    label_binned_calibration_error,
-    soft_binned_calibration_error,
-)
+from skcalib.metrics import label_binned_calibration_error, soft_binned_calibration_error
 
 
 def slow(pairs, *, n_bins, temperature, kind, norm):
@@ -61,37 +57,49 @@ def test_it_equals_the_loop(kind, norm, data):
             np.testing.assert_allclose(actual, each if mode == "classwise" else each[0], atol=1e-12)
 
 
-def test_the_defaults_are_the_bin_form_under_l2_with_15_bins_at_a_hundredth():
-    y, P = ref.predictions(4, 40, seed=2)
-    (pairs,) = ref.problems(y, P, True, False, None)
-    expected = slow(pairs, n_bins=15, temperature=0.01, kind="bin", norm="l2")
-    assert soft_binned_calibration_error(y, P, labels=range(4)) == pytest.approx(expected)
+@pytest.mark.parametrize("temperature", [0, float("nan")])
+def test_a_temperature_is_positive(temperature):
+    with pytest.raises(ValueError, match="temperature must be a positive number; got "):
+        soft_binned_calibration_error([0, 1], [0.2, 0.7], temperature=temperature)
 
 
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("mode", ["top", "classwise"])
-def test_cold_bins_are_even_bins_with_sharp_edges(norm, mode):
-    y, P = ref.predictions(3, 300, seed=5)
-    keywords = {"norm": norm, "labels": range(3)}
-    cold = {**keywords, "mode": mode, "temperature": 1e-7}
-    if mode == "top":
-        hard = expected_calibration_error(y, P, **keywords)
-        assert soft_binned_calibration_error(y, P, **cold) == pytest.approx(hard, abs=1e-6)
-    hard = label_binned_calibration_error(y, P, mode=mode, strategy="uniform", **keywords)
-    soft = soft_binned_calibration_error(y, P, kind="label", **cold)
-    assert soft == pytest.approx(hard, abs=1e-6)
+every_strategy = pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 
 
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"n_bins": 0}, "n_bins must be a whole number >= 1"),
-        ({"temperature": 0}, "temperature must be a positive number; got 0"),
-        ({"temperature": float("nan")}, "temperature must be a positive number; got nan"),
-        ({"kind": "soft"}, "kind must be one of"),
-        ({"norm": "max"}, "norm must be one of"),
-    ],
-)
-def test_wrong_keywords_are_named_with_the_mend(keywords, message):
-    with pytest.raises(ValueError, match=message):
-        soft_binned_calibration_error([0, 1], [0.2, 0.7], **keywords)
+def slow_label_binned(pairs, n_bins, norm, strategy):
+    """Distance of each score from the share of hits among the rows of its bin."""
+    where = ref.bins_of([s for s, _ in pairs], n_bins, strategy, "right", "edges")
+    gaps = []
+    for (score, _), b in zip(pairs, where, strict=True):
+        hits = [t for (_, t), c in zip(pairs, where, strict=True) if c == b]
+        gaps.append(abs(sum(hits) / len(hits) - score))
+    if norm == "max":
+        return max(gaps)
+    q = {"l1": 1, "l2": 2}.get(norm, norm)
+    return (math.fsum(gap**q for gap in gaps) / len(gaps)) ** (1 / q)
+
+
+@every_strategy
+@pytest.mark.parametrize("kind", ["plain", "ties", "hard", "sparse"])
+def test_the_label_binned_error_equals_the_loop(strategy, kind):
+    y, P = ref.predictions(4, 61, seed=3, kind=kind)
+    kinds = ["plain", "ties", "hard", "sparse"]
+    for i, norm in enumerate(["l1", "l2", "max", 3]):
+        n_bins = [1, 4, 15, 80][(i + kinds.index(kind)) % 4]  # each beside each norm
+        keywords = {"strategy": strategy, "norm": norm, "n_bins": n_bins}
+        (pairs,) = ref.problems(y, P, True, False, None)
+        actual = label_binned_calibration_error(y, P, labels=range(4), **keywords)
+        assert actual == pytest.approx(slow_label_binned(pairs, **keywords), abs=1e-12), keywords
+        each = [
+            slow_label_binned(pairs, **keywords) for pairs in ref.problems(y, P, False, True, None)
+        ]
+        actual = label_binned_calibration_error(
+            y, P, mode="classwise", average=None, labels=range(4), **keywords
+        )
+        np.testing.assert_allclose(actual, each, atol=1e-12)
+
+
+def test_one_label_bin_measures_the_spread_about_the_accuracy():
+    p = np.array([0.1, 0.3, 0.5, 0.9])
+    error = label_binned_calibration_error([0, 1, 0, 1], p, n_bins=1)
+    assert error == pytest.approx(np.sqrt(((p - 0.5) ** 2).mean()))

@@ -105,36 +105,6 @@ def test_the_number_of_bins_equals_the_loop_far_into_the_sweep(strategy, closed)
     assert min(found) <= 3
 
 
-def test_rows_of_one_score_are_one_answer_in_any_order():
-    """By hand: M = 2 splits five equal rows, three of them hits, into bins of one accuracy."""
-    S = np.full((5, 2), 0.5)
-    for y in set(itertools.permutations([0, 0, 0, 1, 1])):
-        assert sweep_calibration_error(y, S) == pytest.approx(0.1, abs=1e-12)
-    score, hit = np.repeat([0.2, 0.6, 0.9], 20), np.arange(60) % 7 < 3
-    counts = {number_of_bins(score[o], hit[o], "quantile") for o in shuffles(60)}
-    pairs = list(zip(score.tolist(), hit.astype(int).tolist(), strict=True))
-    assert counts == {slow(pairs, "quantile", "right")}
-
-
-def shuffles(n):
-    rng = np.random.default_rng(0)
-    return [rng.permutation(n) for _ in range(20)]
-
-
-def test_the_default_is_l2_by_rank():
-    y, P = ref.predictions(4, 200, seed=1)
-    (pairs,) = ref.problems(y, P, True, False, None)
-    expected = slow_errors(pairs, "quantile", "right")["l2"]
-    assert sweep_calibration_error(y, P, labels=range(4)) == pytest.approx(expected)
-
-
-def test_the_first_failure_ends_the_sweep():
-    """Halves fall from 2/3 to 1/3, so that there is one bin, though three pairs are all 1/2."""
-    score = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
-    assert number_of_bins(score, [0, 1, 1, 0, 0, 1], "quantile") == 1
-    assert number_of_bins(score, [0, 1, 0, 1, 0, 1], "quantile") == 3
-
-
 @pytest.mark.parametrize("strategy", ["quantile", "uniform"])
 @pytest.mark.parametrize("hit", ["never", "always", "apart"])
 def test_accuracies_that_cannot_fall_leave_all_but_one_of_the_rows(strategy, hit):
@@ -151,16 +121,3 @@ def test_a_single_inversion_among_many_rows_is_found_without_a_quadratic_sweep(s
     hit[n // 2 - 1] = True
     found = number_of_bins((np.arange(n) + 0.5) / n, hit, strategy)
     assert n // 3 < found < n
-
-
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"strategy": "even"}, "strategy must be one of"),
-        ({"norm": "max"}, "norm must be one of"),
-        ({"closed": "both"}, "closed must be one of"),
-    ],
-)
-def test_wrong_keywords_are_named_with_the_mend(keywords, message):
-    with pytest.raises(ValueError, match=message):
-        sweep_calibration_error([0, 1], [0.2, 0.7], **keywords)

@@ -1,10 +1,12 @@
-"""The kernel density error equals a direct sum over reflected kernels on a fine mesh."""
+"""Errors by kernels equal direct sums: over a fine mesh, and over all pairs of rows."""
+
+import math
 
 import numpy as np
 import pytest
 import reference as ref
 
-from skcalib.metrics import kde_calibration_error
+from skcalib.metrics import kde_calibration_error, maximum_mean_calibration_error
 from skcalib.metrics._errors.kde import triweight_transform
 
 
@@ -59,10 +61,31 @@ def test_scores_that_differ_by_rounding_are_as_good_as_equal():
     assert error == pytest.approx(0.05, abs=1e-4)
 
 
-@pytest.mark.parametrize(("norm", "truth"), [("l1", 1 / 6), ("l2", 30**-0.5)])
-def test_it_finds_the_true_error_of_even_scores(norm, truth):
-    """Scores even on [0, 1] with hit rate s^2: the mean of s - s^2 is 1/6, of its square 1/30."""
-    rng = np.random.default_rng(0)
-    p = rng.random(50_000)
-    error = kde_calibration_error(rng.random(p.size) < p**2, p, norm=norm)
-    assert error == pytest.approx(truth, abs=0.005)
+def double_sum(pairs):
+    """All pairs of rows."""
+    total = math.fsum(
+        (t - s) * (u - r) * math.exp(-abs(s - r) / 0.4) for s, t in pairs for r, u in pairs
+    )
+    return math.sqrt(max(total, 0.0)) / len(pairs)
+
+
+@pytest.mark.parametrize("kind", ["ties", "hard"])
+@pytest.mark.parametrize(("K", "n"), [(2, 60), (4, 41), (3, 1)])
+def test_the_mean_error_equals_the_double_sum(K, n, kind):
+    y, P = ref.predictions(K, n, seed=K, kind=kind)
+    (pairs,) = ref.problems(y, P, True, False, None)
+    actual = maximum_mean_calibration_error(y, P, mode="top", labels=range(K))
+    assert actual == pytest.approx(double_sum(pairs), abs=1e-10)
+    each = [double_sum(pairs) for pairs in ref.problems(y, P, False, True, None)]
+    actual = maximum_mean_calibration_error(y, P, mode="classwise", average=None, labels=range(K))
+    np.testing.assert_allclose(actual, each, atol=1e-10)
+
+
+def test_the_mean_error_of_many_rows_at_two_scores_have_a_closed_form():
+    """No n x n matrix would fit: residual masses a at 0.2 and b at 0.9."""
+    p = np.repeat([0.2, 0.9], [300_000, 100_000])
+    y = np.concatenate([np.arange(300_000) % 2, np.arange(100_000) % 4 > 0]).astype(int)
+    a, b = (0.5 - 0.2) * 0.75, (0.75 - 0.9) * 0.25
+    expected = math.sqrt(a * a + b * b + 2 * a * b * math.exp(-0.7 / 0.4))
+    error = maximum_mean_calibration_error(y, p)
+    assert error == pytest.approx(expected, rel=1e-9)
