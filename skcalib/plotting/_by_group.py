@@ -13,8 +13,7 @@ from skcalib.metrics import ks_calibration_error
 from skcalib.metrics._resampling import column_given
 from skcalib.metrics._statistics.by_group import FEWEST_ROWS, group_rows, measure_groups
 from skcalib.metrics._statistics.group_calibration import GroupCalibration, label_text
-from skcalib.plotting._diagram import free_limits, set_limits
-from skcalib.plotting._display import check_axes, check_matplotlib, new_grid
+from skcalib.plotting._drawing import check_matplotlib, free_limits, panels, set_limits
 from skcalib.plotting._numbers import as_shown, error_text
 
 Arguments = ParamSpec("Arguments")
@@ -38,7 +37,7 @@ def small_multiples(draw: Callable[Arguments, Display]) -> Callable[Arguments, D
         draw_one: Any = partial(draw, cls)
         if groups is None:
             return draw_one(y_true, y_proba, ax=ax, **keywords)
-        check_matplotlib(f"{cls.__name__}.from_predictions")
+        check_matplotlib(cls.__name__)
         return draw_groups(draw_one, y_true, y_proba, groups, ax, keywords)
 
     return cast("Callable[Arguments, Display]", from_predictions)
@@ -78,10 +77,8 @@ def draw_groups(
     if not labels:
         raise ValueError(f"groups: none has {FEWEST_ROWS} rows, the fewest that are drawn.")
     n_panels = len(labels)
-    if ax is None:
-        axes = new_grid(n_panels, columns_of(n_panels), WIDTH, HEIGHT)
-    else:
-        axes = check_axes(ax, n_panels, "a panel for each group")
+    columns = -(-n_panels // -(-n_panels // COLUMNS))  # rows of equal length, if there can be
+    axes = panels(ax, n_panels, "a panel for each group", columns, WIDTH, HEIGHT)
     displays = {}
     for label, panel in zip(labels, axes, strict=True):
         part = parts[label if len(names) > 1 else (label,)]
@@ -115,12 +112,6 @@ def share_labels(display: Any, note: str) -> None:
     xlabel, ylabel = display.axis_names
     display.figure_.supxlabel(f"{xlabel}\n{note}".strip(), fontsize="medium")
     display.figure_.supylabel(ylabel, fontsize="medium")
-
-
-def columns_of(n_panels: int) -> int:
-    """Return the number of panels in a row: as many in each as there can be."""
-    rows = -(-n_panels // COLUMNS)
-    return -(-n_panels // rows)
 
 
 def undrawn(by_group: GroupCalibration, n_large: int, n_shown: int) -> str:

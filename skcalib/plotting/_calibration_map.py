@@ -10,33 +10,30 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.source import as_source
 from skcalib._arrays.types import Float64Array
-from skcalib._binning.bins import Bins
 from skcalib._scores.top_label import top_label
 from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_flags
 from skcalib._validation.labels import check_classes, name_columns
 from skcalib.calibrators._affine import AffineCalibrator
-from skcalib.plotting._diagram import draw_diagonal, draw_histogram, free_limits, set_limits
-from skcalib.plotting._display import (
-    MODEL,
-    Display,
-    check_matplotlib,
-    count_models,
-    model_style,
-    new_axes,
-)
-from skcalib.plotting._numbers import WHOLE
-from skcalib.plotting._score_pairs import ScorePairs, read_proba, score_pairs
-from skcalib.plotting._style import (
+from skcalib.plotting._display import Display
+from skcalib.plotting._drawing import (
     LEGEND,
+    MODEL,
+    WHOLE,
+    count_models,
+    draw_diagonal,
+    draw_histogram,
+    free_limits,
     ink,
     label_of,
-    merge_style,
+    model_style,
     name_ticks,
+    new_axes,
     percent,
+    set_limits,
     shorten,
-    veil,
 )
+from skcalib.plotting._score_pairs import ScorePairs, read_proba, score_pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +45,7 @@ GRID = np.linspace(0, 1, 1001)
 MAX_POINTS = 2000
 # Rows that a quantile is taken of, at least.
 LEAST_ROWS = 12
-HISTOGRAM_BINS = Bins(20)
+EDGES = np.linspace(0, 1, 21)  # of the histogram
 # Largest numbers of classes for which a matrix shows its numbers, and all its labels.
 WRITTEN, LABELLED = 6, 12
 
@@ -178,7 +175,6 @@ class CalibrationMapDisplay(Display):
         ImportError
             If matplotlib is missing.
         """
-        check_matplotlib(f"{cls.__name__}.from_estimator")
         pairs = score_pairs(estimator, X)
         shown = estimator if pairs.calibrator is None else pairs.calibrator
         name = type(shown).__name__ if name is None else name
@@ -224,7 +220,6 @@ class CalibrationMapDisplay(Display):
         ImportError
             If matplotlib is missing.
         """
-        check_matplotlib(f"{cls.__name__}.from_predictions")
         given = {"proba_before": proba_before, "proba_after": proba_after}
         for argument, P in given.items():
             codes = np.arange((getattr(P, "shape", None) or (0,))[-1])
@@ -309,19 +304,13 @@ class CalibrationMapDisplay(Display):
         -------
         display : CalibrationMapDisplay
             Itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is missing.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         check_flags(ref_line=ref_line, points=points, band=band, histogram=histogram)
         ax = new_axes(5.2, 5.4) if ax is None else ax
         first = not count_models(ax)
         x, y = self.curve
         mark = "" if x.size > 1 else "o"  # a median alone draws no line
-        style = merge_style({**model_style(ax), "marker": mark, "linewidth": 1.6}, kwargs)
+        style = model_style(ax, kwargs, marker=mark, linewidth=1.6)
         limits = free_limits(ax, WHOLE)
         if first:
             ax.set(xlabel=f"Probability of {shorten(self.event, 22)}, before", ylabel="After")
@@ -330,7 +319,7 @@ class CalibrationMapDisplay(Display):
         self.band_ = self.points_ = self.histogram_ = None
         look: dict[str, Any]
         if band and self.band is not None and x.size > 1:
-            look = {"color": style["color"], "alpha": veil(ax, 0.2), "lw": 0}
+            look = {"color": style["color"], "alpha": 0.25, "lw": 0}
             look["label"] = "90% of rows" if first else None
             self.band_ = ax.fill_between(x, *self.band, zorder=1.4, **look)
         if points:
@@ -343,11 +332,12 @@ class CalibrationMapDisplay(Display):
         label = label_of(name, f"{percent(self.flipped)} flip")
         (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
         if histogram:
-            edges = HISTOGRAM_BINS.edges()
+            before, after = (
+                np.histogram(score, EDGES)[0] / score.size for score in (self.before, self.after)
+            )
             if first:
-                grey = {"color": ink(), "linestyle": ":"}
-                draw_histogram(ax, edges, [shares(self.before)], grey)
-            self.histogram_ = draw_histogram(ax, edges, [shares(self.after)], style)
+                draw_histogram(ax, EDGES, [before], {"color": ink(), "linestyle": ":"})
+            self.histogram_ = draw_histogram(ax, EDGES, [after], style)
         set_limits(ax, limits)
         ax.legend(**LEGEND)
         self.ax_, self.figure_ = ax, ax.figure
@@ -376,10 +366,7 @@ class CalibrationMapDisplay(Display):
         ------
         ValueError
             If the calibrator has no matrix of coefficients.
-        ImportError
-            If matplotlib is missing.
         """
-        check_matplotlib(f"{type(self).__name__}.plot_coef")
         if self.coef is None or self.classes is None:
             raise ValueError(
                 f"{self.name or 'the display'} has no matrix of coefficients: draw a "
@@ -403,8 +390,7 @@ def draw_matrix(ax: Axes, W: NDArray[np.float64], classes: NDArray[Any]) -> Axes
     if K <= WRITTEN:
         digits = int(np.clip(1 - np.floor(np.log10(span)), 2, 4))
         for (row, column), value in np.ndenumerate(W):
-            # Adding 0 turns -0.00 into 0.00.
-            text = f"{round(value, digits) + 0.0:.{digits}f}"
+            text = f"{value:z.{digits}f}"
             color = "black" if value > 0 else "white"
             ax.text(column, row, text, ha="center", va="center", color=color, size=8)
     ticks = np.arange(K) if K <= LABELLED else np.linspace(0, K - 1, 6).astype(np.intp)
@@ -439,15 +425,9 @@ def stretches(score: Float64Array) -> NDArray[np.intp]:
     """
     n = score.size
     part = np.arange(n) * (1 + int(np.sqrt(n) / 2)) // n
-    bar = HISTOGRAM_BINS.uniform_index(score)
+    bar = np.searchsorted(EDGES, score)
     kept = [0]
     for cut in np.flatnonzero((np.diff(part) > 0) | (np.diff(bar) > 0)) + 1:
         if min(cut - kept[-1], n - cut) >= LEAST_ROWS:
             kept.append(int(cut))
     return np.array(kept[1:], dtype=np.intp)
-
-
-def shares(score: Float64Array) -> Float64Array:
-    """Share of the rows in each bar of the histogram."""
-    counts = np.bincount(HISTOGRAM_BINS.uniform_index(score), minlength=HISTOGRAM_BINS.n_bins)
-    return counts / score.size

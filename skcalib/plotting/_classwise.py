@@ -15,25 +15,22 @@ from skcalib._validation.keywords import check_count, check_flags, check_level, 
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
 from skcalib.metrics._curves.bands import wilson_interval
-from skcalib.plotting._diagram import draw_diagonal
-from skcalib.plotting._display import (
-    MODEL,
-    PredictionDisplay,
-    check_axes,
-    check_matplotlib,
-    count_models,
-    model_style,
-)
-from skcalib.plotting._numbers import USUAL, Strategy, expected_deviation, fillable
-from skcalib.plotting._style import (
+from skcalib.plotting._display import PredictionDisplay
+from skcalib.plotting._drawing import (
     LEGEND,
+    MODEL,
+    check_axes,
+    count_models,
+    draw_diagonal,
     ink,
     label_of,
+    model_style,
     name_ticks,
     percent,
     percent_tick,
     shorten,
 )
+from skcalib.plotting._numbers import USUAL, Strategy, expected_deviation, fillable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,7 +185,6 @@ class ClasswiseDisplay(PredictionDisplay):
         ImportError
             If matplotlib is missing.
         """
-        check_matplotlib(f"{cls.__name__}.from_predictions")
         check_level(confidence_level)
         predictions: Any = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
         shown = predictions.classes
@@ -267,10 +263,7 @@ class ClasswiseDisplay(PredictionDisplay):
         ValueError
             If there are no such classes, the number of axes is wrong, or the axes show other
             classes.
-        ImportError
-            If matplotlib is missing.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         check_option("kind", kind, ("both", "bars", "curves"))
         check_flags(ref_line=ref_line)
         check_count("n_curves", n_curves, 1)
@@ -297,13 +290,9 @@ class ClasswiseDisplay(PredictionDisplay):
             self._draw_curve(panel, k, ref_line)
             for panel, k in zip(panels, shown[:n_panels], strict=True)
         ]
-        for i, panel in enumerate(panels):
-            # In a new grid only the outer panels get labels; given axes all get them, once.
-            alone = ax is not None and count_models(panel) == 1
-            if alone or (ax is None and i % COLUMNS == 0):
-                panel.set_ylabel("Frequency", fontsize="small")
-            if alone or (ax is None and i + COLUMNS >= n_panels):
-                panel.set_xlabel("Probability", fontsize="small")
+        if ax is None:
+            for panel in panels:
+                panel.label_outer()
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         return self
 
@@ -374,6 +363,8 @@ class ClasswiseDisplay(PredictionDisplay):
         name = str(self.classes[k])
         if first:
             ax.title.set_gid(f"{CLASS}{name}")
+            ax.set_xlabel("Probability", fontsize="small")
+            ax.set_ylabel("Frequency", fontsize="small")
             ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
             ax.tick_params(labelsize="small")
             ax.set_title(f"{shorten(name)}: {percent(float(self.errors[k]))}", fontsize="small")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from skcalib.calibrators._shown_fit import counted
-from skcalib.plotting._display import Display, check_axes, check_matplotlib
-from skcalib.plotting._style import COLORS, ink
+from skcalib.plotting._display import Display
+from skcalib.plotting._drawing import COLORS, ink, panels, shared_legend
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +41,7 @@ def ordered(frame: pd.DataFrame) -> pd.DataFrame:
     return rows.iloc[np.lexsort((losses.to_numpy(), ~rows["choice", "chosen"].to_numpy()))]
 
 
+@dataclass(eq=False, repr=False)
 class ComparisonDisplay(Display):
     """Plot of the result of `skcalib.compare_calibrators`, with a panel for each metric.
 
@@ -84,12 +86,14 @@ class ComparisonDisplay(Display):
     'better'
     """
 
-    def __init__(self, frame: pd.DataFrame) -> None:
-        names = metric_names(frame)
-        if not names:
+    frame: pd.DataFrame
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not metric_names(self.frame):
             raise ValueError("frame must be the frame of what compare_calibrators returns.")
         # The identity gains nothing over itself.
-        self.frame = ordered(frame.iloc[1:])
+        self.frame = ordered(self.frame.iloc[1:])
 
     @classmethod
     def from_frame(
@@ -116,7 +120,6 @@ class ComparisonDisplay(Display):
         ImportError
             If matplotlib is missing.
         """
-        check_matplotlib(f"{cls.__name__}.from_frame")
         return cls(frame).plot(metrics=metrics, ax=ax)
 
     def plot(self, *, metrics: Sequence[str] | None = None, ax: Any = None) -> Self:
@@ -137,39 +140,21 @@ class ComparisonDisplay(Display):
         ------
         ValueError
             If the frame has no such metric, or there are too few or too many axes.
-        ImportError
-            If matplotlib is missing.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
-        from matplotlib.lines import Line2D
-
         known = metric_names(self.frame)
         names = known if metrics is None else list(metrics)
         unknown = [name for name in names if name not in known]
         if unknown or not names:
             raise ValueError(f"metrics must be some of {known}; got {names}.")
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            size = (1.6 + 2.1 * len(names), 1.3 + 0.27 * len(self.frame))
-            _, ax = plt.subplots(1, len(names), figsize=size, sharey=True, layout="constrained")
-        self.axes_ = check_axes(ax, len(names), f"one for each of {len(names)} metrics")
+        n, height = len(names), 1.3 + 0.27 * len(self.frame)
+        self.axes_ = panels(ax, n, f"one for each of {n} metrics", n, 2.1 + 1.6 / n, height)
         self.figure_ = self.axes_[0].figure
-        self.marks_ = {
-            name: self._draw(axes, name) for axes, name in zip(self.axes_, names, strict=True)
-        }
-        used = {mark for marks in self.marks_.values() for mark in marks.values()}
-        handles = [
-            Line2D([], [], ls="-", lw=1.4, **style) for mark, style in MARKS.items() if mark in used
-        ]
-        handles.append(Line2D([], [], color=ink(), ls=":", label="no calibration"))
-        self.figure_.legend(
-            handles=handles,
-            loc="outside lower center",
-            ncols=2 if len(names) < 3 else 4,
-            fontsize="small",
-            frameon=False,
-        )
+        self.marks_ = {}
+        for i, (axes, name) in enumerate(zip(self.axes_, names, strict=True)):
+            self.marks_[name] = self._draw(axes, name)
+            if ax is None and i:
+                axes.tick_params(labelleft=False)
+        shared_legend(self.axes_, loc="outside lower center", ncols=2 if n < 3 else 4)
         return self
 
     def _in_words(self) -> str:
@@ -181,18 +166,18 @@ class ComparisonDisplay(Display):
         """Draw the panel of a metric and return the verdicts of its marks."""
         from matplotlib.ticker import MaxNLocator
 
-        marks = {}
-        ax.axvline(0, color=ink(), ls=":", lw=1.2, zorder=1)
-        for place, calibrator in enumerate(self.frame.index):
-            gain, low, high = (
-                float(self.frame.loc[calibrator, (name, part)]) for part in ("gain", "low", "high")
-            )
-            mark = "better" if low > 0 else "worse" if high < 0 else "unclear"
-            style = MARKS[mark]
-            ax.plot([low, high], [place, place], color=style["color"], lw=1.4)
-            ax.plot(gain, place, marker=style["marker"], color=style["color"], ms=6)
-            marks[str(calibrator)] = mark
-        ax.set_yticks(range(len(self.frame)), [str(calibrator) for calibrator in self.frame.index])
+        gain, low, high = (self.frame[name, part] for part in ("gain", "low", "high"))
+        marks = np.where(low > 0, "better", np.where(high < 0, "worse", "unclear"))
+        for mark, style in MARKS.items():
+            places = np.flatnonzero(marks == mark)
+            if places.size:
+                ends = [(gain - low).iloc[places], (high - gain).iloc[places]]
+                ax.errorbar(
+                    gain.iloc[places], places, xerr=ends, ls="none", ms=6, elinewidth=1.4, **style
+                )
+        ax.axvline(0, color=ink(), ls=":", lw=1.2, zorder=1, label="no calibration")
+        calibrators = [str(calibrator) for calibrator in self.frame.index]
+        ax.set_yticks(range(len(calibrators)), calibrators)
         ax.set_ylim(len(self.frame) - 0.5, -0.5)
         ax.grid(axis="y", color=ink(), alpha=0.12, lw=0.8, zorder=0)
         ax.set_axisbelow(True)
@@ -202,4 +187,4 @@ class ComparisonDisplay(Display):
         ax.set_title(textwrap.fill(words, 17), fontsize="medium")
         ax.set_xlabel("gain")
         ax.spines[["top", "right"]].set_visible(False)
-        return marks
+        return dict(zip(calibrators, marks.tolist(), strict=True))

@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.types import Float64Array
 from skcalib.metrics import score_decomposition
 from skcalib.metrics._statistics.score_parts import ScoreName
-from skcalib.plotting._display import (
-    MODEL,
-    PredictionDisplay,
-    check_matplotlib,
-    model_style,
-    new_axes,
-)
-from skcalib.plotting._style import LEGEND, label_of, merge_style
+from skcalib.plotting._display import PredictionDisplay
+from skcalib.plotting._drawing import LEGEND, MODEL, label_of, model_style, new_axes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,11 +22,13 @@ if TYPE_CHECKING:
 NAMES = {"brier": "Brier score", "log": "log loss"}
 GREY = "0.5"  # readable on white and on black
 
-# Mark on a line of equal score and on its label; the uncertainty follows it.
-LEVEL = "skcalib-level"
+# Mark on the lines of equal score; the uncertainty follows it.
+LEVEL = "skcalib-level "
 LEVELS = 7
-# Room beyond the largest point, and the least width of one axis as a share of the other.
-ROOM, LEAST = 1.15, 0.05
+# Room beyond the outermost points, as a share of their range.
+MARGIN = 0.1
+# Lines that cut off less of a corner have no label.
+LABELLED = 0.07
 
 
 @dataclass(eq=False, repr=False)
@@ -61,8 +56,8 @@ class DecompositionDisplay(PredictionDisplay):
     ----------
     points_ : list of matplotlib Line2D
         The point of each model.
-    levels_ : list of matplotlib AxLine
-        The lines of equal score, that of the base rate last.
+    levels_ : matplotlib ContourSet
+        The lines of equal score.
     ax_ : matplotlib Axes
         Their axes.
     figure_ : matplotlib Figure
@@ -164,7 +159,6 @@ class DecompositionDisplay(PredictionDisplay):
         ImportError
             If matplotlib is missing.
         """
-        check_matplotlib(f"{cls.__name__}.from_predictions")
         import pandas as pd
 
         if not isinstance(y_proba, Mapping):
@@ -216,10 +210,7 @@ class DecompositionDisplay(PredictionDisplay):
         ------
         ValueError
             If a score is infinite, or the models on the axes were measured on other rows.
-        ImportError
-            If matplotlib is missing.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         endless = ~np.isfinite(self.frame["miscalibration"].to_numpy())
         if endless.any():
             raise ValueError(
@@ -235,16 +226,11 @@ class DecompositionDisplay(PredictionDisplay):
             )
         ax = new_axes(4.8, 4.2) if ax is None else ax
         self.points_: list[Line2D] = []
+        look: dict[str, Any] = {"linestyle": "none", "markersize": 7, "zorder": 3, "clip_on": False}
         for name, row in self.frame.iterrows():
-            own = model_style(ax)
-            style = {**own, "linestyle": "none", "markersize": 7, "zorder": 3, "clip_on": False}
-            label = label_of(str(name), f"{row['score']:.3g}")
-            self.points_ += ax.plot(
-                row["miscalibration"],
-                row["discrimination"],
-                **{"label": label, **merge_style(style, kwargs)},
-                gid=MODEL,
-            )
+            look["label"] = label_of(str(name), f"{row['score']:.3g}")
+            place: Any = row["miscalibration"], row["discrimination"]
+            self.points_ += ax.plot(*place, **model_style(ax, kwargs, **look), gid=MODEL)
         ax.set(xlabel="Miscalibration (MCB)", ylabel="Discrimination (DSC)")
         self.levels_ = draw_levels(ax, float(known[0]))
         ax.legend(**LEGEND, title=NAMES[self.score])
@@ -254,60 +240,35 @@ class DecompositionDisplay(PredictionDisplay):
 
 def uncertainties(ax: Axes) -> list[float]:
     """Return the uncertainty that the lines of an axes were drawn for, if there are any."""
-    marks = [str(line.get_gid()) for line in ax.lines]
-    return [float(mark.split()[1]) for mark in marks if mark.startswith(LEVEL)][:1]
+    marks = [str(artist.get_gid()) for artist in ax.collections]
+    return [float(mark.removeprefix(LEVEL)) for mark in marks if mark.startswith(LEVEL)]
 
 
-def points_of(ax: Axes) -> Float64Array:
-    """Return the points ``(m, 2)`` of all models on an axes."""
-    found = [line.get_xydata() for line in ax.lines if line.get_gid() == MODEL]
-    return np.concatenate([np.asarray(each, dtype=np.float64) for each in found])
-
-
-def draw_levels(ax: Axes, uncertainty: float) -> list[Any]:
-    """Draw the lines of equal score anew, for all models on an axes; that of the base rate last."""
+def draw_levels(ax: Axes, uncertainty: float) -> Any:
+    """Draw the lines of equal score anew, for all models on an axes."""
     from matplotlib.ticker import MaxNLocator
 
-    for artist in [*ax.lines, *ax.texts]:
-        if str(artist.get_gid()).startswith(LEVEL):
-            artist.remove()
-    points = points_of(ax)
-    low, high = np.minimum(points.min(axis=0), 0.0), np.maximum(points.max(axis=0), 0.0)
-    span = np.maximum(high - low, LEAST * (high - low).max())
-    span = np.where(span > 0, span, 1.0)
-    (left, bottom) = np.where(low < 0, low - (ROOM - 1) * span, 0.0)
-    (right, top) = low + ROOM * span
+    mark = f"{LEVEL}{uncertainty!r}"
+    earlier = [artist for artist in ax.collections if artist.get_gid() == mark]
+    for artist in earlier:
+        artist.remove()
+    if not earlier:
+        label = label_of("base rate", f"{uncertainty:.3g}")
+        ax.axline((0, 0), slope=1, color=GREY, ls=":", lw=1.4, zorder=1.5, label=label)
+    points = [line.get_xydata() for line in ax.lines if line.get_gid() == MODEL]
+    low, high = (end([(0.0, 0.0), *np.concatenate(points)], axis=0) for end in (np.min, np.max))
+    margin = MARGIN * np.where(high > low, high - low, 1.0)
+    (left, bottom), (right, top) = low - margin, high + margin
     ax.set(xlim=(left, right), ylim=(bottom, top))
-    ax.xaxis.set_major_locator(MaxNLocator(5))
+    x, y = np.linspace(left, right), np.linspace(bottom, top)
+    look: dict[str, Any] = {"colors": GREY, "linewidths": 0.6, "linestyles": "solid", "zorder": 1}
+    locator = MaxNLocator(LEVELS, steps=[1, 2, 2.5, 5, 10])
+    lines = ax.contour(x, y, uncertainty + x - y[:, None], locator=locator, **look)
+    lines.set_gid(mark)
+    # Their labels stand from the top left, where the scores are best, to the bottom right.
     best, worst = uncertainty + left - top, uncertainty + right - bottom
-    drawn, mark = [], f"{LEVEL} {uncertainty!r}"
-    for score in MaxNLocator(LEVELS, steps=[1, 2, 2.5, 5, 10]).tick_values(best, worst):
-        at = uncertainty - score  # discrimination on this line at a miscalibration of 0
-        if not best < score < worst:
-            continue
-        drawn.append(ax.axline((0, at), slope=1, color=GREY, lw=0.6, gid=mark, zorder=1))
-        beside = right + at < top
-        x, y = (right, right + at) if beside else (top - at, top)
-        ax.annotate(
-            f"{score:.4g}",
-            (x, y),
-            xytext=(3, 0) if beside else (0, 2),
-            textcoords="offset points",
-            ha="left" if beside else "center",
-            va="center" if beside else "bottom",
-            color=GREY,
-            fontsize="x-small",
-            annotation_clip=False,
-            gid=LEVEL,
-        )
-    base = ax.axline(
-        (0, 0),
-        slope=1,
-        color=GREY,
-        ls=":",
-        lw=1.4,
-        gid=mark,
-        zorder=1.5,
-        label=label_of("base rate", f"{uncertainty:.3g}"),
-    )
-    return [*drawn, base]
+    share = (lines.levels - best) / (worst - best)
+    share = share[(share > LABELLED) & (share < 1 - LABELLED)]
+    places = np.column_stack([left + share * (right - left), top + share * (bottom - top)])
+    ax.clabel(lines, fmt="%.4g", fontsize="x-small", manual=places.tolist(), zorder=2)
+    return lines

@@ -11,28 +11,18 @@ from sklearn.utils.validation import check_is_fitted
 from skcalib._scores.responses import choose_response, class_scores
 from skcalib._validation.keywords import check_flags
 from skcalib.metrics._every_class import MetricInput, with_every_class
+from skcalib.plotting._drawing import check_matplotlib
 from skcalib.plotting._score_pairs import proba_before
-from skcalib.plotting._style import style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Mark on the artists of a model; counting them gives the number of models on the axes.
-MODEL = "skcalib-model"
-
-
-def check_matplotlib(caller: str) -> None:
-    """Raise ImportError with the way to install matplotlib if it is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f'{caller} needs matplotlib: install it with `pip install "skcalib[plot]"`.'
-        ) from error
-
 
 class Display:
     """Base class: ``repr`` is the class, the name of the model, and ``_in_words()``."""
+
+    def __post_init__(self) -> None:
+        check_matplotlib(type(self).__name__)
 
     def _in_words(self) -> str:
         """Return what is shown, in one short line."""
@@ -91,7 +81,6 @@ class PredictionDisplay(Display):
         ImportError
             If matplotlib is missing.
         """
-        check_matplotlib(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
         check_flags(before=before)
         if before and keywords.get("groups") is not None:
@@ -119,37 +108,3 @@ class PredictionDisplay(Display):
     def _beside(self) -> dict[str, Any]:
         """Return the keywords that draw another model beside this one."""
         return {"ax": getattr(self, "axes_", None) or self.ax_}
-
-
-def new_axes(width: float, height: float) -> Axes:
-    """Create an axes in a new figure."""
-    return new_grid(1, 1, width, height)[0]
-
-
-def new_grid(n: int, columns: int, width: float, height: float) -> list[Axes]:
-    """Create a figure with `n` axes, row by row; the size of each is in inches."""
-    import matplotlib.pyplot as plt
-
-    rows = -(-n // columns)
-    figure = plt.figure(figsize=(width * columns, height * rows), layout="constrained")
-    return [figure.add_subplot(rows, columns, i + 1) for i in range(n)]
-
-
-def check_axes(axes: Any, wanted: int, what: str) -> list[Axes]:
-    """Return the given axes as a list; raise ValueError unless there are `wanted` of them."""
-    given = list(np.ravel(np.asarray(axes, dtype=object)))
-    if len(given) != wanted:
-        raise ValueError(
-            f"ax contains {len(given)} axes but {wanted} are drawn ({what}): pass {wanted} axes."
-        )
-    return given
-
-
-def count_models(ax: Axes) -> int:
-    """Return the number of models that an axes shows."""
-    return sum(artist.get_gid() == MODEL for artist in ax.get_children())
-
-
-def model_style(ax: Axes) -> dict[str, Any]:
-    """Return colour, marker and dashes of the next model on an axes."""
-    return style_of(count_models(ax))

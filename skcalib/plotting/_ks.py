@@ -15,17 +15,20 @@ from skcalib._validation.predictions import check_predictions
 from skcalib._validation.weights import as_given
 from skcalib.calibrators import SplineCalibrator
 from skcalib.metrics import ks_calibration_error
-from skcalib.plotting._display import (
+from skcalib.plotting._display import PredictionDisplay
+from skcalib.plotting._drawing import (
+    LEGEND,
     MODEL,
-    PredictionDisplay,
-    check_axes,
-    check_matplotlib,
     count_models,
+    ink,
+    label_of,
     model_style,
-    new_grid,
+    panels,
+    percent,
+    percent_tick,
+    shared_legend,
 )
 from skcalib.plotting._numbers import Mode, as_shown, event_view
-from skcalib.plotting._style import LEGEND, ink, label_of, merge_style, percent, percent_tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,9 +44,6 @@ VIEWS: tuple[View, ...] = (
 )
 # Below this KS error the two curves of the first four views cannot be told apart.
 VISIBLE = 0.03
-# Points of a curve that are drawn, at most.
-MAX_POINTS = 2000
-
 # Mark on a legend above the panels.
 ABOVE = "skcalib-legend"
 # Title of each view, and names of its axes; the place of "accuracy" is left open.
@@ -134,6 +134,7 @@ class KSDisplay(PredictionDisplay):
     name: str | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.place = int(np.abs(self.cumulative_score - self.cumulative_accuracy).argmax())
 
     @classmethod
@@ -197,7 +198,6 @@ class KSDisplay(PredictionDisplay):
         ImportError
             If matplotlib is missing.
         """
-        check_matplotlib(f"{cls.__name__}.from_predictions")
         given = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
         predictions = as_shown(given, mode, r)
         score, hit, names = event_view(predictions, mode, r)
@@ -255,21 +255,15 @@ class KSDisplay(PredictionDisplay):
         ------
         ValueError
             If there is no such view, or the number of axes is not that of the views.
-        ImportError
-            If matplotlib is missing.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         if views is None:
             wide = self.error < VISIBLE if ax is None else np.size(np.asarray(ax, object)) == 5
             views = VIEWS if wide else VIEWS[:4]
         views = (views,) if isinstance(views, str) or not np.iterable(views) else tuple(views)
         if not views or not all(isinstance(view, str) and view in VIEWS for view in views):
             raise ValueError(f"views must be some of {list(VIEWS)}; got {list(views)}.")
-        n_views = len(views)
-        if ax is None:
-            self.axes_ = new_grid(n_views, -(-n_views // 2) if n_views > 2 else n_views, 3.3, 2.8)
-        else:
-            self.axes_ = check_axes(ax, n_views, f"{list(views)}")
+        columns = -(-len(views) // 2) if len(views) > 2 else len(views)
+        self.axes_ = panels(ax, len(views), f"{list(views)}", columns, 3.3, 2.8)
         self.score_lines_: list[Line2D] = []
         self.accuracy_lines_: list[Line2D] = []
         self.ks_marks_: list[Line2D] = []
@@ -282,7 +276,7 @@ class KSDisplay(PredictionDisplay):
         if earlier or (ax is None and len(views) > 1):
             for legend in earlier:
                 legend.remove()
-            draw_legend_above(self.axes_)
+            shared_legend(self.axes_, loc="outside upper left", ncols=2).set_gid(ABOVE)
         else:
             self.ax_.legend(**LEGEND)
         return self
@@ -294,21 +288,19 @@ class KSDisplay(PredictionDisplay):
         return "accuracy" if self.axis_names[1] == "Accuracy" else "share"
 
     def _draw(self, ax: Axes, view: View, label: str, kwargs: dict[str, Any]) -> None:
-        default = {**model_style(ax), "linestyle": "-", "markersize": 4, "linewidth": 1.4}
-        style = {"markevery": (0.05, 0.1), **merge_style(default, kwargs)}
+        look = {"linestyle": "-", "markersize": 4, "linewidth": 1.4, "markevery": (0.05, 0.1)}
+        style = model_style(ax, kwargs, **look)
         rate = self._rate()
         x, score, accuracy, at = self._curves(view)
         first = not count_models(ax)
-        points = np.linspace(0, x.size - 1, min(x.size, MAX_POINTS)).astype(np.intp)
-        points = np.union1d(points, at)
         dashed: dict[str, Any] = {"color": style["color"], "ls": (0, (4, 2)), "lw": 1.1}
         dashed["label"] = self.axis_names[0] if first else None
-        self.score_lines_ += ax.plot(x[points], score[points], **dashed)
+        self.score_lines_ += ax.plot(x, score, **dashed)
         line = {"label": label, **style}
         if view == "gap":  # it is too jagged for marks at equal distances along it
-            line["markevery"] = max(points.size // 10, 1)
+            line["markevery"] = max(x.size // 10, 1)
             ax.yaxis.set_major_formatter(percent_tick)
-        self.accuracy_lines_ += ax.plot(x[points], accuracy[points], **line, gid=MODEL)
+        self.accuracy_lines_ += ax.plot(x, accuracy, **line, gid=MODEL)
         bar = view.startswith("cumulative") or view == "gap"
         ends = [score[at], accuracy[at]] if bar else [0.0, score[at]]
         name = "KS error" if bar else "place of the KS error"
@@ -334,14 +326,3 @@ class KSDisplay(PredictionDisplay):
             score, accuracy = np.zeros(score.size), score - accuracy
         x, score, accuracy = (np.append(0.0, values) for values in (x, score, accuracy))
         return x, score, accuracy, self.place + 1
-
-
-def draw_legend_above(axes: list[Axes]) -> None:
-    """Put a legend of all panels above them, in which each entry is named once."""
-    handles: dict[str, Any] = {}
-    for ax in axes:
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            handles.setdefault(str(label), handle)
-    figure: Any = axes[0].figure
-    look = {**LEGEND, "loc": "outside upper left", "ncols": 2}
-    figure.legend(list(handles.values()), list(handles), **look).set_gid(ABOVE)

@@ -24,10 +24,11 @@ from sklearn.metrics import roc_auc_score
 
 from skcalib._arrays.source import to_array
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._validation.keywords import check_count, check_option
+from skcalib._validation.keywords import check_between, check_count, check_option
 from skcalib._validation.predictions import Predictions
 from skcalib._validation.weights import as_given
 from skcalib.metrics import (
+    calibration_curve,
     calibration_intercept_slope,
     integrated_calibration_index,
     local_calibration,
@@ -37,7 +38,7 @@ from skcalib.metrics import (
 from skcalib.metrics._curves.bands import wilson_interval
 from skcalib.metrics._curves.calibration_curve import CalibrationCurve
 from skcalib.metrics._errors.ks import reduce_top
-from skcalib.plotting._style import percent
+from skcalib.plotting._drawing import WHOLE, Limits, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,12 +46,11 @@ if TYPE_CHECKING:
 Mode = Literal["top", "within_top"]
 Strategy = Literal["uniform", "quantile"]
 Hits = NDArray[np.bool_]
-Limits = tuple[float, float]
+Curve = Literal["bins", "smooth", "isotonic", "local"]
 
 # Statistics in a picture, line by line.
 LINES = (("n", "events"), ("slope", "intercept"), ("C", "ICI", "E90"))
 
-WHOLE: Limits = (0.0, 1.0)
 # Ends of a smaller square, from 0 up or from 1 down; with a wider range of data, all is shown.
 ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 # Share of the rows with scores beyond the square, at each end.
@@ -59,6 +59,56 @@ BEYOND = 0.01
 USUAL = 15
 # Where most scores lie within so small a part of [0, 1], even bins would hold all rows in a few.
 PART = 0.25
+
+
+def reliability(
+    given: Predictions,
+    mode: Mode | Literal["all"] | None,
+    r: int,
+    threshold: float | None,
+    curve: Curve,
+    n_bins: int | None,
+    strategy: Strategy | None,
+    confidence_level: float,
+    statistics: bool,
+) -> dict[str, Any]:
+    """Return what a reliability diagram shows, as keywords of its display."""
+    predictions = as_shown(given, None if mode == "all" else mode, r)
+    w = predictions.w
+    if mode == "all" and r != 1:
+        raise ValueError(f"mode='all' shows every probability, r={r} one rank: leave out r.")
+    if mode == "all" and predictions.event is None:
+        score, hit, w, names = every_probability(predictions)
+    else:
+        score, hit, names = event_view(predictions, None if mode == "all" else mode, r)
+    if threshold is not None:
+        check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
+        above = score > threshold
+        score, hit, w = score[above], hit[above], w[above]
+        if not score.size:
+            raise ValueError(f"no score is above threshold={threshold:g}: pass a smaller one.")
+    table = bin_rows(score, hit, w, *choose_bins(score, w, n_bins, strategy))
+    add_intervals(table, confidence_level)
+    x, rate = (table[name].dropna().to_numpy() for name in ("confidence", "accuracy"))
+    number = USUAL if n_bins is None else n_bins
+    line = curve_of(curve, score, hit, w, confidence_level)
+    if line is None:
+        error = gap_of(bin_rows(score, hit, w, number, strategy or "uniform"))
+    else:
+        x, rate, error = line.prob_pred, line.prob_true, error_of(curve, score, hit, w)
+    limits = WHOLE
+    if predictions.event is not None:
+        limits = limits_of(score.astype(np.float64), w, x, rate)
+    return {
+        "table": table,
+        "histogram": count_rows(score, hit, w, limits, number),
+        "error": error,
+        "axis_names": names,
+        "curve": line,
+        "limits": limits,
+        "numbers": numbers_of(score, hit, w) if statistics else None,
+        "means": (float(np.average(score, weights=w)), float(np.average(hit, weights=w))),
+    }
 
 
 def every_probability(
@@ -205,13 +255,18 @@ def error_text(error: float, curve: CalibrationCurve | None) -> str:
     return f"{names['bins' if curve is None else curve.method]} {percent(error)}"
 
 
-def local_curve(
-    score: FloatArray, hit: NDArray[Any], w: Float64Array, level: float
-) -> CalibrationCurve:
-    """Return the decay estimate at hundredths within the scores, which has no bands."""
+def curve_of(
+    method: Curve, score: FloatArray, hit: NDArray[Any], w: Float64Array, level: float
+) -> CalibrationCurve | None:
+    """Return the curve that is drawn in place of bins; a local one has no bands."""
+    keywords: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
+    if method == "bins":
+        return None
+    if method != "local":
+        return calibration_curve(hit, score, method=method, confidence_level=level, **keywords)
     grid = np.linspace(0.0, 1.0, 101)
     at = np.unique(np.clip(grid, score.min(), score.max()))
-    rate = local_calibration(hit, score, at=at, pos_label=True, sample_weight=w)
+    rate = local_calibration(hit, score, at=at, **keywords)
     none = np.full(at.size, np.nan)
     return CalibrationCurve(at, rate, none, none, none, none, none, "local", level)
 

@@ -9,55 +9,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
-from skcalib._validation.keywords import check_between, check_flags, check_level, check_option
+from skcalib._validation.keywords import check_flags, check_level, check_option
 from skcalib._validation.predictions import check_predictions
-from skcalib._validation.weights import as_given
-from skcalib.metrics import calibration_curve
 from skcalib.metrics._curves.calibration_curve import CalibrationCurve
 from skcalib.plotting._by_group import small_multiples
-from skcalib.plotting._diagram import (
+from skcalib.plotting._display import PredictionDisplay
+from skcalib.plotting._drawing import (
+    LEGEND,
+    MODEL,
+    WHOLE,
+    Limits,
+    count_models,
     draw_diagonal,
     draw_histogram,
     free_limits,
+    label_of,
+    model_style,
+    new_axes,
+    percent,
     set_limits,
     strip_below,
 )
-from skcalib.plotting._display import (
-    MODEL,
-    PredictionDisplay,
-    check_matplotlib,
-    count_models,
-    model_style,
-    new_axes,
-)
-from skcalib.plotting._numbers import (
-    USUAL,
-    WHOLE,
-    Limits,
-    Mode,
-    Strategy,
-    add_intervals,
-    as_shown,
-    bin_rows,
-    choose_bins,
-    count_rows,
-    error_of,
-    error_text,
-    event_view,
-    every_probability,
-    gap_of,
-    limits_of,
-    local_curve,
-    numbers_of,
-    text_of,
-)
-from skcalib.plotting._style import LEGEND, label_of, merge_style, percent, veil
+from skcalib.plotting._numbers import Curve, Mode, Strategy, error_text, reliability, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-Curve = Literal["bins", "smooth", "isotonic", "local"]
 
 # Of a curve, and of bins.
 STYLE: dict[bool, dict[str, Any]] = {
@@ -282,66 +259,15 @@ class ReliabilityDisplay(PredictionDisplay):
         ImportError
             If matplotlib is missing.
         """
-        check_matplotlib(f"{cls.__name__}.from_predictions")
         check_level(confidence_level)
         check_option("curve", curve, ("bins", "smooth", "isotonic", "local"))
         check_option("mode", mode, (None, "top", "within_top", "all"))
         check_flags(statistics=statistics)
         given = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
-        view = None if mode == "all" else mode
-        predictions = as_shown(given, view, r)
-        w = predictions.w
-        if mode == "all" and r != 1:
-            raise ValueError(f"mode='all' shows every probability, r={r} one rank: leave out r.")
-        if mode == "all" and predictions.event is None:
-            score, hit, w, names = every_probability(predictions)
-        else:
-            score, hit, names = event_view(predictions, view, r)
-        if threshold is not None:
-            check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
-            above = score > threshold
-            score, hit, w = score[above], hit[above], w[above]
-            if not score.size:
-                raise ValueError(f"no score is above threshold={threshold:g}: pass a smaller one.")
-        number = USUAL if n_bins is None else n_bins
-        even = bin_rows(score, hit, w, number, "uniform")
-        table = bin_rows(score, hit, w, *choose_bins(score, w, n_bins, strategy))
-        binned = bin_rows(score, hit, w, number, strategy) if strategy == "quantile" else even
-        add_intervals(table, confidence_level)
-        drawn, error = None, gap_of(binned)
-        x, rate = (table[name].dropna().to_numpy() for name in ("confidence", "accuracy"))
-        if curve == "local":
-            drawn = local_curve(score, hit, w, confidence_level)
-        elif curve != "bins":
-            drawn = calibration_curve(
-                hit,
-                score,
-                pos_label=True,
-                method=curve,
-                confidence_level=confidence_level,
-                sample_weight=as_given(w),
-            )
-        if drawn is not None:
-            x, rate = drawn.prob_pred, drawn.prob_true
-            error = error_of(curve, score, hit, w)
-        limits = (
-            WHOLE if predictions.event is None else limits_of(score.astype(np.float64), w, x, rate)
+        fields = reliability(
+            given, mode, r, threshold, curve, n_bins, strategy, confidence_level, statistics
         )
-        bars = even[["left", "right"]].assign(share=even["weight"] / even["weight"].sum())
-        if drawn is not None or limits != WHOLE:
-            bars = count_rows(score, hit, w, limits, number)
-        display = cls(
-            table,
-            bars,
-            error,
-            confidence_level=confidence_level,
-            axis_names=names,
-            name=name,
-            curve=drawn,
-            limits=limits,
-            numbers=numbers_of(score, hit, w) if statistics else None,
-            means=(float(np.average(score, weights=w)), float(np.average(hit, weights=w))),
-        )
+        display = cls(**fields, confidence_level=confidence_level, name=name)
         return display.plot(ax, statistics=statistics, **kwargs)
 
     def _in_words(self) -> str:
@@ -404,10 +330,7 @@ class ReliabilityDisplay(PredictionDisplay):
         ------
         ValueError
             If `statistics` are asked for that `from_predictions` was not asked for.
-        ImportError
-            If matplotlib is missing.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         check_flags(ref_line=ref_line, histogram=histogram, statistics=statistics)
         optional = {"interval": interval, "band": band, "gaps": gaps, "means": means}
         check_flags(**{what: flag for what, flag in optional.items() if flag is not None})
@@ -417,7 +340,7 @@ class ReliabilityDisplay(PredictionDisplay):
                 "statistics=True)."
             )
         ax = new_axes(5.2, 5.4) if ax is None else ax
-        style = merge_style({**model_style(ax), **STYLE[self.curve is None]}, kwargs)
+        style = model_style(ax, kwargs, **STYLE[self.curve is None])
         limits = free_limits(ax, self.limits)
         if not count_models(ax):
             xlabel, ylabel = self.axis_names
@@ -466,26 +389,24 @@ class ReliabilityDisplay(PredictionDisplay):
         def shade(part: str, x: Any, low: Any, high: Any, text: str, alpha: float) -> Any:
             if marks[part] is None:
                 return None
-            return ax.fill_between(
-                x, low, high, **look(part, text, alpha=veil(ax, alpha), lw=0, zorder=1)
-            )
+            return ax.fill_between(x, low, high, **look(part, text, alpha=alpha, lw=0, zorder=1))
 
         if self.curve is None:
             bins = self._bins()
             x, y = bins["confidence"], bins["accuracy"]
             calibrated = f"{level} if calibrated"
-            self.band_ = shade("band", x, bins["band_low"], bins["band_high"], calibrated, 0.15)
+            self.band_ = shade("band", x, bins["band_low"], bins["band_high"], calibrated, 0.22)
             if marks["interval"]:
                 style = look("interval", f"{level} interval", lw=1, zorder=1.8)
                 self.interval_ = ax.vlines(x, bins["accuracy_low"], bins["accuracy_high"], **style)
             if marks["gaps"]:
-                style = look("gaps", "gap", alpha=veil(ax, 0.3), lw=5, zorder=1.7)
+                style = look("gaps", "gap", alpha=0.4, lw=5, zorder=1.7)
                 self.gaps_ = ax.vlines(x, np.minimum(x, y), np.maximum(x, y), **style)
         elif self.curve.method != "local":
             x, c = self.curve.prob_pred, self.curve
             whole = f"{level}, whole curve"
-            self.band_ = shade("band", x, c.low_simultaneous, c.high_simultaneous, whole, 0.1)
-            self.interval_ = shade("interval", x, c.low, c.high, f"{level}, each score", 0.2)
+            self.band_ = shade("band", x, c.low_simultaneous, c.high_simultaneous, whole, 0.15)
+            self.interval_ = shade("interval", x, c.low, c.high, f"{level}, each score", 0.25)
         if self.means and marks["means"]:
             rate = "accuracy" if self.axis_names[1] == "Accuracy" else "share"
             style = {"marker": "*", "ms": 11, "ls": "none", "mew": 1.2, "mec": color, "zorder": 4}

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawings import nothing_is_cut
-from sklearn.linear_model import LogisticRegression
 
 from skcalib import ReliabilityDisplay
 from skcalib.metrics import calibration_by_group
@@ -92,15 +91,6 @@ def test_several_columns_and_several_classes():
     assert set(display.groups_) == {("u", 0), ("u", 1), ("v", 0), ("v", 1)}
     label = next(iter(display.groups_))
     assert display.ax_.get_title().startswith(f"{label[0]} x {label[1]}\n")
-
-
-def test_of_an_estimator():
-    y, p, group = in_groups()
-    model = LogisticRegression().fit(p[:, None], y)
-    display = ReliabilityDisplay.from_estimator(model, p[:, None], y, groups=group, pos_label=1)
-    P = model.predict_proba(p[:, None])
-    expected = calibration_by_group(y, P, group, pos_label=1, random_state=0).frame
-    assert list(display.groups_) == expected.index.tolist()
 
 
 @pytest.mark.parametrize(

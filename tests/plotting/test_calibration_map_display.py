@@ -1,15 +1,11 @@
 """The calibration map shows what the calibrator returns, and nothing that it does not."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
-from discovery import DEFAULTS
 from drawings import nothing_is_cut, predictions
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
@@ -25,16 +21,10 @@ def points(display):
     return np.array(display.points_.get_offsets())
 
 
-@pytest.mark.parametrize(
-    ("calibrator", "kind"),
-    [
-        *itertools.product(DEFAULTS, ["column of proba"]),
-        *itertools.product(DEFAULTS[::5], ["column of logits", "two of proba"]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("kind", ["column of proba", "column of logits", "two of proba"])
+@pytest.mark.parametrize("calibrator", [skcalib.PlattScaling(), skcalib.IsotonicCalibrator()])
 def test_binary_curve_is_the_map(calibrator, kind):
-    """With two classes the curve is the calibrator's own answer at every score."""
+    """With two classes the curve is what the calibrator returns at every score."""
     y, P, _ = predictions(300, 2)
     p = P[:, 1]
     X = {"column of logits": np.log(p / (1 - p)), "column of proba": p, "two of proba": P}[kind]
@@ -56,11 +46,10 @@ def test_binary_curve_is_the_map(calibrator, kind):
     )
 
 
-@pytest.mark.parametrize("calibrator", DEFAULTS[::3], ids=str)
-def test_points_are_rows(calibrator):
+def test_points_are_rows():
     """With more classes a point is the top label's probability before, and that class's after."""
     y, _, Z = predictions(300, 3)
-    name, calibrator = type(calibrator).__name__, clone(calibrator).fit(Z, y)
+    name, calibrator = "VectorScaling", skcalib.VectorScaling().fit(Z, y)
     display = CalibrationMapDisplay.from_estimator(calibrator, Z)
     P, Q = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True), calibrator.predict_proba(Z)
     top = P.argmax(axis=1)
@@ -110,16 +99,6 @@ def test_no_change_has_no_band_however_few_the_rows():
     assert display.line_.get_label() == "0% flip"
 
 
-def test_many_rows_are_thinned_and_the_histogram_has_all():
-    """2,000 points are drawn; the bars below count every row."""
-    y, _, Z = predictions(5000, 3)
-    display = CalibrationMapDisplay.from_estimator(skcalib.TemperatureScaling().fit(Z, y), Z)
-    assert len(points(display)) == 2000
-    heights = display.histogram_.get_data().values
-    assert heights.sum() == pytest.approx(1)
-    assert heights[-1] == pytest.approx((display.after > 0.95).mean())
-
-
 def test_wherever_the_calibrator_sits():
     """Alone, in a `CalibratedClassifier` or at the end of a pipeline: the same rows."""
     y, _, X = predictions(400, 3)
@@ -139,40 +118,19 @@ def test_wherever_the_calibrator_sits():
     np.testing.assert_allclose(display.before, np.sort(before.max(axis=1)))
 
 
-def test_a_classifier_of_scikit_learn_and_named_columns():
-    """Any classifier on scores is drawn, from a frame too, without a warning."""
-    y, P, _ = predictions(200, 2)
-    frame = pd.DataFrame(P, columns=["no", "yes"])
-    display = CalibrationMapDisplay.from_estimator(LogisticRegression().fit(frame, y), frame)
-    assert display.band_ is None
-    CalibrationMapDisplay.from_estimator(skcalib.IsotonicCalibrator().fit(frame, y), frame)
-
-
 def test_columns_follow_their_names_and_the_order_of_the_labels():
     """A frame is read by name, and `labels` are in the order of the columns."""
     _, P, _ = predictions(200, 3)
     names = ["cat", "dog", "owl"]
-    Q = P**0.5 / (P**0.5).sum(axis=1, keepdims=True)
-    expected = CalibrationMapDisplay.from_predictions(P, Q)
-    turned = pd.DataFrame(P[:, ::-1], columns=["owl", "dog", "cat"])
-    codes = pd.DataFrame(P[:, ::-1], columns=["p_2", "p_1", "p_0"])
-    for display in (
-        CalibrationMapDisplay.from_predictions(turned, Q, labels=names),
-        CalibrationMapDisplay.from_predictions(codes, Q),
-    ):
-        np.testing.assert_array_equal(display.after, expected.after)
-    of_owl = CalibrationMapDisplay.from_predictions(
-        P[:, ::-1], Q[:, ::-1], labels=names[::-1], pos_label="owl"
-    )
+    turned = pd.DataFrame(P[:, ::-1], columns=names[::-1])
+    of_owl = CalibrationMapDisplay.from_predictions(turned, P, labels=names, pos_label="owl")
     np.testing.assert_array_equal(of_owl.before, np.sort(P[:, 2]))
-
-
-def test_predicted_labels_are_no_probabilities():
-    after = np.array([0.2, 0.4, 0.9])
-    with pytest.raises(ValueError, match="proba_before is one column of int64 values"):
-        CalibrationMapDisplay.from_predictions(np.array([0, 1, 1]), after)
-    with pytest.raises(ValueError, match="got scalar array instead: proba_before"):
-        CalibrationMapDisplay.from_predictions(np.array(0.5), after)
+    codes = pd.DataFrame(P[:, ::-1], columns=["p_2", "p_1", "p_0"])
+    display = CalibrationMapDisplay.from_predictions(codes, P)
+    np.testing.assert_array_equal(display.after, display.before)
+    y, P, _ = predictions(200, 2)
+    frame = pd.DataFrame(P, columns=["no", "yes"])
+    CalibrationMapDisplay.from_estimator(skcalib.IsotonicCalibrator().fit(frame, y), frame)
 
 
 def test_several_calibrators_share_an_axes():
@@ -204,29 +162,19 @@ def test_heat_map_is_the_matrix(n_classes, written):
         display.figure_.canvas.draw()
 
 
-def test_no_matrix_no_heat_map():
-    """A calibrator without a matrix says which ones have one."""
-    y, _, Z = predictions(100)
-    display = CalibrationMapDisplay.from_estimator(skcalib.VectorScaling().fit(Z, y), Z)
-    with pytest.raises(ValueError, match="VectorScaling has no matrix of coefficients"):
-        display.plot_coef()
-
-
 def test_each_part_may_be_left_out():
-    """That part alone: the diagonal, the rows, or the strip of scores below."""
+    """That part alone: the diagonal, the rows, the band, or the strip of scores below."""
     y, _, Z = predictions(100)
     display = CalibrationMapDisplay.from_estimator(skcalib.VectorScaling().fit(Z, y), Z)
-    whole = display.line_.get_data()
-    for part in ("ref_line", "points", "histogram"):
+    for part in ("ref_line", "points", "band", "histogram"):
         display.plot(**{part: False})
         drawn = {
             "ref_line": any(line.get_label() == "as before" for line in display.ax_.lines),
-            "points": display.points_ is not None and len(display.ax_.collections) == 2,
-            "histogram": display.histogram_ is not None and len(display.figure_.axes) == 2,
+            "points": display.points_ is not None,
+            "band": display.band_ is not None,
+            "histogram": len(display.figure_.axes) == 2,
         }
         assert drawn == {name: name != part for name in drawn}
-        assert display.band_ is not None
-        np.testing.assert_allclose(display.line_.get_data(), whole)
 
 
 def test_wrong_arguments_are_refused():
@@ -238,27 +186,26 @@ def test_wrong_arguments_are_refused():
         CalibrationMapDisplay.from_predictions(P, np.full_like(P, 0.5))
     with pytest.raises(ValueError, match="labels has 2 labels"):
         CalibrationMapDisplay.from_predictions(P, P, labels=[0, 1])
-    with pytest.raises(ValueError, match="pos_label='x' is not one of"):
-        CalibrationMapDisplay.from_predictions(P, P, labels=list("abcd"), pos_label="x")
+    with pytest.raises(ValueError, match="proba_before is one column of int64 values"):
+        CalibrationMapDisplay.from_predictions(np.array([0, 1, 1]), np.array([0.2, 0.4, 0.9]))
+    display = CalibrationMapDisplay.from_predictions(P, P, name="VectorScaling")
+    with pytest.raises(ValueError, match="VectorScaling has no matrix of coefficients"):
+        display.plot_coef()
 
 
-@pytest.mark.parametrize("n_classes", [3, 12, 40])
-def test_long_names_are_shortened(n_classes):
-    """In the heat map, which keeps its size, and below the axes of the map."""
-    y, _, Z = predictions(400, n_classes)
-    names = np.array([f"{k:02d} a class with a long name" for k in range(n_classes)])
+def test_long_names_are_shortened():
+    """In the heat map, which names six of many classes, and below the axes of the map."""
+    y, _, Z = predictions(400, 40)
+    names = np.array([f"{k:02d} a class with a long name" for k in range(40)])
     calibrator = skcalib.MatrixScaling().fit(Z, names[y])
     display = CalibrationMapDisplay.from_estimator(calibrator, Z, pos_label=names[1])
     nothing_is_cut(display.figure_)
-    strip = display.histogram_.axes
-    assert strip.get_xlabel() == "Probability of class 01 a cla…ng name, before"
-    assert display.ax_.get_ylabel() == "After"
+    label = display.histogram_.axes.get_xlabel()
+    assert label == "Probability of class 01 a cla…ng name, before"
     matrix = display.plot_coef()
     nothing_is_cut(matrix.figure_)
-    assert matrix.ax_.get_window_extent().width > 150
     ticks = [text.get_text() for text in matrix.ax_.get_xticklabels()]
-    assert ticks[0] == "00 a clas…name"
-    assert len(ticks) == {3: 3, 12: 12, 40: 6}[n_classes]
+    assert (ticks[0], len(ticks)) == ("00 a clas…name", 6)
 
 
 @pytest.mark.parametrize("n", [8, 200])

@@ -59,17 +59,6 @@ def test_the_reference_is_what_a_calibrated_model_shows():
     assert (display.expected < 1.05 * mean + 4 * error).all()
 
 
-def test_weights_are_copies():
-    """Whole weights give bars, reference and intervals of the repeated rows."""
-    y, P, _ = predictions(200)
-    w = np.random.default_rng(0).integers(3, size=200)
-    one = ClasswiseDisplay.from_predictions(y, P, sample_weight=w)
-    two = ClasswiseDisplay.from_predictions(np.repeat(y, w), np.repeat(P, w, axis=0))
-    for attribute in ("errors", "expected"):
-        np.testing.assert_allclose(getattr(one, attribute), getattr(two, attribute))
-    np.testing.assert_allclose(one.table["accuracy_low"], two.table["accuracy_low"])
-
-
 def test_chosen_classes_and_kinds():
     """Bars alone, curves alone, and curves of the classes that one names."""
     y, P, _ = predictions()
@@ -85,15 +74,10 @@ def test_chosen_classes_and_kinds():
 def test_the_reference_may_be_left_out():
     """Neither the errors of a calibrated model nor diagonals; bars and curves stay."""
     y, P, _ = predictions()
-    display, whole = (
-        ClasswiseDisplay.from_predictions(y, P, n_curves=2, ref_line=ref_line)
-        for ref_line in (False, True)
-    )
+    display = ClasswiseDisplay.from_predictions(y, P, n_curves=2, ref_line=False)
     assert display.expected_line_ is None
-    assert len(display.ax_.patches) == len(whole.ax_.patches) - 1
     assert [len(ax.lines) for ax in display.axes_[1:]] == [1, 1]
-    assert [len(ax.lines) for ax in whole.axes_[1:]] == [2, 2]
-    np.testing.assert_array_equal(heights(display.bars_), heights(whole.bars_))
+    assert heights(display.bars_).max() == display.errors.max()
 
 
 def test_two_models_share_axes_in_one_order():
@@ -149,17 +133,12 @@ def test_wrong_arguments_are_refused(keywords, message):
     assert not plt.get_fignums()
 
 
-def long_names(n_classes):
-    return np.array([f"{letter}: a class with a rather long name" for letter in "abcdefghijkl"])[
-        :n_classes
-    ]
-
-
 @pytest.mark.parametrize("n_classes", [3, 12])
 def test_long_names_are_shortened_and_leave_bars_and_curves_their_size(n_classes):
     y, P, _ = predictions(500, n_classes)
     sizes = []
-    for names in (np.arange(n_classes), long_names(n_classes)):
+    long = [f"{k}: a class with a rather long name" for k in "abcdefghijkl"[:n_classes]]
+    for names in (np.arange(n_classes), np.array(long)):
         display = ClasswiseDisplay.from_predictions(names[y], P)
         nothing_is_cut(display.figure_)
         sizes.append([ax.get_window_extent().size for ax in display.axes_])
@@ -185,10 +164,3 @@ def test_curves_have_as_many_bins_as_the_rows_of_a_class_fill():
     assert len(display.table) == 4 * 6
     np.testing.assert_allclose(display.errors, static_calibration_error(y, P, average=None))
     assert len(ClasswiseDisplay.from_predictions(y, P, n_bins=9).table) == 4 * 9
-
-
-def test_every_part_of_the_bars_is_in_the_legend():
-    y, P, _ = predictions(500, 6)
-    display = ClasswiseDisplay.from_predictions(y, P, n_curves=2, name="a")
-    texts = [text.get_text().split(" (")[0] for text in display.ax_.get_legend().get_texts()]
-    assert sorted(texts) == ["a", "if calibrated", "with a curve"]

@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from skcalib import IsotonicCalibrator
 from skcalib.metrics import score_decomposition
 from skcalib.plotting import DecompositionDisplay
-from skcalib.plotting._decomposition import LEVEL
 
 
 def event(n=500, seed=0):
@@ -23,14 +22,6 @@ def event(n=500, seed=0):
 
 def places(display):
     return np.array([line.get_xydata()[0] for line in display.points_])
-
-
-def levels(ax):
-    """Scores written beside the lines of equal score, and where each line crosses MCB = 0."""
-    labels = [text.get_text() for text in ax.texts if text.get_gid() == LEVEL]
-    lines = [line for line in ax.lines if str(line.get_gid()).startswith(f"{LEVEL} ")]
-    lines = [line for line in lines if line.get_linestyle() != ":"]
-    return [float(label) for label in labels], [line.get_xy1()[1] for line in lines]
 
 
 @pytest.mark.parametrize("score", ["brier", "log"])
@@ -50,18 +41,21 @@ def test_points_stand_at_miscalibration_and_discrimination(score):
 
 
 def test_lines_join_models_of_equal_score():
-    """On a line marked S, DSC - MCB is UNC - S; on the dotted one, 0."""
+    """On a line marked S, MCB - DSC is S - UNC; on the dotted one, 0."""
     y, models = event()
-    display = DecompositionDisplay.from_predictions(y, models)
+    display = DecompositionDisplay.from_predictions(y, models, c="red", ms=3)
     uncertainty = y.mean() * (1 - y.mean())
-    scores, at = levels(display.ax_)
-    assert len(scores) >= 3
-    np.testing.assert_allclose(at, uncertainty - np.array(scores), atol=1e-12)
-    assert {line.get_slope() for line in display.levels_} == {1}
-    assert display.levels_[-1].get_linestyle() == ":"
-    assert display.levels_[-1].get_xy1() == (0, 0)
-    low, high = display.ax_.get_ylim()
-    assert low == 0 < places(display).max() < high
+    scores = display.levels_.levels
+    for score, path in zip(scores, display.levels_.get_paths(), strict=True):
+        miscalibration, discrimination = path.vertices.T
+        expected = np.full(len(path.vertices), score - uncertainty)
+        np.testing.assert_allclose(miscalibration - discrimination, expected, atol=1e-9)
+    texts = [text.get_text() for text in display.levels_.labelTexts]
+    assert len(texts) >= 3
+    assert set(texts) <= {f"{score:.4g}" for score in scores}
+    (base,) = [line for line in display.ax_.lines if line.get_linestyle() == ":"]
+    assert (base.get_xy1(), base.get_slope()) == ((0, 0), 1)
+    assert {(line.get_color(), line.get_markersize()) for line in display.points_} == {("red", 3)}
 
 
 def test_several_calls_on_one_axes_are_one_call():
@@ -74,7 +68,8 @@ def test_several_calls_on_one_axes_are_one_call():
         one = DecompositionDisplay.from_predictions(y, p, name=name, ax=ax)
     assert one.ax_.get_xlim() == together.ax_.get_xlim()
     assert one.ax_.get_ylim() == together.ax_.get_ylim()
-    assert levels(one.ax_) == levels(together.ax_)
+    assert len(one.ax_.collections) == 1
+    np.testing.assert_array_equal(one.levels_.levels, together.levels_.levels)
     texts = [
         [text.get_text() for text in display.ax_.get_legend().get_texts()]
         for display in (one, together)
@@ -92,15 +87,6 @@ def test_of_several_classes_and_by_a_calibrator():
     given = {"mode": "joint", "calibrator": fitted}
     vectors = DecompositionDisplay.from_predictions(y[200:], P[200:], name="net", **given)
     assert vectors.frame.loc["net"].tolist() == list(score_decomposition(y[200:], P[200:], **given))
-
-
-def test_of_an_estimator_by_its_name():
-    y, models = event()
-    X = models["right"][:, None]
-    fitted = LogisticRegression().fit(X, y)
-    display = DecompositionDisplay.from_estimator(fitted, X, y, pos_label=1)
-    expected = score_decomposition(y, fitted.predict_proba(X), pos_label=1)
-    assert display.frame.loc["LogisticRegression"].tolist() == list(expected)
 
 
 def test_a_negative_miscalibration_is_within_the_picture():
@@ -130,24 +116,9 @@ def test_what_cannot_be_drawn():
         DecompositionDisplay.from_predictions(y, {})
 
 
-def test_a_model_without_either_is_drawn():
-    """The base rate itself, at (0, 0)."""
-    y, _ = event()
-    display = DecompositionDisplay.from_predictions(y, np.full(y.size, y.mean()))
-    np.testing.assert_allclose(places(display), [[0, 0]], atol=1e-12)
-    assert display.ax_.get_xlim()[1] > 0
-
-
 def test_numbers_of_levels_do_not_overlap():
     y, models = event()
     display = DecompositionDisplay.from_predictions(y, models)
     nothing_is_cut(display.figure_)
-    boxes = [text.get_window_extent() for text in display.ax_.texts]
+    boxes = [text.get_window_extent() for text in display.levels_.labelTexts]
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
-
-
-def test_style_of_the_points():
-    y, models = event()
-    display = DecompositionDisplay.from_predictions(y, models, c="red", ms=3)
-    assert {line.get_color() for line in display.points_} == {"red"}
-    assert {line.get_markersize() for line in display.points_} == {3}

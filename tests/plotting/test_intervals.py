@@ -17,13 +17,6 @@ def test_wilson_interval_of_published_examples():
     np.testing.assert_allclose(high, [0.3662, 0.1605, 0.1611, 0.1718], atol=5e-5)
 
 
-def test_wilson_interval_ends_at_certain_shares():
-    """The interval of no hits starts at 0 and that of hits alone ends at 1, without rounding."""
-    low, high = wilson_interval(np.array([0.0, 1.0]), np.array([7.0, 7.0]), 0.9)
-    assert low[0] == 0
-    assert high[1] == 1
-
-
 def probability(x, n, p):
     return comb(n, x) * p**x * (1 - p) ** (n - x)
 

@@ -18,7 +18,7 @@ CALLS = (
 
 
 def test_missing_matplotlib_is_one_line(monkeypatch):
-    """The error names the method and the extra that has matplotlib."""
+    """The error names the display and the extra that has matplotlib."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     y, P = [0, 1, 1, 0], [0.2, 0.7, 0.6, 0.1]
     things = {
@@ -32,5 +32,5 @@ def test_missing_matplotlib_is_one_line(monkeypatch):
         with pytest.raises(ImportError) as caught:
             eval(call, things)
         assert str(caught.value) == (
-            f'{call.split("(")[0]} needs matplotlib: install it with `pip install "skcalib[plot]"`.'
+            f'{call.split(".")[0]} needs matplotlib: install it with `pip install "skcalib[plot]"`.'
         )

@@ -7,7 +7,7 @@ import pytest
 from drawings import nothing_is_cut, predictions
 
 from skcalib import CalibrationMapDisplay, ReliabilityDisplay, TemperatureScaling
-from skcalib.plotting._style import style_of
+from skcalib.plotting._drawing import style_of
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
 
@@ -26,8 +26,9 @@ def calibration_map(ax):
     return CalibrationMapDisplay.from_estimator(TemperatureScaling().fit(Z, y), Z, ax=ax)
 
 
-@pytest.mark.parametrize("draw", [reliability, curve, calibration_map])
-@pytest.mark.parametrize("layout", ["constrained", "tight", None])
+@pytest.mark.parametrize(
+    ("draw", "layout"), [(reliability, "constrained"), (calibration_map, "tight"), (curve, None)]
+)
 def test_a_strip_of_its_own_below_the_diagram_whatever_the_layout(draw, layout):
     """In a grid of the user's, and in axes at a place; zooming leaves the strip's height."""
     figure = plt.figure(figsize=(9, 5), layout=layout)

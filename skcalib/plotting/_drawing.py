@@ -1,0 +1,249 @@
+"""What displays draw with: figures, colours, legends, the strip below a diagram, names and numbers.
+
+The colours of models are those of Okabe and Ito, which colour-blind readers can distinguish, or
+those of the style that the user has chosen (``axes.prop_cycle``). Markers and dashes differ as
+well, for prints in grey. Lines that belong to no model have the colour of texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from skcalib._arrays.types import Float64Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Limits = tuple[float, float]
+WHOLE: Limits = (0.0, 1.0)
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1)), ":")
+
+# Look of a legend, in the corner in which it covers least.
+LEGEND: dict[str, Any] = {
+    "loc": "best",
+    "fontsize": "small",
+    "title_fontsize": "small",
+    "framealpha": 0.7,
+    "edgecolor": "none",
+    "borderpad": 0.2,
+    "labelspacing": 0.2,
+    "handletextpad": 0.5,
+}
+# Letters of the name of a class in a picture, at most.
+LETTERS = 14
+# Mark on the artists of a model; counting them gives the number of models on the axes.
+MODEL = "skcalib-model"
+# Marks on the diagonal and on the axes of the histogram.
+REFERENCE, STRIP = "skcalib-reference", "skcalib-histogram"
+MARGIN = 0.02
+
+
+def check_matplotlib(caller: str) -> None:
+    """Raise ImportError with the way to install matplotlib if it is missing."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f'{caller} needs matplotlib: install it with `pip install "skcalib[plot]"`.'
+        ) from error
+
+
+def new_axes(width: float, height: float) -> Axes:
+    """Create an axes in a new figure."""
+    return panels(None, 1, "", 1, width, height)[0]
+
+
+def panels(axes: Any, n: int, what: str, columns: int, width: float, height: float) -> list[Axes]:
+    """Return the given axes, which have to be `n` for `what` is drawn, or those of a new figure.
+
+    A new figure has them row by row; `width` and `height` of each are in inches.
+    """
+    import matplotlib.pyplot as plt
+
+    if axes is not None:
+        return check_axes(axes, n, what)
+    rows = -(-n // columns)
+    figure = plt.figure(figsize=(width * columns, height * rows), layout="constrained")
+    return [figure.add_subplot(rows, columns, i + 1) for i in range(n)]
+
+
+def check_axes(axes: Any, n: int, what: str) -> list[Axes]:
+    """Return the given axes as a list; raise ValueError unless there are `n` of them."""
+    given = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(given) != n:
+        raise ValueError(
+            f"ax contains {len(given)} axes but {n} are drawn ({what}): pass {n} axes."
+        )
+    return given
+
+
+def shared_legend(axes: Sequence[Axes], **look: Any) -> Any:
+    """Draw a legend outside of all panels, in which each entry is named once."""
+    handles: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(str(label), handle)
+    figure: Any = axes[0].figure
+    return figure.legend(list(handles.values()), list(handles), **{**LEGEND, **look})
+
+
+def count_models(ax: Axes) -> int:
+    """Return the number of models that an axes shows."""
+    return sum(artist.get_gid() == MODEL for artist in ax.get_children())
+
+
+def ink() -> Any:
+    """Return the colour of texts, that of lines which belong to no model."""
+    from matplotlib import rcParams
+
+    return rcParams["text.color"]
+
+
+def palette() -> tuple[Any, ...]:
+    """Return the colours of models: those of the style, if the user has chosen one."""
+    from matplotlib import rcParams, rcParamsDefault
+
+    chosen = rcParams["axes.prop_cycle"]
+    if chosen == rcParamsDefault["axes.prop_cycle"] or "color" not in chosen.keys:
+        return (*COLORS, ink())
+    return tuple(chosen.by_key()["color"])
+
+
+def style_of(i: int) -> dict[str, Any]:
+    """Return colour, marker and dashes of a model on an axes, counted from 0."""
+    colors = palette()
+    j = i + i // len(MARKERS)  # where colours repeat, marks and dashes are others
+    return {
+        "color": colors[i % len(colors)],
+        "marker": MARKERS[j % len(MARKERS)],
+        "linestyle": DASHES[j % len(DASHES)],
+    }
+
+
+def model_style(ax: Axes, given: dict[str, Any] | None = None, **default: Any) -> dict[str, Any]:
+    """Return colour, marker and dashes of the next model on an axes, and other parts of its style.
+
+    Those that are given come before the default ones, short names such as ``c`` included.
+    """
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+
+    return {**style_of(count_models(ax)), **default, **normalize_kwargs(given or {}, Line2D)}
+
+
+def label_of(name: str | None, number: str) -> str:
+    """Return the label of a model in the legend."""
+    return f"{name} ({number})" if name else number
+
+
+def shorten(name: Any, length: int = LETTERS) -> str:
+    """Return the name, its middle replaced by dots if it has more letters than the limit."""
+    text = str(name)
+    if len(text) <= length:
+        return text
+    last = max((length - 1) // 3, 1)
+    return f"{text[: length - 1 - last].rstrip()}…{text[-last:].lstrip()}"
+
+
+def name_ticks(axis: Any, places: Any, names: Any) -> None:
+    """Name ticks by classes, in short names, which are slanted below axes if they are wide."""
+    texts = [shorten(name) for name in names]
+    slanted = axis.axis_name == "x" and max(map(len, texts)) > 3
+    look = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+    axis.set_ticks(places, texts, **look)
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent: one decimal, or two digits if it is below 1 %."""
+    if share == 0:
+        return "0%"
+    if abs(share) < 1e-5:
+        return "<0.001%"
+    text = f"{100 * share:.1f}" if abs(share) >= 0.01 else f"{100 * share:.2g}"
+    return f"{text}%"
+
+
+def percent_tick(value: float, position: float) -> str:  # noqa: ARG001  # matplotlib passes it
+    """Return the label of a tick at a share, without zeros that say nothing."""
+    return f"{100 * value:.4g}%" if abs(value) > 1e-12 else "0%"
+
+
+def free_limits(ax: Axes, limits: Limits) -> dict[str, Limits]:
+    """Return the limits of x and y that show a square, and what earlier models show.
+
+    Matplotlib stops autoscaling an axis when the user sets its limits, which are then kept.
+    """
+    margin = MARGIN * (limits[1] - limits[0])
+    low, high = limits[0] - margin, limits[1] + margin
+    views = {"x": (low, high), "y": (low, high)}
+    if count_models(ax):
+        views = {"x": ax.get_xlim(), "y": ax.get_ylim()}
+    free = {"x": ax.get_autoscalex_on(), "y": ax.get_autoscaley_on()}
+    return {
+        axis: (min(low, start), max(high, end))
+        for axis, (start, end) in views.items()
+        if free[axis]
+    }
+
+
+def set_limits(ax: Axes, limits: dict[str, Limits]) -> None:
+    """Set limits and leave autoscaling on, which distinguishes them from limits of the user."""
+    if "x" in limits:
+        ax.set_xlim(*limits["x"], auto=True)
+    if "y" in limits:
+        ax.set_ylim(*limits["y"], auto=True)
+
+
+def draw_diagonal(ax: Axes, label: str) -> None:
+    """Draw the line y = x, only once on an axes."""
+    if not any(line.get_gid() == REFERENCE for line in ax.lines):
+        style: dict[str, Any] = {"ls": ":", "lw": 1.2, "alpha": 0.7, "marker": "", "zorder": 1.5}
+        ax.plot([0, 1], [0, 1], color=ink(), label=label, gid=REFERENCE, **style)
+
+
+def strip_below(ax: Axes) -> Axes:
+    """Return the axes of the histogram below a diagram, which takes a fifth of its place."""
+    from matplotlib.ticker import MaxNLocator
+
+    figure: Any = ax.figure
+    cell: Any = ax.get_subplotspec()
+    for strip in [other for other in figure.axes if other.get_gid() == STRIP]:
+        if cell and strip.get_subplotspec().get_gridspec() is cell.get_gridspec():
+            return cast("Axes", strip)
+    if cell is None:
+        left, bottom, right, top = ax.get_position().extents
+        cell = figure.add_gridspec(left=left, bottom=bottom, right=right, top=top)[0]
+    grid = cell.subgridspec(2, 1, height_ratios=(4, 1), hspace=0.04)
+    ax.set_subplotspec(grid[0])
+    strip = figure.add_subplot(grid[1], sharex=ax, gid=STRIP)
+    figure.sca(ax)
+    ax.tick_params(axis="x", labelbottom=False)
+    strip.set(xlabel=ax.get_xlabel(), ylabel="Rows")
+    ax.set_xlabel("")
+    strip.yaxis.set_major_locator(MaxNLocator(2))
+    strip.yaxis.set_major_formatter(distance_tick)
+    return strip
+
+
+def distance_tick(value: float, position: float) -> str:
+    """Return the label of a tick at a share that is drawn upwards or downwards."""
+    return percent_tick(abs(value), position)
+
+
+def draw_histogram(
+    ax: Axes, edges: Float64Array, shares: Sequence[Float64Array], style: dict[str, Any]
+) -> Any:
+    """Draw shares of rows in the strip, the second of two downwards; return the first outline."""
+    strip, color = strip_below(ax), style["color"]
+    outlines = []
+    for share, sign in zip(shares, (1, -1), strict=False):
+        strip.stairs(sign * share, edges, fill=True, color=color, alpha=0.25, lw=0)
+        look: dict[str, Any] = {"color": color, "ls": style["linestyle"], "lw": 1.2}
+        outlines.append(strip.stairs(sign * share, edges, **look))
+    return outlines[0]
