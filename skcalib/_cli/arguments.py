@@ -16,21 +16,14 @@ import skcalib
 from skcalib._cli.export import add_export
 from skcalib._cli.measure import MEASURED
 from skcalib._cli.saved_predictions import LABELS, STREAM, SUFFIXES
+from skcalib._comparison import tables
 from skcalib._comparison.compare import METRICS
 from skcalib._comparison.measures import ROW_LOSSES
 from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import SCORERS
 
 # Metrics by the names that papers give them.
-SHORT = {
-    "ece": "expected_calibration_error",
-    "mce": "maximum_calibration_error",
-    "sce": "static_calibration_error",
-    "ace": "adaptive_calibration_error",
-    "tace": "thresholded_adaptive_calibration_error",
-    "ks": "ks_calibration_error",
-    "brier": "brier_score",
-}
+SHORT = {name.lower(): metric for metric, name in tables.SHORT.items() if " " not in name}
 FILES = """\
 FILE is one of
   .csv .tsv  a header; a column 'labels', a column of scores for each class, perhaps 'split' and
@@ -134,7 +127,9 @@ def make_parser() -> Parser:
     compare.add_argument(
         "--cv", type=whole(2), default=5, help="folds if the file has no split (5)"
     )
-    compare.add_argument("--jobs", type=jobs, metavar="N", help="number of parallel jobs")
+    compare.add_argument(
+        "--jobs", type=whole(-1), metavar="N", help="number of parallel jobs; -1: one for each core"
+    )
     compare.add_argument("--report", metavar="OUT.html", help="write an HTML report")
     compare.add_argument(
         "--save",
@@ -179,30 +174,22 @@ def make_parser() -> Parser:
         )
         each.add_argument(
             "--seed",
-            type=whole(0, 2**32 - 1),
+            type=whole(0),
             default=0,
             help="seed of the simulations for intervals",
         )
     return parser
 
 
-def whole(low: int, high: int | None = None) -> Callable[[str], int]:
-    """Return what reads an option as a whole number in a range."""
+def whole(low: int) -> Callable[[str], int]:
+    """Return what reads an option as a whole number, the least of which is `low`."""
 
     def read_whole(text: str) -> int:
-        span = f"at least {low}" if high is None else f"from {low} to {high}"
-        if not text.lstrip("-").isdecimal() or not low <= int(text) <= (high or int(text)):
-            raise argparse.ArgumentTypeError(f"must be a whole number, {span}; got {text}")
+        if not text.lstrip("-").isdecimal() or int(text) < low:
+            raise argparse.ArgumentTypeError(f"must be a whole number, at least {low}; got {text}")
         return int(text)
 
     return read_whole
-
-
-def jobs(text: str) -> int:
-    """Read a number of jobs as joblib takes it: -1 means one for each core."""
-    if not text.lstrip("-").isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, or -1 for all cores; got {text}")
-    return int(text)
 
 
 def metric(text: str) -> str:

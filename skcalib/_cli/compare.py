@@ -7,7 +7,6 @@ import shlex
 import sys
 import warnings
 from datetime import datetime
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 
 from skcalib._cli.files import (
     KINDS,
-    SHOWN_COLUMNS,
     check_ending,
     columns_of,
     event_of,
@@ -26,7 +24,7 @@ from skcalib._cli.files import (
 )
 from skcalib._cli.printed import WIDTH, Printed, as_json, flat_records, wrapped
 from skcalib._cli.report import report_html, troubles
-from skcalib._cli.saved_predictions import SavedPredictions
+from skcalib._cli.saved_predictions import SavedPredictions, some_of
 from skcalib._cli.sentences import confidence_of, confidence_sentence
 from skcalib._comparison.compare import compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison, predictions_of, rows_of
@@ -184,40 +182,24 @@ def write_report(
         "chosen by": args.choose_by,
         "seed": args.seed,
     }
-    title = f"Calibration of {Path(args.file).name}"
-    use = how_to_use(args, comparison, fitted)
-    page = report_html(title, comparison, before, after, settings, use)
-    Path(args.report).write_text(page, encoding="utf-8")
-
-
-def how_to_use(
-    args: argparse.Namespace, comparison: CalibratorComparison, fitted: Any
-) -> list[str]:
-    """Return, as HTML, what to type to apply the calibrator to new scores."""
-    data = rows_of(comparison)
     path = args.save or "best.json"
     name, words = type(fitted).__name__, repr(fitted).partition("  # ")[2]
-    lines = [f"<p>{name}, fitted on all calibration rows: {escape(words)}.</p>"]
+    use = f"{name}, fitted on all calibration rows: {words}."
     if comparison.choice == comparison.frame.index[0]:
-        lines = ["<p>The probabilities can stay as they are.</p>"]
+        use = "The probabilities can stay as they are."
     if not args.save:
-        again = f"{shlex.quote(args.file)} --save {path}"
-        lines.append(f"<p>To save it: <code>skcalib compare {escape(again)}</code></p>")
-    labels = [str(label) for label in data.classes.tolist()]
-    order = ", ".join(labels[:SHOWN_COLUMNS]) + (", ..." if len(labels) > SHOWN_COLUMNS else "")
-    single = fitted.n_features_in_ == 1
-    columns = f"{KINDS[data.kind]}, one column" if single else f"{KINDS[data.kind]} of {order}"
-    code = (
-        "import skcalib\n\n"
-        f"calibrator = skcalib.load_json({path!r})\n"
-        f"# scores: {columns}\n"
-        "probabilities = calibrator.predict_proba(scores)"
+        use += f" To save it: skcalib compare {shlex.quote(args.file)} --save {path}"
+    one_column = fitted.n_features_in_ == 1
+    columns = ", one column" if one_column else f" of {some_of(data.classes.tolist())}"
+    page = report_html(
+        comparison,
+        before,
+        after,
+        settings,
+        title=f"Calibration of {Path(args.file).name}",
+        use=use,
+        path=repr(path),
+        scores=KINDS[data.kind] + columns,
+        shell=f"skcalib apply {shlex.quote(path)} new.csv -o calibrated.csv",
     )
-    command = f"skcalib apply {shlex.quote(path)} new.csv -o calibrated.csv"
-    return [
-        *lines,
-        "<p>In Python:</p>",
-        f"<pre>{escape(code)}</pre>",
-        "<p>In a shell:</p>",
-        f"<pre>{escape(command)}</pre>",
-    ]
+    Path(args.report).write_text(page, encoding="utf-8")

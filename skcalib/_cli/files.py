@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import skcalib
-from skcalib._cli.arrays import read_npy, read_npz
 from skcalib._cli.saved_predictions import (
     ARRAYS,
     JSON_LINES,
@@ -24,6 +23,9 @@ from skcalib._cli.saved_predictions import (
     SUFFIXES,
     SavedPredictions,
     ending,
+    read_npy,
+    read_npz,
+    some_of,
 )
 from skcalib._cli.tables import read_table
 from skcalib._validation.keywords import shown
@@ -31,8 +33,6 @@ from skcalib._validation.labels import check_labels
 from skcalib._validation.weights import check_weight
 
 KINDS = {"logits": "logits", "proba": "probabilities"}
-# Columns whose labels are printed.
-SHOWN_COLUMNS = 12
 # What to do about a folder.
 IN_PYTHON = (
     "is a directory, not a file: predictions larger than memory are read in Python: "
@@ -188,10 +188,9 @@ def columns_of(found: SavedPredictions, classes: NDArray[Any], event: int | None
         (name,) = pairs
         return f"column: {name} is the score of {pairs[name]}{unused}"
     texts = [name if name == str(label) else f"{name} is {label}" for name, label in pairs.items()]
-    some = ", ".join(texts[:SHOWN_COLUMNS]) + (", ..." if len(texts) > SHOWN_COLUMNS else "")
     how = "by position, in the order of the sorted labels" if found.classes is None else "by name"
     measured = "" if event is None else f"\nevent: {classes[event]}"
-    return f"columns, {how}: {some}{measured}{unused}"
+    return f"columns, {how}: {some_of(texts)}{measured}{unused}"
 
 
 def rows_that_count(weights: NDArray[Any] | None) -> str | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,9 +17,7 @@ import numpy as np
 
 import skcalib
 from skcalib._arrays.source import to_array
-from skcalib._cli import pictures
 from skcalib._cli.sentences import confidence_of, confidence_sentence, percent
-from skcalib._comparison.agreement import metric_rank_correlation
 from skcalib._comparison.comparison import CalibratorComparison
 from skcalib._comparison.tables import short, sign
 from skcalib._validation.predictions import Predictions
@@ -25,6 +26,7 @@ from skcalib.plotting._comparison import ordered
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 TEMPLATE = Path(__file__).with_name("report.html")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
@@ -32,6 +34,10 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 COLUMNS = 4
 # Classes of the class-wise view.
 WORST = 10
+# Ground of the page on dark screens, as in its style, and when it is used.
+BACK = "#181a1d"
+DARK = "screen and (prefers-color-scheme: dark)"
+MISSING = '<p>There are no pictures: matplotlib is not installed (pip install "skcalib[plot]").</p>'
 MEANING = {
     "log loss": "mean of -log of the probability of the true class; the lowest is that of accurate "
     "and calibrated probabilities",
@@ -55,27 +61,24 @@ def troubles(frame: pd.DataFrame) -> list[str]:
 
 
 def report_html(
-    title: str,
     comparison: CalibratorComparison,
     before: Predictions,
     after: Predictions,
     settings: Mapping[str, Any],
-    use: list[str],
+    **texts: str,
 ) -> str:
     """Return the page: first line, verdict, table, pictures, classes, definitions, settings.
 
     Parameters
     ----------
-    title : str
-        What was compared.
     comparison : CalibratorComparison
         What `compare_calibrators` returned.
     before, after : Predictions
         Of the same held-out rows, by the identity and by the calibrator chosen.
     settings : mapping
         What the numbers depend on.
-    use : list of str
-        The section that says how to apply the calibrator, as HTML.
+    **texts : str
+        Its title, and what it says on applying the calibrator.
     """
     below = "the model is right less often than it says"
     if before.event is not None:
@@ -86,26 +89,24 @@ def report_html(
     if chosen != identity:
         first.append(f"Calibrated by {chosen}: {_lower(confidence_of(after))}")
     gains = classes = ""
-    if pictures.can_draw() and len(ordered(comparison.frame)) > 1:
-        gains = pictures.gains(comparison)
+    if can_draw() and len(ordered(comparison.frame)) > 1:
+        gains = picture_of_gains(comparison)
     if before.event is None and before.classes.size > 2:
         classes = _classes(before, after, shown)
     facts = {**settings, **versions()}
     template = Template(TEMPLATE.read_text(encoding="utf-8"))
     return template.substitute(
-        title=escape(title),
         first="\n".join(f'<p class="first">{sentence(line)}</p>' for line in first),
         verdict=sentence(comparison.verdict),
         tables="\n".join(_metrics(comparison, names) for names in _columns(comparison.metrics)),
         below=below,
-        before_and_after=pictures.before_and_after(shown, before, after),
+        before_and_after=before_and_after(shown, before, after),
         gains=gains,
         classes=classes,
         meanings=fill("<dt>{}</dt><dd>{}</dd>", _meanings(comparison.metrics)),
-        agreement=_agreement(comparison),
         troubles=_troubles(comparison.frame),
-        use="\n".join(use),
         settings=fill("<tr><td>{}</td><td>{}</td></tr>", facts.items()),
+        **{name: escape(text) for name, text in texts.items()},
     )
 
 
@@ -216,7 +217,7 @@ def _classes(before: Any, after: Any, shown: str) -> str:
         f"<h2>{some} with the largest errors</h2>\n"
         f"{table([*head, f'error after: {escape(shown)}'], rows)}\n"
         '<p class="note">The mean of the errors of all classes is the SCE.</p>\n'
-        f"{pictures.worst_classes(before) if pictures.can_draw() else ''}"
+        f"{picture_of_classes(before) if can_draw() else ''}"
     )
 
 
@@ -233,24 +234,6 @@ def _meanings(metrics: list[str]) -> list[tuple[str, str]]:
     return [*dict(texts).items(), *TERMS.items()]
 
 
-def _agreement(comparison: CalibratorComparison) -> str:
-    correlation = None
-    if len(ordered(comparison.frame)) > 1:
-        correlation = metric_rank_correlation(comparison)
-    if correlation is None or len(correlation) < 2:
-        return ""
-    names = [escape(short(str(name))) for name in correlation]
-    rows = [
-        ([name, *(f"{round(value, 2) + 0.0:.2f}" for value in row)], False)  # 0 has no sign
-        for name, row in zip(names, correlation.to_numpy(), strict=True)
-    ]
-    return (
-        f"<h2>Do the metrics agree?</h2>\n{table(['rank correlation', *names], rows)}\n"
-        '<p class="note">1: two metrics rank the calibrators in the same order; 0: their orders '
-        "are unrelated.</p>"
-    )
-
-
 def versions() -> dict[str, str]:
     """Return the versions of what the numbers come from."""
     numbers = {"skcalib": skcalib.__version__, "Python": platform.python_version()}
@@ -260,3 +243,87 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             numbers[package] = "not installed"
     return numbers
+
+
+def can_draw() -> bool:
+    """Return whether matplotlib is installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def before_and_after(chosen: str, before: Predictions, after: Predictions) -> str:
+    """Return the reliability diagrams of the same rows."""
+    if not can_draw():
+        return MISSING
+    from skcalib.plotting import ReliabilityDisplay
+
+    def draw(title: str, predictions: Any, ax: Axes) -> None:
+        # Predictions may stand in the place of labels and probabilities.
+        ReliabilityDisplay.from_predictions(predictions, predictions, ax=ax)
+        ax.set_title(title)
+
+    both = {"before": before, f"after: {chosen}": after}
+    return side_by_side(
+        picture(partial(draw, title, predictions), 4.6, f"Reliability diagram {title}")
+        for title, predictions in both.items()
+    )
+
+
+def picture_of_gains(comparison: CalibratorComparison) -> str:
+    """Return the section with a picture of the gains by each metric."""
+    height = 1.2 + 0.27 * len(ordered(comparison.frame))
+
+    def draw(name: str, ax: Axes) -> None:
+        comparison.plot(metrics=[name], ax=ax)
+
+    drawn = side_by_side(
+        picture(partial(draw, name), height, f"Gains by {name.replace('_', ' ')}, with intervals")
+        for name in comparison.metrics
+    )
+    return (
+        '<h2>Gains by each metric</h2>\n<p class="lead note">To the right of the dotted line a '
+        "calibrator is better than no calibration. The intervals cover the chance in the measured "
+        f"rows, not that of other calibration rows.</p>\n{drawn}"
+    )
+
+
+def picture_of_classes(before: Any) -> str:
+    """Return the errors of all classes, worst first."""
+    from skcalib.plotting import ClasswiseDisplay
+
+    def draw(ax: Axes) -> None:
+        ClasswiseDisplay.from_predictions(before, before, kind="bars", ax=ax)
+
+    return side_by_side([picture(draw, 2.8, "Error of every class before")])
+
+
+def side_by_side(images: Iterable[str]) -> str:
+    """Return pictures beside each other."""
+    return f'<div class="pictures">{"".join(images)}</div>'
+
+
+def picture(draw: Callable[[Axes], None], height: float, text: str) -> str:
+    """Return what is drawn on axes as part of the page, with a text for those who do not see it.
+
+    It is drawn twice: for light screens and paper, and for dark screens.
+    """
+    from matplotlib import style
+    from matplotlib.figure import Figure
+
+    codes = []
+    looks: tuple[list[Any], ...] = ["default"], ["dark_background", {"legend.facecolor": BACK}]
+    for look in looks:
+        buffer = io.BytesIO()
+        with style.context(look):
+            figure = Figure(figsize=(4.8, height), layout="constrained")
+            draw(figure.subplots())
+            figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+        codes.append(base64.b64encode(buffer.getvalue()).decode("ascii"))
+    light, dark = (f"data:image/svg+xml;base64,{code}" for code in codes)
+    return (
+        f'<picture><source media="{DARK}" srcset="{dark}">'
+        f'<img alt="{escape(text)}" src="{light}"></picture>'
+    )

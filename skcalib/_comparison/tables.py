@@ -15,7 +15,9 @@ SHORT = {
     "error_rate": "error rate",
     "expected_calibration_error": "ECE",
     "static_calibration_error": "SCE",
+    "maximum_calibration_error": "MCE",
     "adaptive_calibration_error": "ACE",
+    "thresholded_adaptive_calibration_error": "TACE",
     "ks_calibration_error": "KS",
     "root_mean_squared_calibration_error": "RMSCE",
 }

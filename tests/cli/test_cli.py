@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss
 
 import skcalib
 from skcalib import PlattScaling, TemperatureScaling
-from skcalib._cli.arguments import COMPARE_EXAMPLE
+from skcalib._cli.arguments import COMPARE_EXAMPLE, make_parser
 from skcalib._cli.commands import main
 from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import (
@@ -26,7 +26,6 @@ from skcalib.metrics import (
     expected_calibration_error,
 )
 
-COLUMNS = "columns, by name: p_cat is cat, p_dog is dog, p_owl is owl\n"
 FEW = ["--calibrators", "temperature", "--metrics", "log_loss"]
 
 
@@ -74,20 +73,10 @@ def test_compare_in_folds_saves_a_fit_of_all_rows(capsys):
     assert skcalib.load_json("t.json").temperature_ == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("jobs", [1, 2, -1])
-def test_jobs_are_those_of_the_comparison(capsys, monkeypatch, jobs):
-    """And the numbers do not depend on them."""
+def test_numbers_do_not_depend_on_the_number_of_jobs(capsys):
     np.savez("p.npz", logits=Z, labels=Y)
-    expected, given = run(capsys, "compare", "p.npz", *FEW), []
-
-    def compare(*args, n_jobs, **keywords):
-        given.append(n_jobs)
-        return skcalib.compare_calibrators(*args, **keywords)
-
-    monkeypatch.setattr("skcalib._cli.compare.compare_calibrators", compare)
-    printed = run(capsys, "compare", "p.npz", *FEW, "--jobs", jobs)
-    assert mean_log_loss(printed, "temperature") == mean_log_loss(expected, "temperature")
-    assert given == [jobs]
+    one, two = (run(capsys, "compare", "p.npz", *FEW, "--jobs", jobs) for jobs in (1, 2))
+    assert one == two
 
 
 def test_all_calibrators_by_default(capsys):
@@ -147,54 +136,11 @@ def test_columns_that_no_label_tells_apart_are_in_the_order_of_the_file(header, 
     np.testing.assert_allclose(found.scores, given.to_numpy().squeeze(), rtol=1e-12)
 
 
-def test_columns_named_by_numbers_are_in_their_order():
-    """p_2 before p_10, and a class that no row has keeps its column."""
-    y, logits = scores(200, n_classes=11)
-    y[y == 4] = 5
-    frame = pd.DataFrame(logits, columns=[f"p_{k}" for k in range(11)]).assign(labels=y)
-    frame[sorted(frame.columns)].to_csv("p.csv", index=False)
-    found = contents("p.csv")
-    np.testing.assert_array_equal(found.classes, np.arange(11))
-    np.testing.assert_allclose(found.scores, logits, rtol=1e-12)
-
-
 def test_parquet_says_what_it_needs(capsys, monkeypatch):
-    """A table where pyarrow is installed, one line where it is not."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        open("p.parquet", "w").close()
-        assert "pip install pyarrow" in fails(capsys, "compare", "p.parquet")
-        np.savez("p.npz", logits=Z, labels=Y)
-        skcalib.save_json(TemperatureScaling().fit(Z, Y), "t.json")
-        said = fails(capsys, "apply", "t.json", "p.npz", "-o", "q.parquet")
-        assert "pip install pyarrow" in said
-    else:
-        FRAME.to_parquet("p.parquet")
-        printed = run(capsys, "compare", "p.parquet", *FEW)
-        assert mean_log_loss(printed, "identity") == pytest.approx(log_loss(Y, P), abs=2e-4)
-
-
-@pytest.mark.parametrize("out", ["q.npz", "q.csv"])
-def test_apply_writes_what_the_calibrator_says(capsys, out):
-    """To columns in another order as well; labels and split go along; the output reads again."""
-    model = TemperatureScaling().fit(P[:, [1, 2, 0]], NAMES)
-    skcalib.save_json(model, "t.json")
-    FRAME.assign(split=np.arange(300) % 2).to_csv("p.csv", index=False)
-    printed = run(capsys, "apply", "t.json", "p.csv", "-o", out)
-    assert printed == f"{out}: 300 rows, 3 classes, calibrated probabilities\n" + COLUMNS
-    found = contents(out)
-    np.testing.assert_allclose(found.scores, model.predict_proba(P[:, [1, 2, 0]]), rtol=1e-9)
-    assert found.labels.tolist() == NAMES.tolist()
-    assert found.classes.tolist() == ["cat", "dog", "owl"]
-    np.testing.assert_array_equal(found.test, np.arange(300) % 2 == 1)
-
-
-def test_apply_needs_no_labels(capsys):
-    skcalib.save_json(TemperatureScaling().fit(Z, Y), "t.json")
-    np.savez("p.npz", logits=Z)
-    run(capsys, "apply", "t.json", "p.npz", "-o", "q.npz")
-    assert "labels" not in np.load("q.npz")
+    """One line where pyarrow is not installed."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    open("p.parquet", "w").close()
+    assert "pyarrow is required for parquet" in fails(capsys, "compare", "p.parquet")
 
 
 @pytest.mark.usefixtures("few_label_sets")
@@ -234,11 +180,9 @@ def test_measure_gives_the_interval_of_an_error(capsys):
 
 
 @pytest.mark.usefixtures("few_errors")
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_measure_and_compare_print_the_same_debiased_errors(capsys, n_classes):
+def test_measure_and_compare_print_the_same_debiased_errors(capsys):
     """Beside other errors, in the order of other metrics, and with rows in folds."""
-    y, logits = scores(n_classes=n_classes)
-    np.savez("p.npz", logits=logits, labels=y)
+    np.savez("p.npz", **GOOD)
     printed = run(capsys, "measure", "p.npz", "--seed", 3)
     measured = dict(re.findall(r"^(\w+)_calibration_error +(\S+)", printed, re.MULTILINE))
     options = ["--calibrators", "temperature", "--metrics", "brier_score", "ks", "ece"]
@@ -280,40 +224,16 @@ GOOD = {"logits": Z, "labels": Y}
         (GOOD | {"probs": P}, "one of them"),
         ({"Z": Z, "y": Y}, "contains Z, y"),
         (GOOD | {"labels": Y[1:]}, "labels has shape (299,)"),
-        (
-            GOOD | {"labels": np.eye(3)[Y]},
-            "labels have shape (300, 3): write one label for each row",
-        ),
-        (
-            GOOD | {"logits": np.where(Z > 5, np.nan, Z)},
-            "X contains NaN (first at row",
-        ),
-        (GOOD | {"labels": Y + 0.5}, "continuous. y has"),
-        (GOOD | {"labels": Y + 7 * (Y == 2)}, "9"),
-        (GOOD | {"logits": Z[:, 0]}, "y has 3 distinct labels but X"),
-        (
-            GOOD | {"labels": np.array(["x", "y"])[Y % 2]},
-            "pass classes= with",
-        ),
+        (GOOD | {"labels": np.eye(3)[Y]}, "labels have shape (300, 3): write one label for each"),
+        (GOOD | {"logits": np.where(Z > 5, np.nan, Z)}, "X contains NaN (first at row"),
         (GOOD | {"labels": Y * 0}, "all rows have the label 0"),
-        (GOOD | {"labels": np.where(Y, Y, np.nan)}, "y contains NaN"),
         (GOOD | {"classes": [5, 6, 7]}, "label 2 at row 0 is not in classes=[5, 6, 7]"),
-        (
-            GOOD | {"logits": np.where(Y[:, None], Z, -np.inf)},
-            "X: every logit of row",
-        ),
-        (
-            {"probs": P * 0.9, "labels": Y},
-            "sums to 0.9, not 1 (is a column missing?), but input='proba' was given",
-        ),
+        ({"probs": P * 0.9, "labels": Y}, "but input='proba' was given"),
         (GOOD | {"split": np.where(Y, 1.0, np.nan)}, "split is empty at row"),
         (GOOD | {"split": np.where(Y, "test", "")}, "split is empty at row"),
         (GOOD | {"labels": Y.astype(object)}, "pickled objects"),
         (GOOD | {"logits": Z.astype(object)}, "pickled objects"),
         (GOOD | {"logits": Z.astype(str)}, "must be numbers"),
-        ({"probs": Z, "labels": Y}, "outside [0, 1]"),
-        ({"logits": Z[:0], "labels": Y[:0]}, "0 sample"),
-        ({"logits": Z[:3], "labels": [0, 1, 2]}, "cv=5"),
         (GOOD | {"split": np.zeros(300)}, "calibration rows only"),
         (GOOD | {"split": np.arange(300) % 3}, "'2'"),
         (GOOD | {"split": np.where(Y, "train", "test")}, "'train'"),
@@ -322,8 +242,6 @@ GOOD = {"logits": Z, "labels": Y}
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
-    if complaint == "9":
-        arrays = arrays | {"logits": Z[:, :2]}
     np.savez("p.npz", **arrays)
     said = fails(capsys, "compare", "p.npz")
     assert said.startswith("python -m skcalib compare: error: p.npz: ")
@@ -342,7 +260,6 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
             "has one column, 'labels;a;b': .csv has commas between columns",
         ),
         ("cat,dog,labels\n0.1,0.9,dog\n0.2,0.8,cow\n", "'cow' is the name of no column"),
-        ("a,b,labels\n0.1,0.2,0\n0.8,0.2,1\n", "ass input='logits' if these are logits"),
         (
             "a,b,labels\n0.1,0.9,0\n0.8,0.2,1\n0.8,0.2,2\n",
             "has 2 columns of numbers (a, b) for the 3 labels [0, 1, 2], and none is named",
@@ -350,6 +267,7 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
         ("0.1,0.9,1\n0.2,0.8,0\n", "write a header"),
         ("a,b,z\n0.1,0.9,1\n", "has no 'labels'; it contains a, b, z: pass --labels NAME"),
         ("a,b,y,label\n0.1,0.9,1,1\n", "has label and y: pass --labels NAME"),
+        ('labels,a,b\n0,"0,5","0,5"\n1,"0,1","0,9"\n', "in row 0): write decimal points in place"),
         ("labels\n1\n0\n", "has 0 columns of numbers for the 2 labels [0, 1]"),
         ("a,b,labels\nx,y,1\nx,y,0\n", "not numbers: 'a' ('x' in row 0), 'b' ('y' in row 0)"),
         ("id,p,q,labels\n0,0.9,1,0\n1,0.2,0,1\n", "has 3 columns of numbers (id, p, q) for the 2"),
@@ -413,12 +331,8 @@ def test_wrong_options_are_one_line(capsys):
         (["--report", "folder.html"], "folder.html: cannot be written"),
         (["--cv", "1"], "argument --cv: must be a whole number, at least 2; got 1"),
         (["--cv", "x"], "argument --cv: must be a whole number"),
-        (["--cv", "999"], "cv=999 but no class has more than"),
-        (["--seed", "-1"], "argument --seed: must be a whole number"),
-        (["--seed", "-1"], "argument --seed: must be a whole number, from 0"),
-        (["--jobs", "0"], "argument --jobs: must be 1 or more"),
-        (["--metrics", "log_loss", "log_loss"], "'log_loss' twice"),
-        (["--input", "proba"], "input='proba' was given"),
+        (["--seed", "-1"], "argument --seed: must be a whole number, at least 0"),
+        (["--jobs", "-2"], "argument --jobs: must be a whole number, at least -1; got -2"),
         (["--what"], "unrecognized"),
     ):
         assert complaint in fails(capsys, "compare", "p.npz", *options)
@@ -436,17 +350,13 @@ def test_without_a_command_the_help_is_printed(capsys):
 
 def test_metrics_have_short_names(capsys, few_errors):
     np.savez("p.npz", **GOOD)
-    options = ["--calibrators", "temperature", "--format", "json"]
     short = ["ece", "MCE", "sce", "ace", "tace", "ks", "brier", "log_loss"]
-    long = [
+    metrics = make_parser().parse_args(["compare", "p.npz", "--metrics", *short]).metrics
+    assert metrics == [
         "expected_calibration_error", "maximum_calibration_error", "static_calibration_error",
         "adaptive_calibration_error", "thresholded_adaptive_calibration_error",
         "ks_calibration_error", "brier_score", "log_loss",
     ]  # fmt: skip
-    named, in_short = (run(capsys, "compare", "p.npz", *options, "--metrics", *names)
-                       for names in (long, short))  # fmt: skip
-    for first, second in zip(named.splitlines(), in_short.splitlines(), strict=True):
-        assert first == second or "seconds" in first
     assert main(["measure", "p.npz", "--fail-above", "ece=0.0001"]) == 1
     assert "expected_calibration_error, less what chance adds" in capsys.readouterr().err
 
@@ -459,22 +369,6 @@ def test_a_file_that_is_no_calibrator_is_named(capsys):
         said = fails(capsys, "apply", name, "p.npz", "-o", "q.npz")
         assert said.startswith(f"python -m skcalib apply: error: {name}")
         assert said.count(name) == 1
-
-
-def test_scores_of_another_kind_or_width_are_one_line(capsys):
-    """Than those that the calibrator was fitted on."""
-    np.savez("p.npz", probs=P)
-    np.savez("binary.npz", logits=Z[:, 0])
-    skcalib.save_json(TemperatureScaling().fit(Z, Y), "t.json")
-    said = fails(capsys, "apply", "t.json", "p.npz", "-o", "q.npz")
-    assert "X: all rows are probability vectors" in said
-    said = fails(capsys, "apply", "t.json", "binary.npz", "-o", "q.npz")
-    assert "has 1 features, but TemperatureScaling is expecting 3 features" in said
-
-
-def test_a_table_that_is_not_text_is_one_line(capsys):
-    Path("p.csv").write_bytes(b"\xff\xfea\x00,\x00")
-    assert "not text in UTF-8" in fails(capsys, "compare", "p.csv")
 
 
 def test_a_calibrator_that_cannot_be_written_is_named(capsys, monkeypatch):
@@ -510,13 +404,9 @@ def test_labels_of_an_npz_may_be_in_any_order(capsys):
     """An array 'classes' in the order of the columns gives what sorted columns give."""
     np.savez("given.npz", probs=P, labels=NAMES, classes=["owl", "cat", "dog"])
     np.savez("sorted.npz", probs=P[:, [1, 2, 0]], labels=NAMES)
-    measured, verdicts = (
-        [run(capsys, command, file, *extra).splitlines() for file in ("given.npz", "sorted.npz")]
-        for command, *extra in (["measure"], ["compare", *FEW])
-    )
-    assert measured[0][2:] == measured[1][2:]
-    assert verdicts[0][-1] == verdicts[1][-1]
-    run(capsys, "compare", "sorted.npz", *FEW, "--save", "best.json")
+    given, expected = (run(capsys, "measure", file) for file in ("given.npz", "sorted.npz"))
+    assert given.splitlines()[2:] == expected.splitlines()[2:]
+    skcalib.save_json(TemperatureScaling().fit(P[:, [1, 2, 0]], NAMES), "best.json")
     run(capsys, "apply", "best.json", "given.npz", "-o", "a.npz")
     run(capsys, "apply", "best.json", "sorted.npz", "-o", "b.npz")
     np.testing.assert_array_equal(np.load("a.npz")["probs"], np.load("b.npz")["probs"])
@@ -525,29 +415,15 @@ def test_labels_of_an_npz_may_be_in_any_order(capsys):
 def test_columns_that_name_some_of_the_labels_are_refused(capsys):
     frame = pd.DataFrame(P, columns=["p_owl", "p_cat", "p_bird"]).assign(labels=NAMES)
     frame.to_csv("p.csv", index=False)
-    for command in (["measure", "p.csv"], ["compare", "p.csv", *FEW]):
-        line = fails(capsys, *command)
-        assert "label 'dog' is the name of no column, as others are (p_owl, p_cat, p_bird)" in line
-        assert "--scores a,b,c, in the order of the sorted labels" in line
-    np.savez("p.npz", probs=P[:, [1, 2, 0]], labels=NAMES)
-    run(capsys, "compare", "p.npz", *FEW, "--save", "best.json")
-    assert "label 'dog' is the name of no column" in fails(
-        capsys, "apply", "best.json", "p.csv", "-o", "q.csv"
-    )
+    line = fails(capsys, "measure", "p.csv")
+    assert "label 'dog' is the name of no column, as others are (p_owl, p_cat, p_bird)" in line
+    assert "--scores a,b,c, in the order of the sorted labels" in line
+    skcalib.save_json(TemperatureScaling().fit(P[:, [1, 2, 0]], NAMES), "best.json")
+    line = fails(capsys, "apply", "best.json", "p.csv", "-o", "q.csv")
+    assert "label 'dog' is the name of no column" in line
     np.savez("q.npz", probs=P, classes=["owl", "cat", "bird"])
     line = fails(capsys, "apply", "best.json", "q.npz", "-o", "r.npz")
     assert "columns are those of the 3 labels ['owl', 'cat', 'bird'], but the calibrator" in line
-
-
-@pytest.mark.usefixtures("few_errors")
-def test_columns_that_are_chosen_are_read_by_name_if_they_are_named(capsys):
-    frame = pd.DataFrame(P, columns=["owl", "cat", "dog"]).assign(labels=NAMES)
-    frame.to_csv("p.csv", index=False)
-    by_name, chosen = (
-        run(capsys, "measure", "p.csv", *extra).splitlines()[1:]
-        for extra in ([], ["--scores", "owl", "cat", "dog"])
-    )
-    assert by_name == chosen
 
 
 @pytest.mark.usefixtures("few_errors")
@@ -564,57 +440,29 @@ def test_one_column_is_the_score_of_an_event(capsys):
     assert "column: risk is the score of case" in printed
     value = expected_calibration_error(hit, p)
     assert re.search(rf"^expected_calibration_error .*\] +{value:.4f} ", printed, re.MULTILINE)
-    compared = run(capsys, "compare", "p.csv", "--pos-label", "case", "--calibrators", "platt",
-                   "--metrics", "expected_calibration_error", "--save", "best.json")  # fmt: skip
-    assert "column: risk is the score of case" in compared
-    assert "such as pos_label='control'" in fails(
-        capsys, "apply", "best.json", "p.csv", "-o", "q.csv"
-    )
+    both = np.column_stack([p, 1 - p])
+    fitted = PlattScaling().fit(both, np.where(hit, "case", "control"))
+    skcalib.save_json(fitted, "best.json")
+    line = fails(capsys, "apply", "best.json", "p.csv", "-o", "q.csv")
+    assert "such as pos_label='control'" in line
     run(capsys, "apply", "best.json", "p.csv", "-o", "q.csv", "--pos-label", "case")
-    expected = PlattScaling().fit(np.column_stack([p, 1 - p]), np.where(hit, "case", "control"))
-    np.testing.assert_allclose(
-        pd.read_csv("q.csv")["prob_case"],
-        expected.predict_proba(np.column_stack([p, 1 - p]))[:, 0],
-        atol=1e-9,
-    )
-    assert "--pos-label cow is not one of the labels ['case', 'control']" in fails(
-        capsys, "measure", "p.csv", "--pos-label", "cow"
-    )
-
-
-def test_percentages_are_refused(capsys):
-    frame = pd.DataFrame(100 * P, columns=["owl", "cat", "dog"])
-    frame.assign(labels=NAMES).to_csv("p.csv", index=False)
-    line = fails(capsys, "measure", "p.csv")
-    assert (
-        "every row sums to 100: percentages, counts or logits? Divide each row by its sum" in line
-    )
-    assert "input='logits' if these are logits" in line
+    applied = pd.read_csv("q.csv")["prob_case"]
+    np.testing.assert_allclose(applied, fitted.predict_proba(both)[:, 0], atol=1e-9)
+    line = fails(capsys, "measure", "p.csv", "--pos-label", "cow")
+    assert "--pos-label cow is not one of the labels ['case', 'control']" in line
 
 
 # ------------------------------------------------------------------ groups
 
 
 @pytest.mark.usefixtures("few_label_sets")
-@pytest.mark.parametrize("kind", ["csv", "parquet", pytest.param("npz", marks=pytest.mark.slow)])
-def test_measure_shows_each_group_as_calibration_by_group_does(capsys, kind):
+def test_measure_shows_each_group_as_calibration_by_group_does(capsys):
     site = np.array(["north", "south", "west"])[np.arange(300) % 3]
-    path = f"p.{kind}"
-    if kind == "parquet":
-        pytest.importorskip("pyarrow", reason="pyarrow reads Parquet")
-    if kind == "npz":
-        np.savez(path, probs=P, labels=Y, site=site)
-    else:
-        frame = pd.DataFrame({f"p_{k}": P[:, k] for k in range(3)}).assign(labels=Y, site=site)
-        getattr(frame, f"to_{kind}")(path, index=False)
-    printed = run(capsys, "measure", path, "--groups", "site", "--seed", 4)
+    frame = pd.DataFrame({f"p_{k}": P[:, k] for k in range(3)}).assign(labels=Y, site=site)
+    frame.to_csv("p.csv", index=False)
+    printed = run(capsys, "measure", "p.csv", "--groups", "site", "--seed", 4)
     named = pd.Series(site, name="site")
     assert f"\n\n{calibration_by_group(Y, P, named, random_state=4)!r}\n\n" in printed
-    if kind == "npz":
-        plain = run(capsys, "measure", path, "--seed", 4)
-        above, conclusion = plain.replace("\nnot used: site", "").rsplit("\n\n", 1)
-        assert printed.startswith(above)
-        assert printed.endswith(conclusion)
 
 
 @pytest.mark.slow
@@ -628,35 +476,10 @@ def test_measure_shows_groups_of_the_test_split_and_crosses_them(capsys):
     assert repr(calibration_by_group(Y[test], P[test], frame, random_state=0)) in printed
 
 
-@pytest.mark.usefixtures("few_label_sets")
-def test_measure_shows_groups_of_one_event(capsys):
-    rng = np.random.default_rng(0)
-    p, site = rng.random(200), rng.choice(["a", "b"], 200)
-    y = np.where(rng.random(200) < p, "case", "none")
-    pd.DataFrame({"labels": y, "risk": p, "site": site}).to_csv("p.csv", index=False)
-    printed = run(capsys, "measure", "p.csv", "--groups", "site", "--pos-label", "case")
-    found = calibration_by_group(
-        y, p, pd.Series(site, name="site"), pos_label="case", random_state=0
-    )
-    assert repr(found) in printed
-    assert "events" in printed
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("few_label_sets")
-def test_measure_says_how_many_groups_are_measured(capsys, monkeypatch):
-    monkeypatch.setattr("skcalib._cli.progress.PAUSE", -1.0)
-    np.savez("p.npz", probs=P, labels=Y, site=np.arange(300) % 3)
-    assert main(["measure", "p.npz", "--groups", "site"]) == 0
-    said = capsys.readouterr().err
-    assert said.splitlines()[-3:] == [f"{done} of 3 groups" for done in (1, 2, 3)]
-
-
 def test_groups_that_are_not_there_are_named(capsys):
     np.savez("p.npz", probs=P, labels=Y, site=np.zeros(299))
-    assert "has no 'sex'; it contains probs, labels, site" in fails(
-        capsys, "measure", "p.npz", "--groups", "sex"
-    )
+    line = fails(capsys, "measure", "p.npz", "--groups", "sex")
+    assert "has no 'sex'; it contains probs, labels, site" in line
     assert "site has shape (299,)" in fails(capsys, "measure", "p.npz", "--groups", "site")
 
 
@@ -689,18 +512,3 @@ def test_a_groupwise_calibrator_is_applied_in_python(capsys):
     skcalib.save_json(by_group, "g.json")
     said = fails(capsys, "apply", "g.json", "p.npz", "-o", "q.npz")
     assert "g.json: a GroupwiseCalibrator needs the group of each row" in said
-
-
-@pytest.mark.usefixtures("few_errors")
-def test_measure_gives_intervals_of_scores_within_their_range(capsys):
-    """Of 80 right rows Wilson's interval of the error rate; of 5 rows a log loss from 0 on."""
-    y = np.arange(80) % 2
-    P = np.where(y == 1, 0.9, 0.2)
-    np.savez("right.npz", labels=y, probs=np.column_stack([1 - P, P]))
-    (line,) = [x for x in run(capsys, "measure", "right.npz").splitlines() if "error_rate" in x]
-    high = 1.959963984540054**2 / (80 + 1.959963984540054**2)  # of no hit in 80 rows
-    assert f"[0.0000, {high:.4f}]" in line
-    P = np.array([0.99, 0.9, 0.95, 0.97, 0.02])
-    np.savez("five.npz", labels=[0, 1, 0, 1, 0], probs=np.c_[P, 1 - P][[0, 4, 1, 4, 4]])
-    (line,) = [x for x in run(capsys, "measure", "five.npz").splitlines() if "log_loss" in x]
-    assert "[0.0000," in line

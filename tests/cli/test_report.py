@@ -5,7 +5,7 @@ import contextlib
 import io
 import re
 import sys
-from datetime import datetime
+from datetime import datetime, timedelta
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -103,9 +103,13 @@ def test_it_needs_nothing_else(page):
     verdict = re.search(r"(?s)(Calibrate by.*)\nreport: ", printed)[1]
     assert " ".join(verdict.split()) in found.words()
     assert "Calibration of <p>.npz" in found.words()
-    for expected in ("3 stratified folds", "rank correlation", "scikit-learn", skcalib.__version__):
+    for expected in ("3 stratified folds", "scikit-learn", skcalib.__version__):
         assert expected in found.words()
     assert "in doubt" not in text
+    (date,) = re.findall(r"<td>date</td><td>([\d-]+ [\d:]+)", text)
+    assert abs(datetime.now() - datetime.strptime(date, "%Y-%m-%d %H:%M")) < timedelta(hours=1)
+    assert "<td>seed</td><td>0</td>" in text
+    assert "skcalib compare &#x27;&lt;p&gt;.npz&#x27; --save best.json" in text
 
 
 def test_it_begins_with_a_line_for_everyone(page):
@@ -146,14 +150,6 @@ def test_its_table_has_plain_names_the_best_set_and_signs_of_harm(page):
     assert harm.startswith("▼ -")
     order = re.findall(r"<td>(temperature|no calibration|histogram)<?", text)[:3]
     assert order == ["temperature", "no calibration", "histogram"]
-
-
-def test_a_calibrator_within_two_standard_errors_is_marked(capsys):
-    pytest.importorskip("matplotlib")
-    _, text = report(capsys, "--calibrators", "temperature", "vector")
-    names = ("temperature", "vector")
-    marks = [re.findall(f">{name}<small>(.*?)</small></td>", text) for name in names]
-    assert sorted(marks) == [["as good"], ["recommended"]]
 
 
 def test_one_thing_has_one_number(page):
@@ -219,21 +215,6 @@ def test_its_code_loads_and_applies_the_saved_calibrator(capsys):
     assert f"TemperatureScaling, fitted on all calibration rows: T = {T:.3g}: softer." in text
 
 
-def test_without_save_it_says_how_to_save(page):
-    _, text = page
-    assert "skcalib compare &#x27;&lt;p&gt;.npz&#x27; --save best.json" in text
-    assert not Path("best.json").exists()
-
-
-def test_it_has_a_date_and_settings(capsys):
-    pytest.importorskip("matplotlib")
-    before = datetime.now().replace(second=0, microsecond=0)
-    _, text = report(capsys, "--seed", 5)
-    (date,) = re.findall(r"<td>date</td><td>([\d-]+ [\d:]+)", text)
-    assert before <= datetime.strptime(date, "%Y-%m-%d %H:%M") <= datetime.now()
-    assert "<td>seed</td><td>5</td>" in text
-
-
 @pytest.mark.slow
 def test_metrics_that_do_not_fit_beside_each_other_have_tables_of_their_own(capsys):
     pytest.importorskip("matplotlib")
@@ -243,7 +224,7 @@ def test_metrics_that_do_not_fit_beside_each_other_have_tables_of_their_own(caps
     tables = [part for part in text.split("<table>") if "changed decisions" in part][:2]
     heads = [re.findall('<th scope="col">(.*?)</th>', part) for part in tables]
     assert [len(head) for head in heads] == [8, 6]
-    assert "<dt>maximum calibration error</dt><dd>Maximum calibration error (MCE): " in text
+    assert "<dt>MCE</dt><dd>Maximum calibration error (MCE): " in text
 
 
 @pytest.mark.slow
@@ -262,7 +243,7 @@ def test_one_event_is_spoken_of_as_one(capsys):
     assert "# scores: probabilities, one column" in text
 
 
-def test_it_says_what_is_in_doubt_and_compares_no_metric_with_itself(capsys):
+def test_it_says_what_is_in_doubt(capsys):
     """Every row is right and certain: nothing is gained, and T meets its bound."""
     pytest.importorskip("matplotlib")
     np.savez("p.npz", logits=1e5 * Z, labels=Z.argmax(axis=1))
@@ -271,7 +252,6 @@ def test_it_says_what_is_in_doubt_and_compares_no_metric_with_itself(capsys):
     text = read()
     assert "<h2>Left out, failed or in doubt</h2>" in text
     assert "<li>temperature: TemperatureScaling reached the lower bound of T" in text
-    assert "Do the metrics agree?" not in text
     assert Page(text).open == []
 
 
