@@ -132,9 +132,9 @@ class DaskSource(Remote):
         lengths = array.chunks[0] if lengths is None else lengths
         array = array.rechunk({1: -1})
         chunks = array.to_delayed()[:, 0]
-        kept = [i for i, n in enumerate(lengths) if n]
-        self.chunks = [chunks[i] for i in kept]
-        self.starts = np.cumsum([0, *(lengths[i] for i in kept)])
+        full = [i for i, n in enumerate(lengths) if n]
+        self.chunks = [chunks[i] for i in full]
+        self.starts = np.cumsum([0, *(lengths[i] for i in full)])
         self.shape = int(self.starts[-1]), array.shape[1]
         self.dtype = np.dtype(dtype)
         self.refusal = refusal
@@ -309,13 +309,13 @@ class DaskSource(Remote):
         They are kept from the first pass.
         """
         places = np.arange(0, int(self.starts[-1]), self.step)
-        kept = np.concatenate(self.sampled)
+        sample = np.concatenate(self.sampled)
         if self.rows is not None:
             _, places, rows = np.intersect1d(self.rows, places, True, return_indices=True)
-            kept = kept[rows]
+            sample = sample[rows]
         if self.checks.correct is not None:
-            kept = self.checks.correct(kept)
-        return Parcel.loads(Parcel.dumps(source, self), ArraySource(kept)), places
+            sample = self.checks.correct(sample)
+        return Parcel.loads(Parcel.dumps(source, self), ArraySource(sample)), places
 
     def run(
         self,

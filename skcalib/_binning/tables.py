@@ -44,9 +44,9 @@ def flat_table(
     `hit` is whether the event happened, or its share.
     """
     if threshold is not None:
-        kept = exceeds(score, threshold)
-        score, hit, w = score[kept], hit[kept], w[kept]
-        group = None if group is None else group[kept]
+        above = exceeds(score, threshold)
+        score, hit, w = score[above], hit[above], w[above]
+        group = None if group is None else group[above]
     weights = None if is_unit(w) else w
     if bins.method == "uniform":
         cell = bins.uniform_index(score)
@@ -166,9 +166,9 @@ def _uniform_of_chunk(
     def sift(at: NDArray[np.intp], value: FloatArray) -> BinTable:
         row, column = np.divmod(at, n_classes)
         index = bins.uniform_index(value)
-        kept = index > 0 if threshold is None else exceeds(value, threshold)
-        kept &= column >= first
-        row, column, value, index = row[kept], column[kept], value[kept], index[kept]
+        above = index > 0 if threshold is None else exceeds(value, threshold)
+        above &= column >= first
+        row, column, value, index = row[above], column[above], value[above], index[above]
         cell = (column - first) * bins.n_bins + index
         return _from_cells(cell, value, code[row] == column, None if unit else w[row], bins, m)
 

@@ -264,11 +264,11 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         Z = np.log(np.maximum(Q, clip, dtype=np.float64))
         centre = w @ Z / w.sum()
         present = np.bincount(groups.code[counts], minlength=len(groups.labels)) > 0
-        kept = np.flatnonzero(groups.complete & present)
-        if not kept.size:
+        fitted_groups = np.flatnonzero(groups.complete & present)
+        if not fitted_groups.size:
             raise ValueError("groups: no row has a group; give at least one row its label.")
         rows = []
-        for g in kept:
+        for g in fitted_groups:
             own = np.flatnonzero((groups.code == g) & counts)
             rows.append(GroupRows(Z[own], Z[own] - centre, code[own], effective(w[own])))
         strength = None if self.shrinkage == "auto" else float(self.shrinkage)
@@ -277,7 +277,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         shift, slope = np.array([blocks.unpack(theta) for theta in fitted.theta]).transpose(1, 0, 2)
         single = len(groups.names) == 1
         return {
-            "groups_": [groups.labels[g][0] if single else groups.labels[g] for g in kept],
+            "groups_": [groups.labels[g][0] if single else groups.labels[g] for g in fitted_groups],
             "coef_": 1.0 + slope,
             "intercept_": shift - slope * centre,
             "effective_dof_": fitted.dof,

@@ -45,7 +45,7 @@ def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
         raise ValueError(f"{name} is required, but None was passed: {ADVICE}.")
     with naming_errors_of(name, groups, ADVICE):
         columns = _columns(groups)
-    found = []
+    coded = []
     for column_name, values in columns:
         if len(values) != n_rows:
             raise ValueError(
@@ -55,16 +55,17 @@ def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
         with naming_errors_of(name, None, ADVICE):
             code, labels = _read_column(values)
         _refuse_measurements(labels, name, column_name)
-        found.append((code, labels))
+        coded.append((code, labels))
     names = [column_name for column_name, _ in columns]
-    if len(found) == 1:
-        code, labels = found[0]
+    if len(coded) == 1:
+        code, labels = coded[0]
         return Groups(code, [(label,) for label in labels], names)
-    codes = np.column_stack([code for code, _ in found])
+    codes = np.column_stack([code for code, _ in coded])
     places, crossed = np.unique(codes, axis=0, return_inverse=True)
-    each = [labels for _, labels in found]
-    told = [tuple(labels[i] for labels, i in zip(each, row, strict=True)) for row in places]
-    return Groups(crossed.reshape(-1).astype(np.intp), told, names)
+    crossed_labels = [
+        tuple(labels[i] for (_, labels), i in zip(coded, row, strict=True)) for row in places
+    ]
+    return Groups(crossed.reshape(-1).astype(np.intp), crossed_labels, names)
 
 
 def _columns(groups: Any) -> list[tuple[str | None, Any]]:
@@ -76,17 +77,16 @@ def _columns(groups: Any) -> list[tuple[str | None, Any]]:
             raise ValueError("it has no columns")
         return [(str(name), _series(groups[name])) for name in groups.columns]
     if hasattr(groups, "to_list") or isinstance(groups, pd.Categorical):
-        own = getattr(groups, "name", None)
-        return [(None if own in (None, "") else str(own), _series(groups))]
+        name = getattr(groups, "name", None)
+        return [(None if name in (None, "") else str(name), _series(groups))]
     # NumPy would write numbers among strings as strings.
-    kept = groups if isinstance(groups, np.ndarray) else np.asarray(groups, dtype=object)
-    if kept.ndim not in (1, 2) or (kept.shape[-1:] == (0,) and kept.ndim == 2):
-        raise ValueError(f"it has shape {kept.shape}")
-    if any(isinstance(label, list | tuple | np.ndarray) for label in kept.ravel()[:1000]):
+    table = groups if isinstance(groups, np.ndarray) else np.asarray(groups, dtype=object)
+    if table.ndim not in (1, 2) or (table.shape[-1:] == (0,) and table.ndim == 2):
+        raise ValueError(f"it has shape {table.shape}")
+    if any(isinstance(label, list | tuple | np.ndarray) for label in table.ravel()[:1000]):
         raise ValueError("its rows have different numbers of labels")
-    if kept.ndim == 1:
-        return [(None, pd.Series(kept))]
-    return [(None, pd.Series(kept[:, j])) for j in range(kept.shape[1])]
+    table = table[:, None] if table.ndim == 1 else table
+    return [(None, pd.Series(table[:, j])) for j in range(table.shape[1])]
 
 
 def _series(values: Any) -> Any:

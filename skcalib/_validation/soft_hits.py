@@ -68,9 +68,9 @@ def split_soft(
 ) -> tuple[Source, Intp, Float64Array]:
     """Return a hit and a miss for each soft hit, with their parts of its weight above 0."""
     weight = np.concatenate([w * share, w * (1.0 - share)])
-    kept = np.flatnonzero(weight > 0)
+    rows = np.flatnonzero(weight > 0)
     code = np.repeat(np.array([1, 0], dtype=np.intp), share.size)
-    return take_rows(S, kept % share.size), code[kept], weight[kept]
+    return take_rows(S, rows % share.size), code[rows], weight[rows]
 
 
 def _first_fraction(y: NDArray[Any]) -> tuple[int, float]:
