@@ -191,6 +191,9 @@ class SharedOperations:
     def mix(self: Any, weights: Value, constant: Value, *members: Value) -> Value:
         return self.combine(weights, *members) + constant
 
+    def log_tail(self: Any, x: Value) -> Value:
+        return self.log(1.0 + self.exp(-self.absolute(x)))
+
     def log_complement(self: Any, x: Value) -> Value:
         return self.log(1.0 - x)
 

@@ -97,18 +97,18 @@ def to_onnx(
     o = OnnxOperations(dtype, opset)
     x = columns_of_scores(o, o.scores("scores"), calibrator)
     q = o.probabilities(plan, x, calibrator)
-    found = [info("probabilities", FLOATS[dtype], ["n", classes.size])]
+    outputs = [info("probabilities", FLOATS[dtype], ["n", classes.size])]
     if labels:
         names = written_labels(classes)
         o.name_output(o.take(o.constant(names), o.predicted(x, q, plan.label)), "label")
-        found.insert(0, info("label", LABELS[names.dtype.kind], ["n"]))
+        outputs.insert(0, info("label", LABELS[names.dtype.kind], ["n"]))
     o.name_output(o.in_type_of_scores(q), "probabilities")
     kept = o.drop_unused()
     graph = helper.make_graph(
         o.nodes,
         type(calibrator).__name__,
         [info("scores", FLOATS[dtype], ["n", calibrator.n_features_in_])],
-        found,
+        outputs,
         kept,
     )
     opsets = [helper.make_opsetid("", opset)]

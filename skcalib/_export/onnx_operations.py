@@ -128,10 +128,10 @@ class OnnxOperations(SharedOperations):
             return self.constant(x.array.astype(dtype))
         if (short := self._widened.get(x.name)) and short.dtype == dtype:
             return short
-        found = self.emit("Cast", x, dtype=dtype, to=TYPES[dtype])
+        cast = self.emit("Cast", x, dtype=dtype, to=TYPES[dtype])
         if (x.dtype, dtype) == ("float32", "float64"):
-            self._widened[found.name] = x
-        return found
+            self._widened[cast.name] = x
+        return cast
 
     def scores(self, name: str) -> Value:
         """Return the input of the graph as float64."""
@@ -241,8 +241,8 @@ class OnnxOperations(SharedOperations):
         best = self.emit("TopK", longer, self.value([k], "int64"), axis=1)
         node = next(node for node in self.nodes if node.output[0] == best.name)
         node.output[:] = [best.name, f"{best.name}_columns"]
-        found = best, Value(self, node.output[1], "int64")
-        return [self._slice(y, 0, -1, axis=0) for y in found]
+        outputs = best, Value(self, node.output[1], "int64")
+        return [self._slice(y, 0, -1, axis=0) for y in outputs]
 
     def cumulative(self, x: Value) -> Value:
         return self.emit("CumSum", x, self.value(1, "int64"), dtype=x.dtype)

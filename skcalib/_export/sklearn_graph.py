@@ -226,13 +226,13 @@ def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     """Add the nodes of a classifier and its calibrator; of several pairs, of their mean."""
     part, model = Part(scope, operator, container), operator.raw_operator
     classes = np.asarray(model.classes_)
-    found = []
+    members = []
     for estimator, calibrator in model._pairs():
         x = part.scores(estimator, model.response_method_, classes)
         q, best = part.calibrated(calibrator, x)
-        found.append(part.placed(q, np.asarray(calibrator.classes_), classes, 0.0))
-    if len(found) == 1 and len(calibrator.classes_) == classes.size:
-        part.finish(found[0], best)
+        members.append(part.placed(q, np.asarray(calibrator.classes_), classes, 0.0))
+    if len(members) == 1 and len(calibrator.classes_) == classes.size:
+        part.finish(members[0], best)
         return
-    mean = sum(found[1:], found[0]) / float(len(found))
+    mean = sum(members[1:], members[0]) / float(len(members))
     part.finish(mean, part.o.predicted(mean, mean, "near"))

@@ -98,9 +98,7 @@ class ArrayOperations:
 
     # Operations that NumPy has.
     log: Any = staticmethod(np.log)
-    exp: Any = staticmethod(np.exp)
     sin: Any = staticmethod(np.sin)
-    absolute: Any = staticmethod(np.abs)
     maximum: Any = staticmethod(np.maximum)
     minimum: Any = staticmethod(np.minimum)
     where: Any = staticmethod(np.where)
@@ -108,6 +106,11 @@ class ArrayOperations:
     take_along: Any = staticmethod(np.take_along_axis)
     softmax: Any = staticmethod(softmax_inplace)
     expit: Any = staticmethod(expit)
+
+    def log_tail(self, x: Float64Array) -> Float64Array:
+        y = np.abs(x)
+        np.negative(y, out=y)
+        return np.log1p(np.exp(y, out=y))
 
     def lines(self, lines: Lines, x: FloatArray, *, computed: bool = False) -> Float64Array:
         y = np.empty(x.shape, order="F")

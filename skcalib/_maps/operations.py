@@ -91,17 +91,14 @@ class Operations(Protocol):
     def log(self, x: Value) -> Value:
         """Return log(x)."""
 
-    def exp(self, x: Value) -> Value:
-        """Return exp(x); 0 for -inf."""
+    def log_tail(self, x: Value) -> Value:
+        """Return log(1 + exp(-|x|))."""
 
     def sin(self, x: Value) -> Value:
         """Return sin(x)."""
 
     def expit(self, x: Value) -> Value:
         """Return 1 / (1 + exp(-x)), with all digits where it is small; x may be overwritten."""
-
-    def absolute(self, x: Value) -> Value:
-        """Return the absolute values."""
 
     def maximum(self, x: Value, y: Value) -> Value:
         """Return the larger of two entries."""

@@ -148,6 +148,5 @@ def beta(o: Operations, odds: Value, c: Constants) -> Value:
 
     With s = log(1 + exp(-|f|)), log p = min(f, 0) - s and -log(1 - p) = max(f, 0) + s.
     """
-    s = o.log(1.0 + o.exp(-o.absolute(odds)))
-    sides = o.minimum(odds, 0.0), o.maximum(odds, 0.0)
-    return o.expit(o.combine(c["coef"], *sides, s) + c["intercept"])
+    terms = o.minimum(odds, 0.0), o.maximum(odds, 0.0), o.log_tail(odds)
+    return o.expit(o.combine(c["coef"], *terms) + c["intercept"])

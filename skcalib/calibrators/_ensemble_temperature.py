@@ -74,13 +74,13 @@ def mixture_weights(F: Float64Array, w: Float64Array) -> tuple[Float64Array, int
             new /= new.sum()
             mixture = np.einsum("ij,j->i", F, new)
             if (mixture >= lowest).all():
-                found = -weighted_sum(share, np.log(mixture))
-                if found <= loss + 1e-4 * length * slope + LOSS_ROUNDING * max(1.0, loss):
+                lower = -weighted_sum(share, np.log(mixture))
+                if lower <= loss + 1e-4 * length * slope + LOSS_ROUNDING * max(1.0, loss):
                     break
             length /= 2.0
             if length < 1e-12:
                 return v, n_iter
-        v, loss = new, found
+        v, loss = new, lower
     return v, MAX_STEPS
 
 
@@ -102,9 +102,9 @@ def _model_step(hessian: Float64Array, gain: Float64Array, v: Float64Array) -> F
             continue
         step = -v / scale
         step[face] += part
-        height = float(step @ H @ step / 2.0 + ((1.0 - gain) * scale) @ step)
-        if height < lowest:
-            best, lowest = step, height
+        change = float(step @ H @ step / 2.0 + ((1.0 - gain) * scale) @ step)
+        if change < lowest:
+            best, lowest = step, change
     return best * scale
 
 

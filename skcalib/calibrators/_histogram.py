@@ -39,18 +39,14 @@ def average_steps(maps: list[StepMaps]) -> StepMaps:
 
     Every piece is closed on the left.
     """
-    edges = np.stack([step.edges[:, 1:-1] for step in maps], axis=1)
-    values = np.stack([step.values for step in maps], axis=1)
-    m = edges.shape[0]
-    merged = np.sort(edges.reshape(m, -1), axis=1)
-    mean = np.zeros((m, merged.shape[1] + 1))
-    for j in range(m):
-        for own, value in zip(edges[j], values[j], strict=True):
-            # The first piece lies below every edge.
-            piece = np.searchsorted(own, merged[j], side="right")
-            mean[j] += value[np.concatenate([[0], piece])]
-    border = [np.full((m, 1), end) for end in (0.0, 1.0)]
-    return StepMaps(np.hstack([border[0], merged, border[1]]), mean / len(maps))
+    inner = np.sort(np.hstack([step.edges[:, 1:-1] for step in maps]), axis=1)
+    values = np.zeros((len(inner), inner.shape[1] + 1))
+    for j, edges in enumerate(inner):
+        start = np.append(-1.0, edges)  # the first piece lies below every edge
+        for step in maps:
+            piece = np.searchsorted(step.edges[j, 1:-1], start, side="right")
+            values[j] += step.values[j, piece] / len(maps)
+    return StepMaps(np.pad(inner, ((0, 0), (1, 1)), constant_values=(0.0, 1.0)), values)
 
 
 def closing_scores(edges: Float64Array, dtype: np.dtype[Any]) -> Float64Array:

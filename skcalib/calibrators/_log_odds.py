@@ -60,8 +60,8 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])
         kernel = partial(self._fit_columns, code=code, w=w)
-        found = chain.from_iterable(map_column_blocks(kernel, scores, first, log_odds=True))
-        maps, apart = zip(*found, strict=True)
+        blocks = map_column_blocks(kernel, scores, first, log_odds=True)
+        maps, apart = zip(*chain.from_iterable(blocks), strict=True)
         coef = np.concatenate([fitted.coef for fitted in maps])
         separated = first + np.flatnonzero(np.concatenate(apart))
         if separated.size:

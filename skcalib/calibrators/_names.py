@@ -12,14 +12,14 @@ from skcalib.calibrators._identity import IdentityCalibrator
 
 def calibrators_by_name() -> dict[str, Any]:
     """Return every calibrator at its defaults, the identity first."""
-    found: dict[str, Any] = {"identity": IdentityCalibrator()}
+    named: dict[str, Any] = {"identity": IdentityCalibrator()}
     for name in skcalib.calibrators.__all__:
         bare = name
         for ending in ("Calibrator", "Scaling", "Binning"):
             bare = bare.removesuffix(ending)
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", bare)
-        found.setdefault(words.lower(), getattr(skcalib.calibrators, name)())
-    return found
+        named.setdefault(words.lower(), getattr(skcalib.calibrators, name)())
+    return named
 
 
 def resolve_calibrator(calibrator: Any) -> Any:

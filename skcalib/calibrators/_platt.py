@@ -160,7 +160,7 @@ class PlattScaling(LogOddsCalibrator):
             if self.degree == 2:
                 raise ValueError(
                     "degree=2 needs fit_slope=True: a square is fitted beside a slope, not beside "
-                    "a slope held at 1."
+                    "a slope fixed at 1."
                 )
             slopes = np.ones((len(odds), 1))
             return Logistic(slopes, fit_shifts(odds, hit, w)), np.zeros(len(odds), dtype=bool)

@@ -71,7 +71,7 @@ def top_of_block(U: Float64Array, T: float) -> Float64Array:
     return 1.0 / row_sums(np.exp(Q, out=Q))
 
 
-def soft_binned_height(scores: Scores, code: Intp, w: Float64Array, bins: SoftBins) -> Objective:
+def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: SoftBins) -> Objective:
     """Return the soft-binned error of the top label as a function of T."""
     refuse_remote(scores.source, "TemperatureScaling with a soft-binned objective")
     check_count("objective_params['n_bins']", bins.n_bins, 1)
@@ -83,14 +83,14 @@ def soft_binned_height(scores: Scores, code: Intp, w: Float64Array, bins: SoftBi
     hit, top = np.empty(code.size, dtype=bool), np.empty(code.size)
     map_rows(hits_of_block, shifted.source, code, out=hit)
 
-    def height(T: float) -> float:
+    def objective(T: float) -> float:
         map_rows(partial(top_of_block, T=T), shifted.source, out=top)
         return float(soft_binned_error(top, hit, w, bins))
 
-    return height
+    return objective
 
 
-def metric_height(
+def metric_objective(
     scores: Scores, code: Intp, w: Float64Array, metric: Metric, params: Mapping[str, Any]
 ) -> Objective:
     """Return ``metric(y_true, softmax(z / T), **params)`` as a function of T."""
@@ -109,7 +109,7 @@ def metric_height(
         keywords["sample_weight"] = as_given(w)
     keywords.update(params)
 
-    def height(T: float) -> float:
+    def objective(T: float) -> float:
         value = np.asarray(metric(y_true, scaled_softmax(scores, T), **keywords))
         if value.ndim:
             raise ValueError(
@@ -123,7 +123,7 @@ def metric_height(
             )
         return float(value)
 
-    return height
+    return objective
 
 
 # ------------------------------------------------------------------------------- the calibrator
@@ -271,7 +271,10 @@ class TemperatureScaling(ScoreCalibrator):
                 )
             return {"temperature_": fit_temperature(scores, code, w, str(self.objective))}
         if callable(self.objective):
-            height, rounds = metric_height(scores, code, w, self.objective, params), ROUGH_ROUNDS
+            objective, rounds = (
+                metric_objective(scores, code, w, self.objective, params),
+                ROUGH_ROUNDS,
+            )
         else:
             unknown = set(params) - {"n_bins", "temperature", "norm"}
             if unknown:
@@ -280,10 +283,10 @@ class TemperatureScaling(ScoreCalibrator):
                     f"'temperature' and 'norm'; got {sorted(unknown)}: leave them out."
                 )
             bins = SoftBins(kind=SOFT_KINDS[self.objective], **params)
-            height, rounds = soft_binned_height(scores, code, w, bins), SMOOTH_ROUNDS
-        found = find_temperature(scores, code, w)
-        centre = found.mean_gap if found.bound else found.value
-        return {"temperature_": search_temperature(height, centre, rounds)}
+            objective, rounds = soft_binned_objective(scores, code, w, bins), SMOOTH_ROUNDS
+        start = find_temperature(scores, code, w)
+        centre = start.mean_gap if start.bound else start.value
+        return {"temperature_": search_temperature(objective, centre, rounds)}
 
     def partial_fit(
         self,
@@ -377,18 +380,18 @@ class TemperatureScaling(ScoreCalibrator):
             check_kind(rows.source, rows.survey, self.input_, self._refuses_simplex)
         n_parts = 1 if stream is None else max(1, len(stream.parts))
         batch = Batch(rows.scores, rows.code, rows.w)
-        stream, found = (stream or TemperatureStream()).with_rows(batch)
+        stream, fit = (stream or TemperatureStream()).with_rows(batch)
         validate_data(self, rows.given, skip_check_array=True)
         fitted = {} if hasattr(self, "temperature_") else rows.fitted()
-        fitted |= {"clip_": stream.clip.clip, "temperature_": found.temperature.value}
+        fitted |= {"clip_": stream.clip.clip, "temperature_": fit.temperature.value}
         for name, value in {**fitted, "_stream": stream}.items():
             setattr(self, name, value)
-        warn_at_bound(found.temperature)
-        if found.continued and len(stream.parts) > n_parts:
+        warn_at_bound(fit.temperature)
+        if fit.continued and len(stream.parts) > n_parts:
             warnings.warn(
                 f"TemperatureScaling: T={self.temperature_:.4g} left the range of the sums of "
-                f"{100 * found.continued:.2g} % of the weight; kept rows continue them, so that T "
-                f"has a standard error of {100 * found.error:.2g} %: pass batches in random order.",
+                f"{100 * fit.continued:.2g} % of the weight; kept rows continue them, so that T "
+                f"has a standard error of {100 * fit.error:.2g} %: pass batches in random order.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
