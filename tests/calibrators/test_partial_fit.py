@@ -251,7 +251,7 @@ def test_later_batches_are_checked_against_the_first():
         on_proba.partial_fit(Z, y)
     with pytest.raises(ValueError, match="NaN"):
         calibrator.partial_fit(np.full((2, 4), np.nan), [0, 1])
-    with pytest.raises(ValueError, match="y to be passed"):
+    with pytest.raises(ValueError, match="None was passed"):
         calibrator.partial_fit(Z, None)
     for objective in ("brier", "soft_binned", skcalib.metrics.static_calibration_error):
         with pytest.raises(ValueError, match="supports only objective='nll'"):
