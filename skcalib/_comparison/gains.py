@@ -16,7 +16,7 @@ from skcalib.metrics._intervals.bootstrap import draw_counts
 from skcalib.metrics._intervals.gains import Gain, GainSimulation
 from skcalib.metrics._intervals.intervals import interval_of
 from skcalib.metrics._intervals.truths import calibrated
-from skcalib.metrics._resampling import Evaluation, evaluate_chunks, in_copies, random_chunks
+from skcalib.metrics._resampling import Evaluation, in_copies, resample
 
 # Entries of P that the resamples of one metric and calibrator may read, and the limits of their
 # number.
@@ -71,8 +71,7 @@ class Gains:
     def __init__(self, measures: list[Measure], before: Predictions, seed: int) -> None:
         self.measures = measures
         self.before = before
-        n_resamples = affordable_resamples(*before.P.shape)
-        self.chunks = random_chunks(n_resamples, seed)
+        self.seed = seed
         own = simulated(measures, before)
         self.simulation = GainSimulation(own, before, random_state=seed) if own else None
         self.is_remote = before.P.remote is not None
@@ -81,7 +80,7 @@ class Gains:
         if self.is_remote:
             self.values = {m.name: m.value(before) for m in others}
         else:
-            self.resampled = {m.name: _resampled(m, before, self.chunks) for m in others}
+            self.resampled = {m.name: _resampled(m, before, seed) for m in others}
 
     def over(self, after: Predictions, level: float) -> list[Gain]:
         """Return the gain by each metric."""
@@ -103,19 +102,16 @@ class Gains:
         return bootstrap_gain(
             measure.sign,
             measure.value(self.before) - measure.value(after),
-            self.resampled[measure.name] - _resampled(measure, after, self.chunks),
+            self.resampled[measure.name] - _resampled(measure, after, self.seed),
             level,
         )
 
 
-def _resampled(
-    measure: Measure, predictions: Predictions, chunks: list[tuple[np.random.SeedSequence, int]]
-) -> NDArray[np.float64]:
-    """Return the metric in resamples of the rows, the same ones for the same chunks."""
+def _resampled(measure: Measure, predictions: Predictions, seed: int) -> NDArray[np.float64]:
+    """Return the metric in resamples of the rows, the same ones for all predictions of them."""
     assert measure.evaluate is not None
-    predictions = in_copies(predictions)
-    draws = [(predictions, *chunk) for chunk in chunks]
-    return evaluate_chunks(measure.evaluate, draw_counts, draws, None)
+    n_resamples = affordable_resamples(*predictions.P.shape)
+    return resample(measure.evaluate, draw_counts, in_copies(predictions), n_resamples, seed)
 
 
 def bootstrap_gain(sign: int, plain: float, resampled: Float64Array, level: float) -> Gain:

@@ -40,7 +40,7 @@ class Evaluation:
         self.column = column
         self.own = is_own(metric)
         self.function, self.all_keywords = unwrapped(metric, keywords)
-        self.is_error = self.own and is_error(metric)
+        self.is_error = self.own and getattr(self.function, "_is_error", False)
         self.accepted = _accepted(metric)
 
     def __call__(self, predictions: Predictions) -> NDArray[np.float64]:
@@ -48,8 +48,8 @@ class Evaluation:
         w = effective(w)  # of these rows: a resample, a fold or a group
         if self.own:
             P, code, w = drop_zero_weight(P, code, w)
-            kept = predictions._replace(P=P, code=code, w=w, order=None)
-            return np.asarray(self.metric(None, kept, **self.keywords), dtype=np.float64)
+            counted = predictions._replace(P=P, code=code, w=w, order=None)
+            return np.asarray(self.metric(None, counted, **self.keywords), dtype=np.float64)
         keywords = dict(self.keywords)
         if "labels" in self.accepted:
             keywords["labels"] = classes
@@ -169,6 +169,19 @@ def evaluate_chunks(
     return np.array([value for part in parts for value in part])
 
 
+def resample(
+    evaluate: Evaluation,
+    draw: Draw,
+    predictions: Predictions,
+    n_resamples: int,
+    random_state: Any,
+    n_jobs: int | None = None,
+) -> NDArray[np.float64]:
+    """Values of the metric on resamples, which ``draw(predictions, seed, size)`` yields."""
+    draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random_state)]
+    return evaluate_chunks(evaluate, draw, draws, n_jobs)
+
+
 def as_result(value: NDArray[np.float64], evaluate: Evaluation, predictions: Predictions) -> Any:
     """Return a number in the form in which the metric returns one."""
     if value.ndim == 0:
@@ -185,11 +198,6 @@ def is_own(metric: Callable[..., Any]) -> bool:
     metric, _ = unwrapped(metric, {})
     # functools.wraps copies the mark to a function that may do something else.
     return hasattr(metric, "takes_predictions") and not hasattr(metric, "__wrapped__")
-
-
-def is_error(metric: Callable[..., Any]) -> bool:
-    """Whether a metric is a calibration error of this package."""
-    return getattr(unwrapped(metric, {})[0], "_is_error", False)
 
 
 def unwrapped(metric: Any, keywords: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -650,7 +650,6 @@ SOFT = metrics.soft_binned_calibration_error
 BY_LABELS = [(CellError, "simulate", label_error.LabelError.simulate)]
 A_THIRD = [(label_error, "DRAWN_ROWS", 500)]
 BY_CELLS = [(scored_rows, "MANY_ROWS", 1000), (cells, "ROWS_PER_CELL", 0)]
-ON_SOME_ROWS = [(intervals, "SCOUTED_ENTRIES", 1500), (intervals, "FEWEST_ROWS", 500)]
 JOINED = [(errors, "MANY_RANKS", 500), (errors, "JOINED_RANKS", 250)]
 WAYS = {
     "labels of a third of the rows": (SCE, None, A_THIRD, 0.2),
@@ -659,7 +658,6 @@ WAYS = {
     "hits of weighted rows": (smooth_calibration_error, "unequal", BY_LABELS, 0.2),
     "hits of places": (KS, None, BY_CELLS, 0.2),
     "hits of cells": (SOFT, "equal", BY_CELLS, 0.2),
-    "truths tried on some rows": (KS, None, ON_SOME_ROWS, 0.2),
     "joined ranks": (KS, None, JOINED, 0.05),
     "rows of unequal weight": (ECE, "one", BY_CELLS, 0.0),
 }

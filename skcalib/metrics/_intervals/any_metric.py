@@ -36,7 +36,9 @@ class AnyError(LabelError):
         self.copies = copies or not (evaluate.own or "sample_weight" in evaluate.accepted)
         self.predictions = predictions
         self.every = every_of(predictions.code.size)
-        self.some = take_every(predictions, self.every)
+        self.some = predictions
+        if self.every > 1:
+            self.some = predictions.take(np.arange(0, predictions.code.size, self.every))
 
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
         """Return the metric ``(m,)`` of labels of all rows."""
@@ -85,10 +87,3 @@ class AnyError(LabelError):
             weight = w[at]
         many = self.some.take(at)._replace(code=code, w=weight)
         return np.atleast_1d(self.evaluate(many))
-
-
-def take_every(predictions: Predictions, every: int) -> Predictions:
-    """Return the rows 0, every, 2 every and so on."""
-    if every == 1:
-        return predictions
-    return predictions.take(np.arange(0, predictions.code.size, every))

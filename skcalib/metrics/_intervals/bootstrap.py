@@ -15,7 +15,7 @@ from skcalib._validation.keywords import check_count, check_level, check_option,
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import shown
-from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, random_chunks
+from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, resample
 
 # Number of groups that the jackknife leaves out one by one; fewer rows are groups of one. With 200
 # the acceleration is known to 0.003, a hundredth of a standard error at the ends of the interval.
@@ -36,23 +36,14 @@ class BootstrapInterval(NamedTuple):
 
 
 def draw_counts(
-    predictions: Predictions,
-    seed: np.random.SeedSequence,
-    size: int,
-    row: NDArray[np.intp] | None = None,
+    predictions: Predictions, seed: np.random.SeedSequence, size: int
 ) -> Iterator[Predictions]:
-    """Yield bootstrap resamples of rows of relative weights, or of copies of rows.
-
-    ``row (n,)`` numbers the rows from 0 if there are several predictions for a row; they are drawn
-    together.
-    """
-    code, w = predictions.code, predictions.w
+    """Yield bootstrap resamples of rows of relative weights, or of copies of rows."""
+    w, n = predictions.w, predictions.code.size
     random = np.random.default_rng(seed)
-    n = code.size if row is None else int(row.max()) + 1
     unit = is_unit(w)
     for _ in range(size):
         count = np.bincount(random.integers(n, size=n), minlength=n)
-        count = count if row is None else count[row]
         if unit:
             yield predictions._replace(w=w * count)
         else:
@@ -210,8 +201,7 @@ def bootstrap_interval(
         caller="bootstrap_interval",
     )
     random = check_seed(random_state)
-    draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random)]
-    values = evaluate_chunks(evaluate, draw_counts, draws, n_jobs)
+    values = resample(evaluate, draw_counts, predictions, n_resamples, random, n_jobs)
     alpha = np.array([(1 - confidence_level) / 2, (1 + confidence_level) / 2])
     if method == "percentile" or predictions.code.size == 1:
         low, high = np.quantile(values, alpha, axis=0)

@@ -9,12 +9,12 @@ gives the limit of many rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.passes import ROWS, sum_rows
 from skcalib._arrays.source import Source, as_source
@@ -158,6 +158,25 @@ class Cells:
         work = ROWS._replace(least_rows=max(1, least))
         sums = sum_rows(kernel, amounts, self.place, self.w, group, work=work)
         return np.asarray(sums.reshape(shape)[..., :-1])
+
+
+def cells_of_classes(
+    columns: Iterable[NDArray[np.integer]],
+    P: Source,
+    w: Float64Array,
+    shape: tuple[int, int],
+    least: DTypeLike = np.uint8,
+) -> Cells:
+    """Return cells of all classes, of one problem each or of one in all, from those of columns.
+
+    Places are stored in as many bits as they take, and in those of `least`.
+    """
+    problems, cells = shape
+    size = np.promote_types(np.min_scalar_type(problems * (cells + 1)), least)
+    place = np.empty(P.shape, dtype=size)
+    for k, column in enumerate(columns):
+        place[:, k] = (k if problems > 1 else 0) * (cells + 1) + column
+    return Cells(place, P, w, shape)
 
 
 def cells_of_rows(rows: ScoredRows, index: NDArray[np.integer], shape: tuple[int, int]) -> Cells:

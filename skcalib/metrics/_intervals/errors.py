@@ -39,9 +39,9 @@ from skcalib.metrics._intervals import grid
 from skcalib.metrics._intervals.any_metric import AnyError
 from skcalib.metrics._intervals.cells import (
     CellError,
-    Cells,
     ClassCurveError,
     Close,
+    cells_of_classes,
     cells_of_rows,
 )
 from skcalib.metrics._intervals.grid import BINS, bin_index, quotient
@@ -138,7 +138,6 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
     """Return the KS error: a cell for each distinct score."""
     mode, average = keywords["mode"], keywords["average"]
     P, w, event = predictions.P, predictions.w, predictions.event
-    n, n_classes = P.shape
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         curve = H - S
@@ -160,11 +159,8 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
     ties = list(map_columns(lambda _, column: _ties(column), Scores(P, "proba")))
     cells = max(number for _, number in ties)
     # NumPy sorts numbers of 32 bits three times as fast as those of 16.
-    size = np.promote_types(np.min_scalar_type(n_classes * (cells + 1)), np.uint32)
-    place = np.empty((n, n_classes), dtype=size)
-    for k, (tie, _) in enumerate(ties):
-        place[:, k] = k * (cells + 1) + tie
-    return ClassCurveError(Cells(place, P, w, (n_classes, cells)), close, average)
+    of_classes = cells_of_classes((t for t, _ in ties), P, w, (P.shape[1], cells), np.uint32)
+    return ClassCurveError(of_classes, close, average)
 
 
 def _hit_classes(P: Source, mode: str | None, r: int) -> NDArray[Any]:
@@ -221,15 +217,8 @@ def _with_bins(
     find = partial(_bin, bins=bins, threshold=reduction.get("threshold"))
     m = len(edges)
     if event is None and not reduction.get("max_prob", True):
-        place = np.empty(P.shape, dtype=np.min_scalar_type(m * (B + 1)))
-
-        def fill(k: int, column: FloatArray) -> None:
-            j = k if m > 1 else 0
-            place[:, k] = j * (B + 1) + find(column, edges[j])
-
-        for _ in map_columns(fill, Scores(P, "proba")):
-            pass
-        return CellError(Cells(place, P, w, (m, B)), close, close_limit)
+        columns = map_columns(lambda k, column: find(column, edges[k % m]), Scores(P, "proba"))
+        return CellError(cells_of_classes(columns, P, w, (m, B)), close, close_limit)
     rows = scored_rows(predictions)
     if m == 1:
         index = find(rows.score, edges[0])

@@ -29,7 +29,7 @@ from skcalib.metrics._errors.modes import mean_of_classes
 from skcalib.metrics._errors.smooth import COARSE, smooth_sizes
 from skcalib.metrics._errors.sweep import Distinct, running, sweep_errors
 from skcalib.metrics._intervals.any_metric import COPIES
-from skcalib.metrics._intervals.cells import CellError, Cells, cells_of_rows
+from skcalib.metrics._intervals.cells import CellError, cells_of_classes, cells_of_rows
 from skcalib.metrics._intervals.scored_rows import scored_rows
 
 Keywords = dict[str, Any]
@@ -220,11 +220,8 @@ def on_grid(
     if classwise(predictions, keywords):
         if n_classes * n_cells > MOST_NODES:
             return None
-        place = np.empty(P.shape, dtype=np.min_scalar_type(n_classes * (n_cells + 1)))
         columns = map_columns(lambda k, column: cell(column, k), Scores(P, "proba"))
-        for k, found in enumerate(columns):
-            place[:, k] = k * (n_cells + 1) + found
-        cells = Cells(place, P, w, (n_classes, n_cells))
+        cells = cells_of_classes(columns, P, w, (n_classes, n_cells))
     else:
         rows = scored_rows(predictions)
         cells = cells_of_rows(rows, cell(rows.score, 0), (1, n_cells))

@@ -12,7 +12,6 @@ from skcalib._arrays.source import Source, to_array
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._intervals.any_metric import take_every
 from skcalib.metrics._intervals.cells import CellError
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._intervals.inversion import Ends, Point, invert, search_range
@@ -32,8 +31,6 @@ NULL_SETS, Q_SETS, SETS = 300, 150, 75
 TRUTHS, MANY_TRUTHS = 8, 12
 # Factors beyond Q at which the error is tried.
 TRIED = (1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512)
-# With more entries, the truths are chosen on a subset of the rows of this many.
-SCOUTED_ENTRIES, FEWEST_ROWS = 1 << 21, 1000
 # Values of e between which the truths of a path are spread.
 SPREAD = 12
 # With more classes, a calibrator leaves most of the errors of single classes as they are.
@@ -84,7 +81,7 @@ def interval_of(
     smooth = calibrated(predictions) if smooth is None else smooth
     ends = smooth, widest_truth(evaluate, error, predictions, np.random.default_rng(seeds[1]))
     paths = [
-        simulate_path(evaluate, error, predictions, Q, seed, observed, null, n_jobs)
+        simulate_path(error, predictions.P, Q, seed, observed, null, n_jobs)
         for Q, seed in zip(ends, seeds, strict=True)
     ]
     intervals = [
@@ -116,9 +113,8 @@ def widest_truth(
 
 
 def simulate_path(
-    evaluate: Evaluation,
     error: LabelError,
-    predictions: Predictions,
+    P: Source,
     Q: FloatArray,
     seed: np.random.SeedSequence,
     observed: Float64Array,
@@ -129,12 +125,10 @@ def simulate_path(
 
     `observed` is the error of the data, `null` those if labels follow the predictions.
     """
-    P = predictions.P
-    n, n_classes = P.shape
     seeds = seed.spawn(1 + MANY_TRUTHS)
     q = on_path(P, Q, 1.0)
     one = error.simulate(q, Q_SETS, seeds[0])
-    without = error.limits_without(q, *random_groups(n))
+    without = error.limits_without(q, *random_groups(len(q)))
     variance, excess = jackknife_variance(without), np.zeros(observed.size)
     if error.has_excess:
         excess = excess_of_few_rows(without, one.limits)
@@ -143,15 +137,9 @@ def simulate_path(
         for j, e in enumerate(one.limits * (1.0 - excess))
     ]
     ranges = [search_range(x, *two) for x, two in zip(observed, path, strict=True)]
-    every = max(1, min(n * n_classes // SCOUTED_ENTRIES, n // FEWEST_ROWS))
-    some = take_every(predictions, every)
-    scout = error if every == 1 else label_error(evaluate, some)
-
-    def limits(t: float) -> Float64Array:
-        return scout.limits(on_path(some.P, Q[::every], t))
-
-    scale = one.limits / np.maximum(limits(1.0), ROUNDING) if every > 1 else 1.0
-    truths = choose_truths(lambda t: limits(t) * scale, null.limits, one.limits, ranges)
+    truths = choose_truths(
+        lambda t: error.limits(on_path(P, Q, t)), null.limits, one.limits, ranges
+    )
     simulations = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(simulate_at)(error, P, Q, t, own_seed)
         for t, own_seed in zip(truths, seeds[1:], strict=False)

@@ -14,7 +14,7 @@ from skcalib._validation.keywords import check_count
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import shown
-from skcalib.metrics._resampling import as_result, evaluate_chunks, prepare, random_chunks
+from skcalib.metrics._resampling import as_result, prepare, resample
 
 # Number of label sets drawn in one pass over the probabilities.
 DRAWN = 8
@@ -187,8 +187,7 @@ def calibration_test(
         keywords,
         caller="calibration_test",
     )
-    draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random_state)]
-    null = evaluate_chunks(evaluate, draw_labels, draws, n_jobs)
+    null = resample(evaluate, draw_labels, predictions, n_resamples, random_state, n_jobs)
     pvalue = (1 + np.asarray((null >= statistic).sum(axis=0))) / (1 + n_resamples)
     return CalibrationTest(
         as_result(statistic, evaluate, predictions),
