@@ -119,10 +119,10 @@ def level_of(name: str, n_others: int, anchor: str | None, level: float) -> floa
     return level if name == anchor else level ** (1 / max(n_others, 1))
 
 
-def as_good_as(found: Mapping[str, HeldOut], w: Float64Array, name: str) -> list[str]:
+def as_good_as(by_name: Mapping[str, HeldOut], w: Float64Array, name: str) -> list[str]:
     """Return those that are worse than one of them neither clearly nor by much, and itself."""
-    best, names = found[name], []
-    for other, held in found.items():
+    best, names = by_name[name], []
+    for other, held in by_name.items():
         lead, error = lead_and_error(held, best, w)
         if lead <= AS_GOOD * error and held.mean(w) <= (1 + SMALL_SHARE) * best.mean(w):
             names.append(other)
@@ -130,7 +130,7 @@ def as_good_as(found: Mapping[str, HeldOut], w: Float64Array, name: str) -> list
 
 
 def choose(
-    found: Mapping[str, HeldOut],
+    by_name: Mapping[str, HeldOut],
     w: Float64Array,
     *,
     identity: str = "identity",
@@ -148,24 +148,26 @@ def choose(
     ``w (n,)`` are checked weights; the pseudo row counts as one row.
     ``n_others`` counts the calibrators besides the anchor, if some that were tried failed.
     """
-    others = [name for name in found if name != identity]
+    others = [name for name in by_name if name != identity]
     anchor = anchor if anchor in others else None
-    before = found[identity].mean(w)
+    before = by_name[identity].mean(w)
     if not others:
         return Choice(identity, identity, None, "alone", before, before, 0.0, 0.0, 0.0, None)
     lead = None
     if anchor is None:
         n = float(w.sum())
-        losses = {c: found[c].mean(w) + (found[c].pseudo_error or 0.0) / (2 * n) for c in others}
+        losses = {
+            c: by_name[c].mean(w) + (by_name[c].pseudo_error or 0.0) / (2 * n) for c in others
+        }
         candidate = min(losses, key=losses.__getitem__)
     else:
-        candidate, lead = _challenger(found, w, [c for c in others if c != anchor], anchor)
-    after = found[candidate].mean(w)
+        candidate, lead = _challenger(by_name, w, [c for c in others if c != anchor], anchor)
+    after = by_name[candidate].mean(w)
     gain = before - after
     tried = len(others) - (anchor is not None) if n_others is None else n_others
     own_level = level_of(candidate, tried, anchor, level)
-    low, high = gain_interval(found[identity], found[candidate], w, own_level)
-    if lead_and_error(found[identity], found[candidate], w)[0] > 0:
+    low, high = gain_interval(by_name[identity], by_name[candidate], w, own_level)
+    if lead_and_error(by_name[identity], by_name[candidate], w)[0] > 0:
         kind = "sure" if low > 0 else "likely" if gain > 0 else "few errors"
         name = candidate
     else:
@@ -174,12 +176,12 @@ def choose(
 
 
 def _challenger(
-    found: Mapping[str, HeldOut], w: Float64Array, others: list[str], anchor: str
+    by_name: Mapping[str, HeldOut], w: Float64Array, others: list[str], anchor: str
 ) -> tuple[str, float | None]:
     """Return the best of those that are clearly better than the anchor and its lead, or it."""
     leads = {}
     for name in others:
-        lead, error = lead_and_error(found[anchor], found[name], w)
+        lead, error = lead_and_error(by_name[anchor], by_name[name], w)
         if lead > CLEAR_LEAD * error:
             leads[name] = lead
     if not leads:

@@ -7,7 +7,6 @@ chunk, so that no scores are copied or brought to the caller.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,11 @@ from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._comparison.held_out import (
     HeldOutFit,
     HeldOutRows,
+    check_same_classes,
     fit_rows,
     predict_held_out,
     read_rows,
+    sorted_classes,
     test_rows,
 )
 from skcalib._comparison.measures import Measure
@@ -30,7 +31,6 @@ from skcalib._validation.event import event_by, event_of_columns
 from skcalib._validation.keywords import check_option
 from skcalib._validation.labels import (
     check_category_order,
-    check_classes,
     check_labels,
     encode_labels,
 )
@@ -63,23 +63,58 @@ def open_data(
         if test is not None:
             test = read_remote(*test_rows(test), "test X", "test y")
         return read_rows(X, y, sample_weight, test=test, **keywords)
+    return _open_chunks(X, y, sample_weight, test=test, **keywords)
+
+
+def _open_chunks(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    test: tuple[Any, ...] | None,
+    input: str,
+    classes: ArrayLike | None,
+    pos_label: Any,
+) -> HeldOutRows:
+    """Check the rows of a Dask array and the test rows together."""
+    import dask.array as da
+
     check_option("input", input, ("auto", "logits", "proba"))
     parts = [_known(X, y, sample_weight, "X", "y")]
     if test is not None:
         parts.append(_known(*test_rows(test), "test X", "test y"))
+    arrays, labels, weights = zip(*parts, strict=True)
+    n_fit, n_classes = arrays[0].shape
     if classes is None:
-        check_category_order(y, parts[0][0].shape[1])
-    n_fit = parts[0][0].shape[0]
-    data = _joined(parts, **keywords)
-    if test is None:
-        return data
-    rows = np.arange(data.code.size)
-    return data._replace(splits=[(rows[:n_fit], rows[n_fit:])])
+        check_category_order(y, n_classes)
+    check_same_classes(arrays[-1].shape[1], n_classes)
+    X = da.concatenate(arrays).rechunk({1: -1})
+    known = classes
+    if classes is not None:
+        order, known = sorted_classes(classes, n_classes)
+        X = X if order is None else X[:, order]
+    names = check_labels(np.concatenate(labels))
+    source, _, _ = read_remote(X, names, None)
+    kind = resolve_kind(source, check_values(source, input=input), input)
+    code, known = encode_labels(names, n_classes, known)
+    event = event_of_columns(known, pos_label)
+    rows = np.arange(code.size)
+    weighted = sample_weight is not None or (test is not None and len(test) == 3)
+    return HeldOutRows(
+        X,
+        kind,
+        code,
+        known,
+        np.concatenate(weights) if weighted else None,
+        [] if test is None else [(rows[:n_fit], rows[n_fit:])],
+        event,
+        event_by(event, pos_label, single=False),
+    )
 
 
 def _known(
     X: Any, y: Any, sample_weight: Any, X_name: str, y_name: str
-) -> tuple[Any, NDArray[Any], Float64Array | None]:
+) -> tuple[Any, NDArray[Any], Float64Array]:
     """Return scores with chunks of known lengths, and checked labels and weights."""
     import dask.array as da
 
@@ -88,43 +123,7 @@ def _known(
     y, sample_weight = bring(y, sample_weight)
     labels = check_labels(y, y_name)
     check_lengths(labels, X.shape[0], y_name, X_name)
-    return X, labels, None if sample_weight is None else check_weight(sample_weight, X.shape[0])
-
-
-def _joined(
-    parts: Sequence[tuple[Any, NDArray[Any], Float64Array | None]],
-    input: str,
-    classes: ArrayLike | None,
-    pos_label: Any,
-) -> HeldOutRows:
-    """Check the rows of all parts together; there are no splits yet."""
-    import dask.array as da
-
-    arrays, each_y, each_w = zip(*parts, strict=True)
-    if len({array.shape[1] for array in arrays}) > 1:
-        raise ValueError(
-            f"test X has scores of {arrays[1].shape[1]} classes but X of {arrays[0].shape[1]}: "
-            "they must be of the same."
-        )
-    X = da.concatenate(arrays).rechunk({1: -1})
-    labels = check_labels(np.concatenate(each_y))
-    w = None
-    if any(own is not None for own in each_w):
-        ones = [np.ones(array.shape[0]) for array in arrays]
-        w = np.concatenate([b if a is None else a for a, b in zip(each_w, ones, strict=True)])
-    known = classes
-    if classes is not None:
-        given = check_classes(classes, X.shape[1], "classes")
-        order = np.argsort(given)
-        known = given[order]
-        X = X if (order == np.arange(order.size)).all() else X[:, order]
-    source, _, _ = read_remote(X, labels, None)
-    survey = check_values(source, input=input)
-    kind = resolve_kind(source, survey, input)
-    code, names = encode_labels(labels, X.shape[1], known)
-    event = event_of_columns(names, pos_label)
-    by = event_by(event, pos_label, single=False)
-    return HeldOutRows(X, kind, code, names, w, [], event, by)
+    return X, labels, check_weight(sample_weight, X.shape[0])
 
 
 def fit_some(calibrator: Any, data: HeldOutRows, rows: Any) -> Any:

@@ -140,11 +140,7 @@ def read_rows(
         certain = kind == "logits" and not survey.is_simplex
         check_kind(S_test, found_test, kind, certain, "test X")
         columns_test = as_columns(S_test, found_test, kind, name="test X")
-        if columns_test.shape[1] != columns.shape[1]:
-            raise ValueError(
-                f"test X has scores of {columns_test.shape[1]} classes but X of "
-                f"{columns.shape[1]}: they must be of the same."
-            )
+        check_same_classes(columns_test.shape[1], columns.shape[1])
         columns = as_source(np.concatenate([to_array(columns), to_array(columns_test)]))
         labels = check_labels([*labels.tolist(), *labels_test.tolist()])
         w = np.concatenate([w, w_test])
@@ -176,6 +172,21 @@ def test_rows(test: Any) -> tuple[Any, Any, Any]:
     return X, y, sample_weight
 
 
+def check_same_classes(n_test: int, n: int) -> None:
+    """Refuse test rows with scores of more or fewer classes than the calibration rows."""
+    if n_test != n:
+        raise ValueError(
+            f"test X has scores of {n_test} classes but X of {n}: they must be of the same."
+        )
+
+
+def sorted_classes(classes: ArrayLike, n_classes: int) -> tuple[Intp | None, NDArray[Any]]:
+    """Return the order that sorts the classes, None if they are sorted; and them in that order."""
+    given = check_classes(classes, n_classes, "classes")
+    order = np.argsort(given)
+    return None if (order == np.arange(order.size)).all() else order, given[order]
+
+
 def _open(
     X: ArrayLike,
     y: ArrayLike,
@@ -190,11 +201,9 @@ def _open(
     named, known = name_columns(X, labels, classes, name=X_name, sort=True)
     S = read_scores(named, X_name)
     if known is classes is not None:  # not read by name: `classes` gives the order of the columns
-        given = check_classes(classes, max(S.shape[1], 2), "classes")
-        order = np.argsort(given)
-        if S.shape[1] > 1 and (order != np.arange(order.size)).any():
+        order, known = sorted_classes(classes, max(S.shape[1], 2))
+        if S.shape[1] > 1 and order is not None:
             S = as_source(to_array(S)[:, order])
-        known = given[order]
     survey = check_values(S, X_name, input)
     check_lengths(labels, S.shape[0], y_name, X_name)
     if known is None and S.shape[1] > 1:

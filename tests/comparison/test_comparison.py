@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from skcalib import (
@@ -113,7 +114,11 @@ def test_fit_is_a_fit_of_the_chosen_on_all_rows(found):
 
 FORMS = {
     "logits": lambda Z, y: (Z, y, {}),
-    "one column": lambda Z, y: (Z[:, 1] - Z[:, 0], y, {}),
+    "probabilities": lambda Z, y: (softmax(Z, axis=1), y, {}),
+    "one probability": lambda Z, y: (softmax(Z, axis=1)[:, 1], y, {}),
+    "one column": lambda Z, y: (
+        Z[:, 1:] - Z[:, :1], np.array(["no", "yes"])[y], {"pos_label": "yes"},
+    ),
     "first event": lambda Z, y: (Z[:, 0] - Z[:, 1], y, {"pos_label": 0}),
     "frame": lambda Z, y: (
         pd.DataFrame(Z[:, ::-1], columns=["dog", "cat"]), np.array(["cat", "dog"])[y], {},
@@ -125,7 +130,10 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_fit_takes_scores_as_they_were_given(form):
-    """But in the order of `classes_` where X did not follow the sorted labels."""
+    """But in the order of `classes_` where X did not follow the sorted labels.
+
+    The numbers of the comparison are those of two columns of logits.
+    """
     y, Z = scores(200, n_classes=2)
     X, labels, keywords = FORMS[form](Z, y)
     tried = [TemperatureScaling(), LogisticRegression()]
@@ -135,6 +143,12 @@ def test_a_fit_takes_scores_as_they_were_given(form):
     given = Z if form in ("first event", "given order") else X
     np.testing.assert_allclose(fitted.predict_proba(given[:9]), expected, rtol=1e-6)
     assert found.fit("LogisticRegression").predict_proba(Z[:9]).shape == (9, 2)
+    if form != "test rows":
+        logits = compare_calibrators(Z, y, tried[:1], metrics=["log_loss"])
+        values, expected = (each.frame["log_loss"][["value", "gain"]] for each in (found, logits))
+        # Of probabilities, one far below all that its calibrator has seen is raised (`clip_`).
+        raised = 3e-6 if "prob" in form else 0
+        np.testing.assert_allclose(values.iloc[:2], expected, rtol=1e-6, atol=raised)
 
 
 def test_with_test_rows_the_choice_is_made_on_folds():
