@@ -116,7 +116,7 @@ def test_a_few_monstrous_logits_do_not_hide_the_optimum():
 
 
 def objective_of(Z, y, w, full, penalty):
-    """Objective and gradient by (T W, b), as loops over nothing but the formula; T."""
+    """Objective and gradient as functions of (T W, b), written out, and T."""
     n, K = Z.shape
     w = np.ones(n) if w is None else w
     N = w.sum()

@@ -182,22 +182,3 @@ def test_nothing_is_cut_or_wider_than_the_window(pages, width):
 def test_every_link_and_anchor_exists(pages):
     lines = broken(pages)
     assert not lines, "\n".join(lines)
-
-
-@pytest.mark.parametrize(
-    ("typed", "page"),
-    [
-        ("overconfident", "is_it_calibrated"),
-        ("install", "install"),
-        ("prefit", "from_sklearn"),
-        ("sigmoid", "from_sklearn"),
-    ],
-)
-def test_search_finds_what_people_type(browser, site, typed, page):
-    """The page is among the first five results."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    browser.get(f"{(SITE / 'search.html').as_uri()}?q={typed}")
-    script = "return [...document.querySelectorAll('#search-results li a')].map(e => e.href)"
-    found = WebDriverWait(browser, 30).until(lambda driver: driver.execute_script(script))
-    assert any(f"/{page}.html" in link for link in found[:5]), found[:5]
