@@ -155,11 +155,6 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         return False
 
     @property
-    def _class_specific(self) -> bool:
-        """Whether two classes with the same scores may get different probabilities."""
-        return True
-
-    @property
     def _absent_class(self) -> str | None:
         """What every probability of a class without rows becomes, in words; None if it is above 0.
 

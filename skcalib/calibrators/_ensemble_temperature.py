@@ -187,7 +187,6 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     _paper = "Zhang et al. 2020"
     _takes_logs = True
     _preserves_top_label = True
-    _class_specific = False
     _monotone = True
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:

@@ -194,10 +194,6 @@ class HistogramBinning(ColumnwiseCalibrator):
         return self.strategy == "uniform" and self.n_bootstraps == 0
 
     @property
-    def _class_specific(self) -> bool:
-        return self.class_conditional
-
-    @property
     def _absent_class(self) -> str | None:
         return "0, except in empty bins" if self.class_conditional else None
 

@@ -59,7 +59,6 @@ class IdentityCalibrator(ScoreCalibrator):
     _takes_options = True
     _work = Work(2 * ROW_BLOCK_BYTES, 4)
     _preserves_top_label = True
-    _class_specific = False
     _monotone = True
 
     def _fit(

@@ -238,7 +238,6 @@ class TemperatureScaling(ScoreCalibrator):
     _takes_options = True
     _work = IN_PLACE
     _preserves_top_label = True
-    _class_specific = False
     _monotone = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

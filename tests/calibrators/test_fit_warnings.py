@@ -25,6 +25,7 @@ from skcalib import (
 
 ZERO = [
     PlattScaling(),
+    PlattScaling(degree=2),
     PlattScaling(fit_slope=False),
     BetaCalibrator(),
     IsotonicCalibrator(),

@@ -314,10 +314,6 @@ class AutoCalibrator(ScoreCalibrator):
         return self.order_preserving
 
     @property
-    def _class_specific(self) -> bool:
-        return not self.order_preserving
-
-    @property
     def _monotone(self) -> bool:
         return self.order_preserving
 

@@ -212,10 +212,6 @@ class SplineCalibrator(ColumnwiseCalibrator):
     def _preserves_top_label(self) -> bool:
         return self.mode == "top"
 
-    @property
-    def _class_specific(self) -> bool:
-        return self.mode == "classwise"
-
     def _candidates(self) -> tuple[int, ...]:
         return AUTO_KNOTS if self.n_knots == "auto" else (int(self.n_knots),)
 
