@@ -66,7 +66,6 @@ def test_soft_hits_have_the_four_numbers_and_no_intervals():
     assert index.frame.columns.tolist() == ["estimate"]
     assert repr(index).startswith(f"IntegratedCalibrationIndex(ici={index.ici:.4g}, e50=")
     assert " to " not in repr(index)
-    assert "intervals" not in index._repr_html_()
     with pytest.raises(ValueError, match="y_true has soft hits.*take bootstrap_interval"):
         _ = index.interval
     resampled = bootstrap_interval(
@@ -125,7 +124,6 @@ def test_it_is_a_float_that_prints_its_intervals_and_can_be_stored():
     text = repr(index)
     assert text.startswith(f"IntegratedCalibrationIndex(ici={index.ici:.4g} (")
     assert "\n" not in text
-    assert "95% intervals" in index._repr_html_()
     copy = pickle.loads(pickle.dumps(index))
     assert copy == index
     assert repr(copy) == text

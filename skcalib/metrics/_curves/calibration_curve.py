@@ -27,8 +27,6 @@ from skcalib.metrics._listed import listed
 
 CurveMethod = Literal["smooth", "isotonic", "bins", "lowess"]
 METHODS = ("smooth", "isotonic", "bins", "lowess")
-# Rows of the table in notebooks.
-SHOWN = 7
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,12 +76,6 @@ class CalibrationCurve:
             f"prob_true {rate.min():.3g} to {rate.max():.3g}, "
             f"confidence_level={self.confidence_level:g})"
         )
-
-    def _repr_html_(self) -> str:
-        rows = np.linspace(0, self.prob_pred.size - 1, SHOWN).round().astype(np.intp)
-        table = self.frame.iloc[np.unique(rows)].to_html(float_format="{:.3g}".format, border=0)
-        title = f"Calibration curve, {self.method}, {100 * self.confidence_level:g}% bands"
-        return f"<p>{title}; {rows.size} of {self.prob_pred.size} points</p>{table}"
 
 
 def curve_of(

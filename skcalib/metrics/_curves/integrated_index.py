@@ -6,6 +6,7 @@ that half, and nine tenths, of the weight do not exceed, and the largest.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
 
@@ -52,27 +53,20 @@ def distances(rate: Float64Array, p: Float64Array, W: Float64Array) -> Float64Ar
     return np.concatenate([mean, *quantiles, gap.max(axis=-1, keepdims=True)], axis=-1)
 
 
-class Curve:
-    """The smooth curve at the cells, as a function of their shares of hits."""
-
-    def __init__(self, places: Cells, rows: float, **drawn: Any) -> None:
-        self.W = places.W * (rows / places.W.sum())
-        certain = is_certain(places.p)
-        self._smoother = None if certain else Smoother(places.x, self.W, **drawn)
-
-    def rates(self, share: Float64Array) -> Float64Array:
-        """Return the rates ``(R, m)`` for shares of hits ``(R, m)``."""
-        if self._smoother is None:
-            return share
-        theta = self._smoother.fit(self.W * share).theta
-        return np.asarray(expit(self._smoother.logits(theta)))
+def curve_rates(cells: Cells, rows: float, **drawn: Any) -> Callable[[Float64Array], Float64Array]:
+    """Return the rates ``(R, m)`` of the curve as a function of shares of hits ``(R, m)``."""
+    if is_certain(cells.p):
+        return lambda share: share
+    W = cells.W * (rows / cells.W.sum())
+    smoother = Smoother(cells.x, W, **drawn)
+    return lambda share: np.asarray(expit(smoother.logits(smoother.fit(W * share).theta)))
 
 
 def curve_distances(predictions: Predictions) -> Float64Array:
     """Return the four distances ``(4,)`` of predictions."""
     w, (score, hit) = predictions.w, event_or_top(predictions)
     cells = place_rows(score, w)
-    rate = Curve(cells, float(w.sum())).rates(cells.hits(hit, w)[None] / cells.W)
+    rate = curve_rates(cells, float(w.sum()))(cells.hits(hit, w)[None] / cells.W)
     return distances(rate, cells.p, cells.W)[0]
 
 
@@ -99,18 +93,16 @@ def distances_by_cells(
     places = place_rows(event_or_top(predictions)[0], w, DRAWN_CELLS)
     cells = cells_of_rows(rows, places.of_row[rows.order], (1, places.W.size))
     few, many = (
-        Curve(places, rows, n_knots=DRAWN_KNOTS, taus=DRAWN_TAUS)
+        curve_rates(places, rows, n_knots=DRAWN_KNOTS, taus=DRAWN_TAUS)
         for rows in (float(w.sum()), MANY_ROWS)
     )
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:  # noqa: ARG001
-        return distances(few.rates(H[:, 0] / W), places.p, W)[:, which]
+        return distances(few(H[:, 0] / W), places.p, W)[:, which]
 
     def close_limit(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         total = np.maximum(W[..., 0, :], np.finfo(np.float64).tiny)
-        truth, model = (
-            many.rates(part[..., 0, :].reshape(-1, places.p.size) / total) for part in (H, S)
-        )
+        truth, model = (many(part[..., 0, :].reshape(-1, places.p.size) / total) for part in (H, S))
         return distances(truth, model, total)[:, which]
 
     return CellError(cells, close, close_limit, has_excess=False)
@@ -139,6 +131,7 @@ class IntegratedCalibrationIndex(float):
     e90: float
     emax: float
     confidence_level: float
+    _distances: Float64Array
     _predictions: Predictions
 
     def __new__(
@@ -148,15 +141,11 @@ class IntegratedCalibrationIndex(float):
         made = super().__new__(cls, distances[0])
         vars(made).update(zip(NAMES, distances.tolist(), strict=True))
         made.confidence_level = level
-        made._predictions = predictions
+        made._distances, made._predictions = distances, predictions
         return made
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return (
-            np.array([getattr(self, name) for name in NAMES]),
-            self._predictions,
-            self.confidence_level,
-        )
+        return self._distances, self._predictions, self.confidence_level
 
     @cached_property
     def interval(self) -> CalibrationInterval:
@@ -186,13 +175,6 @@ class IntegratedCalibrationIndex(float):
                 for part, middle, start, end in zip(parts, debiased, low, high, strict=True)
             ]
         return f"IntegratedCalibrationIndex({', '.join(parts)})"
-
-    def _repr_html_(self) -> str:
-        table = self.frame.to_html(float_format="{:.3g}".format, border=0)
-        title = "Integrated calibration index"
-        if not self._predictions.are_soft:
-            title += f", {100 * self.confidence_level:g}% intervals"
-        return f"<p>{title}</p>{table}"
 
 
 @takes_predictions

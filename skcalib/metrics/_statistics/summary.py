@@ -97,22 +97,16 @@ def recalibration_lines(
 ) -> dict[str, Line]:
     """Return calibration-in-the-large, intercept, slope and their test."""
     _, hit, w = rows
-    missing: dict[str, Line] = dict.fromkeys(
-        ("in_the_large", "intercept", "slope", "cox"), (np.nan,)
-    )
+    lines: dict[str, Line] = dict.fromkeys(("in_the_large", "intercept", "slope", "cox"), (np.nan,))
     try:
-        found = recalibration(odds, hit, w, level)
+        line = recalibration(odds, hit, w, level)
     except ValueError as reason:
         notes.append(f"intercept, slope: {reason}")
-        if hit.all() or not hit.any():
-            return missing
-        return {**missing, "in_the_large": in_the_large(odds, hit, w, level)[:3]}
-    return {
-        "in_the_large": (found.in_the_large, found.in_the_large_low, found.in_the_large_high),
-        "intercept": (found.intercept, found.intercept_low, found.intercept_high),
-        "slope": (found.slope, found.slope_low, found.slope_high),
-        "cox": (found.statistic, np.nan, np.nan, found.pvalue),
-    }
+        if hit.any() and not hit.all():
+            lines["in_the_large"] = in_the_large(odds, hit, w, level)[:3]
+        return lines
+    cox = line.statistic, np.nan, np.nan, line.pvalue
+    return {"in_the_large": line[8:11], "intercept": line[4:7], "slope": line[:3], "cox": cox}
 
 
 def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
