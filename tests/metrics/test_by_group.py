@@ -293,3 +293,8 @@ def test_bad_input_is_refused_in_one_line(change, words):
     with pytest.raises(ValueError, match=words) as caught:
         calibration_by_group(y, p, keywords.pop("groups"), **keywords)
     assert "\n" not in str(caught.value)
+
+
+def test_a_metric_is_a_name_or_a_function():
+    with pytest.raises(TypeError, match="metrics must be a name, a function or a list of these"):
+        calibration_by_group(*one_event(), metrics=3)

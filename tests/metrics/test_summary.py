@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
@@ -123,6 +124,16 @@ def test_an_area_of_1_or_0_has_an_interval(n):
         assert low == pytest.approx(1 / (1 + 1.959963984540054**2))
     reversed_rows = auc_interval(EventRows(rows, ~hit, np.ones(2 * n)), 0.95)
     assert reversed_rows == pytest.approx((0, 0, 1 - low))
+
+
+@pytest.mark.usefixtures("few_label_sets")
+def test_several_classes_are_the_event_against_the_rest_or_the_top_label():
+    y, p, _ = sample()
+    P, code = np.column_stack([p, (1 - p) / 2, (1 - p) / 2]), np.where(y, 0, 2)
+    top = P.argmax(axis=1) == code, P.max(axis=1)
+    for pos_label, one in ((0, (y, p)), (None, top)):
+        found = calibration_summary(code, P, pos_label=pos_label, labels=range(3)).frame["value"]
+        pd.testing.assert_series_equal(found, calibration_summary(*one).frame["value"], rtol=1e-6)
 
 
 @pytest.mark.usefixtures("few_label_sets")
