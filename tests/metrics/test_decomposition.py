@@ -92,9 +92,6 @@ def test_what_had_probability_zero_makes_the_log_score_infinite():
     assert found.discrimination == pytest.approx(blocks[2])
     assert found.uncertainty == pytest.approx(math.log(2))
     assert "miscalibration=inf" in repr(found)
-    sure = score_decomposition([0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0], score="log")
-    assert sure[:4] == (0, 0, math.log(2), math.log(2))
-    assert sure.scaled_score == 1
 
 
 @pytest.mark.parametrize("only", [0, 1])

@@ -55,7 +55,6 @@ def test_pvalue_counts_the_draws_that_are_at_least_as_large():
     assert test.mean == pytest.approx(np.mean(null))
     assert test.standard_error == pytest.approx(np.std(null, ddof=1))
     assert test.statistic == ks_calibration_error(y, P, labels=range(4))
-    assert all(type(x) is float for x in test[:4])
     constant = calibration_test(lambda y, P: 1.0, y, P, n_resamples=9, labels=range(4))
     assert constant.pvalue == 1
 
