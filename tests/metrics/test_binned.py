@@ -205,13 +205,12 @@ def test_table_names_classes_by_their_labels():
     ("keywords", "message"),
     [
         ({"n_bins": 0}, "n_bins must be a whole number >= 1; got 0"),
-        ({"strategy": "even"}, r"strategy must be one of \['uniform', 'quantile'\]"),
+        ({"strategy": "even"}, "strategy must be one of"),
         ({"closed": "both"}, "closed must be one of"),
         ({"quantile_method": "floor"}, "quantile_method must be one of"),
         ({"threshold": 1.5}, "threshold must be None or a number"),
         ({"class_weight": None}, "class_weight must be one of"),
         ({"bin_weight": "mass"}, "bin_weight must be one of"),
-        ({"average": "micro"}, "average must be one of"),
         ({"average": None}, "it needs class_conditional"),
     ],
 )

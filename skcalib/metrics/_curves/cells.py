@@ -53,7 +53,8 @@ def logits_of(p: Float64Array, clip: Float64Array) -> Float64Array:
 def place_rows(score: FloatArray, w: Float64Array, most: int = MOST_CELLS) -> Cells:
     """Return the cell of each row, of no more than `most` cells."""
     distinct, of_row = np.unique(score.astype(np.float64), return_inverse=True)
-    clip = np.broadcast_to(find_clip(_two_columns(distinct), w), 2)
+    both = Scores(as_source(np.column_stack([1.0 - distinct, distinct])), "proba")
+    clip = np.broadcast_to(find_clip(both, w), 2)
     x = logits_of(distinct, clip)
     W = sum_by(of_row, w)
     cell = join(x, W, most)
@@ -80,7 +81,3 @@ def _mean_within(
     if cell.size == total.size:
         return values
     return sum_by(cell, W * values) / total
-
-
-def _two_columns(p: Float64Array) -> Scores:
-    return Scores(as_source(np.column_stack([1.0 - p, p])), "proba")

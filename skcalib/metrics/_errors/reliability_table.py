@@ -105,21 +105,9 @@ def reliability_table(
         threshold=threshold,
     )
     m, n_bins = table.count.shape
-    empty = table.weight.ravel() == 0
-
-    def mean(values: np.ndarray) -> np.ndarray:
-        return np.where(empty, np.nan, values.ravel())
-
-    return pd.DataFrame(
-        {
-            "class": pd.Index(names).repeat(n_bins),
-            "bin": np.tile(np.arange(n_bins), m),
-            "left": table.left.ravel(),
-            "right": table.right.ravel(),
-            "count": table.count.ravel(),
-            "weight": table.weight.ravel(),
-            "confidence": mean(table.confidence),
-            "accuracy": mean(table.accuracy),
-            "gap": mean(table.gap),
-        }
-    )
+    fields = ("left", "right", "count", "weight", "confidence", "accuracy", "gap")
+    columns = {name: getattr(table, name).ravel() for name in fields}
+    problem = {"class": pd.Index(names).repeat(n_bins), "bin": np.tile(np.arange(n_bins), m)}
+    frame = pd.DataFrame(problem | columns)
+    frame.loc[frame["weight"] == 0, ["confidence", "accuracy", "gap"]] = np.nan
+    return frame
