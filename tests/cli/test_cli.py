@@ -384,22 +384,6 @@ def test_a_calibrator_that_cannot_be_written_is_named(capsys, monkeypatch):
 
 
 @pytest.mark.usefixtures("few_errors")
-def test_the_columns_that_were_taken_are_printed(capsys):
-    """By name or in the order of the sorted labels; the reproducer took them without a word."""
-    named = pd.DataFrame(P, columns=["owl", "cat", "dog"]).assign(labels=NAMES)
-    named.to_csv("named.csv", index=False)
-    assert "columns, by name: cat, dog, owl\n" in run(capsys, "compare", "named.csv", *FEW)
-    named.rename(columns={"owl": "s1", "cat": "s2", "dog": "s3"}).to_csv("other.csv", index=False)
-    printed = run(capsys, "measure", "other.csv")
-    assert (
-        "columns, by position, in the order of the sorted labels: s1 is cat, s2 is dog, s3 is owl"
-        in printed
-    )
-    np.savez("p.npz", probs=P, labels=NAMES, classes=["owl", "cat", "dog"])
-    assert "columns, by name: 0 is owl, 1 is cat, 2 is dog" in run(capsys, "compare", "p.npz", *FEW)
-
-
-@pytest.mark.usefixtures("few_errors")
 def test_labels_of_an_npz_may_be_in_any_order(capsys):
     """An array 'classes' in the order of the columns gives what sorted columns give."""
     np.savez("given.npz", probs=P, labels=NAMES, classes=["owl", "cat", "dog"])

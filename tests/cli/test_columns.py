@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from running import fails, run, scores, softmax
+from running import contents, fails, run, scores, softmax
 from sklearn.metrics import log_loss
 
 import skcalib
@@ -30,16 +30,14 @@ def identity_loss(printed):
 
 
 @pytest.mark.parametrize("form", ["{}", "{}.score"])
-@pytest.mark.parametrize("command", ["measure", "compare"])
-def test_columns_named_by_all_labels_are_the_scores_and_others_are_listed(capsys, form, command):
+def test_columns_named_by_all_labels_are_the_scores_and_others_are_listed(capsys, form):
     """Beside numbers and texts of any other meaning: the loss of sorted arrays."""
     frame = pd.DataFrame(P, columns=[form.format(name) for name in ("owl", "cat", "dog")])
     frame.assign(labels=NAMES, **OTHERS).to_csv("p.csv", index=False)
-    printed = run(capsys, command, "p.csv", *(FEW if command == "compare" else []))
+    printed = run(capsys, "compare", "p.csv", *FEW)
     assert "\nnot used: id, site, note, fold\n" in printed
     assert f"columns, by name: {form.format('cat')}" in printed
-    if command == "compare":
-        assert identity_loss(printed) == pytest.approx(log_loss(Y, P), abs=2e-4)
+    assert identity_loss(printed) == pytest.approx(log_loss(Y, P), abs=2e-4)
 
 
 def test_logits_beside_an_id_are_not_four_classes(capsys):
@@ -85,14 +83,9 @@ def test_two_columns_for_each_label_are_refused(capsys):
 
 
 @pytest.mark.parametrize("name", ["label", "y", "y_true", "target"])
-@pytest.mark.parametrize("kind", ["csv", "npz"])
-def test_the_usual_names_of_labels_are_known(capsys, name, kind):
-    if kind == "csv":
-        pd.DataFrame(P).assign(**{name: Y}).to_csv("p.csv", index=False)
-    else:
-        np.savez("p.npz", probs=P, **{name: Y})
-    printed = run(capsys, "compare", f"p.{kind}", *FEW)
-    assert identity_loss(printed) == pytest.approx(log_loss(Y, P), abs=2e-4)
+def test_the_usual_names_of_labels_are_known(name):
+    np.savez("p.npz", probs=P, **{name: Y})
+    assert contents("p.npz").labels.tolist() == Y.tolist()
 
 
 @pytest.mark.parametrize(
@@ -162,8 +155,7 @@ def test_apply_refuses_another_number_of_columns(capsys, n_columns, kind):
         (["a", "b"], [False, True], [], "True"),
     ],
 )
-@pytest.mark.parametrize("command", ["measure", "compare"])
-def test_two_columns_are_one_event_which_is_printed(capsys, names, labels, options, event, command):
+def test_two_columns_are_one_event_which_is_printed(capsys, names, labels, options, event):
     """The numbers are those of the single column of this event."""
     rng = np.random.default_rng(0)
     p = rng.uniform(0.1, 0.9, 300)
@@ -172,13 +164,9 @@ def test_two_columns_are_one_event_which_is_printed(capsys, names, labels, optio
     frame.to_csv("p.csv", index=False)
     k = [str(label) for label in labels].index(event)
     frame[[names[k], "y"]].to_csv("one.csv", index=False)
-    if command == "compare":
-        options = [*options, "--calibrators", "platt", "--metrics", "expected_calibration_error"]
-    both = run(capsys, command, "p.csv", *options)
+    both = run(capsys, "measure", "p.csv", *options)
     assert f"\nevent: {event}\n" in both
-    one_label = [] if "--pos-label" in options or event in ("1", "True") else ["--pos-label", event]
-    one = run(capsys, command, "one.csv", *options, *one_label)
+    one = run(capsys, "measure", "one.csv", "--pos-label", event)
     assert both.split("\n\n", 1)[1] == one.split("\n\n", 1)[1]
-    if command == "measure":
-        ece = expected_calibration_error(y == k, p if k else 1 - p)
-        assert re.search(rf"^expected_calibration_error .*\] +{ece:.4f} ", both, re.MULTILINE)
+    ece = expected_calibration_error(y == k, p if k else 1 - p)
+    assert re.search(rf"^expected_calibration_error .*\] +{ece:.4f} ", both, re.MULTILINE)

@@ -213,8 +213,7 @@ def test_measure_ends_with_what_to_conclude(capsys):
 def test_measure_finds_nothing_where_nothing_is_wrong(capsys):
     rng = np.random.default_rng(0)
     Q = softmax(rng.normal(size=(900, 3)))
-    y = (rng.random(900)[:, None] > Q.cumsum(axis=1)).sum(axis=1)
-    np.savez("q.npz", probs=Q, labels=y)
+    np.savez("q.npz", probs=Q, labels=(rng.random((900, 1)) > Q.cumsum(axis=1)).sum(axis=1))
     said = " ".join(run(capsys, "measure", "q.npz").split())
     assert "points, which may be chance. The ECE, 0.0" in said
     assert "shows no miscalibration: calibrated probabilities give 0.0" in said

@@ -71,11 +71,6 @@ def test_relative_weights_count_as_fewer_rows(capsys, command):
         texts.append(run(capsys, command, "p.csv", *options))
     assert texts[0] == texts[1]
     assert f"\nweights: relative, 300 rows count as {n_eff:,.0f}\n" in texts[0]
-    save("equal.csv", np.full(300, 2.5))
-    save("none.csv")
-    equal, none = (run(capsys, command, path, *options) for path in ("equal.csv", "none.csv"))
-    assert "weights: relative, 300 rows count as 300\n" in equal
-    assert values(equal) == values(none)
 
 
 def test_weights_may_be_called_otherwise(capsys):

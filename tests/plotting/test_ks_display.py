@@ -145,10 +145,9 @@ def test_the_gap_is_drawn_where_the_curves_cannot_be_told_apart():
 
 def test_panels_have_titles_of_their_own():
     y, P, _ = predictions(factor=3)
-    display = KSDisplay.from_predictions(y, P)
-    titles = [panel.get_title() for panel in display.axes_]
-    assert len(set(titles)) == 4
-    assert "accuracy" in titles[3]
-    event = KSDisplay.from_predictions(y, P, pos_label=1)
-    assert "share" in event.axes_[3].get_title()
-    assert event.accuracy_lines_[0].get_label().startswith("share (KS ")
+    for keywords, rate in (({}, "accuracy"), ({"pos_label": 1}, "share")):
+        display = KSDisplay.from_predictions(y, P, **keywords)
+        titles = [panel.get_title() for panel in display.axes_]
+        assert len(set(titles)) == 4
+        assert rate in titles[3]
+        assert display.accuracy_lines_[0].get_label().startswith(f"{rate} (KS ")

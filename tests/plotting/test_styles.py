@@ -77,11 +77,6 @@ def test_lines_can_be_seen_on_the_ground_of_every_style(style):
         assert contrast(shade, ground) > 1.1
 
 
-def test_marks_do_not_depend_on_the_width_of_edges_in_a_style():
-    with plt.rc_context({"lines.markeredgewidth": 0}):
-        assert reliability(None).means_.get_markeredgewidth() > 0
-
-
 def test_colours_follow_the_style_that_the_user_has_chosen():
     with plt.rc_context({"axes.prop_cycle": plt.cycler(color=["#123456", "#654321"])}):
         one = reliability(None)
