@@ -29,15 +29,15 @@ def run_apply(args: argparse.Namespace) -> Printed:
         check_ending(args.output, SUFFIXES)
     calibrator = load(args.calibrator)
     classes = np.asarray(calibrator.classes_)
-    found = read(args, classes)
+    saved = read(args, classes)
     # In two dimensions, so that a wrong number of columns is said as such.
-    X = found.scores.reshape(len(found.scores), -1)
-    X, event = in_columns_of(calibrator, X, found.classes, args.pos_label)
+    X = saved.scores.reshape(len(saved.scores), -1)
+    X, event = in_columns_of(calibrator, X, saved.classes, args.pos_label)
     P = calibrator.predict_proba(X)
-    out = write_predictions(args.output, P, classes, found)
+    out = write_predictions(args.output, P, classes, saved)
     text = (
         f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities\n"
-        + columns_of(found, classes, event)
+        + columns_of(saved, classes, event)
     )
     return Printed(out.rstrip("\n"), text) if args.output == STREAM else Printed(text)
 

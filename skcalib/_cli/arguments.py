@@ -165,14 +165,14 @@ def make_parser() -> Parser:
         type=limit,
         help="exit code 1 if the debiased error is larger; without METRIC, the ECE",
     )
-    for each in (compare, measure):
-        each.add_argument(
+    for command_parser in (compare, measure):
+        command_parser.add_argument(
             "--format",
             choices=["table", "json"],
             default="table",
             help="output: a table (default), or all digits as JSON",
         )
-        each.add_argument(
+        command_parser.add_argument(
             "--seed",
             type=whole(0),
             default=0,

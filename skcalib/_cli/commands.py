@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import zipfile
@@ -17,18 +16,14 @@ from skcalib._cli.measure import run_measure
 
 # What a broken file or a wrong option raises.
 FAILURES = (OSError, ValueError, TypeError, ImportError, EOFError, zipfile.BadZipFile, zlib.error)
+# Options that name files, which an error may begin with.
+PATHS = ("file", "report", "save", "output", "calibrator")
 COMMANDS = {
     "compare": run_compare,
     "measure": run_measure,
     "apply": run_apply,
     "export": run_export,
 }
-
-
-def written(args: argparse.Namespace) -> list[str]:
-    """Return the other files that a command names, each to be named by what is wrong with it."""
-    names = ("report", "save", "output", "calibrator")
-    return [path for name in names if (path := getattr(args, name, None))]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FAILURES as error:
         where = getattr(error, "filename", None) or args.file
         reason = getattr(error, "strerror", None) or str(error)
-        named = [p for p in (args.file, *written(args)) if reason.startswith(p)]
+        paths = [getattr(args, name, None) for name in PATHS]
+        named = any(path and reason.startswith(path) for path in paths)
         text = " ".join((reason if named else f"{where}: {reason}").split())
         sys.stderr.write(f"{parser.prog} {args.command}: error: {text}\n")
         return 2

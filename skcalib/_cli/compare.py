@@ -42,8 +42,8 @@ def run_compare(args: argparse.Namespace) -> Printed:
     """Compare calibrators."""
     check_ending(args.report, (".html", ".htm"))
     check_ending(args.save, (".json",))
-    found = read(args)
-    X, y, rows = rows_to_compare(found, args)
+    saved = read(args)
+    X, y, rows = rows_to_compare(saved, args)
     verbose = 1 if sys.stderr.isatty() else 0
     comparison = compare_calibrators(
         X,
@@ -56,17 +56,17 @@ def run_compare(args: argparse.Namespace) -> Printed:
         verbose=verbose,
         **rows,
     )
-    return printed(args, comparison, found)
+    return printed(args, comparison, saved)
 
 
 def printed(
-    args: argparse.Namespace, comparison: CalibratorComparison, found: SavedPredictions
+    args: argparse.Namespace, comparison: CalibratorComparison, saved: SavedPredictions
 ) -> Printed:
     """Write the report and the calibrator that are wanted, and return what to print."""
     data, before = rows_of(comparison), predictions_of(comparison, comparison.frame.index[0])
     after, fitted, warned = fit_chosen(args, comparison)
     name = comparison.choice
-    w, test = found.weights, found.test
+    w, test = saved.weights, saved.test
     counted = rows_that_count(w if w is None or test is None else w[test])
     known = comparison.frame["warning"][name]
     notes = [f"{name}: {text}" for text in warned if text not in known]
@@ -84,8 +84,8 @@ def printed(
             "rows_measured": n_rows,
             "measured_on": where,
             "scores": KINDS[data.kind],
-            "columns": mapping_of(found, data.classes, data.event),
-            "not_used": found.unused,
+            "columns": mapping_of(saved, data.classes, data.event),
+            "not_used": saved.unused,
             "weights": counted,
             "event": None if data.event is None else data.classes[data.event],
             "mean_score": sure.score,
@@ -100,7 +100,7 @@ def printed(
     lines = [
         f"{args.file}: {data.classes.size} classes, {KINDS[data.kind]}; {n_rows:,} rows measured, "
         f"{where}",
-        columns_of(found, data.classes, data.event),
+        columns_of(saved, data.classes, data.event),
         *([] if counted is None else [f"weights: {counted}"]),
         "",
         format_table(summary_table(comparison.frame), WIDTH),
@@ -116,10 +116,10 @@ def printed(
 
 
 def rows_to_compare(
-    found: SavedPredictions, args: argparse.Namespace
+    saved: SavedPredictions, args: argparse.Namespace
 ) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
     """Return the scores and labels to calibrate on, and keywords with those to measure on."""
-    X, y, w, test = found.scores, found.labels, found.weights, found.test
+    X, y, w, test = saved.scores, saved.labels, saved.weights, saved.test
     assert y is not None
     if y.size and (y == y[0]).all():
         raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
@@ -127,8 +127,8 @@ def rows_to_compare(
         "cv": args.cv,
         "test": None,
         "sample_weight": w,
-        "input": found.input,
-        "classes": found.classes,
+        "input": saved.input,
+        "classes": saved.classes,
         "pos_label": event_of(args.pos_label, y),
     }
     if test is not None:

@@ -135,16 +135,16 @@ def load(path: str) -> Any:
     if Path(path).suffix.lower() != ".json":
         raise ValueError(f"{path}: save the calibrator as .json, by skcalib.save_json")
     try:
-        found = skcalib.load_json(path)
+        calibrator = skcalib.load_json(path)
     except ValueError as error:
         text = str(error)
         raise ValueError(text if text.startswith(path) else f"{path}: {text}") from error
-    if isinstance(found, skcalib.GroupwiseCalibrator):
+    if isinstance(calibrator, skcalib.GroupwiseCalibrator):
         raise ValueError(
             f"{path}: a GroupwiseCalibrator needs the group of each row: in Python, load it with "
             "skcalib.load_json and call predict_proba(X, groups=...)"
         )
-    return found
+    return calibrator
 
 
 def places(classes: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
@@ -170,25 +170,25 @@ def event_of(text: str | None, y: NDArray[Any]) -> Any:
     raise ValueError(f"--pos-label {text} is not one of the labels {shown(known)}")
 
 
-def mapping_of(found: SavedPredictions, classes: NDArray[Any], event: int | None) -> dict[str, Any]:
+def mapping_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None) -> dict[str, Any]:
     """Return the label of each column that was read; of one column, the label that it scores."""
     labels = classes.tolist()
-    if event is not None and found.scores.reshape(len(found.scores), -1).shape[1] == 1:
-        return {found.columns[0] if found.columns else "the array": labels[event]}
-    given = classes if found.columns is not None or found.classes is None else found.classes
-    names = found.columns or [str(k) for k in range(len(labels))]
+    if event is not None and saved.scores.reshape(len(saved.scores), -1).shape[1] == 1:
+        return {saved.columns[0] if saved.columns else "the array": labels[event]}
+    given = classes if saved.columns is not None or saved.classes is None else saved.classes
+    names = saved.columns or [str(k) for k in range(len(labels))]
     return dict(zip(names, given.tolist(), strict=True))
 
 
-def columns_of(found: SavedPredictions, classes: NDArray[Any], event: int | None) -> str:
+def columns_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None) -> str:
     """Say which column was taken for which label, and what was not used."""
-    pairs = mapping_of(found, classes, event)
-    unused = f"\nnot used: {', '.join(found.unused)}" if found.unused else ""
+    pairs = mapping_of(saved, classes, event)
+    unused = f"\nnot used: {', '.join(saved.unused)}" if saved.unused else ""
     if len(pairs) == 1:
         (name,) = pairs
         return f"column: {name} is the score of {pairs[name]}{unused}"
     texts = [name if name == str(label) else f"{name} is {label}" for name, label in pairs.items()]
-    how = "by position, in the order of the sorted labels" if found.classes is None else "by name"
+    how = "by position, in the order of the sorted labels" if saved.classes is None else "by name"
     measured = "" if event is None else f"\nevent: {classes[event]}"
     return f"columns, {how}: {some_of(texts)}{measured}{unused}"
 

@@ -67,17 +67,17 @@ class Measured(NamedTuple):
 
 def run_measure(args: argparse.Namespace) -> Printed:
     """Measure every error."""
-    found = read(args)
-    X, y = found.scores, found.labels
+    saved = read(args)
+    X, y = saved.scores, saved.labels
     assert y is not None
     data = read_rows(
-        X, y, None, input=found.input, classes=found.classes, pos_label=event_of(args.pos_label, y)
+        X, y, None, input=saved.input, classes=saved.classes, pos_label=event_of(args.pos_label, y)
     )
-    rows = slice(None) if found.test is None else np.flatnonzero(found.test)
+    rows = slice(None) if saved.test is None else np.flatnonzero(saved.test)
     classes, event = data.classes, data.event
     pos_label = None if event is None else classes.tolist()[event]
     P = fit_rows(IdentityCalibrator(), data).predict_proba(data.scores.read(rows))
-    w = None if found.weights is None else found.weights[rows]
+    w = None if saved.weights is None else saved.weights[rows]
     predictions = check_predictions(y[rows], P, w, classes, pos_label)
     n, n_classes = predictions.P.shape
     measured = measure_all(predictions, w, args.seed)
@@ -88,11 +88,11 @@ def run_measure(args: argparse.Namespace) -> Printed:
         value = next(row for row in measured if row.metric == name).unbiased()
         if value > most:
             code, failure = 1, f"{name}, less what chance adds, is {value:.4f}: above {most:g}"
-    which = "" if found.test is None else " of the test split"
+    which = "" if saved.test is None else " of the test split"
     heading = f"{args.file}: {n:,} rows{which}, {n_classes} classes, {KINDS[data.kind]}"
-    columns = columns_of(found, classes, event)
+    columns = columns_of(saved, classes, event)
     counted = rows_that_count(w)
-    groups = None if found.groups is None else found.groups.iloc[rows]
+    groups = None if saved.groups is None else saved.groups.iloc[rows]
     if groups is not None:
         groups = by_group(group_rows(predictions, groups, len(groups), w), args.seed)
     if args.format == "json":
@@ -100,16 +100,16 @@ def run_measure(args: argparse.Namespace) -> Printed:
         record = {
             "file": args.file,
             "rows": n,
-            "rows_measured": "all" if found.test is None else "test split",
+            "rows_measured": "all" if saved.test is None else "test split",
             "scores": KINDS[data.kind],
-            "columns": mapping_of(found, classes, event),
-            "not_used": found.unused,
+            "columns": mapping_of(saved, classes, event),
+            "not_used": saved.unused,
             "weights": counted,
             "event": pos_label,
             "mean_score": sure.score,
             "share_of_hits": sure.hits,
             "summary": summary,
-            "metrics": [each._asdict() for each in measured],
+            "metrics": [row._asdict() for row in measured],
         }
         if groups is not None:
             record["groups"] = records_of(groups)
@@ -120,7 +120,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         columns,
         *([] if counted is None else [f"weights: {counted}"]),
         "",
-        format_table([head, *(each.cells() for each in measured)]),
+        format_table([head, *(row.cells() for row in measured)]),
         "",
         LEGEND,
         *([] if groups is None else ["", repr(groups)]),
@@ -138,13 +138,13 @@ def measure_all(
     `weights` are those of all rows, as they were given.
     """
     P, code, w, classes, event = predictions[:5]
-    found = []
+    rows = []
     for name, loss in ROW_LOSSES.items():
         losses = loss.losses(predictions)
         low, high = mean_interval(
             losses.losses, w, 0.95, low=0.0, high=loss.most, pseudo=losses.pseudo_error
         )
-        found.append(Measured(name, losses.mean(w), np.nan, low, high, np.nan, np.nan))
+        rows.append(Measured(name, losses.mean(w), np.nan, low, high, np.nan, np.nan))
     metrics = [SCORERS[name]._score_func for name in MEASURED]
     evaluations = [Evaluation(metric, {}, event is not None) for metric in metrics]
     smooth = calibrated(in_copies(predictions))
@@ -154,7 +154,7 @@ def measure_all(
             show(f"{bare}: {i} of {len(MEASURED)} metrics")
             if evaluate.is_error:
                 interval = interval_of(evaluate, predictions, random_state=seed, smooth=smooth)
-                found.append(Measured(bare, *interval))
+                rows.append(Measured(bare, *interval))
                 continue
             ends: Any = bootstrap_interval(
                 evaluate.metric,
@@ -167,13 +167,13 @@ def measure_all(
                 pos_label=None if event is None else classes.tolist()[event],
             )
             row = Measured(bare, float(ends.estimate), np.nan, ends.low, ends.high, np.nan, np.nan)
-            found.append(row)
-    return found
+            rows.append(row)
+    return rows
 
 
 def summarize(predictions: Predictions, measured: list[Measured]) -> str:
     """Return what to conclude: too sure or not, and whether that may be chance."""
-    named = {each.metric: each for each in measured}
+    named = {row.metric: row for row in measured}
     ece = named["expected_calibration_error"]
     text = confidence_sentence(confidence_of(predictions))
     p = p_text(ece.p_value, LEAST_P)

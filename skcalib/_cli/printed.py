@@ -24,14 +24,14 @@ class Printed(NamedTuple):
 
 def wrapped(text: str) -> str:
     """Break a sentence into lines, none between a number and its per cent."""
-    kept = text.replace(" %", "\u00a0%")
-    lines = textwrap.fill(kept, WIDTH, break_long_words=False, break_on_hyphens=False)
+    unbroken = text.replace(" %", "\u00a0%")
+    lines = textwrap.fill(unbroken, WIDTH, break_long_words=False, break_on_hyphens=False)
     return lines.replace("\u00a0", " ")
 
 
-def as_json(found: dict[str, Any]) -> str:
+def as_json(record: dict[str, Any]) -> str:
     """Write JSON; numbers that are not finite are null."""
-    return json.dumps(_plain(found), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def flat_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -43,9 +43,9 @@ def flat_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [_plain(entry) for entry in value]
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):

@@ -17,15 +17,15 @@ def drawing(stream: TextIO) -> Iterator[Callable[[str], None]]:
 
     In a terminal this is one line, which is gone at the end; elsewhere a line every ten seconds.
     """
-    told, terminal = time.monotonic(), stream.isatty()
+    last, terminal = time.monotonic(), stream.isatty()
 
     def show(text: str) -> None:
-        nonlocal told
+        nonlocal last
         if terminal:
             stream.write(f"\r{text}")
-        elif time.monotonic() - told > PAUSE:
+        elif time.monotonic() - last > PAUSE:
             stream.write(f"{text}\n")
-            told = time.monotonic()
+            last = time.monotonic()
         stream.flush()
 
     try:

@@ -35,22 +35,22 @@ def confidence_of(predictions: Predictions) -> Confidence:
     return Confidence(float(w @ score), float(w @ hit), float(error), predictions.event is not None)
 
 
-def confidence_sentence(found: Confidence) -> str:
+def confidence_sentence(confidence: Confidence) -> str:
     """Say whether predictions claim too much."""
+    score, hits, standard_error, one_event = confidence
+    mean, rate, more = percent(score), percent(hits), score > hits
     # Of the numbers as they are written, so that they agree.
-    points = f"{abs(round(100 * found.score, 1) - round(100 * found.hits, 1)):.1f} points"
-    more = found.score > found.hits
-    if found.one_event:
-        means, rate = percent(found.score), percent(found.hits)
-        start = f"Predicts {means} on average, and {rate} of the rows are events"
+    points = f"{abs(round(100 * score, 1) - round(100 * hits, 1)):.1f} points"
+    if one_event:
+        start = f"Predicts {mean} on average, and {rate} of the rows are events"
         none, fault = "as often as predicted", f"too {'high' if more else 'low'} by {points}"
     else:
-        start = f"Claims {percent(found.score)} on average, is right in {percent(found.hits)}"
+        start = f"Claims {mean} on average, is right in {rate}"
         none = "as sure as it is right"
         fault = f"{'over' if more else 'under'}-confident by {points}"
     if points == "0.0 points":
         return f"{start}: {none}."
-    chance = abs(found.score - found.hits) <= STANDARD_ERRORS * found.standard_error
+    chance = abs(score - hits) <= STANDARD_ERRORS * standard_error
     return f"{start}: {fault}{', which may be chance' if chance else ''}."
 
 

@@ -426,8 +426,8 @@ def stretches(score: Float64Array) -> NDArray[np.intp]:
     n = score.size
     part = np.arange(n) * (1 + int(np.sqrt(n) / 2)) // n
     bar = np.searchsorted(EDGES, score)
-    kept = [0]
+    cuts = [0]
     for cut in np.flatnonzero((np.diff(part) > 0) | (np.diff(bar) > 0)) + 1:
-        if min(cut - kept[-1], n - cut) >= LEAST_ROWS:
-            kept.append(int(cut))
-    return np.array(kept[1:], dtype=np.intp)
+        if min(cut - cuts[-1], n - cut) >= LEAST_ROWS:
+            cuts.append(int(cut))
+    return np.array(cuts[1:], dtype=np.intp)
