@@ -103,7 +103,7 @@ def run(family: str, scores: Scores, n: int, rng: np.random.Generator) -> Run:
     results: dict[str, tuple[HeldOut, Array]] = {}
     with quiet(), np.errstate(all="ignore"):
         for name, calibrator in calibrators_by_name().items():
-            losses = held_out(predict_held_out(calibrator, data).pooled())
+            losses = held_out(predict_held_out(calibrator, data).predictions)
             P = fit_rows(calibrator, data).predict_proba(S[test])
             results[name] = losses, row_log_loss(P, y[test])
     return Run(

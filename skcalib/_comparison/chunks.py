@@ -37,7 +37,7 @@ from skcalib._validation.labels import (
 from skcalib._validation.predictions import check_predictions
 from skcalib._validation.remote import read_remote
 from skcalib._validation.scores import as_matrix, check_values, resolve_kind
-from skcalib._validation.weights import as_given, check_lengths, check_weight
+from skcalib._validation.weights import as_given, check_lengths, check_weight, effective
 from skcalib.calibrators._base import ScoreCalibrator
 
 
@@ -168,8 +168,8 @@ def predict_rows(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
     w = np.where(fold[:, 0] >= 0, np.ones(n) if data.w is None else data.w, 0.0)
     y = data.classes[data.code]
     checked = check_predictions(y, P, as_given(w), data.classes)
-    pooled = checked._replace(event=data.event, event_by=data.event_by)
-    return HeldOutFit([pooled], [np.arange(n)], seconds)
+    checked = checked._replace(w=effective(checked.w), event=data.event, event_by=data.event_by)
+    return HeldOutFit(checked, seconds)
 
 
 def predict_by_fold(

@@ -59,7 +59,7 @@ class Task(NamedTuple):
         with recorded_warnings() as caught:
             fit = predict_rows(calibrator, self.folds)
             tested = fit if self.test is None else predict_rows(calibrator, self.test)
-        pooled, reported = fit.pooled(), tested.pooled()
+        pooled, reported = fit.predictions, tested.predictions
         predicted = top_label(reported.P)[1]
         if identity is None:
             gains = Gains(self.measures, reported, self.seed)

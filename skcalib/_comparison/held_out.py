@@ -73,23 +73,10 @@ class HeldOutRows(NamedTuple):
 
 
 class HeldOutFit(NamedTuple):
-    """Predictions for the measured rows of each split, these rows, and the seconds of each fit."""
+    """Predictions for the measured rows in their order, and the seconds of each fit."""
 
-    folds: list[Predictions]
-    rows: list[Intp]
+    predictions: Predictions
     seconds: list[float]
-
-    def pooled(self) -> Predictions:
-        """Return the predictions of all splits as one, in the order of the rows that were given."""
-        if len(self.folds) == 1:
-            return self.folds[0]._replace(w=effective(self.folds[0].w))
-        P, code, w, *_ = zip(*self.folds, strict=True)
-        order = np.argsort(np.concatenate(self.rows))
-        return self.folds[0]._replace(
-            P=as_source(np.concatenate([to_array(part) for part in P])[order]),
-            code=np.concatenate(code)[order],
-            w=effective(np.concatenate(w)[order]),
-        )
 
 
 def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
@@ -243,14 +230,16 @@ def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
 
 def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
     """Fit on the first part of each split and predict the second."""
-    folds, seconds = [], []
+    parts, seconds = [], []
     for train, test in data.splits:
         start = time.perf_counter()
         fitted = fit_rows(calibrator, data, train)
         seconds.append(time.perf_counter() - start)
-        P = calibrated_proba(fitted, data.scores.read(test), data.kind, data.classes)
-        checked = check_predictions(data.classes[data.code[test]], P, None, data.classes)
-        # Of all rows: one fold counts in relation to another.
-        w = checked.w if data.w is None else data.w[test]
-        folds.append(checked._replace(w=w, event=data.event, event_by=data.event_by))
-    return HeldOutFit(folds, [test for _, test in data.splits], seconds)
+        parts.append(calibrated_proba(fitted, data.scores.read(test), data.kind, data.classes))
+    rows = np.concatenate([test for _, test in data.splits])
+    order = np.argsort(rows)
+    rows, P = rows[order], np.concatenate(parts)[order]
+    checked = check_predictions(data.classes[data.code[rows]], P, None, data.classes)
+    w = checked.w if data.w is None else effective(data.w[rows])
+    predictions = checked._replace(w=w, event=data.event, event_by=data.event_by)
+    return HeldOutFit(predictions, seconds)

@@ -79,15 +79,7 @@ class ProbabilitiesAsGiven(ClassifierMixin, BaseEstimator):
     """A fitted classifier that returns its input, for scorers, which ask a classifier."""
 
     def __init__(self, classes: NDArray[Any]) -> None:
-        self.classes = classes
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Sorted labels of the columns."""
-        return self.classes
+        self.classes_ = classes
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
         """Return the probabilities."""
@@ -95,7 +87,7 @@ class ProbabilitiesAsGiven(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: FloatArray) -> NDArray[Any]:
         """Return the label of the largest probability, the lowest column on ties."""
-        return most_likely(X, self.classes)
+        return most_likely(X, self.classes_)
 
 
 class Scored:

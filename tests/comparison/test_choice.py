@@ -219,7 +219,7 @@ def test_the_choice_for_naive_bayes_on_few_rows_loses_little():
         P_test = model.predict_proba(X_test)
         found, losses = {}, {}
         for name, calibrator in calibrators_by_name().items():
-            found[name] = held_out(predict_held_out(calibrator, data).pooled())
+            found[name] = held_out(predict_held_out(calibrator, data).predictions)
             P = fit_rows(calibrator, data).predict_proba(P_test)
             losses[name] = log_loss(y_test, np.clip(P, 1e-12, 1))
         choice = choose(found, np.ones(171))

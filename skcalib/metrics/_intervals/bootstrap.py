@@ -219,9 +219,5 @@ def bootstrap_interval(
             column = (slice(None), *j)
             ends = bca_levels(estimate[j], values[column], jackknife[column], confidence_level)
             low[j], high[j] = np.quantile(values[column], ends)
-    return BootstrapInterval(
-        as_result(estimate, evaluate, predictions),
-        as_result(low, evaluate, predictions),
-        as_result(high, evaluate, predictions),
-        as_result(np.asarray(values.std(axis=0, ddof=1)), evaluate, predictions),
-    )
+    numbers = estimate, low, high, values.std(axis=0, ddof=1)
+    return BootstrapInterval(*(as_result(np.asarray(x), evaluate, predictions) for x in numbers))

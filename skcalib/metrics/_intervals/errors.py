@@ -152,11 +152,9 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
         else:
             score, _ = reduce_top(predictions, mode, keywords["r"])
             rows = in_order(score, _hit_classes(P, mode, int(keywords["r"])), w)
-        rank = _ranks(rows.score)
-        if rows.are_many:
-            rank = _joined(rank, DRAWN_RANKS)
-        return CellError(cells_of_rows(rows, rank, (1, int(rank[-1]) + 1)), close)
-    ties = list(map_columns(lambda _, column: _ties(column), Scores(P, "proba")))
+        rank, number = _ranks(rows.score, rows.are_many)
+        return CellError(cells_of_rows(rows, rank, (1, number)), close)
+    ties = list(map_columns(lambda _, column: _ranks(column), Scores(P, "proba")))
     cells = max(number for _, number in ties)
     # NumPy sorts numbers of 32 bits three times as fast as those of 16.
     of_classes = cells_of_classes((t for t, _ in ties), P, w, (P.shape[1], cells), np.uint32)
@@ -174,27 +172,15 @@ def _hit_classes(P: Source, mode: str | None, r: int) -> NDArray[Any]:
     return member
 
 
-def _ties(score: FloatArray) -> tuple[Intp, int]:
+def _ranks(score: FloatArray, are_many: bool = False) -> tuple[Intp, int]:
     """Return the rank of each score among the distinct ones, from 0, and their number.
 
-    Very many are joined, a few neighbours at a time.
+    Very many are joined, a few neighbours at a time; fewer are left where hits are drawn.
     """
-    order = np.argsort(score)
-    rank = _ranks(score[order])
-    place = np.empty(score.size, dtype=np.intp)
-    place[order] = rank
-    return place, int(rank[-1]) + 1
-
-
-def _ranks(ascending: FloatArray) -> Intp:
-    """Return the rank of each of the scores in order among the distinct ones."""
-    rank = np.concatenate([[0], np.cumsum(ascending[1:] > ascending[:-1])])
-    return _joined(rank, JOINED_RANKS) if rank[-1] >= MANY_RANKS else rank
-
-
-def _joined(rank: Intp, most: int) -> Intp:
-    """Return ranks of which neighbours are joined, as many at a time, to at most `most`."""
-    return rank // -(-(int(rank[-1]) + 1) // most)
+    distinct, rank = np.unique(score, return_inverse=True)
+    most = JOINED_RANKS if distinct.size > MANY_RANKS else distinct.size
+    step = -(-distinct.size // (DRAWN_RANKS if are_many else most))
+    return rank // step, -(-distinct.size // step)
 
 
 def _with_bins(

@@ -128,10 +128,9 @@ def raise_block(block: FloatArray, power: float) -> FloatArray:
 
 def too_high(P: Source, event: int | None) -> FloatArray:
     """Return probabilities whose top odds, or those of the event, are lower in all rows."""
-    n = P.shape[0]
-    column = top_label(P)[1] if event is None else np.full(n, event)
+    column = top_label(P)[1] if event is None else np.full(P.shape[0], event)
     out = np.empty(P.shape, dtype=truth_type(P))
-    map_rows(lift_top, P, column, np.full(n, -LOG_ODDS), out=out)
+    map_rows(lower_odds, P, column, out=out)
     return out
 
 
@@ -148,11 +147,9 @@ def shift_classes(block: FloatArray, shift: Float64Array) -> Float64Array:
     return softmax_inplace(np.log(np.maximum(block.astype(np.float64), LEAST)) + shift)
 
 
-def lift_top(block: FloatArray, top: Intp, lift: Float64Array) -> Float64Array:
-    """Return a block with the log-odds of a class of each row, such as the top one, raised."""
-    Z = np.log(np.maximum(block.astype(np.float64), LEAST))
-    Z[np.arange(len(Z)), top] += lift
-    return softmax_inplace(Z)
+def lower_odds(block: FloatArray, column: Intp) -> Float64Array:
+    """Return a block with lower odds of a class of each row, such as the top one."""
+    return shift_classes(block, -LOG_ODDS * (column[:, None] == np.arange(block.shape[1])))
 
 
 def truth_type(P: Source) -> np.dtype[np.floating]:
