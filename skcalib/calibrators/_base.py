@@ -353,9 +353,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
 
     def _proba(self, X: ArrayLike) -> FloatArray:
         S, answer = self._as_seen(X), self._map
-        if type(self)._map is ScoreCalibrator._map:
-            answer = partial(predict, plan=self._plan())
         with np.errstate(under="ignore"):
+            if type(self)._map is ScoreCalibrator._map:
+                answer = partial(predict, plan=self._plan())
             return self._map_rows(S, answer, (self.classes_.size,))
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:

@@ -169,8 +169,9 @@ def bounds_as_steps(bounds: Bounds, error: float) -> StepBounds:
     number that equals the score, or where the next one begins.
     """
     x, p0, p1 = bounds
-    ends = np.nextafter(x + x * error, np.inf)
-    limits = np.column_stack([x - x * error, ends]).ravel()
+    with np.errstate(under="ignore"):  # of scores near 0
+        ends = np.nextafter(x + x * error, np.inf)
+        limits = np.column_stack([x - x * error, ends]).ravel()
     low, high = np.repeat(np.append(0.0, p0), 2)[1:], np.repeat(np.append(p1, 1.0), 2)[:-1]
     last = np.diff(limits, append=np.inf) > 0.0
     return StepBounds(limits[last], low[np.append(True, last)], high[np.append(True, last)])
