@@ -52,22 +52,14 @@ def smooth_error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -
 def smooth_sizes(nodes: Float64Array) -> Float64Array:
     """Return ``(...)`` widths that equal the sizes of masses ``(..., m)`` smoothed with them."""
     masses = nodes.reshape(-1, nodes.shape[-1])
-    widths = np.empty(len(masses))
-    typical = None
-    for start in range(0, len(masses), AT_ONCE):
-        few = slice(start, start + AT_ONCE)
-        widths[few] = _widths(masses[few], typical)
-        typical = float(np.median(widths[few]))
-    return widths.reshape(nodes.shape[:-1])
+    parts = [_widths(masses[start : start + AT_ONCE]) for start in range(0, len(masses), AT_ONCE)]
+    return np.concatenate(parts).reshape(nodes.shape[:-1])
 
 
-def _widths(masses: Float64Array, typical: float | None) -> Float64Array:
-    """Find widths by secants from a typical one, or by halves where a secant leads too far."""
-    found, most = np.abs(masses.sum(axis=-1)), np.abs(masses).sum(axis=-1)
-    (row,) = np.nonzero(most - found > ROUNDING)
-    low, high = found[row], most[row]
-    coefficients = cosine_coefficients(masses[row])
-    rate = walk_rate(masses.shape[-1])
+def _widths(masses: Float64Array) -> Float64Array:
+    """Find widths by secants, or by halves where a secant leads too far."""
+    low, high = np.abs(masses.sum(axis=-1)), np.abs(masses).sum(axis=-1)
+    coefficients, rate = cosine_coefficients(masses), walk_rate(masses.shape[-1])
 
     def excess_of(width: Float64Array) -> Float64Array:
         needed = CELLS_PER_WIDTH / max(float(width.min()), 1.0 / rate.size)
@@ -77,25 +69,21 @@ def _widths(masses: Float64Array, typical: float | None) -> Float64Array:
             integral(np.abs(smoothed_density(coefficients[:, kept], transform))) - width
         )
 
-    if not row.size:
-        return found
-    width = np.sqrt(low * high) if typical is None else np.clip(typical, low, high)
-    excess = excess_of(width)
-    slope = np.full(row.size, FIRST_SLOPE)
+    width = np.sqrt(low * high)
+    excess, slope = excess_of(width), np.full(low.size, FIRST_SLOPE)
     while True:
         # Size falls as the width grows: the fixed point lies between a width and its size.
         low = np.maximum(low, np.minimum(width, width + excess))
         high = np.minimum(high, np.maximum(width, width + excess))
-        found[row] = width
         wrong = (np.abs(excess) > TOLERANCE) & (high - low > TOLERANCE)
         if not wrong.any():
-            return found
+            return width
         following = np.clip(width - excess / slope, low, high)
         following = np.where(following == width, (low + high) / 2, following)
-        row, coefficients, low, high = (x[wrong] for x in (row, coefficients, low, high))
-        width, excess, following = width[wrong], excess[wrong], following[wrong]
+        following = np.where(wrong, following, width)
         new = excess_of(following)
-        slope = np.minimum((new - excess) / (following - width), LEAST_SLOPE)
+        np.divide(new - excess, following - width, out=slope, where=following != width)
+        slope = np.minimum(slope, LEAST_SLOPE)
         width, excess = following, new
 
 
