@@ -654,6 +654,8 @@ JOINED = [(errors, "MANY_RANKS", 500), (errors, "JOINED_RANKS", 250)]
 WAYS = {
     "labels of a third of the rows": (SCE, None, A_THIRD, 0.2),
     "hits of a third of the rows": (SOFT, None, A_THIRD, 0.2),
+    "curves of a third of the rows": (FAST["KS by class"], None, A_THIRD, 0.2),
+    "calls for a third of the rows": (SLOW["TACE 1"], None, A_THIRD, 0.3),
     "hits of rows": (KS, None, BY_LABELS, 0.2),
     "hits of weighted rows": (smooth_calibration_error, "unequal", BY_LABELS, 0.2),
     "hits of places": (KS, None, BY_CELLS, 0.2),
