@@ -7,7 +7,7 @@ import re
 from listing import BLOCKS, COMMAND, ERRORS, ROOT, split
 
 import skcalib
-from skcalib._export.common import has_formula
+from skcalib.calibrators._base import has_formula
 
 HERE = ROOT / "tests"
 VALUES = json.loads((HERE / "record" / "values.json").read_text())["values"]

@@ -40,6 +40,7 @@ class DeviceBlocks(Source):
         self.tensor = tensor
         self.shape = tensor.shape[0] if n_rows is None else n_rows, tensor.shape[1]
         self.dtype = np.dtype(np.float64 if tensor.element_size() == 8 else np.float32)
+        self._entries = BLOCK_ENTRIES
         self._compute = tensor.__getitem__ if compute is None else compute
         # Numbers of rows are brought to the device once.
         self._placed: dict[int, tuple[Any, Any]] = {}
@@ -52,6 +53,12 @@ class DeviceBlocks(Source):
         """Return the blocks that ``compute(rows)`` makes of these, by default of as many rows."""
         return DeviceBlocks(self.tensor, self.shape[0] if n_rows is None else n_rows, compute)
 
+    def in_blocks_of(self, entries: int) -> DeviceBlocks:
+        """Return the same in smaller blocks."""
+        blocks = self.computed(self._compute)
+        blocks._entries = min(entries, BLOCK_ENTRIES)
+        return blocks
+
     def every(self, step: int) -> DeviceBlocks:
         """Return each `step`-th row."""
 
@@ -63,7 +70,7 @@ class DeviceBlocks(Source):
 
     def run(self, task: Callable[[slice], T], _: Iterable[slice], __: int) -> Iterator[T]:
         """Yield ``task(rows)`` for each block of the device, in order, without waiting for it."""
-        for rows in row_blocks(*self.shape, 8 * BLOCK_ENTRIES):
+        for rows in row_blocks(*self.shape, 8 * self._entries):
             with guarded(self.tensor.device.type):
                 result = task(rows)
             yield result

@@ -17,13 +17,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, LinearSVC, NuSVC
 
 from skcalib import calibrators
-from skcalib._export.common import columns_of_scores, has_formula, plan_of, two_columns
+from skcalib._export.common import columns_of_scores, plan_of
 from skcalib._export.onnx_model import LEAST_OPSET, written_labels
 from skcalib._export.onnx_operations import OnnxOperations, Value
+from skcalib._maps.shared import two_columns
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._scores.responses import NEVER, response_kind
 from skcalib._validation.keywords import check_count
+from skcalib.calibrators._base import has_formula
 
 # Options of skl2onnx for classifiers; the default, a dictionary of probabilities of each row, reads
 # "nocl" (no class labels).

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float, FloatArray
 
 # The shift subtracted from the logits of each row, and the sum of exponentials after it.
@@ -61,7 +62,7 @@ def softmax_inplace(Z: NDArray[Float], max_abs_logit: float = np.inf) -> NDArray
 def log_of_proba(P: FloatArray) -> FloatArray:
     """Return the logarithm of probabilities, -inf for 0."""
     with np.errstate(divide="ignore"):
-        return np.log(P)
+        return rows_of(P).log(P)
 
 
 def normalise_rows(Q: FloatArray) -> FloatArray:

@@ -17,13 +17,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._arrays.blocks import ROW_BLOCK_BYTES
 from skcalib._arrays.dask import is_dask, mapped
+from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source
 from skcalib._arrays.tensors import array_of_tensor, as_type_of, is_tensor
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
 from skcalib._maps.arrays import predict
+from skcalib._maps.device import predict_on_device
 from skcalib._maps.operations import ColumnPlan, Constants, Plan
+from skcalib._maps.shared import with_arrays
 from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP, log_of_proba
@@ -353,10 +356,26 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
 
     def _proba(self, X: ArrayLike) -> FloatArray:
         S, answer = self._as_seen(X), self._map
+        if (blocks := S.on_device()) is not None and has_formula(type(self)):
+            return self._proba_on_device(S, blocks)
         with np.errstate(under="ignore"):
             if type(self)._map is ScoreCalibrator._map:
                 answer = partial(predict, plan=self._plan())
             return self._map_rows(S, answer, (self.classes_.size,))
+
+    def _proba_on_device(self, S: Source, blocks: DeviceBlocks) -> Any:
+        """Return the probabilities of scores on a device as a tensor there."""
+        kind: Kind = self.input_
+        survey = check_values(S, input=kind)
+        check_kind(S, survey, kind, self._refuses_simplex)
+        if kind == "proba" and survey.is_rounded:
+            blocks = as_columns(S, survey, kind).on_device() or blocks
+        return predict_on_device(blocks, self._exported_plan(), kind, self.classes_.size)
+
+    def _exported_plan(self) -> Plan | ColumnPlan:
+        """Return the formula with its constants as arrays, for PyTorch and ONNX."""
+        clip = getattr(self, "clip_", None)
+        return with_arrays(self._plan(), self.classes_.size, clip, self._options)
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Return the logarithms of calibrated probabilities, -inf for 0.
@@ -451,8 +470,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             check_is_fitted(self)
             return self._lazily(X, type(self).predict, (), self.classes_.dtype)
         proba = self.predict_proba(X)
-        best = (array_of_tensor(proba) if is_tensor(proba) else proba).argmax(axis=1)
-        return as_type_of(self.classes_[best], X)
+        best = proba.argmax(axis=1)
+        return as_type_of(self.classes_[array_of_tensor(best) if is_tensor(best) else best], X)
 
 
 def check_and_map(
@@ -513,3 +532,12 @@ class ColumnwiseCalibrator(ScoreCalibrator):
             return np.stack([self._map_column(j, column) for j, column in pairs]).T
 
         return self._column_plan(formula, {"maps": np.arange(self.classes_.size)[None]})
+
+
+def has_formula(kind: type) -> bool:
+    """Whether a class is a calibrator that predicts by a formula."""
+    return (
+        issubclass(kind, ScoreCalibrator)
+        and kind._map is ScoreCalibrator._map
+        and kind._plan not in (ScoreCalibrator._plan, ColumnwiseCalibrator._plan)
+    )

@@ -1,13 +1,18 @@
 """Tensors computed where they lie: on the CPU, as on a device, against NumPy."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
+from discovery import CALIBRATORS
+from sklearn.base import clone
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from skcalib import TemperatureScaling, metrics
 from skcalib._arrays import device, rowwise, selection, tensors, torch_rows
 from skcalib._validation import scores
+from skcalib.testing._promises import make_sample
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*do not sum to 1")]
 
@@ -220,3 +225,29 @@ def test_a_training_script_changes_nothing(tensors_stay):
         assert results(Z, P) == expected
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+# ------------------------------------------------------------------ predictions
+
+
+@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
+@pytest.mark.parametrize(("kind", "K"), [("logits", 2), ("logits", 4), ("proba", 2), ("proba", 4)])
+def test_predictions_are_formulas_on_the_device(tensors_stay, no_copy, calibrator, kind, K):
+    S, y, *_ = make_sample(kind, K, n=240, seed=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = clone(calibrator).fit(S, y)
+    for dtype in FLOATS:
+        X = torch.tensor(S).to(dtype)
+        if kind == "proba" and dtype in (torch.float16, torch.bfloat16):
+            X = X.float()  # sums of rounded probabilities are those of other tests
+        numbers = (X if dtype == torch.float64 else X.float()).numpy()
+        found = fitted.predict_proba(X)
+        exact = X.dtype == torch.float64
+        assert found.dtype == (torch.float64 if exact else torch.float32)
+        expected = fitted.predict_proba(numbers)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 if exact else 1e-6)
+        if exact:
+            assert torch.equal(fitted.predict(X), torch.tensor(fitted.predict(numbers)))
+        log = fitted.predict_log_proba(X).exp()
+        np.testing.assert_allclose(log, expected, rtol=0, atol=1e-6)

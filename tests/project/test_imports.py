@@ -15,7 +15,12 @@ LATE_ONLY = {
 # Files that stand on such a package as a whole, and are imported late themselves.
 LATE = {
     "_arrays/torch_rows.py",
-    *("_export/onnx_operations.py", "_export/sklearn_graph.py", "_export/torch_module.py"),
+    *(
+        "_export/onnx_operations.py",
+        "_export/sklearn_graph.py",
+        "_export/torch_module.py",
+        "_maps/torch_operations.py",
+    ),
 }
 
 

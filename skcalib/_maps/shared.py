@@ -1,0 +1,229 @@
+"""What PyTorch and ONNX share: steps of `skcalib._scores` and searches, by their few operations.
+
+Scores are read in the order of NumPy's code, so that results differ only by the last bit of an
+exponential or a logarithm and by the order of sums.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from skcalib._arrays.types import Clip, Kind
+from skcalib._maps.operations import (
+    ROUNDING,
+    ColumnPlan,
+    Constants,
+    Lines,
+    Plan,
+    Steps,
+    Value,
+)
+from skcalib._maps.search import tables
+from skcalib._scores.softmax import NEAR
+
+# Finite logits are at most 1e30 in absolute value; below this, a number of float32, they are -inf.
+LEAST_LOGIT = -3e38
+
+
+def with_arrays(
+    plan: Plan | ColumnPlan, n_classes: int, clip: Clip | None, options: bool
+) -> Plan | ColumnPlan:
+    """Return the plan with all constants as arrays, those of searches by name, and the clip."""
+    constants = {name: _constant(value, n_classes) for name, value in plan.constants.items()}
+    constants["places"] = np.arange(n_classes)[None]
+    if clip is not None:
+        # A logit of -inf that is an option not offered gets the exponential 0.
+        log_clip = LEAST_LOGIT if options else np.log(clip)
+        constants |= {"clip": np.asarray(clip), "log_clip": np.asarray(log_clip)}
+    return plan._replace(constants=constants)
+
+
+def _constant(value: Any, n_classes: int) -> Any:
+    if isinstance(value, Steps | Lines):
+        return tables(value)
+    # ONNX Runtime drops a product with one number near 1.
+    return np.asarray(value) if np.ndim(value) else np.full((1, n_classes), float(value))
+
+
+def moved(x: Value, share: float) -> Value:
+    """Return ``x (1 + share)``.
+
+    ONNX Runtime drops a product with a number that is 1 in float32.
+    """
+    return x + x * share
+
+
+def two_columns(o: Any, x: Value, kind: Kind) -> Value:
+    """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second)."""
+    return o.concat(o.filled(x, 0.0) if kind == "logits" else o.rounded(1.0 - x), x)
+
+
+def probabilities(
+    o: Any, plan: Plan | ColumnPlan, c: Constants, x: Value, kind: Kind, n_classes: int
+) -> Value:
+    """Return the probabilities of scores ``x (n, K)``, given operations of a library."""
+    o = copy(o)
+    o.c, o.x, o.kind, o.n_classes = c, x, kind, n_classes
+    if isinstance(plan, Plan):
+        return plan.formula(o, c)
+    columns = o.log_odds() if plan.log_odds else o.rounded(o.proba())
+    if plan.first and not (plan.log_odds and n_classes == 2):  # two classes have one log-odds
+        columns = o.columns(columns, plan.first, n_classes)
+    q = plan.formula(o, columns, c)
+    q = q if plan.log_odds else o.rounded(q)
+    return o.concat(1.0 - q, q) if plan.first else o.normalise(q)
+
+
+class SharedOperations:
+    """Operations of formulas that are made of those of a library.
+
+    `x` are the scores ``(n, K)``, of a `kind`, and `c` the constants of the formula.
+    """
+
+    x: Value
+    kind: Kind
+    c: Constants
+    n_classes: int
+    # Distance from 1 to the next number of the type of the scores.
+    epsilon: float
+
+    def proba(self: Any) -> Value:
+        if self.kind == "proba":
+            return self.x
+        # Rows of logits near 0 are not shifted, as in NumPy.
+        far = self.row_max(self.absolute(self.x)) > NEAR[np.dtype(np.float64)]
+        powers = self.exp(self.x - self.where(far, self.row_max(self.x), 0.0))
+        return powers / self.row_sum(powers)
+
+    def logits(self: Any) -> Value:
+        if self.kind == "proba":
+            return self.log(self.maximum(self.x, self.c["clip"]))
+        floor = self.log_sum_exp(self.x) + self.c["log_clip"]
+        return self.where(self.x > LEAST_LOGIT, self.x, floor)
+
+    def log_proba(self: Any) -> Value:
+        """Return the logarithms of clipped probabilities."""
+        if self.kind == "proba":
+            return self.logits()
+        return self.maximum(self.x - self.log_sum_exp(self.x), self.c["log_clip"])
+
+    def log_odds(self: Any) -> Value:
+        """Return log-odds of each class, ``(n, K)``, or ``(n, 1)`` for the second of two."""
+        if self.kind == "proba":
+            p = self.maximum(self.x, self.c["clip"])
+            if self.n_classes == 2:
+                return self.log(self.columns(p, 1, 2) / self.columns(p, 0, 1))
+            best = self._first_of_largest(p)
+            rest = self.row_sum(self.where(best, 0.0, p))
+            return self.log(p / self.where(best, rest, (self.row_max(p) + rest) - p))
+        z = self.logits()
+        top, best = self.row_max(z), self._first_of_largest(z)
+        rest, far = self.log_sum_exp(self.where(best, LEAST_LOGIT, z)), z - top
+        mass = self.where(best, 1.0, 1.0 + self.exp(rest - top) - self.exp(far))
+        odds = self.where(best, top - rest, far - self.log(mass))
+        return self.columns(odds, 1, 2) if self.n_classes == 2 else odds
+
+    def affine_softmax(
+        self: Any,
+        coef: Value,
+        intercept: Value = None,
+        *,
+        full: bool = False,
+        of_log_proba: bool = False,
+    ) -> Value:
+        z = self.log_proba() if of_log_proba else self.logits()
+        z = self.map_rows(coef, z) if full else z * coef
+        return self.softmax(z if intercept is None else z + intercept)
+
+    def first_of_largest(self: Any) -> Value:
+        return self._first_of_largest(self.x)
+
+    def _first_of_largest(self: Any, x: Value) -> Value:
+        return self.equal(self.c["places"], self.argmax(x))
+
+    def keep_top(self: Any, q: Value) -> Value:
+        q = self.rounded(q)
+        lost = self.first_of_largest() & ~self._first_of_largest(q)
+        return self.where(lost, moved(self.row_max(q), self.epsilon), q)
+
+    def without_options(self: Any, q: Value) -> Value:
+        return self.normalise(self.where(self.x > LEAST_LOGIT, q, 0.0))
+
+    def normalise(self: Any, q: Value) -> Value:
+        """Divide rows by their sums; a row of zeros becomes uniform."""
+        q = self.where(self.row_sum(q) <= 0.0, 1.0, q)
+        return q / self.row_sum(q)
+
+    def mix(self: Any, weights: Value, constant: Value, *members: Value) -> Value:
+        return self.combine(weights, *members) + constant
+
+    def log_tail(self: Any, x: Value) -> Value:
+        return self.log(1.0 + self.exp(-self.absolute(x)))
+
+    def log_complement(self: Any, x: Value) -> Value:
+        return self.log(1.0 - x)
+
+    def expit(self: Any, x: Value) -> Value:
+        # A sigmoid of ONNX Runtime is 0 below -40, where relative sizes still count.
+        return 1.0 / (1.0 + self.exp(-x))
+
+    def lines(self: Any, lines: Constants, x: Value, *, computed: bool = False) -> Value:
+        x = x * lines["lift"] if "lift" in lines else x
+        if not computed and self.kind == "proba":
+            at = self._passed(lines, x)
+            beyond = x - self.take(lines["left"], at)
+        else:  # the slope would magnify the rounding error of a score that is a knot
+            error = self.absolute(x) * ROUNDING
+            at = self._passed(lines, x + error)
+            beyond = x - self.take(lines["left"], at)
+            beyond = self.where(beyond <= error, 0.0, beyond)
+        return self.take(lines["level"], at) + self.take(lines["slope"], at) * beyond
+
+    def steps(
+        self: Any,
+        steps: Constants,
+        x: Value,
+        *,
+        reached: bool = True,
+        rounded: bool = False,
+        exact: bool = False,
+    ) -> Value:
+        if self.kind == "logits" and not exact:
+            x = moved(x, ROUNDING if reached else -ROUNDING)
+        return self.take(steps["level"], self._passed(steps, x, reached, rounded))
+
+    def _passed(
+        self: Any, tree: Constants, x: Value, reached: bool = True, rounded: bool = False
+    ) -> Value:
+        """Return the places in tables of values that the entries of ``x (n, m)`` get to."""
+        place = tree["row"]
+        for name in tree:
+            if name.startswith("limits"):
+                limits = self.rounded(tree[name]) if rounded else tree[name]
+                shift = tree[name.replace("limits", "shift")]
+                place = self.search_rows(limits, place, shift, x, reached)
+        return place
+
+    def share_ties(self: Any, best: Value, q: Value, n: int) -> Value:
+        before = self.choose(best, [0, *range(n - 1)])
+        falls = before > (moved(best, ROUNDING) if self.kind == "logits" else best)
+        group = self.cumulative(self.to_whole(falls))
+        none = q * 0.0
+        sums = self.add_along(none, group, q)
+        counts = self.add_along(none, group, none + 1.0)
+        return self.take_along(sums, group) / self.take_along(counts, group)
+
+    def tied(self: Any, x: Value, y: Value) -> Value:
+        error = ROUNDING if self.kind == "logits" else 0.0
+        return self.absolute(x - y) <= y * error
+
+    def share_equally(self: Any, q: Value, tied: Value) -> Value:
+        mean = self.row_sum(self.where(tied, q, 0.0)) / self.row_sum(self.to_float(tied))
+        return self.where(tied, mean, q)
+
+    def ascending(self: Any, x: Value) -> Value:
+        falling, _ = self.sorted_top(-x, self.n_classes)
+        return -falling

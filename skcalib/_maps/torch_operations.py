@@ -1,0 +1,112 @@
+"""The operations of formulas on PyTorch tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from skcalib._maps.shared import SharedOperations
+
+Tensor = Any
+
+
+class TorchOperations(SharedOperations):
+    """Operations on tensors of float64, for scores of a type."""
+
+    # Operations that PyTorch has.
+    exp, log, sin = staticmethod(torch.exp), staticmethod(torch.log), staticmethod(torch.sin)
+    absolute, equal = staticmethod(torch.abs), staticmethod(torch.eq)
+    where = staticmethod(torch.where)
+
+    def __init__(self, dtype: Any) -> None:
+        # As NumPy's: shorter types are computed as float32 is.
+        self.dtype = dtype if dtype == torch.float64 else torch.float32
+        self.epsilon = float(torch.finfo(self.dtype).eps)
+
+    def softmax(self, x: Tensor) -> Tensor:
+        return torch.softmax(x, dim=1)
+
+    def log_sum_exp(self, x: Tensor) -> Tensor:
+        return torch.logsumexp(x, dim=1, keepdim=True)
+
+    def maximum(self, x: Tensor, y: Any) -> Tensor:
+        return torch.maximum(x, y) if isinstance(y, torch.Tensor) else torch.clamp(x, min=y)
+
+    def minimum(self, x: Tensor, y: Any) -> Tensor:
+        return torch.minimum(x, y) if isinstance(y, torch.Tensor) else torch.clamp(x, max=y)
+
+    def clip(self, x: Tensor, low: Any, high: Any) -> Tensor:
+        # torch.onnx.export writes two clamps of one tensor under one name.
+        return torch.where(x > high, high, torch.where(x < low, low, x))
+
+    def row_sum(self, x: Tensor) -> Tensor:
+        return x.sum(dim=1, keepdim=True)
+
+    def row_max(self, x: Tensor) -> Tensor:
+        return x.amax(dim=1, keepdim=True)
+
+    def argmax(self, x: Tensor) -> Tensor:
+        return x.argmax(dim=1, keepdim=True)
+
+    def map_rows(self, W: Tensor, x: Tensor) -> Tensor:
+        return x @ W.T
+
+    def map_sparse_rows(self, W_T: Tensor, x: Tensor) -> Tensor:
+        return x @ W_T
+
+    def take(self, table: Tensor, place: Tensor) -> Tensor:
+        return table[place]
+
+    def search_rows(
+        self, table: Tensor, row: Tensor, shift: Tensor, p: Tensor, reached: bool
+    ) -> Tensor:
+        # In large batches a binary search is several times quicker than to compare all limits.
+        width = table.stride(0)  # of a shape, tracing makes a tensor
+        entries, place, half = table.reshape(-1), row * width, width // 2
+        while half:
+            further = place + half
+            limit = entries[further]
+            place = torch.where(limit <= p if reached else limit < p, further, place)
+            half //= 2
+        return place + shift
+
+    def concat(self, *parts: Tensor) -> Tensor:
+        return torch.cat(parts, dim=1)
+
+    def combine(self, weights: Tensor, *terms: Tensor) -> Tensor:
+        return (weights[:, None] * torch.stack(terms)).sum(dim=0)
+
+    def columns(self, x: Tensor, start: int, stop: int) -> Tensor:
+        return x[:, start:stop]
+
+    def choose(self, x: Tensor, columns: list[int]) -> Tensor:
+        return x[:, columns]
+
+    def sorted_top(self, x: Tensor, k: int) -> list[Tensor]:
+        top = torch.topk(x, k, dim=1)
+        return [top.values, top.indices]
+
+    def cumulative(self, x: Tensor) -> Tensor:
+        return x.cumsum(dim=1)
+
+    def take_along(self, x: Tensor, place: Tensor) -> Tensor:
+        return x.gather(1, place)
+
+    def put_along(self, x: Tensor, place: Tensor, entries: Tensor) -> Tensor:
+        return x.scatter(1, place, entries)
+
+    def add_along(self, x: Tensor, place: Tensor, entries: Tensor) -> Tensor:
+        return x.scatter_add(1, place, entries)
+
+    def filled(self, x: Tensor, number: float) -> Tensor:
+        return torch.full_like(x, number, dtype=torch.float64)
+
+    def to_float(self, x: Tensor) -> Tensor:
+        return x.to(torch.float64)
+
+    def to_whole(self, x: Tensor) -> Tensor:
+        return x.to(torch.int64)
+
+    def rounded(self, x: Tensor) -> Tensor:
+        return x.to(self.dtype).to(torch.float64)
