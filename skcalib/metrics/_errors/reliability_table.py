@@ -107,7 +107,7 @@ def reliability_table(
     m, n_bins = table.count.shape
     fields = ("left", "right", "count", "weight", "confidence", "accuracy", "gap")
     columns = {name: getattr(table, name).ravel() for name in fields}
+    for name in fields[4:]:  # means of no rows
+        columns[name] = np.where(columns["weight"] > 0, columns[name], np.nan)
     problem = {"class": pd.Index(names).repeat(n_bins), "bin": np.tile(np.arange(n_bins), m)}
-    frame = pd.DataFrame(problem | columns)
-    frame.loc[frame["weight"] == 0, ["confidence", "accuracy", "gap"]] = np.nan
-    return frame
+    return pd.DataFrame(problem | columns)
