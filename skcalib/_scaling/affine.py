@@ -1,29 +1,228 @@
-"""The fit of softmax(W z + b) with a diagonal or a full W."""
+r"""The fit of softmax(W z + b) with a diagonal or a full W.
+
+.. math:: \mathrm{NLL}(W, b) + \lambda_d \sum_i (W_{ii} - c)^2
+          + \lambda_o \sum_{i \ne j} W_{ij}^2 + \mu \sum_i b_i^2 .
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import NamedTuple
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dpotrf, dpotrs
 from sklearn.exceptions import ConvergenceWarning
 
+from skcalib._arrays.blocks import TALL_BLOCK_BYTES, column_blocks, row_blocks
 from skcalib._arrays.passes import merge_rows
 from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.affine_nll import AffineNLL, Diagonal, Full, Pattern, quiet_overflow
-from skcalib._scaling.newton import PenalisedNLL, Penalty, minimise
+from skcalib._scaling.bfgs import Linear, minimise
 from skcalib._scaling.remote import SummedAffine
 from skcalib._scaling.temperature import _AT_BOUND, find_temperature
 from skcalib._scaling.temperature_bounds import LEAST_GAP
 from skcalib._scores.scores import Scores
+
+Array = NDArray[Any]
 
 # If nothing is penalised and the smaller gaps between logits are below this share of their scale,
 # they are the unit.
 FAR_SMALLER = 1e-3
 # About this many entries are read to find these gaps.
 SAMPLE = 1 << 14
+
+# Up to this many parameters, at first and where steps were slow, the Hessian of a sample of rows is
+# the preconditioner. The first sample has at least SAMPLE_ROWS rows and ROWS rows per class.
+LARGEST_EXACT = 256, 512
+SAMPLE_ROWS, ROWS = 1000, 40
+# Treat smaller curvature as 0; a class predicted with certainty can have 1e-312.
+NOTHING = 1e-200
+
+
+class Penalty(NamedTuple):
+    """Ridge weights of W's diagonal (about its start), of the rest of W, and of b."""
+
+    diagonal: float
+    off_diagonal: float
+    intercept: float
+
+
+class PenalisedNLL:
+    """An affine NLL plus a penalty of W about ``centre * I`` and of b, with a preconditioner."""
+
+    def __init__(
+        self, nll: AffineNLL | SummedAffine, penalty: Penalty, centre: float, scale: float
+    ) -> None:
+        self.nll = nll
+        self.penalty = penalty
+        self.centre = centre
+        # The gradient has to be small for logits as given and for logits divided by their scale.
+        self.per_scale = nll.unit / scale
+        on, off, intercept = penalty
+        n_rows = len(self.start())
+        # Rows of the NLL's gradient that sum to 0.
+        self.balanced = np.full(n_rows, n_rows > 2)
+        self.balanced[-1] = True
+        # Rows of `theta` (b, columns of a full W) whose mean does not affect the objective.
+        self.loose = np.full(n_rows, n_rows > 2 and on == off == 0.0)
+        self.loose[-1] = intercept == 0.0
+
+    def largest(self, gradient: Array) -> float:
+        """Return the largest entry for logits as given, and for logits divided by their scale."""
+        return _largest(gradient, max(self.nll.unit, self.per_scale))
+
+    def largest_per_scale(self, gradient: Array) -> float:
+        """Return the largest entry of a gradient for logits divided by their scale."""
+        return _largest(gradient, self.per_scale)
+
+    def start(self) -> Array:
+        """Return the parameters of ``W = centre * I``, b = 0."""
+        return self.centre * self.nll.pattern.identity(self.nll.n_classes)
+
+    def project(self, theta: Array) -> Array:
+        """Remove the shift that softmax ignores from `theta`, in place; return it."""
+        return _centre(theta, self.loose)
+
+    def _add_pull(self, out: Array, X: Array, centre: float) -> float:
+        """Add the gradient of the penalty at `X` to `out`; return the penalty."""
+        on, off, intercept = self.penalty
+        value = _add_square(_diagonal(out), on, _diagonal(X) - centre)
+        value += _add_square(out[-1], intercept, X[-1].copy())
+        if off and X.shape[0] > 2:
+            for rows in row_blocks(X.shape[0] - 1, X.shape[1]):
+                # Exclude the diagonal, whose rounding could exceed the other entries.
+                block = X[rows].copy()
+                np.einsum("ii->i", block[:, rows])[:] = 0.0
+                value += _add_square(out[rows], off, block)
+        return value
+
+    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
+        """Return the objective and its gradient, in the shape of `theta`."""
+        value, gradient = self.nll.value_and_gradient(theta)
+        _centre(gradient, self.balanced)
+        value += self._add_pull(gradient, theta, self.centre)
+        return value, gradient
+
+    def preconditioner(self, theta: Array, turn: int, lift: float) -> Linear:
+        """Return an approximate inverse of the Hessian at `theta`, symmetric positive definite.
+
+        It is that of a sample of rows, four times as many in each turn, of few parameters.
+        """
+        on, off, intercept = self.penalty
+        short = 2 * np.repeat([[on], [intercept]], theta.shape[1], axis=1)
+        if theta.size <= LARGEST_EXACT[turn > 0]:
+            ridge = np.full_like(theta, 2 * off)
+            _diagonal(ridge)[:], ridge[-1] = short
+            sample = 4**turn * max(SAMPLE_ROWS, ROWS * theta.shape[1])
+            every = max(1, self.nll.n_rows // sample)
+            return _inverse(self.nll.hessian(theta, every), ridge, lift)
+        if not isinstance(self.nll.pattern, Diagonal):
+            return self._by_factors(theta, short, lift)
+        return self._by_class(theta, short, lift)
+
+    def _by_class(self, theta: Array, ridge: Array, lift: float) -> Linear:
+        """Invert the Hessian's blocks of W_kk and b_k."""
+        blocks = self.nll.hessian_by_class(theta)
+        own = blocks[:, [0, 1], [0, 1]] + ridge.T
+        blocks[:, [0, 1], [0, 1]] = own + _lifted(own, lift)
+        inverses = np.linalg.inv(blocks)
+        return lambda R: np.einsum("kab,bk->ak", inverses, R)
+
+    def _by_factors(self, theta: Array, ridge: Array, lift: float) -> Linear:
+        """Invert a Kronecker product of two factors and add an inverse for the diagonal.
+
+        The first factor is over features. The second, over classes, is ``diag(d) - d d'``, with `d`
+        the share of each class in the curvature. The penalty on the rest of W may be far larger
+        than on its diagonal, so the inverse for the diagonal and b alone is added.
+        """
+        features, within = self.nll.factors(theta)
+        n_classes = theta.shape[1]
+        d = within[:, 1, 1] / max(within[:, 1, 1].sum(), 1e-300)
+        off_ridge = np.full(features.shape[0], 2 * self.penalty.off_diagonal)
+        off_ridge[-1] = ridge[1, 0]
+        off_ridge += _lifted(features.diagonal(), lift)
+        own = within[:, [0, 1], [0, 1]] + ridge.T
+        within[:, [0, 1], [0, 1]] = own + _lifted(own, lift)
+        inverses = np.linalg.inv(within)
+        root = np.sqrt(off_ridge)
+        features /= root
+        features /= root[:, None]
+        # The transpose is in Fortran order, so LAPACK does not copy it.
+        c, C = eigh(features.T, overwrite_a=True, check_finite=False)
+        C /= root[:, None]
+        c = np.maximum(c, 0.0)
+
+        def inverse(R: Array) -> Array:
+            out = C.T @ R
+            for rows in row_blocks(*out.shape):
+                free = 1.0 / (np.multiply.outer(c[rows], d) + 1.0)
+                out[rows] *= free
+                free *= d
+                total = np.maximum(free.sum(axis=1), np.finfo(float).tiny)
+                free *= (c[rows] * np.einsum("ij,j->i", out[rows], d) / total)[:, None]
+                out[rows] += free
+            for columns in column_blocks(n_classes + 1, n_classes, TALL_BLOCK_BYTES):
+                out[:, columns] = C @ out[:, columns]
+            on, intercept = np.einsum("kab,bk->ak", inverses, np.vstack([_diagonal(R), R[-1]]))
+            _diagonal(out)[:] += on
+            out[-1] += intercept
+            return self.project(out)
+
+        return inverse
+
+
+def _largest(gradient: Array, measure: float) -> float:
+    rows = np.maximum(gradient.max(axis=1), -gradient.min(axis=1))
+    return max(measure * float(rows[:-1].max()), float(rows[-1]))
+
+
+def _centre(X: Array, where: Array) -> Array:
+    """Subtract the means of some rows; a preconditioner would amplify their rounding."""
+    if where.any():
+        for rows in row_blocks(*X.shape):
+            X[rows] -= (where[rows] * np.einsum("ij->i", X[rows]) / X.shape[1])[:, None]
+    return X
+
+
+def _diagonal(X: Array) -> Array:
+    """Return a view of W's diagonal among its parameters."""
+    if X.shape[0] == 2:
+        return X[0]
+    return X.reshape(-1)[: X.shape[1] ** 2 : X.shape[1] + 1]
+
+
+def _lifted(diagonal: Array, lift: float) -> Array:
+    """Return a ridge that makes a Hessian with this diagonal positive definite."""
+    return np.where(diagonal > NOTHING, lift * diagonal, 1.0)
+
+
+def _inverse(H: Array, ridge: Array, lift: float) -> Linear:
+    """Return the inverse of ``H + diag(ridge)``; overwrites `H`."""
+    diagonal = np.einsum("ii->i", H)
+    diagonal += ridge.ravel()
+    more = _lifted(diagonal, lift)
+    while True:
+        diagonal += more
+        # The checks of SciPy's `cho_solve` take longer than solving for a hundred parameters.
+        factor, not_positive = dpotrf(H.T, lower=True, clean=False)
+        if not not_positive:
+            return lambda R: dpotrs(factor, R.ravel(), lower=True)[0].reshape(R.shape)
+        more *= 100
+
+
+def _add_square(out: Array, weight: float, x: Array) -> float:
+    """Add the gradient of ``weight x'x`` to `out`; return its value. Overwrites `x`."""
+    entries = x.reshape(-1)
+    value = weight * float(np.einsum("i,i->", entries, entries))
+    x *= 2 * weight
+    out += x
+    return value
 
 
 def small_gap(scores: Scores) -> float:
@@ -76,7 +275,7 @@ def fit_affine(
         The fit ends when no entry of the gradient exceeds this, for logits as given and for logits
         in units of their scale.
     max_iter : int
-        Largest number of quasi-Newton and Newton steps.
+        Largest number of steps.
     verbose : int
         Whether each step prints a line.
     """
@@ -100,7 +299,18 @@ def fit_affine(
     nll = AffineNLL if scores.source.remote is None else SummedAffine
     problem = PenalisedNLL(nll(scores, code, w, pattern, unit), penalty, centre, scale)
     with one_blas_thread() if problem.nll.threaded else nullcontext(), quiet_overflow():
-        theta, n_iter, converged = minimise(problem, tol, max_iter, verbose)
+        at, n_iter = minimise(
+            problem.value_and_gradient,
+            problem.preconditioner,
+            problem.start(),
+            problem.largest,
+            tol,
+            max_iter,
+            _report(verbose),
+        )
+    theta, converged = at.theta, problem.largest(at.gradient) <= tol
+    if n_iter < max_iter:  # rounding for logits of a large scale: a small scaled gradient is enough
+        converged = problem.largest_per_scale(at.gradient) <= tol
     if not any(penalty) and problem.nll.separates(theta):
         message += (
             "The logits separate the classes without error, so that no finite optimum of "
@@ -124,3 +334,18 @@ def fit_affine(
     theta[:-1] /= unit
     theta[:-1][problem.loose[:-1]] += 1.0 / scores.shape[1]
     return AffineFit(theta[:-1].T.copy() if full else theta[0], theta[-1], n_iter)
+
+
+def _report(verbose: int) -> Callable[[int, float, float], None]:
+    """Return a function that prints a line for each step, if `verbose` is above 0."""
+    begin = perf_counter()
+
+    def report(n_iter: int, value: float, size: float) -> None:
+        if verbose:
+            print(  # noqa: T201
+                f"Step {n_iter}: objective {value:.8g}, largest gradient {size:.2g}, "
+                f"{perf_counter() - begin:.1f} s",
+                flush=True,
+            )
+
+    return report

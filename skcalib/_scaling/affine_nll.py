@@ -4,7 +4,7 @@ With weights normalised to :math:`\sum_i w_i = 1`, this file computes
 
 .. math:: \mathrm{NLL}(W, b) = -\sum_i w_i \log \mathrm{softmax}(W z_i + b)_{y_i}
 
-its gradient, products with its Hessian, and approximations of the Hessian. Larger problems are read
+its gradient, and approximations of its Hessian. Larger problems are read
 in blocks, without an array of the size of the scores.
 """
 
@@ -17,7 +17,6 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
 
 from skcalib._arrays.blocks import TALL_BLOCK_BYTES, row_blocks
 from skcalib._arrays.passes import (
@@ -30,20 +29,15 @@ from skcalib._arrays.passes import (
     sum_rows,
 )
 from skcalib._arrays.rowwise import entries_at, row_max, weighted_columns, weighted_sum
-from skcalib._arrays.source import ArraySource, Computed
+from skcalib._arrays.source import Computed
 from skcalib._arrays.types import Intp, Rows
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import exponentiate
 
-# float64 or float32: computations use the type of the parameters.
 Array = NDArray[Any]
 T = TypeVar("T")
 # Rows of an array with the shape of the parameters, and what to add to them.
 Pieces = Iterable[tuple[slice, Array]]
-
-# In the pairwise approximation, a row contributes only classes with a probability above this share
-# of 1 - max q (at most 34 classes).
-SHARE_OF_DOUBT = 0.03
 
 
 def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
@@ -177,29 +171,10 @@ def exact_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern, every:
     return H
 
 
-def pairwise_hessian(
-    Z: Array, share: Array, theta: Array, pattern: Pattern
-) -> tuple[Array, coo_array]:
-    """Approximate the Hessian of a diagonal W for many classes, as a difference of two parts.
-
-    The first part, ``(K, 2, 2)``, is within classes; the second, sparse ``(2 K, 2 K)``, is over
-    pairs of likely classes of each row. The difference is positive semi-definite.
-    """
-    Q, n_classes = probabilities(Z, theta, pattern), Z.shape[1]
-    doubt = np.maximum(1.0 - row_max(Q), 1e-12)
-    i, k = np.nonzero(Q / doubt[:, None] > SHARE_OF_DOUBT)
-    few = Q[i, k] * np.sqrt(share)[i]
-    entries = np.concatenate([few * Z[i, k], few])
-    where = np.tile(i, 2), np.concatenate([k, k + n_classes])
-    S = csr_array((entries, where), shape=(Z.shape[0], 2 * n_classes))
-    return _second_moments(Z, Q, share), (S.T @ S).tocoo()
-
-
 def factors_of_block(Z: Array, share: Array, theta: Array, pattern: Pattern) -> tuple[Array, Array]:
     """Return the two factors of `AffineNLL.factors` of a block."""
-    Z, share = Z.astype(theta.dtype, copy=False), share.astype(theta.dtype, copy=False)
     Q = probabilities(Z, theta, pattern)
-    F = np.ones((Z.shape[0], Z.shape[1] + 1), dtype=theta.dtype)
+    F = np.ones((Z.shape[0], Z.shape[1] + 1))
     F[:, :-1] = Z
     F *= np.sqrt(share * (1.0 - np.einsum("ij,ij->i", Q, Q)))[:, None]
     return F.T @ F, hessian_by_class(Z, Q, share)
@@ -229,35 +204,6 @@ def separates_block(Z: Array, code: Intp, theta: Array, pattern: Pattern) -> boo
     own = np.take_along_axis(L, true, axis=1)[:, 0]
     np.put_along_axis(L, true, -np.inf, axis=1)
     return bool((row_max(L) < own).all())
-
-
-class HessianProduct:
-    """The product of a block's Hessian at `theta` with other parameters.
-
-    Exponentials are kept from one product to the next, if there are few.
-    """
-
-    def __init__(self, theta: Array, pattern: Pattern, keep: bool) -> None:
-        self.theta = theta
-        self.pattern = pattern
-        self.keep = keep
-        self._kept: dict[int, tuple[Array, Array]] = {}
-
-    def __call__(self, Z: Array, share: Array, rows: range, V: Array) -> Pieces:
-        """Return the pieces of the product of a block's Hessian and `V`."""
-        Z = Z.astype(V.dtype, copy=False)
-        Q, total = self._kept.get(rows.start) or self._exponentials(Z)
-        if self.keep:
-            self._kept[rows.start] = Q, total
-        U = self.pattern.apply(Z, V)
-        U -= (np.einsum("ij,ij->i", Q, U) / total)[:, None]
-        U *= Q
-        return self.pattern.adjoint(Z, U, share.astype(V.dtype, copy=False) / total)
-
-    def _exponentials(self, Z: Array) -> tuple[Array, Array]:
-        Q = self.pattern.apply(Z, self.theta)
-        _, total = exponentiate(Q)
-        return Q, total
 
 
 @dataclass(frozen=True)
@@ -328,26 +274,13 @@ class AffineNLL:
         H: Array = sum_rows(Quietly(kernel), self.source, self.share, work=ONE_BY_ONE)
         return H
 
-    def hessian_of_pairs(self, theta: Array) -> Array:
-        """Return the pairwise approximation of a diagonal W's Hessian at `theta`."""
-        n_classes = self.n_classes
-        H = np.zeros((2 * n_classes, 2 * n_classes))
-        within = np.zeros((n_classes, 2, 2))
-        kernel = partial(pairwise_hessian, theta=theta, pattern=self.pattern)
-        for part, pairs in self._each(kernel, self.share):
-            within += part
-            H[pairs.row, pairs.col] -= pairs.data
-        k = np.arange(n_classes)
-        H.reshape(2, n_classes, 2, n_classes)[:, k, :, k] += within
-        return H
-
     def factors(self, theta: Array) -> tuple[Array, Array]:
         """Return two factors of an approximate Hessian of a full W.
 
         The first is over features, ``(K + 1, K + 1)``; the second is `hessian_by_class`.
         """
         n_classes = self.n_classes
-        features = np.zeros((n_classes + 1, n_classes + 1), dtype=theta.dtype)
+        features = np.zeros((n_classes + 1, n_classes + 1))
         within = np.zeros((n_classes, 2, 2))
         kernel = partial(factors_of_block, theta=theta, pattern=self.pattern)
         for products, moments in self._each(kernel, self.share):
@@ -377,17 +310,3 @@ class AffineNLL:
         """Whether the true class of each row has the largest logit; scaling up theta then helps."""
         kernel = partial(separates_block, theta=theta, pattern=self.pattern)
         return all(self._each(kernel, self.code))
-
-    def hessian_at(self, theta: Array) -> Callable[[Array], Array]:
-        """Return the Hessian at `theta`, as a product with arrays of the shape of `theta`."""
-        keep = isinstance(self.source, ArraySource)
-        of_block = HessianProduct(theta, self.pattern, keep)
-        rows = range(self.n_rows)
-
-        def product(V: Array) -> Array:
-            out = np.zeros_like(theta)
-            for pieces in self._each(partial(of_block, V=V), self.share, rows, pieces=True):
-                _add(out, pieces)
-            return out
-
-        return product

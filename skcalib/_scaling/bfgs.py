@@ -1,13 +1,14 @@
-r"""BFGS steps that start from an approximate inverse of the Hessian, for few parameters.
+r"""Preconditioned BFGS for a smooth convex objective.
 
 With a step :math:`s` and its change of the gradient :math:`y`, the next direction is :math:`-B g`,
-where B is first the given inverse and after each step becomes
+where B is first an approximate inverse of the Hessian and after each step becomes
 
 .. math:: B \leftarrow \Big(I - \frac{s y^\top}{s^\top y}\Big) B
           \Big(I - \frac{y s^\top}{s^\top y}\Big) + \frac{s s^\top}{s^\top y}
 
-(BFGS; D. C. Liu and J. Nocedal, "On the limited memory BFGS method for large scale optimization",
-Mathematical Programming 45, 1989). A step needs one gradient and no product with the Hessian.
+(D. C. Liu and J. Nocedal, "On the limited memory BFGS method for large scale optimization",
+Mathematical Programming 45, 1989). A step needs one gradient. Where steps are slow, the approximate
+inverse is computed again.
 """
 
 from __future__ import annotations
@@ -21,8 +22,20 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Linear = Callable[[Array], Array]
 
-# If a step leaves more than this share of the decrement g'Bg, Newton's method is faster.
-SLOW = 0.5
+# The latest pairs (s, y) that B contains; each takes two arrays of parameters.
+PAIRS = 10
+# The inverse is computed again if a step leaves more than this share of the decrement g'Bg, but not
+# before some steps: they also teach B what an inverse of this kind leaves out.
+SLOW, STEPS = 0.5, 5
+# Relative ridge on the Hessian, against rounding: at first, and the largest one. It grows a
+# hundredfold each time that no step leads to a lower point.
+LIFTS = 1e-15, 1e-1
+# A step that leads to no lower point becomes shorter by a factor between these.
+SHORTEST, LONGEST = 0.05, 0.5
+SMALLEST_LENGTH = 1e-8
+# A smaller decrement, as a share of the objective, is below its rounding: slopes are compared
+# instead. The fit ends after a few such steps without a smaller gradient than before.
+BLIND, FLATTER, STALLED = 1e-14, 0.9, 3
 
 
 class Point(NamedTuple):
@@ -33,63 +46,106 @@ class Point(NamedTuple):
     gradient: Array
 
 
-class _Inverse:
-    """B as the given inverse and the pairs (s, y) since; applied to one vector at a time."""
+Pairs = list[tuple[Array, Array, float]]
 
-    def __init__(self, given: Linear) -> None:
-        self.given = given
-        self.pairs: list[tuple[Array, Array, float]] = []
+
+class Inverse:
+    """B as ``scale`` times the given inverse, and the latest pairs (s, y)."""
+
+    def __init__(self, given: Linear, pairs: Pairs) -> None:
+        self.given, self.scale, self.pairs = given, 1.0, pairs
 
     def add(self, step: Array, change: Array) -> None:
-        self.pairs.append((step, change, 1.0 / _product(step, change)))
+        """Add a pair; the objective is convex, so only rounding makes its product negative."""
+        if (product := scalar(step, change)) > 0.0:
+            self.pairs = [*self.pairs, (step, change, 1.0 / product)][-PAIRS:]
 
     def __call__(self, gradient: Array) -> Array:
+        """Return ``B gradient``."""
         v, shares = gradient, []
         for step, change, factor in reversed(self.pairs):
-            shares.append(factor * _product(step, v))
+            shares.append(factor * scalar(step, v))
             v = v - shares[-1] * change
-        v = self.given(v)
+        v = self.scale * self.given(v)
         for (step, change, factor), share in zip(self.pairs, reversed(shares), strict=True):
-            v = v + (share - factor * _product(change, v)) * step
+            v += (share - factor * scalar(change, v)) * step
         return v
 
 
-def descend(
+def minimise(
     objective: Callable[[Array], tuple[float, Array]],
-    inverse: Linear,
-    start: Point,
+    precondition: Callable[[Array, int, float], Linear],
+    start: Array,
     size: Callable[[Array], float],
     tol: float,
     max_iter: int,
     report: Callable[[int, float, float], None],
 ) -> tuple[Point, int]:
-    """Take full steps while the gradient shrinks fast; return the last point and their number.
+    """Return the point where ``size(gradient) <= tol``, and the number of steps.
 
-    Ends if ``size(gradient) <= tol``, if steps are slow, or before a step that does not lower the
-    objective. Each step calls ``report(number of earlier steps, objective, size)`` first.
+    Ends earlier where no step leads to a lower point. ``precondition(theta, turn, lift)`` returns
+    an approximate inverse of the Hessian at `theta`; `turn` is the number of earlier ones, `lift`
+    the ridge relative to its diagonal. ``report(number of steps, objective, size)`` is called at
+    the start and after each step.
     """
-    at, left, B, before = start, size(start.gradient), _Inverse(inverse), np.inf
-    for n_iter in range(max_iter):
-        if left <= tol:
-            return at, n_iter
-        step = -B(at.gradient)
-        decrement = -_product(step, at.gradient)
-        if decrement > SLOW * before:
-            return at, n_iter
+    at = Point(start, *objective(start))
+    left = least = size(at.gradient)
+    inverse: Inverse | None = None
+    pairs: Pairs = []
+    turn, since, n_iter, before, stalled, lift = 0, 0, 0, np.inf, 0, LIFTS[0]
+    report(0, at.value, left)
+    while left > tol and n_iter < max_iter and stalled < STALLED:
+        if inverse is None:
+            inverse = Inverse(precondition(at.theta, turn, lift), pairs)
+            turn, since, before = turn + 1, 0, np.inf
+        step = -inverse(at.gradient)
+        decrement = -scalar(step, at.gradient)
+        slow = since >= STEPS and decrement > SLOW * before
+        blind = decrement < BLIND * max(1.0, abs(at.value))
+        new: Point | None = None
+        if decrement > 0.0 and not slow:
+            new, length = search(objective, at, step, decrement, blind)
+        if new is None:
+            pairs = inverse.pairs if slow else []
+            inverse = None
+            lift *= 1.0 if slow else 100.0
+            if lift > LIFTS[1]:
+                break
+            continue
+        inverse.scale *= length
+        inverse.add(new.theta - at.theta, new.gradient - at.gradient)
+        at, left, before, since, n_iter = new, size(new.gradient), decrement, since + 1, n_iter + 1
+        stalled = stalled + 1 if blind and left >= least else 0
+        least = min(least, left)
         report(n_iter, at.value, left)
-        theta = at.theta + step
+    return at, n_iter
+
+
+def search(
+    objective: Callable[[Array], tuple[float, Array]],
+    at: Point,
+    step: Array,
+    decrement: float,
+    blind: bool,
+) -> tuple[Point | None, float]:
+    """Return the first lower point along a step, and its share of the step.
+
+    If `blind`, a point is lower if the slope along the step has become flatter.
+    """
+    length = 1.0
+    while length > SMALLEST_LENGTH:
+        theta = at.theta + length * step
         new = Point(theta, *objective(theta))
-        new_left = size(new.gradient)
-        # If the decrease is below the rounding of the objective, compare gradients instead.
-        blind = decrement < 1e-14 * max(1.0, abs(at.value))
-        lower = new_left < left if blind else new.value <= at.value - 1e-4 * decrement
-        change = new.gradient - at.gradient
-        if not (lower and _product(step, change) > 0.0):
-            return at, n_iter
-        B.add(step, change)
-        at, left, before = new, new_left, decrement
-    return at, max_iter
+        slope = scalar(step, new.gradient)
+        fall = at.value - new.value
+        if abs(slope) <= FLATTER * decrement if blind else fall >= 1e-4 * length * decrement:
+            return new, length
+        # Where the slope rises to be positive, the secant's estimate of its root.
+        share = decrement / (decrement + slope) if slope > 0.0 else LONGEST
+        length *= min(max(share, SHORTEST), LONGEST)
+    return None, length
 
 
-def _product(X: Array, Y: Array) -> float:
+def scalar(X: Array, Y: Array) -> float:
+    """Return the scalar product of two arrays of parameters."""
     return float(np.einsum("ij,ij->", X, Y))

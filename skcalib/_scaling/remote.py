@@ -153,10 +153,6 @@ class AffineOfChunk:
             return tuple(self.weight * part for part in made)
         return self.weight * made
 
-    def product(self, theta: Array, V: Array) -> Array:
-        """Return the product of the Hessian at `theta` and `V`."""
-        return V.dtype.type(self.weight) * self.nll.hessian_at(theta)(V)
-
     def unseparated(self, theta: Array) -> int:
         """Return 1 if the true class of some row has not the largest logit, else 0."""
         return int(not self.nll.separates(theta))
@@ -181,7 +177,7 @@ def hessian_of_some(
 
 
 class SummedAffine:
-    """`AffineNLL` of remote scores; each method is a pass, and each product with the Hessian."""
+    """`AffineNLL` of remote scores; each method is a pass."""
 
     def __init__(
         self, scores: Scores, code: Intp, w: Float64Array, pattern: Pattern, unit: float = 1.0
@@ -212,10 +208,6 @@ class SummedAffine:
         H: Array = total(kernel, scores.source, code, np.where(taken, every * w, 0.0))
         return H / self._weight
 
-    def hessian_of_pairs(self, theta: Array) -> Array:
-        """Return the pairwise approximation of a diagonal W's Hessian at `theta`."""
-        return self._mean("hessian_of_pairs", theta)
-
     def hessian_by_class(self, theta: Array) -> Array:
         """Return the blocks of the Hessian at `theta` in W_kk and b_k, ``(K, 2, 2)``."""
         return self._mean("hessian_by_class", theta)
@@ -224,14 +216,6 @@ class SummedAffine:
         """Return two factors of an approximate Hessian of a full W."""
         features, within = self._sums.of("second", "factors", theta)
         return features / self._weight, within / self._weight
-
-    def hessian_at(self, theta: Array) -> Callable[[Array], Array]:
-        """Return the Hessian at `theta`, as a product with arrays of the shape of `theta`."""
-
-        def product(V: Array) -> Array:
-            return self._sums.of("product", theta, V) / V.dtype.type(self._weight)
-
-        return product
 
     def separates(self, theta: Array) -> bool:
         """Whether the true class of each row has the largest logit."""

@@ -12,9 +12,8 @@ from sklearn.utils._param_validation import Interval
 
 from skcalib._arrays.types import Float64Array
 from skcalib._maps.operations import Constants, Operations, Plan, Value
-from skcalib._scaling.affine import fit_affine
+from skcalib._scaling.affine import Penalty, fit_affine
 from skcalib._scaling.affine_softmax import IN_PLACE
-from skcalib._scaling.newton import Penalty
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._shown_fit import span

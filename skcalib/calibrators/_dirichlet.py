@@ -37,7 +37,7 @@ class DirichletCalibrator(MatrixScaling):
     tol : float, default=1e-6
         Largest absolute entry of the objective's gradient at which the fit ends.
     max_iter : int, default=100
-        Largest number of steps: quasi-Newton ones, and Newton ones where these are slow.
+        Largest number of steps.
     verbose : int, default=0
         Whether to print a line for each step: objective, gradient and seconds so far.
     input : {"auto", "logits", "proba"}, default="auto"

@@ -12,11 +12,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._scaling import affine_nll, newton
-from skcalib._scaling.affine import AffineFit, fit_affine
+from skcalib._scaling import affine_nll
+from skcalib._scaling.affine import AffineFit, Penalty, fit_affine
 from skcalib._scaling.affine_nll import AffineNLL, Full, quiet_overflow
 from skcalib._scaling.affine_softmax import times_transposed
-from skcalib._scaling.newton import Penalty
 from skcalib._scaling.root import rising_root
 from skcalib._scaling.temperature import find_temperature
 from skcalib._scores.scores import Scores
@@ -86,72 +85,34 @@ def test_odir_reaches_1e_8_at_any_scale_of_logits(factor):
     assert largest_gradient(factor * Z, y, fitted, penalty) < 2e-8
 
 
-def count_products(monkeypatch, taken):
-    """Note each product with the Hessian in a list."""
-    at = AffineNLL.hessian_at
-
-    def hessian_at(nll, theta):
-        product = at(nll, theta)
-        return lambda V: (taken.append("product"), product(V))[1]
-
-    monkeypatch.setattr(AffineNLL, "hessian_at", hessian_at)
-
-
-@pytest.mark.parametrize(("off", "products"), [(1e-4, 45), (0.05, 25), (10.0, 20)])
-def test_the_preconditioner_by_factors_serves_any_strength_of_penalty(monkeypatch, off, products):
-    """More parameters than one matrix holds: cheap with the off-diagonal free, or held fast."""
-    monkeypatch.setattr(newton, "LARGEST_PAIRS", 0)
-    taken = []
-    count_products(monkeypatch, taken)
+@pytest.mark.parametrize("off", [1e-4, 0.05, 10.0])
+def test_a_matrix_of_many_classes_converges_for_any_strength_of_penalty(off):
+    """More parameters than one matrix contains: cheap with the off-diagonal free, or strict."""
     Z, y = data(1200, 30)
     penalty = (0.0, off, 0.01)
-    assert newton.LARGEST_EXACT < 31 * 30
     fitted = fit(Z, y, full=True, penalty=penalty)
-    assert fitted.n_iter < 15
-    assert len(taken) < products
+    assert fitted.n_iter < 30
     assert largest_gradient(Z, y, fitted, penalty) < 1.5e-8
-
-
-@pytest.mark.parametrize(("off", "share"), [(1e-4, 1.2), (0.05, 1.2), (10.0, 1.0)])
-def test_quick_steps_first_are_fewer_passes_or_few_more(monkeypatch, off, share):
-    """Each takes one gradient and no product; both ways lead to one optimum."""
-    taken = []
-    count_products(monkeypatch, taken)
-    whole = AffineNLL.value_and_gradient
-    monkeypatch.setattr(
-        AffineNLL,
-        "value_and_gradient",
-        lambda nll, theta: (taken.append("gradient"), whole(nll, theta))[1],
-    )
-    Z, y = data(1200, 30)
-    keywords = {"full": True, "penalty": (0.0, off, 0.01)}
-    quick = fit(Z, y, **keywords)
-    passes = len(taken)
-    monkeypatch.setattr(newton, "LARGEST_PAIRS", 0)
-    slow = fit(Z, y, **keywords)
-    assert passes < share * (len(taken) - passes)
-    np.testing.assert_allclose(quick.coef, slow.coef, atol=2e-6)
-    np.testing.assert_allclose(quick.intercept, slow.intercept, atol=2e-6)
 
 
 def test_both_preconditioners_of_a_matrix_lead_to_one_optimum(monkeypatch):
     Z, y = data(500, 6)
     penalty = (0.0, 0.01, 0.01)
     exact = fit(Z, y, full=True, penalty=penalty, tol=1e-10)
-    monkeypatch.setattr(newton, "LARGEST_EXACT", 1)
+    monkeypatch.setattr("skcalib._scaling.affine.LARGEST_EXACT", (0, 0))
     by_factors = fit(Z, y, full=True, penalty=penalty, tol=1e-10)
     np.testing.assert_allclose(by_factors.coef, exact.coef, atol=1e-7)
     np.testing.assert_allclose(by_factors.intercept, exact.intercept, atol=1e-7)
 
 
-@pytest.mark.parametrize("factor", [0, 2048])
-def test_vector_scaling_of_many_classes_by_blocks_and_by_a_factor(monkeypatch, factor):
-    """Both preconditioners for many classes reach the optimum, whichever the fit settles on."""
-    monkeypatch.setattr(newton, "LARGEST_FACTOR", factor)
-    Z, y = data(4000, 150)
-    assert newton.LARGEST_EXACT < 300
-    fitted = fit(Z, y, full=False, penalty=(0.0, 0.0, 0.0))
-    assert largest_gradient(Z, y, fitted, (0.0, 0.0, 0.0)) < 1.5e-8
+@pytest.mark.parametrize("full", [False, True])
+def test_heavy_tails_and_a_steep_objective_converge(full):
+    """Logits of up to 1e5 beside usual ones: steps must be shortened, and the inverse renewed."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_t(1.2, size=(1500, 12))
+    y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    fitted = fit(Z, y, full=full, penalty=(0.0, 1e-3, 0.01), tol=1e-6)
+    assert largest_gradient(Z, y, fitted, (0.0, 1e-3, 0.01)) < 1.5e-6
 
 
 def test_a_class_that_never_occurs_is_fitted():
@@ -213,53 +174,8 @@ def test_a_tolerance_below_rounding_ends_at_the_optimum_with_a_warning(full):
     penalty = (0.0, 0.0, 0.0)
     with pytest.warns(ConvergenceWarning, match="stopped after .* of at most 100 .* Raise tol"):
         fitted = fit(Z, y, full=full, penalty=penalty, tol=1e-18)
-    assert fitted.n_iter < 20
+    assert fitted.n_iter < 40
     assert largest_gradient(Z, y, fitted, penalty) < 1e-13
-
-
-def test_steps_solved_but_roughly_lead_to_the_same_optimum(monkeypatch):
-    """Two products with the Hessian for each step: more steps, and the gradient asked for."""
-    Z, y = data(600, 20)
-    penalty = (0.0, 0.0, 0.0)
-    assert newton.LARGEST_EXACT < 21 * 20
-    by_many = fit(Z, y, full=True, penalty=penalty)
-    monkeypatch.setattr(newton, "MAX_PRODUCTS", 2)
-    by_few = fit(Z, y, full=True, penalty=penalty)
-    assert by_few.n_iter > by_many.n_iter
-    assert largest_gradient(Z, y, by_few, penalty) < 1.5e-8
-
-
-@pytest.mark.parametrize("penalty", [(0.0, 0.0, 0.0), (0.0, 0.01, 0.01)])
-def test_directions_in_float32_reach_a_gradient_of_1e_9(monkeypatch, penalty):
-    """The objective and its gradient are exact, so each step mends what the last one lacked."""
-    types = set()
-    count_types(monkeypatch, types)
-    Z, y = data(1500, 20)
-    fitted = fit(Z, y, full=True, penalty=penalty, tol=1e-9)
-    assert types == {np.dtype(np.float32)}
-    assert largest_gradient(Z, y, fitted, penalty) < 1.5e-9
-
-
-def count_types(monkeypatch, types):
-    """Note the type of what is multiplied by the Hessian."""
-    at = AffineNLL.hessian_at
-
-    def hessian_at(nll, theta):
-        types.add(theta.dtype)
-        return at(nll, theta)
-
-    monkeypatch.setattr(AffineNLL, "hessian_at", hessian_at)
-
-
-def test_what_float32_cannot_solve_is_solved_in_float64(monkeypatch):
-    """Logits of 2e6, which differ by 1."""
-    types = set()
-    count_types(monkeypatch, types)
-    Z, y = data(1500, 20)
-    penalty = (0.0, 1e-4, 0.01)
-    fitted = fit(2e6 + Z, y, full=True, penalty=penalty, tol=1e-5)
-    assert types == {np.dtype(np.float32), np.dtype(np.float64)}
-    assert largest_gradient(2e6 + Z, y, fitted, penalty) < 1.5e-5
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -385,25 +301,14 @@ def of_noisy_classes(n, K):
     return Z * np.exp(0.1 * rng.normal(size=K)) + 0.3 * rng.normal(size=K), y
 
 
-@pytest.mark.parametrize(
-    "factor", ["columns", *(pytest.param(f, marks=pytest.mark.slow) for f in (1e-3, 1.0, 1e3))]
-)
+@pytest.mark.parametrize("factor", ["columns", pytest.param(1e3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("penalty", [pytest.param(None, marks=pytest.mark.slow), "structured"])
-def test_vector_scaling_of_many_classes_takes_at_most_forty_passes(monkeypatch, factor, penalty):
+def test_vector_scaling_of_many_classes_takes_at_most_thirty_steps(factor, penalty):
     """To a gradient of 1e-6, at 25 rows a class, whatever the scale of all logits or of each."""
-    taken = []
-    count_products(monkeypatch, taken)
-    for name in ("value_and_gradient", "hessian_of_pairs", "hessian_by_class"):
-        method = getattr(AffineNLL, name)
-        monkeypatch.setattr(
-            AffineNLL,
-            name,
-            lambda *args, method=method, name=name: (taken.append(name), method(*args))[1],
-        )
     Z, y = of_noisy_classes(7500, 300)
     Z *= 10 ** np.random.default_rng(1).uniform(-1, 1, 300) if factor == "columns" else factor
     fitted = VectorScaling(penalty=penalty, tol=1e-6).fit(Z, y)
-    assert len(taken) <= (40 if penalty is None else 20)
+    assert fitted.n_iter_ <= (30 if penalty is None else 15)
     if penalty is None:
         result = AffineFit(fitted.coef_, fitted.intercept_, fitted.n_iter_)
         assert largest_gradient(Z, y, result, (0.0, 0.0, 0.0)) < 1.1e-6
@@ -504,20 +409,18 @@ def test_a_memory_map_is_never_read_as_a_whole(tmp_path, calibrator):
     assert peak < mapped.nbytes / 2
 
 
-@pytest.mark.parametrize("penalty", ["structured", "odir"])
-@pytest.mark.parametrize("K", [400, pytest.param(900, marks=pytest.mark.slow)])
-@pytest.mark.filterwarnings("ignore:The fit of softmax")
-def test_a_large_matrix_takes_three_arrays_of_its_parameters_and_blocks(penalty, K):
-    """Of blocks of 2 MiB there are three at a time: logits, probabilities, a piece of a product."""
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_large_matrix_takes_a_bounded_number_of_arrays_of_its_parameters():
+    """Two for each of ten pairs of BFGS, and some for a step, beside blocks and the logits."""
+    K = 400
     Z, y = data(700, K)
     tracemalloc.start()
     try:
-        MatrixScaling(penalty=penalty, max_iter=3).fit(Z, y)
+        MatrixScaling(penalty="odir", max_iter=15, tol=1e-12).fit(Z, y)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    kept = 8 * Z.size + 4 * Z.size if Z.size <= affine_nll.CACHED_ENTRIES else 0
-    assert peak < 3.05 * 8 * K * (K + 1) + kept + 3.5 * affine_nll.TALL_BLOCK_BYTES
+    assert peak < 32 * 8 * K * (K + 1) + 8 * Z.size + 4 * affine_nll.TALL_BLOCK_BYTES
 
 
 # -------------------------------------------------------------------------------------- progress
@@ -529,7 +432,7 @@ def test_verbose_prints_a_line_for_each_step(capsys, calibrator):
     fitted = calibrator(verbose=1).fit(Z, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == fitted.n_iter_ + 1
-    pattern = r"Step (\d+): objective (\S+), largest gradient (\S+), \d+ products, \S+ s"
+    pattern = r"Step (\d+): objective (\S+), largest gradient (\S+), \S+ s"
     found = [re.fullmatch(pattern, line).groups() for line in lines]
     assert [int(step) for step, _, _ in found] == list(range(len(lines)))
     objective = [float(value) for _, value, _ in found]
@@ -539,8 +442,7 @@ def test_verbose_prints_a_line_for_each_step(capsys, calibrator):
     assert capsys.readouterr().out == ""
 
 
-def test_classes_without_rows_are_separated_whichever_steps_go_first():
-    """Without a penalty quick steps lead where no step helps; the fit begins anew, and says why."""
+def test_classes_without_rows_are_separated_with_a_warning():
     rng = np.random.default_rng(12)
     Z = 2 * rng.normal(size=(100, 20))
     y = np.zeros(100, dtype=int)
