@@ -113,17 +113,16 @@ class ArrayOperations:
         return np.log1p(np.exp(y, out=y))
 
     def lines(self, lines: Lines, x: FloatArray, *, computed: bool = False) -> Float64Array:
+        scale = lines.lift
+        if len(lines.x) < x.shape[1]:  # one line of all columns
+            values = x.T if x.flags.f_contiguous else x
+            y = np.interp(values * scale, lines.x[0] * scale, lines.y[0])
+            return y.T if x.flags.f_contiguous else y
         y = np.empty(x.shape, order="F")
-        shared = len(lines.x) == 1
-        for j, column in enumerate(x.T):
-            knots, levels = lines.x[0 if shared else j], lines.y[0 if shared else j]
-            if lines.lift != 1.0:
-                knots, column = knots * lines.lift, column * lines.lift
-            if len(knots) > FEW_KNOTS:
-                order = np.argsort(column)
-                y[order, j] = np.interp(column[order], knots, levels)
-            else:
-                y[:, j] = np.interp(column, knots, levels)
+        for j, (column, knots, levels) in enumerate(zip(x.T, lines.x, lines.y, strict=True)):
+            column = column * scale
+            order = np.argsort(column) if len(knots) > FEW_KNOTS else slice(None)
+            y[order, j] = np.interp(column[order], knots * scale, levels)
         return y
 
     def steps(

@@ -88,26 +88,31 @@ def whole_constants(
 
     Cosines of multiples are polynomials in the cosine: the terms are its powers.
     """
-    K = len(own)
-    t, b, cosines = own[:, :N_SHARED], own[:, N_SHARED], own[:, N_SHARED + 1 :]
+    K, t, b, cosines = len(own), own[0, :N_SHARED], own[:, N_SHARED], own[:, N_SHARED + 1 :]
     in_powers = np.zeros((N_COSINES, N_COSINES + 1))
     for j in range(1, N_COSINES + 1):
         in_powers[j - 1, : j + 1] = chebyshev.cheb2poly(np.eye(j + 1)[j]) * (np.sqrt(2.0) / j)
     powers = cosines @ in_powers
-    shared = [t[:, 0], t[:, 1] / smoothing.square_scale, -t[:, 2], t[:, 3], t[:, 4], np.ones(K)]
-    constants = {"terms": np.vstack([*shared, powers[:, 1:].T]), "b": row(b + powers[:, 0])}
+    shared = np.outer([1.0, t[0], t[4], 1.0], np.ones(K))
+    constants = {"terms": np.vstack([shared, powers[:, 1:].T]), "b": row(b + powers[:, 0])}
     if centre is not None:
         constants["b"] -= centre @ cross[K:]
         constants |= {"by_p": cross[:K].T, "by_log": cross[K:].T}
-    return constants
+    return constants | log_constants(t[1] / smoothing.square_scale, -t[2], t[3], 0.0)
 
 
 def rising_constants(t: Float64Array, smoothing: Smoothing) -> Constants:
     """Return the coefficients of terms that preserve the order of the classes."""
-    s, log_K = smoothing.square_scale, np.log(smoothing.n_classes)
+    log_K = np.log(smoothing.n_classes)
     by_entropy, by_top = (t[2] - t[1]) / log_K, (t[4] - t[3]) / log_K
-    terms = [t[5], -t[6] / s, by_entropy, by_top, -t[7], 1.0, t[0] + t[2] + t[4], 1.0]
-    return {"terms": np.array(terms)[:, None]}
+    square, slope = -t[6] / smoothing.square_scale, t[0] + t[2] + t[4]
+    terms = np.array([1.0, t[5], -t[7], 1.0, 1.0])[:, None]
+    return {"terms": terms, **log_constants(square, by_entropy, by_top, slope)}
+
+
+def log_constants(square: float, by_order: float, by_top: float, slope: Any) -> Constants:
+    """Return the coefficients of products with log q."""
+    return {"square": square, "by_row": np.array([[by_order], [by_top]]), "slope": slope}
 
 
 def hinged(
@@ -129,11 +134,11 @@ def many_constants(terms: many.Terms, smoothing: Smoothing) -> Constants:
     return {
         **links,
         "by_p": by_p,
-        "square": square / smoothing.square_scale,
-        "by_row": np.array([[-by_entropy], [by_top]]),
+        **log_constants(
+            square / smoothing.square_scale, -by_entropy, by_top, row(1.0 + terms.slope)
+        ),
         "by_rest": by_rest,
         "most": 1.0 + 1.0 / (smoothing.n * smoothing.n_classes),
-        "slope": row(1.0 + terms.slope),
         "b": row(terms.b),
     }
 
@@ -166,11 +171,17 @@ def features(o: Operations, c: Constants) -> Features:
     return Features(p, q, a, o.row_sum(q * a), o.row_max(a))
 
 
-def shared_terms(o: Operations, f: Features, c: Constants) -> list[Value]:
-    """Return the terms that both forms with a position have."""
+def log_terms(o: Operations, f: Features, c: Constants) -> Value:
+    """Return the products with log q."""
+    by_row = o.combine(c["by_row"], f.order, f.top) + c["slope"]
+    return (c["square"] * f.a + by_row) * f.a
+
+
+def position_terms(o: Operations, f: Features, c: Constants, *of_position: Value) -> Value:
+    """Return the sum of the terms of both forms with a position."""
     rest = o.log(1.0 - f.q + c["lift"])
     offset = o.log(c["kept_offset"] * f.p + c["uniform_offset"])
-    return [f.q, f.a * f.a, f.a * f.order, f.a * f.top, rest, offset]
+    return o.combine(c["terms"], log_terms(o, f, c), f.q, rest, offset, *of_position)
 
 
 def whole_terms(o: Operations, f: Features, c: Constants) -> Value:
@@ -180,7 +191,7 @@ def whole_terms(o: Operations, f: Features, c: Constants) -> Value:
     powers = [o.sin(angle)]
     for j in range(2, N_COSINES + 1):
         powers.append(powers[j // 2 - 1] * powers[(j + 1) // 2 - 1])
-    eta = o.combine(c["terms"], *shared_terms(o, f, c), *powers) + c["b"]
+    eta = position_terms(o, f, c, *powers) + c["b"]
     if "by_p" in c:
         eta = eta + o.map_rows(c["by_p"], f.p) + o.map_rows(c["by_log"], f.a)
     return eta
@@ -188,14 +199,12 @@ def whole_terms(o: Operations, f: Features, c: Constants) -> Value:
 
 def rising_terms(o: Operations, f: Features, c: Constants) -> Value:
     """Return eta of terms that preserve the order of the classes."""
-    hinges = o.lines(c["position"], f.a, computed=True)
-    return o.combine(c["terms"], *shared_terms(o, f, c), f.a, hinges)
+    return position_terms(o, f, c, o.lines(c["position"], f.a, computed=True))
 
 
 def many_terms(o: Operations, f: Features, c: Constants) -> Value:
     """Return eta of more than 30 classes, where small probabilities count by their logs alone."""
     p = o.where(f.p >= LEAST, f.p, 0.0)
-    slope = c["square"] * f.a + o.combine(c["by_row"], f.order, f.top) + c["slope"]
     rest = c["by_rest"] * o.log_complement(p / c["most"])
-    eta = slope * f.a + c["b"] + rest + c["by_p"] * p
+    eta = log_terms(o, f, c) + c["b"] + rest + c["by_p"] * p
     return eta + o.map_sparse_rows(c["cross"], p) if "cross" in c else eta
