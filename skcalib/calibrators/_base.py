@@ -66,8 +66,8 @@ from skcalib._validation.weights import check_lengths, check_weight, drop_zero_w
 from skcalib.calibrators._fit_warnings import warn_of_absent_classes
 from skcalib.calibrators._shown_fit import ShownFit
 
-# Calibrators that an error names as taking soft hits.
-TAKERS = "PlattScaling, BetaCalibrator, IsotonicCalibrator or HistogramBinning with even bins"
+# Calibrators that support soft hits.
+SUPPORTED = "PlattScaling, BetaCalibrator, IsotonicCalibrator or HistogramBinning with even bins"
 # What to do about one column that is named by the first of two classes.
 OTHER_EVENT = "pass 1 - X (probabilities) or -X (logits), with another name or none"
 # What the columns of `X` were in ``fit``, in words.
@@ -268,7 +268,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         if share is not None:
             check_soft_hits(share, S, classes)
             if not self._takes_soft_hits:
-                refuse_soft(share, "y", type(self).__name__, TAKERS)
+                refuse_soft(share, "y", type(self).__name__, SUPPORTED)
             labels = np.ceil(share)
         survey = check_values(S, input=input, smallest=self._takes_logs)
         kind = resolve_kind(S, survey, input)

@@ -49,26 +49,15 @@ def average_steps(maps: list[StepMaps]) -> StepMaps:
     return StepMaps(np.pad(inner, ((0, 0), (1, 1)), constant_values=(0.0, 1.0)), values)
 
 
-def closing_scores(edges: Float64Array, dtype: np.dtype[Any]) -> Float64Array:
-    """Return the highest float64 numbers that are rounded to these scores of the type `dtype`.
+def limits_of_rounding(edges: Float64Array, dtype: np.dtype[Any], sign: int) -> Float64Array:
+    """Return the highest (`sign` 1) or lowest (-1) float64 numbers that the type rounds to edges.
 
     A float64 score then passes the same edges as after rounding to float32.
     """
     if dtype == np.float64:
         return edges
-    above = np.nextafter(edges.astype(dtype), dtype.type(2)).astype(np.float64)
-    return np.nextafter((edges + above) / 2, 0.0)
-
-
-def opening_scores(edges: Float64Array, dtype: np.dtype[Any]) -> Float64Array:
-    """Return the lowest float64 numbers that are rounded to these scores of the type `dtype`.
-
-    A float64 score then passes the same edges as after rounding to float32.
-    """
-    if dtype == np.float64:
-        return edges
-    below = np.nextafter(edges.astype(dtype), dtype.type(-1)).astype(np.float64)
-    return np.maximum(np.nextafter((edges + below) / 2, 2.0), 0.0)
+    beyond = np.nextafter(edges.astype(dtype), dtype.type(2 * sign)).astype(np.float64)
+    return np.maximum(np.nextafter((edges + beyond) / 2, -2.0 * sign), 0.0)
 
 
 class HistogramBinning(ColumnwiseCalibrator):
@@ -225,10 +214,8 @@ class HistogramBinning(ColumnwiseCalibrator):
         maps = bin_shares(table)
         # New scores are compared with numbers that depend on the calibration scores alone, so that
         # the bin of a row does not depend on the other rows of its batch.
-        if uniform:
-            maps.edges[:, 1:-1] = closing_scores(bins.edges(scores.dtype)[1:-1], scores.dtype)
-        else:
-            maps.edges[:, 1:-1] = opening_scores(maps.edges[:, 1:-1], scores.dtype)
+        inner = bins.edges(scores.dtype)[1:-1] if uniform else maps.edges[:, 1:-1]
+        maps.edges[:, 1:-1] = limits_of_rounding(inner, scores.dtype, 1 if uniform else -1)
         return maps
 
     def _in_words(self) -> str:
