@@ -57,6 +57,10 @@ examples:
   python -m skcalib measure predictions.csv --fail-above 0.05
   cat predictions.csv | python -m skcalib measure - --format json
 """
+MONITOR_EXAMPLE = """
+example:
+  python -m skcalib monitor week23.csv --state monitor.json --groups question
+"""
 EXPORT_EXAMPLE = """
 example:
   python -m skcalib export best.json -o model.onnx
@@ -159,6 +163,26 @@ def make_parser() -> Parser:
         help=f"file to write: {', '.join(SUFFIXES)}; default: -, standard output, as .csv",
     )
     add_export(command("export", "write a saved calibrator as an ONNX model", EXPORT_EXAMPLE))
+    monitor = command(
+        "monitor",
+        "count a batch of labels: are the probabilities still calibrated?",
+        FILES + MONITOR_EXAMPLE,
+    )
+    add_file(monitor)
+    monitor.add_argument(
+        "--state",
+        metavar="STATE.json",
+        required=True,
+        help="the evidence so far; made by the first call, then replaced",
+    )
+    monitor.add_argument("--groups", nargs="+", metavar="COLUMN", help="also watch each group")
+    monitor.add_argument(
+        "--alpha", type=float, help="probability of a false alarm within --period updates (0.05)"
+    )
+    monitor.add_argument("--period", type=whole(1), help="number of updates (52)")
+    monitor.add_argument(
+        "--tolerance", type=float, help="relative error of the odds that is no alarm (0.1)"
+    )
     measure.add_argument(
         "--fail-above",
         metavar="[METRIC=]NUMBER",

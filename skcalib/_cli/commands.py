@@ -13,16 +13,18 @@ from skcalib._cli.arguments import make_parser
 from skcalib._cli.compare import run_compare
 from skcalib._cli.export import run_export
 from skcalib._cli.measure import run_measure
+from skcalib._cli.monitor import run_monitor
 
 # What a broken file or a wrong option raises.
 FAILURES = (OSError, ValueError, TypeError, ImportError, EOFError, zipfile.BadZipFile, zlib.error)
 # Options that name files, which an error may begin with.
-PATHS = ("file", "report", "save", "output", "calibrator")
+PATHS = ("file", "report", "save", "output", "calibrator", "state")
 COMMANDS = {
     "compare": run_compare,
     "measure": run_measure,
     "apply": run_apply,
     "export": run_export,
+    "monitor": run_monitor,
 }
 
 

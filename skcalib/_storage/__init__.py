@@ -1,1 +1,1 @@
-"""Calibrators as JSON files."""
+"""Calibrators and monitors as JSON files."""

@@ -12,9 +12,14 @@ import secrets
 from pathlib import Path
 from typing import Any, NoReturn
 
-from skcalib._storage.calibrators import Stored, calibrator_from_plain, calibrator_to_plain
+from skcalib._monitor.monitor import CalibrationMonitor
+from skcalib._storage import calibrators
+from skcalib._storage.calibrators import calibrator_from_plain, calibrator_to_plain
+from skcalib._storage.monitor import KEY, monitor_from_plain, monitor_to_plain
 from skcalib._validation.keywords import check_count
 
+# What is stored.
+Stored = calibrators.Stored | CalibrationMonitor
 FORMAT = "skcalib"
 VERSION = 1
 MAX_BYTES = 1 << 28
@@ -25,8 +30,9 @@ def to_dict(estimator: Stored) -> dict[str, Any]:
 
     Parameters
     ----------
-    estimator : calibrator
-        A fitted calibrator of this package; of a `GroupwiseCalibrator`, so must be its common map.
+    estimator : calibrator or CalibrationMonitor
+        A fitted calibrator of this package (of a `GroupwiseCalibrator`, so must be its common
+        map), or a monitor after an update.
 
     Returns
     -------
@@ -50,7 +56,9 @@ def to_dict(estimator: Stored) -> dict[str, Any]:
     ('IdentityCalibrator', 'proba')
     """
     try:
-        document = {"format": FORMAT, "version": VERSION, **calibrator_to_plain(estimator)}
+        is_monitor = isinstance(estimator, CalibrationMonitor)
+        body = monitor_to_plain(estimator) if is_monitor else calibrator_to_plain(estimator)
+        document = {"format": FORMAT, "version": VERSION, **body}
     except RecursionError:
         raise ValueError("The parameters contain themselves and cannot be stored.") from None
     # Check that the document can be read.
@@ -98,7 +106,7 @@ def from_dict(document: dict[str, Any]) -> Stored:
         )
     body = {key: value for key, value in document.items() if key not in ("format", "version")}
     try:
-        return calibrator_from_plain(body)
+        return monitor_from_plain(body) if KEY in body else calibrator_from_plain(body)
     except RecursionError:
         raise ValueError("The stored calibrator is nested too deeply.") from None
 
@@ -110,7 +118,7 @@ def save_json(estimator: Stored, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : calibrator
+    estimator : calibrator or CalibrationMonitor
         A fitted calibrator of this package, such as ``CalibratedClassifier(...).calibrator_``.
     path : str or path-like
         An existing file is replaced.

@@ -1,0 +1,1 @@
+"""Is it still calibrated? Bets on batches of labels."""

@@ -1,0 +1,365 @@
+r"""Calibration watched batch by batch: bets against the stated probabilities.
+
+One event has log-odds :math:`z_i` and outcomes :math:`y_i`. A bet (a, b) says that the true
+log-odds are :math:`t_i = a z_i + b`; the null hypothesis, that they lie within
+:math:`e = \log(1 + \tau)` of :math:`z_i` for a tolerance :math:`\tau`. With :math:`t^0_i` the
+value in :math:`[z_i - e, z_i + e]` nearest to :math:`t_i`, a batch multiplies the bet by
+
+.. math:: L = \prod_i \exp\left(y_i (t_i - t^0_i) - \log(1 + e^{t_i}) + \log(1 + e^{t^0_i})\right),
+
+whose mean is at most 1 under the null hypothesis: it is 1 at the end :math:`t^0`, and L is monotone
+in the rate. For shares with the same mean it is no larger, because the exponential is convex.
+
+A drift may begin at any batch: :math:`R \leftarrow (R + 1) L` (Shiryaev 1963, Roberts 1966). For
+weights v of the bets that sum to 1, :math:`\sum_j v_j R_j` minus the number of batches is a
+supermartingale, so that by Doob's inequality
+
+.. math:: P\left(\max_{t \le T} \frac{1}{p} \sum_j v_j R_{tj} \ge \frac{1}{\alpha}\right)
+          \le \frac{\alpha T}{p} .
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils._param_validation import Interval
+
+from skcalib._arrays.types import Float64Array
+from skcalib._scores.clip import find_clip
+from skcalib._scores.scores import Scores
+from skcalib._scores.top_label import top_label
+from skcalib._validation.groups import read_groups
+from skcalib._validation.predictions import Predictions, check_predictions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHIFTS = [(1.0, sign * b) for b in (0.1, 0.2, 0.4, 0.8) for sign in (-1, 1)]
+SLOPES = [(a, 0.0) for c in (1.1, 1.25, 1.5, 2.0) for a in (c, 1 / c)]
+BOTH = [(a, sign * b) for b in (0.25, 0.6) for sign in (-1, 1) for a in (1.3, 1 / 1.3)]
+# The bets (a, b), all with the same weight.
+BETS = np.array([*SHIFTS, *SLOPES, *BOTH])
+IS_SHIFT = BETS[:, 0] == 1.0
+ALL_ROWS = "all rows"
+MOST_COMPONENTS = 1000
+# Logarithm of the largest e-value that is shown.
+MOST_LOG = 700.0
+
+
+def log_odds(p: Float64Array) -> Float64Array:
+    """Return the log-odds of probabilities of a batch, 0 and 1 replaced by its clip."""
+    scores = Scores(np.column_stack([1 - p, p]), "proba")
+    scores.set_clip(find_clip(scores, np.ones(p.size)))
+    return scores.log_odds_columns(slice(1, 2))[0]
+
+
+def log_gains(z: Float64Array, y: NDArray[Any], width: float) -> Float64Array:
+    """Return log L of each bet for the log-odds and outcomes of a batch."""
+    gains = np.zeros(len(BETS))
+    for j, (a, b) in enumerate(BETS):
+        t = a * z + b
+        nearest = z + np.clip(t - z, -width, width)
+        gains[j] = (y * (t - nearest) - np.logaddexp(0, t) + np.logaddexp(0, nearest)).sum()
+    return gains
+
+
+def log_sum_exp(x: NDArray[Any]) -> float:
+    """Return the logarithm of the sum of exponentials."""
+    return float(np.logaddexp.reduce(x, axis=None))
+
+
+# Probabilities and outcomes of the rows of a component.
+Event = tuple[Float64Array, NDArray[Any]]
+
+
+def events_of(predictions: Predictions, groups: Any) -> dict[str, Event]:
+    """Return the events of a batch: of all rows, of each of more classes, of each group."""
+    events: dict[str, Event] = {}
+    if predictions.event is None:
+        P, code = predictions.P, predictions.code
+        p, predicted = top_label(P)
+        y = predicted == code
+        for k, label in enumerate(predictions.classes):
+            events[f"class {label}"] = predictions.column(k).astype(np.float64), code == k
+    else:
+        p, y = predictions.of_event()
+    score = p.astype(np.float64)
+    if groups is not None:
+        found = read_groups(groups, score.size)
+        for g, labels in enumerate(found.labels):
+            rows = found.code == g
+            events[f"group {', '.join(map(str, labels))}"] = score[rows], y[rows]
+    return {ALL_ROWS: (score, y), **events}
+
+
+class CalibrationMonitor(BaseEstimator):
+    r"""Watch whether probabilities are still calibrated, batch by batch of labels.
+
+    The probability of an alarm within `period` updates is at most `alpha` as long as the stated
+    odds are right within `tolerance`, however often one looks; the mean time to a false alarm is at
+    least ``period / alpha`` updates. A drift may begin at any update.
+
+    All rows are watched (one event, or the top label), each of more than two classes, and each
+    group of the first update.
+
+    Parameters
+    ----------
+    alpha : float, default=0.05
+        Probability of a false alarm within `period` updates, in (0, 1).
+    period : int, default=52
+        Number of updates: 52 for a year of weekly batches, 365 for one of daily batches.
+    tolerance : float, default=0.1
+        Relative error of the odds that is no alarm, at least 0: with 0.1, a stated 50 % may be 47.6
+        to 52.4 %, 10 % may be 9.2 to 10.9 %.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, sorted; needed if the first update cannot show them.
+    pos_label : label, default=None
+        The event of one or two columns; default: 1 or True, else the second.
+
+    Attributes
+    ----------
+    alarm_ : bool
+        Whether there has been an alarm. It stays: after a change of the map,
+        ``sklearn.base.clone(monitor)`` begins anew.
+    e_value_ : float
+        Evidence against calibration; an alarm is given at ``1 / alpha``.
+    advice_ : {"nothing", "shift the offset", "fit again"}
+        What the evidence asks for.
+    where_ : str
+        "all rows", or the class or the group with the largest evidence.
+    since_ : int
+        Update at which the strongest bet there began to gain.
+    shift_ : float
+        Log-odds by which the probabilities there are too low.
+    n_updates_ : int
+        Number of updates.
+    frame : DataFrame
+        A row for each update: rows, mean probability, rate of the event, their gap, e-value.
+
+    Raises
+    ------
+    ValueError
+        In ``update``, for what metrics refuse, another number of columns, or more than 1,000
+        classes and groups. A failed update changes nothing.
+
+    Warns
+    -----
+    UserWarning
+        If groups appear that the first update did not have: they count in all rows only.
+
+    See Also
+    --------
+    skcalib.metrics.calibration_test : A test of one set of rows.
+
+    Notes
+    -----
+    A calibrator that was fitted on few rows is miscalibrated by its own noise, and the monitor says
+    so: with 500 rows a week, a map fitted on 500 rows gives an alarm in half of the years, on 2,000
+    rows in 3 %. Rows must be independent: pass one of several rows of a patient or a document.
+    Which rows get labels may depend on the probabilities, not on the outcomes.
+
+    The evidence is that of 24 bets (see the user guide) on each component: half of it on all rows,
+    the rest on classes and groups.
+
+    References
+    ----------
+    .. [1] A. N. Shiryaev, "On optimum methods in quickest detection problems", Theory of
+       Probability and its Applications 8, 1963; S. W. Roberts, "A comparison of some control chart
+       procedures", Technometrics 8, 1966.
+    .. [2] J. Shin, A. Ramdas and A. Rinaldo, "E-detectors: a nonparametric framework for sequential
+       change detection", New England Journal of Statistics in Data Science 2, 2024.
+    .. [3] E. S. Page, "Continuous inspection schemes", Biometrika 41, 1954.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import CalibrationMonitor
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = CalibrationMonitor()
+    >>> for week in range(1, 53):
+    ...     z = rng.normal(0, 1.5, 500)
+    ...     drift = 0.4 if week > 20 else 0.0
+    ...     y = rng.random(500) < 1 / (1 + np.exp(-z - drift))
+    ...     if monitor.update(y, 1 / (1 + np.exp(-z))).alarm_:
+    ...         break
+    >>> monitor.advice_, monitor.where_
+    ('shift the offset', 'all rows')
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "alpha": [Interval(Real, 0, 1, closed="neither")],
+        "period": [Interval(Integral, 1, None, closed="left")],
+        "tolerance": [Interval(Real, 0, None, closed="left")],
+        "labels": ["array-like", None],
+        "pos_label": "no_validation",  # type: ignore[dict-item]
+    }
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 0.05,
+        period: int = 52,
+        tolerance: float = 0.1,
+        labels: ArrayLike | None = None,
+        pos_label: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.period = period
+        self.tolerance = tolerance
+        self.labels = labels
+        self.pos_label = pos_label
+
+    def update(self, y_true: ArrayLike, y_proba: ArrayLike, *, groups: Any = None) -> Self:
+        """Count a batch of labels.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels, or shares of one event in [0, 1]; a batch may be empty.
+        y_proba : array-like of shape (n, K), (n, 1) or (n,)
+            The probabilities that were acted on; a column for each label in sorted order, or that
+            of one event.
+        groups : array-like of shape (n,), default=None
+            Group of each row.
+
+        Returns
+        -------
+        self : object
+        """
+        self._validate_params()
+        if len(y_true):  # type: ignore[arg-type]
+            labels = getattr(self, "classes_", self.labels)
+            predictions = check_predictions(
+                y_true, y_proba, None, labels, self.pos_label, soft=True, caller="update"
+            )
+            events = events_of(predictions, groups)
+            if len(events) > MOST_COMPONENTS:
+                raise ValueError(
+                    f"there are {len(events) - 1:,} classes and groups: pass at most "
+                    f"{MOST_COMPONENTS - 1:,}, or no groups."
+                )
+            self.classes_ = predictions.classes
+        else:
+            events = {ALL_ROWS: (np.empty(0), np.empty(0))}
+        self._bet(events)
+        return self
+
+    def _bet(self, events: dict[str, Event]) -> None:
+        """Count the events of a batch, by the names of the components."""
+        history = getattr(self, "_history", [])
+        n_updates = len(history) + 1
+        names = getattr(self, "_names", None)
+        if names is None and "classes_" in vars(self):
+            names = list(events)
+            shares = np.full(len(names), 0.5 / max(1, len(names) - 1))
+            shares[0] = 1.0 if len(names) == 1 else 0.5
+            form = (len(names), len(BETS))
+            with np.errstate(divide="ignore"):  # before the first update, R is 0
+                self._log_r = np.full(form, np.log(n_updates - 1.0))
+            self._page, self._start = np.zeros(form), np.ones(form, dtype=int)
+            self._names, self._shares = names, shares
+        elif names is not None and not set(events) <= set(names):
+            new = next(name for name in events if name not in names)
+            warnings.warn(
+                f"{new} was not in the first update: it counts in all rows only.",
+                UserWarning,
+                stacklevel=3,
+            )
+        e_value = getattr(self, "e_value_", 0.0)
+        if names is not None:
+            gains = np.zeros_like(self._log_r)
+            for c, name in enumerate(names):
+                if name in events:
+                    p, y = events[name]
+                    gains[c] = log_gains(log_odds(p), y, np.log1p(self.tolerance)) if p.size else 0
+            self._log_r = np.logaddexp(self._log_r, 0.0) + gains
+            self._start = np.where(self._page <= 0, n_updates, self._start)
+            self._page = np.maximum(self._page, 0.0) + gains
+            total = log_sum_exp(self._evidence()) - np.log(self.period)
+            e_value = float(np.exp(min(total, MOST_LOG)))
+        p, y = events[ALL_ROWS]
+        means = (float(p.mean()), float(y.mean())) if p.size else (np.nan, np.nan)
+        self._history = [*history, (p.size, *means, e_value)]
+        self.e_value_ = e_value
+        self.alarm_ = getattr(self, "alarm_", False) or e_value >= 1 / self.alpha
+        self.n_updates_ = n_updates
+
+    def _evidence(self) -> Float64Array:
+        """Return the logarithm of each bet's share of the evidence, ``(C, 24)``."""
+        return self._log_r + np.log(self._shares / len(BETS))[:, None]
+
+    def _check_updated(self) -> None:
+        if not hasattr(self, "_log_r"):
+            raise NotFittedError("This CalibrationMonitor has no labels yet: call update first.")
+
+    def _strongest(self) -> int:
+        """Return the place of the component with the largest evidence."""
+        self._check_updated()
+        return int(np.logaddexp.reduce(self._evidence(), axis=1).argmax())
+
+    @property
+    def where_(self) -> str:
+        """All rows, or the class or group, with the largest evidence."""
+        c = self._strongest()
+        return self._names[c]
+
+    @property
+    def since_(self) -> int:
+        """Update at which the strongest bet there began to gain."""
+        c = self._strongest()
+        return int(self._start[c, self._page[c].argmax()])
+
+    @property
+    def shift_(self) -> float:
+        """Mean of the shifts there, weighted by their evidence."""
+        c = self._strongest()
+        log_r = self._log_r[c, IS_SHIFT]
+        weight = np.exp(log_r - log_r.max())
+        return float(weight @ BETS[IS_SHIFT, 1] / weight.sum())
+
+    @property
+    def advice_(self) -> str:
+        """What the evidence there asks for, if there has been an alarm."""
+        if not self.alarm_:
+            return "nothing"
+        log_r = self._log_r[self._strongest()]
+        shifts_suffice = log_sum_exp(log_r[IS_SHIFT]) >= log_sum_exp(log_r[~IS_SHIFT])
+        return "shift the offset" if shifts_suffice else "fit again"
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row for each update."""
+        import pandas as pd  # imported late, because pandas takes long to import
+
+        self._check_updated()
+        names = ["rows", "mean_proba", "rate", "e_value"]
+        update = pd.RangeIndex(1, len(self._history) + 1, name="update")
+        frame = pd.DataFrame(self._history, update, names)
+        frame.insert(3, "gap", frame["rate"] - frame["mean_proba"])
+        return frame
+
+    def __repr__(self, *args: Any, **keywords: Any) -> str:
+        if not hasattr(self, "n_updates_"):
+            return super().__repr__(*args, **keywords)
+        rows = sum(row[0] for row in self._history)
+        return f"{self.n_updates_:,} updates, {rows:,} rows: {self.in_words()}"
+
+    def in_words(self) -> str:
+        """Return the evidence and the advice in one line."""
+        text = f"e-value {self.e_value_:.2g}"
+        if not self.alarm_:
+            return f"{text}; no alarm, which is given at {1 / self.alpha:.3g}"
+        text += f"; ALARM in {self.where_} since about update {self.since_}: {self.advice_}"
+        return text + (f" by {self.shift_:+.2f} log-odds" if "shift" in self.advice_ else "")
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """Return the updates as a table, for notebooks."""
+        if not hasattr(self, "n_updates_"):
+            return super()._repr_mimebundle_()
+        return {"text/plain": repr(self), "text/html": f"<p>{self!r}</p>{self.frame.to_html()}"}

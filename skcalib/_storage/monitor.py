@@ -1,0 +1,102 @@
+"""Monitors as plain JSON values: evidence and history, no rows.
+
+A file may come from anywhere: its numbers are checked, and nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skcalib._monitor.monitor import ALL_ROWS, BETS, CalibrationMonitor
+from skcalib._storage.values import from_plain, to_plain
+from skcalib._validation.labels import check_labels
+
+KEY = "monitor"
+NAME = CalibrationMonitor.__name__
+WRONG = f"The stored {NAME} is refused: "
+
+
+def monitor_to_plain(monitor: CalibrationMonitor) -> dict[str, Any]:
+    """Write the parameters and the state of a monitor."""
+
+    def other(value: Any, where: str) -> Any:
+        raise ValueError(f"{where} is a {type(value).__name__}, which cannot be stored as JSON.")
+
+    parameters = monitor.get_params()
+    state = {name: value for name, value in vars(monitor).items() if name not in parameters}
+    parts = {"parameters": parameters, "state": state}
+    return {KEY: NAME} | {
+        part: {k: to_plain(v, f"{NAME}.{k}", other) for k, v in values.items()}
+        for part, values in parts.items()
+    }
+
+
+def monitor_from_plain(body: dict[str, Any]) -> CalibrationMonitor:
+    """Return the stored monitor, or raise ValueError."""
+
+    def other(_: Any, where: str) -> Any:
+        raise ValueError(f"{where} is not written as this skcalib stores values.")
+
+    parts = body.get("parameters"), body.get("state")
+    if set(body) != {KEY, "parameters", "state"} or not all(type(part) is dict for part in parts):
+        raise ValueError(f"A stored {NAME} has '{KEY}', 'parameters' and 'state'.")
+    parameters, state = (
+        {k: from_plain(v, f"{NAME}.{k}", other) for k, v in body[part].items()}
+        for part in ("parameters", "state")
+    )
+    if set(parameters) != set(CalibrationMonitor().get_params()):
+        raise ValueError(f"{WRONG}its parameters are {', '.join(sorted(parameters))[:60]}.")
+    monitor = CalibrationMonitor(**parameters)
+    monitor._validate_params()
+    try:
+        check_state(state)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{WRONG}{' '.join(str(error).split())[:200]}") from error
+    for name, value in state.items():
+        setattr(monitor, name, value)
+    return monitor
+
+
+def check_state(state: dict[str, Any]) -> None:
+    """Refuse a state that no update gives."""
+    history, names = state["_history"], state["_names"]
+    form, n_updates = (len(names), len(BETS)), len(history)
+    classes = state["classes_"]
+    log_r, page, start = (state[name] for name in ("_log_r", "_page", "_start"))
+    labels = check_labels(classes, "classes_")
+    finite = [log_r, page, state["_shares"], state["e_value_"]]
+    rules = {
+        "its attributes": set(state) <= KNOWN,
+        "_names": names[0] == ALL_ROWS and len(set(map(str, names))) == len(names),
+        "classes_": classes.ndim == 1 and bool((np.unique(labels) == labels).all()),
+        "_history": all(len(row) == 4 and row[0] >= 0 for row in history),
+        "n_updates_": type(state["n_updates_"]) is int and state["n_updates_"] == n_updates > 0,
+        "alarm_": type(state["alarm_"]) is bool,
+        "_files": all(type(digest) is str for digest in state.get("_files", [])),
+        "shapes": log_r.shape == page.shape == start.shape == form,
+        "numbers": all(bool(np.isfinite(np.asarray(value, float)).all()) for value in finite),
+        "_start": bool(((start >= 1) & (start <= n_updates)).all()),
+        "_shares": state["_shares"].shape == form[:1] and bool((state["_shares"] > 0).all()),
+    }
+    for name, holds in rules.items():
+        if not holds:
+            raise ValueError(f"{WRONG}{name} is not as an update leaves it.")
+    if not np.isclose(state["_shares"].sum(), 1.0) or state["e_value_"] < 0:
+        raise ValueError(f"{WRONG}its shares sum to {state['_shares'].sum():g}, not 1.")
+
+
+KNOWN = {
+    "classes_",
+    "alarm_",
+    "e_value_",
+    "n_updates_",
+    "_names",
+    "_shares",
+    "_log_r",
+    "_page",
+    "_start",
+    "_history",
+    "_files",
+}
