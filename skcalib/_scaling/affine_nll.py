@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,29 +68,11 @@ def _add(out: Array, pieces: Pieces) -> None:
         del piece  # before the next one is made
 
 
-class Pattern(Protocol):
-    """Which entries of W are free. `theta` contains W in its first rows and b in the last row."""
-
-    # Up to this many classes, blocks are computed in threads; with more, blocks are computed one by
-    # one and their matrix products use BLAS threads.
-    most_threaded: float
-
-    def identity(self, n_classes: int) -> Array:
-        """Return the parameters of W = I, b = 0."""
-
-    def apply(self, Z: Array, theta: Array) -> Array:
-        """Return ``Z W' + b``, ``(n, K)``."""
-
-    def adjoint(self, Z: Array, R: Array, v: Array) -> Pieces:
-        """Return the sum over rows of ``v R`` times `apply`'s derivative; may overwrite `R`."""
-
-    def add_hessian(self, H: Array, Z: Array, Q: Array, share: Array) -> None:
-        """Add these rows' Hessian of the NLL to `H`, ``(p, p)`` with p = theta.size."""
-
-
 class Diagonal:
     """W = diag(c); ``theta (2, K)`` is c and b."""
 
+    # Up to this many classes, blocks are computed in threads; with more, blocks are computed one by
+    # one and their matrix products use BLAS threads.
     most_threaded: float = np.inf
 
     def identity(self, n_classes: int) -> Array:
@@ -153,6 +135,10 @@ class Full:
         k = np.arange(n_classes)
         blocks = H.reshape(n_classes + 1, n_classes, n_classes + 1, n_classes)
         blocks[:, k, :, k] += own.swapaxes(0, 1)
+
+
+# Which entries of W are free.
+Pattern = Diagonal | Full
 
 
 def probabilities(Z: Array, theta: Array, pattern: Pattern) -> Array:

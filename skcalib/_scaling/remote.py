@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.blocks import TALL_BLOCK_BYTES, row_blocks
 from skcalib._arrays.passes import total
-from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.affine_nll import AffineNLL, Pattern
@@ -158,24 +156,6 @@ class AffineOfChunk:
         return int(not self.nll.separates(theta))
 
 
-def hessian_of_some(
-    _: Source,
-    code: Intp,
-    w: Float64Array,
-    scores: Scores,
-    theta: Array,
-    pattern: Pattern,
-    unit: float,
-) -> Array | float:
-    """Return the sum of the Hessians of the rows of a chunk whose weight is above 0."""
-    rows = np.flatnonzero(w)
-    if not rows.size:
-        return 0.0
-    few = scores.of(take_rows(scores.source, rows))
-    nll = AffineNLL(few, code[rows], w[rows], pattern, unit)
-    return float(w.sum()) * nll.hessian(theta)
-
-
 class SummedAffine:
     """`AffineNLL` of remote scores; each method is a pass."""
 
@@ -195,18 +175,8 @@ class SummedAffine:
         return value / self._weight, gradient / self._weight
 
     def hessian(self, theta: Array, every: int = 1) -> Array:
-        """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`.
-
-        Those are the rows that `AffineNLL` takes from its blocks, so that steps are the same.
-        """
-        block = next(row_blocks(self.n_rows, self.n_classes, TALL_BLOCK_BYTES))
-        taken = (np.arange(self.n_rows) % block.stop) % every == 0
-        scores, code, w = self._sums.scores, self._sums.code, self._sums.w
-        kernel = partial(
-            hessian_of_some, scores=scores, theta=theta, pattern=self.pattern, unit=self.unit
-        )
-        H: Array = total(kernel, scores.source, code, np.where(taken, every * w, 0.0))
-        return H / self._weight
+        """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`."""
+        return self._mean("hessian", theta, every)
 
     def hessian_by_class(self, theta: Array) -> Array:
         """Return the blocks of the Hessian at `theta` in W_kk and b_k, ``(K, 2, 2)``."""

@@ -26,6 +26,7 @@ from skcalib._arrays.blocks import TALL_BLOCK_BYTES, row_blocks
 from skcalib._arrays.passes import Work, merge_rows
 from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import Float64Array, Intp
+from skcalib._scaling.likelihood import nll_to_residual
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
 from skcalib.calibrators._auto.posterior import Diagonal
@@ -128,19 +129,6 @@ def add_own(eta: NDArray[Any], f: Features, terms: Terms, square_scale: float) -
     return eta
 
 
-def to_residual(eta: NDArray[Any], code: Intp, w: Float64Array) -> float:
-    """Overwrite logits ``(n, K)`` by the derivative of the weighted NLL; return the NLL."""
-    at_true = (np.arange(w.size), code)
-    true = eta[at_true]
-    top = eta.max(axis=1)
-    eta -= top[:, None]
-    np.exp(eta, out=eta)
-    total = eta.sum(axis=1)
-    eta[at_true] -= total
-    eta *= (w / total).astype(eta.dtype)[:, None]
-    return float(w @ (np.log(total, dtype=np.float64) + top - true))
-
-
 class ManyNLL:
     """Weighted sum of the NLL as a function of theta."""
 
@@ -174,7 +162,7 @@ class ManyNLL:
             Q = logits(f, terms, self._scale)
             value = 0.0
             for part in row_blocks(*Q.shape):
-                value += to_residual(Q[part], self.code[rows][part], self.w[rows][part])
+                value += nll_to_residual(Q[part], self.code[rows][part], self.w[rows][part])
             return value, self._adjoint(f, Q)
 
         value, total = 0.0, [np.zeros(N_SHARED), *map(np.zeros_like, terms[1:])]

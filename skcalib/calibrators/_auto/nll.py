@@ -22,6 +22,7 @@ from skcalib._arrays.blocks import ROW_BLOCK_BYTES, row_blocks
 from skcalib._arrays.passes import Work, merge_rows
 from skcalib._arrays.threads import AT_A_TIME, map_blocks
 from skcalib._arrays.types import Float64Array, Intp
+from skcalib._scaling.likelihood import nll_to_residual
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto.features import (
     N_OWN,
@@ -36,19 +37,6 @@ from skcalib.calibrators._auto.smoothing import Position, Smoothing
 Block = tuple[Design, slice]
 # Bytes of float64 in a block of weighted features; matrix products need tall blocks.
 HESSIAN_BLOCK_BYTES = 1 << 25
-
-
-def loss_and_residual(eta: Float64Array, code: Intp, w: Float64Array) -> tuple[float, Float64Array]:
-    """Return the weighted NLL of logits ``(K, n)``, and its derivative, which overwrites them."""
-    at_true = (code, np.arange(w.size))
-    eta -= eta.max(axis=0)
-    true = eta[at_true]
-    R = np.exp(eta, out=eta)
-    total = R.sum(axis=0)
-    value = float(w @ (np.log(total) - true))
-    R *= w / total
-    R[at_true] -= w
-    return value, R
 
 
 def softmax_columns(eta: Float64Array) -> Float64Array:
@@ -96,8 +84,9 @@ class FeatureNLL:
 
         def of_block(block: Block) -> tuple[float, Any]:
             f, rows = block
-            value, R = loss_and_residual(f.logits(*terms), self.code[rows], self.w[rows])
-            return value, f.adjoint(R)
+            eta = f.logits(*terms)
+            value = nll_to_residual(eta.T, self.code[rows], self.w[rows])
+            return value, f.adjoint(eta)
 
         value, gradient = 0.0, np.zeros(self.layout.size)
         for part, derivatives in map_blocks(of_block, self._blocks):
