@@ -20,6 +20,7 @@ from skcalib._comparison.held_out import (
     HeldOutRows,
     check_same_classes,
     fit_rows,
+    groups_of_rows,
     predict_held_out,
     read_rows,
     sorted_classes,
@@ -55,13 +56,16 @@ def open_data(
     input: str,
     classes: ArrayLike | None,
     pos_label: Any,
+    groups: Any = None,
 ) -> HeldOutRows:
     """Check all arguments once; the only split is that of the test rows, if there are any."""
     keywords: dict[str, Any] = {"input": input, "classes": classes, "pos_label": pos_label}
+    keywords["groups"] = groups
     if not is_lazy(X):
         X, y, sample_weight = read_remote(X, y, sample_weight)
         if test is not None:
-            test = read_remote(*test_rows(test), "test X", "test y")
+            X_test, y_test, w_test, of_test = test_rows(test)
+            test = (*read_remote(X_test, y_test, w_test, "test X", "test y"), of_test)
         return read_rows(X, y, sample_weight, test=test, **keywords)
     return _open_chunks(X, y, sample_weight, test=test, **keywords)
 
@@ -75,6 +79,7 @@ def _open_chunks(
     input: str,
     classes: ArrayLike | None,
     pos_label: Any,
+    groups: Any,
 ) -> HeldOutRows:
     """Check the rows of a Dask array and the test rows together."""
     import dask.array as da
@@ -82,7 +87,7 @@ def _open_chunks(
     check_option("input", input, ("auto", "logits", "proba"))
     parts = [_known(X, y, sample_weight, "X", "y")]
     if test is not None:
-        parts.append(_known(*test_rows(test), "test X", "test y"))
+        parts.append(_known(*test_rows(test)[:3], "test X", "test y"))
     arrays, labels, weights = zip(*parts, strict=True)
     n_fit, n_classes = arrays[0].shape
     if classes is None:
@@ -99,7 +104,7 @@ def _open_chunks(
     code, known = encode_labels(names, n_classes, known)
     event = event_of_columns(known, pos_label)
     rows = np.arange(code.size)
-    weighted = sample_weight is not None or (test is not None and len(test) == 3)
+    weighted = sample_weight is not None or (test is not None and test_rows(test)[2] is not None)
     return HeldOutRows(
         X,
         kind,
@@ -109,6 +114,7 @@ def _open_chunks(
         [] if test is None else [(rows[:n_fit], rows[n_fit:])],
         event,
         event_by(event, pos_label, single=False),
+        groups_of_rows(groups, n_fit, test, code.size - n_fit),
     )
 
 

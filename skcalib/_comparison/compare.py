@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._arrays.dask import is_dask
@@ -19,10 +20,11 @@ from skcalib._comparison.gains import Gains, Size, sizes_of
 from skcalib._comparison.held_out import HeldOutRows, in_folds
 from skcalib._comparison.measures import Measure, as_measures
 from skcalib._comparison.progress import with_progress
+from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_level, seed_of
 from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
-from skcalib.calibrators._names import calibrators_by_name
+from skcalib.calibrators._names import calibrators_by_name, resolve_calibrator
 from skcalib.metrics import SCORERS
 from skcalib.metrics._intervals.gains import Gain
 
@@ -131,6 +133,7 @@ def compare_calibrators(
     classes: ArrayLike | None = None,
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
+    groups: Any = None,
     choose_by: str = "log_loss",
     confidence_level: float = 0.95,
     random_state: Any = None,
@@ -170,7 +173,7 @@ def compare_calibrators(
     cv : int, splitter or iterable of (train, test), default=5
         Folds; an integer means stratified ones. A row that several folds leave out is measured
         in the first of them.
-    test : tuple (X, y) or (X, y, sample_weight), default=None
+    test : tuple (X, y), (X, y, sample_weight) or (X, y, sample_weight, groups), default=None
         Rows to report on, for fits on all of `X`. The choice is still made in folds of `X`.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are; decided once, for all folds.
@@ -185,6 +188,11 @@ def compare_calibrators(
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
         They are scaled for the rows of each fit, and for all measured rows.
+    groups : array-like of shape (n,) or (n, g), default=None
+        Label of each row's group, or several, which are crossed. Calibrators whose ``fit`` takes
+        `groups` get those of their rows, :class:`GroupwiseCalibrator` ("groupwise") is compared
+        too if `calibrators` is None, and each fold of an integer `cv` has equal shares of each
+        label in each group.
     choose_by : str, default="log_loss"
         Name of a calibration error to choose by instead: the calibrator with the lowest debiased
         error among those whose log loss is within two standard errors of that of the choice by
@@ -267,7 +275,14 @@ def compare_calibrators(
     """
     check_level(confidence_level)
     data = open_data(
-        X, y, sample_weight, test=test, input=input, classes=classes, pos_label=pos_label
+        X,
+        y,
+        sample_weight,
+        test=test,
+        input=input,
+        classes=classes,
+        pos_label=pos_label,
+        groups=groups,
     )
     folds = in_folds(data, cv)
     data = folds if test is None else data
@@ -276,7 +291,7 @@ def compare_calibrators(
     is_lazy = is_dask(data.scores)
     if is_lazy:
         refuse_metrics(measures, chosen_by)
-    named, left_out = _choose(calibrators, data.classes.size)
+    named, left_out = _choose(calibrators, data.classes.size, groups is not None)
     seed = seed_of(random_state)
     task = Task(folds, None if test is None else data, measures, chosen_by, seed)
     anchor = next((name for name, c in named.items() if type(c) is AutoCalibrator), None)
@@ -309,7 +324,7 @@ def compare_calibrators(
         has_test=test is not None,
     )
     frame = _frame(rows, measures, baseline.w, choice, as_good)
-    given = Given(data, named, X, y, sample_weight, _in_order(X, classes, data.event))
+    given = Given(data, named, X, y, sample_weight, _in_order(X, classes, data.event), groups)
     return CalibratorComparison(frame, choice, verdict, as_good, given)
 
 
@@ -343,9 +358,13 @@ def _in_order(X: ArrayLike, classes: ArrayLike | None, event: int | None) -> boo
     return bool((np.argsort(given) == np.arange(given.size)).all())
 
 
-def _choose(calibrators: Any, n_classes: int) -> tuple[dict[str, Any], dict[str, str]]:
+def _choose(
+    calibrators: Any, n_classes: int, in_groups: bool
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Return calibrators by name, the identity first, and the reasons to leave others out."""
     known = calibrators_by_name()
+    if in_groups:
+        known["groupwise"] = GroupwiseCalibrator(AutoCalibrator())
     left_out = {}
     if calibrators is None:
         named = dict(known)
@@ -397,6 +416,8 @@ def _resolve(given: Any, known: dict[str, Any]) -> Any:
         )
     if not (hasattr(given, "fit") and hasattr(given, "get_params")):
         raise TypeError(f"calibrators are names or scikit-learn classifiers; got {given!r}.")
+    if isinstance(given, GroupwiseCalibrator):  # so that input and classes are set
+        return clone(given).set_params(calibrator=resolve_calibrator(given.calibrator))
     return given
 
 

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from skcalib._comparison.choice import AS_GOOD, SMALL_SHARE
 from skcalib._comparison.chunks import fit_some, predict_rows
-from skcalib._comparison.held_out import HeldOutRows
+from skcalib._comparison.held_out import HeldOutRows, takes_groups
 from skcalib._comparison.tables import summary_table
+from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
 from skcalib._validation.predictions import Predictions
 from skcalib.calibrators._base import ScoreCalibrator
@@ -35,6 +36,7 @@ class Given(NamedTuple):
     y: ArrayLike
     sample_weight: ArrayLike | None
     in_order: bool
+    groups: Any = None
 
 
 class CalibratorComparison:
@@ -116,14 +118,15 @@ class CalibratorComparison:
         ValueError
             If no calibrator has this name.
         """
-        data, calibrators, X, y, sample_weight, in_order = self._given
+        data, calibrators, X, y, sample_weight, in_order, groups = self._given
         name = self.choice if name is None else name
         if name not in calibrators:
             raise ValueError(f"name must be one of {', '.join(calibrators)}; got {name!r}.")
         calibrator = calibrators[name]
-        if in_order and isinstance(calibrator, ScoreCalibrator):
+        if in_order and isinstance(calibrator, ScoreCalibrator | GroupwiseCalibrator):
             own = with_input_and_classes(calibrator, data.kind, data.classes)
-            return own.fit(X, y, sample_weight=sample_weight)
+            params = {"groups": groups} if takes_groups(own.fit) else {}
+            return own.fit(X, y, sample_weight=sample_weight, **params)
         rows = slice(None) if len(data.splits) > 1 else data.splits[0][0]
         return fit_some(calibrator, data, rows)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from sklearn.model_selection import check_cv
 from skcalib._arrays.dask import is_dask
 from skcalib._arrays.source import ALL, Source, as_source, to_array
 from skcalib._arrays.types import FloatArray, Intp, Kind
+from skcalib._meta_estimators.group_column import labels_of_rows
 from skcalib._meta_estimators.out_of_fold import (
     ScoredRows,
     TrainingData,
@@ -22,6 +25,7 @@ from skcalib._meta_estimators.out_of_fold import (
     warn_of_lost_classes,
 )
 from skcalib._validation.event import EventBy, event_by, event_of_columns, read_event
+from skcalib._validation.groups import read_groups
 from skcalib._validation.keywords import check_option
 from skcalib._validation.labels import (
     check_category_order,
@@ -59,7 +63,7 @@ class HeldOutRows(NamedTuple):
     ``scores (n, K)``, a source or a Dask array; ``code (n,)`` columns of the true classes;
     ``w (n,)`` weights, None if none were given, 0 only beside a Dask array; ``splits``, pairs of
     row numbers (fitted on, measured), no row measured twice; ``event`` and ``event_by`` as those
-    of `Predictions`.
+    of `Predictions`; ``groups (n,)`` or ``(n, g)`` labels of groups, None if none were given.
     """
 
     scores: Any
@@ -70,6 +74,7 @@ class HeldOutRows(NamedTuple):
     splits: list[tuple[Intp, Intp]]
     event: int | None = None
     event_by: EventBy | None = None
+    groups: NDArray[Any] | None = None
 
 
 class HeldOutFit(NamedTuple):
@@ -89,8 +94,11 @@ def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
         rows = rows[data.w[rows] > 0]
     S = np.zeros((rows.size, 1)) if is_dask(data.scores) else data.scores.read(rows)
     labels = data.classes[data.code[rows]]
-    folds = _folds(cv, S, labels)
-    warn_of_lost_classes(labels, folds)
+    if data.groups is not None and isinstance(cv, int):
+        folds = folds_in_groups(cv, data.code[rows], data.groups[rows])
+    else:
+        folds = _folds(cv, S, labels)
+        warn_of_lost_classes(labels, folds)
     seen: Intp = np.empty(0, dtype=np.intp)
     splits = []
     for train, test in folds:
@@ -110,6 +118,7 @@ def read_rows(
     input: str,
     classes: ArrayLike | None,
     pos_label: Any = None,
+    groups: Any = None,
 ) -> HeldOutRows:
     """Check rows without folds; the only split is that of the test rows, if there are any."""
     check_option("input", input, ("auto", "logits", "proba"))
@@ -117,10 +126,10 @@ def read_rows(
     kind = resolve_kind(S, survey, input)
     refuse_labels(X, S, kind)
     columns = as_columns(S, survey, kind, input)
-    n_fit = int((w > 0).sum())
+    n_rows, n_fit = w.size, int((w > 0).sum())
     weighted = sample_weight is not None
     if test is not None:
-        X_test, y_test, given = test_rows(test)
+        X_test, y_test, given, _ = test_rows(test)
         S_test, found_test, labels_test, w_test, _ = _open(
             X_test, y_test, given, known if classes is None else classes, kind, "test X", "test y"
         )
@@ -145,18 +154,42 @@ def read_rows(
         if classes is None:
             refuse_features(code, S.shape, kind)
         event = event_of_columns(known, pos_label)
+    of_rows = groups_of_rows(groups, n_rows, test, w.size - n_rows)
+    of_rows = None if of_rows is None else of_rows[w > 0]
     columns, code, w = drop_zero_weight(columns, code, w)
     splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]
     by = event_by(event, pos_label, single)
-    return HeldOutRows(columns, kind, code, known, w if weighted else None, splits, event, by)
+    w_given = w if weighted else None
+    return HeldOutRows(columns, kind, code, known, w_given, splits, event, by, of_rows)
 
 
-def test_rows(test: Any) -> tuple[Any, Any, Any]:
-    """Return the scores, labels and weights, or None, of test rows."""
-    if not isinstance(test, tuple | list) or len(test) not in (2, 3):
-        raise ValueError("test must be (X, y) or (X, y, sample_weight) of rows to measure on.")
-    X, y, sample_weight = (*test, None)[:3]
-    return X, y, sample_weight
+def test_rows(test: Any) -> tuple[Any, Any, Any, Any]:
+    """Return the scores, labels, weights and groups of test rows, the last two perhaps None."""
+    if not isinstance(test, tuple | list) or len(test) not in (2, 3, 4):
+        raise ValueError(
+            "test must be (X, y), (X, y, sample_weight) or (X, y, sample_weight, groups) of rows "
+            "to measure on."
+        )
+    X, y, sample_weight, groups = (*test, None, None)[:4]
+    return X, y, sample_weight, groups
+
+
+def groups_of_rows(groups: Any, n_fit: int, test: Any, n_test: int) -> NDArray[Any] | None:
+    """Return the labels of the groups of calibration and test rows, None if none are given."""
+    of_test = groups if test is None else test_rows(test)[3]
+    if (groups is None) != (of_test is None):
+        raise ValueError(
+            "groups are given for calibration or test rows alone: pass groups= and "
+            "test=(X, y, sample_weight, groups), where sample_weight may be None."
+        )
+    if groups is None:
+        return None
+    given = {"groups": (groups, n_fit)}
+    if test is not None:
+        given["test groups"] = (of_test, n_test)
+    for name, (labels, n_rows) in given.items():
+        read_groups(labels, n_rows, name)
+    return np.concatenate([labels_of_rows(labels).astype(object) for labels, _ in given.values()])
 
 
 def check_same_classes(n_test: int, n: int) -> None:
@@ -217,13 +250,35 @@ def _folds(cv: Any, S: FloatArray, labels: NDArray[Any]) -> list[tuple[Intp, Int
     return splits
 
 
+def folds_in_groups(n_folds: int, code: Intp, groups: NDArray[Any]) -> list[tuple[Intp, Intp]]:
+    """Return folds with equal shares of each label in each group, as far as counts allow.
+
+    Rows of one label in one group stay in their order, as in scikit-learn's `StratifiedKFold`.
+    """
+    n = code.size
+    if n < n_folds:
+        raise ValueError(f"cv={n_folds} but there are {n} rows: pass fewer folds, or test rows.")
+    stratum = read_groups(groups, n).code * (code.max() + 1) + code
+    order = np.argsort(stratum, kind="stable")
+    dealt = np.arange(n) % n_folds
+    fold = np.empty(n, dtype=np.intp)
+    fold[order] = dealt[np.lexsort((dealt, stratum[order]))]
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
+
+
+def takes_groups(method: Callable[..., Any]) -> bool:
+    """Whether a method has the keyword `groups`."""
+    return "groups" in signature(method).parameters
+
+
 def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
     """Fit a clone of a calibrator, or of any classifier, on some of the rows."""
     response = "decision_function" if data.kind == "logits" else "predict_proba"
     rows = np.arange(data.code.size)[rows]
     scored = ScoredRows(None, rows, data.scores.read(rows), response)
     w = None if data.w is None else as_given(data.w)
-    training = TrainingData(None, data.classes[data.code], data.classes, w, {})
+    groups = data.groups if takes_groups(calibrator.fit) else None
+    training = TrainingData(None, data.classes[data.code], data.classes, w, {}, groups)
     with config_context(enable_metadata_routing=False):  # only if it takes weights
         return fit_calibrator(calibrator, scored, training)
 
@@ -235,7 +290,11 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
         start = time.perf_counter()
         fitted = fit_rows(calibrator, data, train)
         seconds.append(time.perf_counter() - start)
-        parts.append(calibrated_proba(fitted, data.scores.read(test), data.kind, data.classes))
+        params = {}
+        if data.groups is not None and takes_groups(fitted.predict_proba):
+            params["groups"] = data.groups[test]
+        S = data.scores.read(test)
+        parts.append(calibrated_proba(fitted, S, data.kind, data.classes, **params))
     rows = np.concatenate([test for _, test in data.splits])
     order = np.argsort(rows)
     rows, P = rows[order], np.concatenate(parts)[order]

@@ -25,6 +25,7 @@ from skcalib import (
 )
 from skcalib._arrays.threads import recorded_warnings
 from skcalib._comparison.compare import HEAVY_CLASSES, METRICS
+from skcalib._comparison.held_out import in_folds, read_rows
 from skcalib._comparison.row_losses import hall_interval
 from skcalib._validation.predictions import check_predictions
 from skcalib.calibrators._names import calibrators_by_name
@@ -543,3 +544,87 @@ def test_a_function_that_is_no_metric_is_named():
     rng = np.random.default_rng(0)
     with pytest.raises(TypeError, match=r"metric len failed: .*metrics are functions"):
         frame_of(rng.normal(size=(60, 3)), rng.integers(3, size=60), metrics=len, cv=2)
+
+
+def in_groups(n=300, seed=0):
+    """Logits of three classes in four groups, each with a scale and a shift of its own."""
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(["a", "b", "c", "d"], n, p=[0.5, 0.3, 0.15, 0.05])
+    Z = 2 * rng.normal(size=(n, 3))
+    scale, shift = {"a": 1.0, "b": 0.3, "c": 2.0, "d": 0.5}, {"a": 0, "b": 2, "c": -2, "d": 0}
+    truth = Z * np.vectorize(scale.get)(groups)[:, None]
+    truth[:, 0] += np.vectorize(shift.get)(groups)
+    return (truth + rng.gumbel(size=(n, 3))).argmax(axis=1), Z, groups
+
+
+def test_groups_are_cut_along_with_the_folds():
+    """A loop over the folds, each with its part of groups and weights; other fits are the same."""
+    y, Z, groups = in_groups()
+    w = np.random.default_rng(1).integers(3, size=300)
+    folds = list(StratifiedKFold(4).split(Z, y))
+    named = {"T": "temperature", "G": skcalib.GroupwiseCalibrator("temperature")}
+    given = {"cv": folds, "metrics": ["log_loss"], "sample_weight": w}
+    rows = np.flatnonzero(w)
+    given["cv"] = list(StratifiedKFold(4).split(Z[rows], y[rows]))
+    found = compare_calibrators(Z, y, named, groups=groups, **given)
+    P = np.full((300, 3), np.nan)
+    for train, test in given["cv"]:
+        i, j = rows[train], rows[test]
+        fitted = skcalib.GroupwiseCalibrator("temperature").fit(Z[i], y[i], w[i], groups[i])
+        P[j] = fitted.predict_proba(Z[j], groups=groups[j])
+    expected = log_loss(y[rows], P[rows], sample_weight=w[rows])
+    assert found.frame.loc["G", ("log_loss", "value")] == pytest.approx(expected, rel=1e-12)
+    plain = frame_of(Z, y, ["temperature"], **given)
+    pd.testing.assert_series_equal(
+        found.frame["log_loss"].loc["T", ["value"]],
+        plain["log_loss"].loc["temperature", ["value"]],
+        check_names=False,
+    )
+    whole = skcalib.GroupwiseCalibrator("temperature").fit(Z, y, w, groups)
+    np.testing.assert_array_equal(found.fit("G").coef_, whole.coef_)
+
+
+def test_test_rows_have_groups_too():
+    y, Z, groups = in_groups()
+    test = (Z[200:], y[200:], None, groups[200:])
+    keywords = {"groups": groups[:200], "metrics": ["log_loss"]}
+    frame = frame_of(Z[:200], y[:200], ["groupwise"], test=test, **keywords)
+    fitted = skcalib.GroupwiseCalibrator().fit(Z[:200], y[:200], groups=groups[:200])
+    expected = log_loss(y[200:], fitted.predict_proba(Z[200:], groups=groups[200:]))
+    assert frame.loc["groupwise", ("log_loss", "value")] == pytest.approx(expected, rel=1e-9)
+    with pytest.raises(ValueError, match="groups are given for calibration or test rows alone"):
+        frame_of(Z[:200], y[:200], ["groupwise"], test=test[:2], **keywords)
+    with pytest.raises(ValueError, match="test groups has 99 rows"):
+        frame_of(Z[:200], y[:200], test=(*test[:3], groups[201:]), **keywords)
+
+
+def test_folds_have_equal_shares_of_each_label_in_each_group():
+    """Counts in folds differ by at most one, for labels, too; of groups smaller than the folds."""
+    y, Z, groups = in_groups(1000)
+    groups[:60] = [f"small {i}" for i in np.arange(60) // 3]
+    data = in_folds(read_rows(Z, y, None, input="auto", classes=None, groups=groups), 5)
+    fold = np.full(1000, -1)
+    for k, (train, test) in enumerate(data.splits):
+        assert sorted([*train, *test]) == list(range(1000))
+        fold[test] = k
+    assert (fold >= 0).all()
+    for g in np.unique(groups):
+        counts = [np.sum((fold == k) & (groups == g)) for k in range(5)]
+        assert max(counts) - min(counts) <= 1
+        for label in range(3):
+            counts = [np.sum((fold == k) & (groups == g) & (y == label)) for k in range(5)]
+            assert max(counts) - min(counts) <= 1
+
+
+def test_groups_join_groupwise_to_the_default_calibrators(monkeypatch):
+    """Beside the others, with a gain in groups that need their own maps."""
+    few = {name: calibrators_by_name()[name] for name in ("identity", "auto", "temperature")}
+    monkeypatch.setattr("skcalib._comparison.compare.calibrators_by_name", lambda: dict(few))
+    y, Z, groups = in_groups(1500)
+    found = compare_calibrators(Z, y, groups=groups, metrics=["log_loss"])
+    assert list(found.frame.index) == ["identity", "auto", "temperature", "groupwise"]
+    assert found.choice == "groupwise"
+    frame = compare_calibrators(Z, y, metrics=["log_loss"]).frame
+    assert "groupwise" not in frame.index
+    missing = compare_calibrators(Z, y, [skcalib.GroupwiseCalibrator()], metrics=["log_loss"])
+    assert "pass groups= with a label" in missing.frame.loc["GroupwiseCalibrator", ("error", "")]
