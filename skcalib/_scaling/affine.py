@@ -311,7 +311,7 @@ def fit_affine(
     theta, converged = at.theta, problem.largest(at.gradient) <= tol
     if n_iter < max_iter:  # rounding for logits of a large scale: a small scaled gradient is enough
         converged = problem.largest_per_scale(at.gradient) <= tol
-    if not any(penalty) and problem.nll.separates(theta):
+    if not any(penalty) and not problem.nll.exceptions(theta):
         message += (
             "The logits separate the classes without error, so that no finite optimum of "
             "softmax(W z + b) exists: pass penalty='structured', or fit on more held-out rows."

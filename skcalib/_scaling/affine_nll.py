@@ -227,16 +227,24 @@ class AffineNLL:
     pattern : Pattern
     unit : float, default=1
         Logits are divided by this power of two.
+    weight : float, default=None
+        Sum of the weights of all rows, if these are some of them.
     """
 
     def __init__(
-        self, scores: Scores, code: Intp, w: Array, pattern: Pattern, unit: float = 1.0
+        self,
+        scores: Scores,
+        code: Intp,
+        w: Array,
+        pattern: Pattern,
+        unit: float = 1.0,
+        weight: float | None = None,
     ) -> None:
         self.unit = unit
         self.max_abs_logit = scores.max_abs_logit / unit
         self.code = code
         self.n_rows, self.n_classes = scores.shape
-        self.share = w / w.sum()
+        self.share = w / (w.sum() if weight is None else weight)
         self.pattern = pattern
         self.threaded = self.n_classes <= pattern.most_threaded
         logits = Computed(scores.source, partial(scaled_logits, scores, unit))
@@ -292,7 +300,10 @@ class AffineNLL:
             _add(gradient, pieces)
         return value, gradient
 
-    def separates(self, theta: Array) -> bool:
-        """Whether the true class of each row has the largest logit; scaling up theta then helps."""
+    def exceptions(self, theta: Array) -> int:
+        """Return the number of blocks in which some row's true class has not the largest logit.
+
+        If there is none, scaling up theta helps.
+        """
         kernel = partial(separates_block, theta=theta, pattern=self.pattern)
-        return all(self._each(kernel, self.code))
+        return sum(not separated for separated in self._each(kernel, self.code))

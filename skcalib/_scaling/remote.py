@@ -130,32 +130,6 @@ def scale_problem(scores: Scores, code: Intp, w: Float64Array) -> ScaleProblem:
     return SummedScale(scores, code, w) if remote else ShiftedLogits(scores, code, w)
 
 
-class AffineOfChunk:
-    """Losses of softmax(W z + b), summed over the rows of a chunk."""
-
-    def __init__(
-        self, scores: Scores, code: Intp, w: Float64Array, pattern: Pattern, unit: float
-    ) -> None:
-        self.weight = float(w.sum())
-        self.nll = AffineNLL(scores, code, w, pattern, unit)
-
-    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
-        """Return the NLL and its gradient."""
-        value, gradient = self.nll.value_and_gradient(theta)
-        return self.weight * value, self.weight * gradient
-
-    def second(self, method: str, *args: Any) -> Any:
-        """Return what a method of `AffineNLL` returns, times the weight of the chunk."""
-        made = getattr(self.nll, method)(*args)
-        if isinstance(made, tuple):
-            return tuple(self.weight * part for part in made)
-        return self.weight * made
-
-    def unseparated(self, theta: Array) -> int:
-        """Return 1 if the true class of some row has not the largest logit, else 0."""
-        return int(not self.nll.separates(theta))
-
-
 class SummedAffine:
     """`AffineNLL` of remote scores; each method is a pass."""
 
@@ -165,31 +139,26 @@ class SummedAffine:
         self.unit, self.pattern = unit, pattern
         self.n_rows, self.n_classes = scores.shape
         self.threaded = self.n_classes <= pattern.most_threaded
-        make = partial(AffineOfChunk, pattern=pattern, unit=unit)
+        # With the weight of all rows, the means of the chunks sum to that of all rows.
+        make = partial(AffineNLL, pattern=pattern, unit=unit, weight=float(w.sum()))
         self._sums = ChunkSums(make, scores, code, w)
-        self._weight = float(w.sum())
 
-    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
+    def value_and_gradient(self, theta: Array) -> Any:
         """Return the mean NLL and its gradient, in the shape of `theta`."""
-        value, gradient = self._sums.of("value_and_gradient", theta)
-        return value / self._weight, gradient / self._weight
+        return self._sums.of("value_and_gradient", theta)
 
-    def hessian(self, theta: Array, every: int = 1) -> Array:
+    def hessian(self, theta: Array, every: int = 1) -> Any:
         """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`."""
-        return self._mean("hessian", theta, every)
+        return self._sums.of("hessian", theta, every)
 
-    def hessian_by_class(self, theta: Array) -> Array:
+    def hessian_by_class(self, theta: Array) -> Any:
         """Return the blocks of the Hessian at `theta` in W_kk and b_k, ``(K, 2, 2)``."""
-        return self._mean("hessian_by_class", theta)
+        return self._sums.of("hessian_by_class", theta)
 
-    def factors(self, theta: Array) -> tuple[Array, Array]:
+    def factors(self, theta: Array) -> Any:
         """Return two factors of an approximate Hessian of a full W."""
-        features, within = self._sums.of("second", "factors", theta)
-        return features / self._weight, within / self._weight
+        return self._sums.of("factors", theta)
 
-    def separates(self, theta: Array) -> bool:
-        """Whether the true class of each row has the largest logit."""
-        return self._sums.of("unseparated", theta) == 0
-
-    def _mean(self, method: str, *args: Any) -> Array:
-        return self._sums.of("second", method, *args) / self._weight
+    def exceptions(self, theta: Array) -> Any:
+        """Return the number of blocks in which some row's true class has not the largest logit."""
+        return self._sums.of("exceptions", theta)
