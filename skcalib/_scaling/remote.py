@@ -1,7 +1,7 @@
 """Losses on remote scores: sums over chunks of what a NumPy problem of each chunk returns.
 
 An optimiser only asks a problem for its value and derivatives, so it does not see where the scores
-lie. The mean over all rows is the mean of the chunks' means, weighted by their weights.
+lie.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.passes import total
 from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.affine_nll import AffineNLL, Pattern
-from skcalib._scaling.scale_losses import Derivatives, ScaleProblem, ShiftedLogits
+from skcalib._scaling.scale_losses import ScaleProblem, ShiftedLogits
 from skcalib._scores.scores import Scores
 
 Array = NDArray[Any]
@@ -68,39 +67,15 @@ class SummedNLL:
         return self._sums.of("rough_hessian", theta)
 
 
-class Gaps(NamedTuple):
-    """Weighted sums of gaps to the largest logit: of the true class, and of all classes."""
-
-    true: float
-    every: float
-
-
-class ScaleOfChunk:
-    """Losses of scaled logits, summed over the rows of a chunk."""
-
-    def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
-        self.weight = float(w.sum())
-        self.shifted = ShiftedLogits(scores, code, w)
-
-    def gaps(self) -> Gaps:
-        """Return the sums of gaps."""
-        shifted = self.shifted
-        return Gaps(self.weight * shifted.mean_true_gap, self.weight * shifted.mean_gap)
-
-    def loss(self, name: str, beta: float) -> Float64Array:
-        """Return a loss of `ShiftedLogits` times the weight of the chunk."""
-        return self.weight * np.asarray(getattr(self.shifted, name)(beta))
-
-
 class SummedScale(ScaleProblem):
     """`ShiftedLogits` of remote scores."""
 
     def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
-        self._sums = ChunkSums(ScaleOfChunk, scores, code, w)
-        self._weight = float(w.sum())
+        # With the weight of all rows, the means of the chunks sum to that of all rows.
+        make = partial(ShiftedLogits, weight=float(w.sum()))
+        self._sums = ChunkSums(make, scores, code, w)
         self.n_classes = scores.shape[1]
-        gaps: Gaps = self._sums.of("gaps")
-        self.mean_true_gap, self.mean_gap = gaps.true / self._weight, gaps.every / self._weight
+        self.mean_true_gap, self.mean_gap = self._sums.of("gaps")
 
     def subsample(self, n_rows: int) -> Any:  # noqa: ARG002
         """Return rows that were kept from an earlier pass."""
@@ -108,20 +83,17 @@ class SummedScale(ScaleProblem):
         few, rows = sums.scores.sample()
         return ShiftedLogits(few, sums.code[rows], sums.w[rows])
 
-    def nll(self, beta: float) -> Derivatives:
+    def nll(self, beta: float) -> Any:
         """Return the NLL and its derivatives in `beta`; a pass."""
-        return Derivatives(*self._mean("nll", beta))
+        return self._sums.of("nll", beta)
 
-    def brier(self, beta: float) -> Derivatives:
+    def brier(self, beta: float) -> Any:
         """Return the Brier score and its derivatives in `beta`; a pass."""
-        return Derivatives(*self._mean("brier", beta))
+        return self._sums.of("brier", beta)
 
-    def brier_value(self, beta: float) -> float:
+    def brier_value(self, beta: float) -> Any:
         """Return the Brier score; a pass."""
-        return float(self._mean("brier_value", beta))
-
-    def _mean(self, loss: str, beta: float) -> Any:
-        return self._sums.of("loss", loss, beta) / self._weight
+        return self._sums.of("brier_value", beta)
 
 
 def scale_problem(scores: Scores, code: Intp, w: Float64Array) -> ScaleProblem:

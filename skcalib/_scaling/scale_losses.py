@@ -168,6 +168,8 @@ class ShiftedLogits:
     code : ndarray of shape (n,)
     w : ndarray of shape (n,)
         Positive weights.
+    weight : float, default=None
+        Sum of the weights of all rows, if these are some of them.
 
     Attributes
     ----------
@@ -186,7 +188,9 @@ class ShiftedLogits:
 
     tolerance = LOG_TOLERANCE
 
-    def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
+    def __init__(
+        self, scores: Scores, code: Intp, w: Float64Array, weight: float | None = None
+    ) -> None:
         n, self.n_classes = scores.shape
         device = scores.device_logits()
         logits = device or scores.as_logits()
@@ -201,10 +205,10 @@ class ShiftedLogits:
             self.source = ArraySource(out[-1])
         kernel = partial(shift_of_block, keep=keep)
         self._lowest = min(map_rows(kernel, logits, code, out=tuple(out)))
-        self._weigh(w)
+        self._weigh(w / (w.sum() if weight is None else weight))
 
-    def _weigh(self, w: Float64Array) -> None:
-        self.share = w / w.sum()
+    def _weigh(self, share: Float64Array) -> None:
+        self.share = share
         self.mean_true_gap = -weighted_sum(self.share, self.true)
         self.mean_gap = -weighted_sum(self.share, self._row_sums) / self.n_classes
 
@@ -222,8 +226,13 @@ class ShiftedLogits:
         else:
             few.source = Selection(self.source, np.arange(0, self.share.size, step))
         few.true, few._row_sums = self.true[::step], self._row_sums[::step]
-        few._weigh(self.share[::step])
+        share = self.share[::step]
+        few._weigh(share / share.sum())
         return few
+
+    def gaps(self) -> tuple[float, float]:
+        """Return the mean gaps of the true class and of all classes."""
+        return self.mean_true_gap, self.mean_gap
 
     def nll(self, beta: float) -> Derivatives:
         """Return the NLL and its derivatives in `beta`; convex."""
