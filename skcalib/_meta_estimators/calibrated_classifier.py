@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib._arrays.dask import bring, is_dask
-from skcalib._arrays.tensors import as_type_of
+from skcalib._arrays.tensors import as_type_of, is_tensor
 from skcalib._arrays.threads import recorded_warnings
 from skcalib._arrays.types import FloatArray
 from skcalib._meta_estimators.groupwise import groups_for
@@ -27,6 +27,7 @@ from skcalib._meta_estimators.out_of_fold import (
     calibrated_proba,
     fit_calibrator,
     fit_classifier,
+    in_float64,
     is_frozen,
     one_response,
     score_fold,
@@ -359,7 +360,8 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         Returns
         -------
         proba : ndarray of shape (n, K)
-            Rows sum to 1; columns follow `classes_`. A tensor on its device if `X` is one.
+            Rows sum to 1; columns follow `classes_`. float64, or a tensor on its device if `X` is
+            one, of float32 unless the scores are float64.
 
         Raises
         ------
@@ -392,7 +394,8 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         proba = self._proba(*first, X, groups)
         for pair in others:
             proba = proba + self._proba(*pair, X, groups)
-        return proba / (1 + len(others)) if others else proba
+        proba = proba / (1 + len(others)) if others else proba
+        return proba if is_tensor(X) else in_float64(proba)
 
     def _pairs(self) -> list[tuple[Any, Any]]:
         return self.pairs_ if hasattr(self, "pairs_") else [(self.estimator_, self.calibrator_)]

@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
-from skcalib._arrays.tensors import as_dispatched
+from skcalib._arrays.tensors import as_dispatched, is_tensor
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._scores.responses import (
     align_columns,
@@ -155,6 +155,14 @@ def calibrated_proba(
     """Return the probabilities of a fitted calibrator, a column for each of the classes."""
     proba = calibrator.predict_proba(readable_scores(calibrator, scores, kind), **params)
     return align_columns(proba, calibrator.classes_, classes, 0.0)
+
+
+def in_float64(proba: Any) -> Any:
+    """Return probabilities in float64, whose rows sum to 1 in that type, too."""
+    if is_tensor(proba) or proba.dtype == np.float64:
+        return proba
+    proba = proba.astype(np.float64)
+    return proba / proba.sum(axis=1, keepdims=True)
 
 
 def with_input_and_classes(calibrator: Any, kind: Kind, classes: NDArray[Any]) -> Any:

@@ -1,5 +1,6 @@
 """A classifier and its calibrator: who sees which rows, and all that scikit-learn users do."""
 
+import json
 import re
 import warnings
 
@@ -340,17 +341,27 @@ def test_estimators_that_answer_differently_by_fold_are_refused(three):
     assert_allclose(model.fit(X, y).predict_proba(X), softmax(X[:, :3], axis=1))
 
 
+@pytest.mark.parametrize("response", ["decision_function", "predict_proba"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_probabilities_have_the_type_of_the_scores(three, dtype):
+def test_probabilities_are_float64_whatever_the_estimator_returns(three, dtype, response):
     X, y = three
 
     class Typed(Columns):
         def decision_function(self, X):
             return X[:, :3].astype(dtype)
 
+        def predict_proba(self, X):
+            return softmax(X[:, :3], axis=1).astype(dtype)
+
     for ensemble in (False, True):
-        model = CalibratedClassifier(Typed(), IdentityCalibrator(), cv=2, ensemble=ensemble)
-        assert model.fit(X, y).predict_proba(X).dtype == dtype
+        model = CalibratedClassifier(
+            Typed(), IdentityCalibrator(), cv=2, ensemble=ensemble, response_method=response
+        )
+        proba = model.fit(X, y).predict_proba(X)
+        assert proba.dtype == model.predict_log_proba(X).dtype == np.float64
+        assert_allclose(proba, softmax(X[:, :3], axis=1), atol=1e-6)
+        assert_allclose(proba.sum(axis=1), 1, rtol=0, atol=1e-15)
+        json.dumps({"p": proba[0, 1]})
 
 
 # ------------------------------------------------------------------ classes missing from a fold
