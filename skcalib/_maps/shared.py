@@ -57,8 +57,14 @@ def moved(x: Value, share: float) -> Value:
 
 
 def two_columns(o: Any, x: Value, kind: Kind) -> Value:
-    """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second)."""
-    return o.concat(o.filled(x, 0.0) if kind == "logits" else o.rounded(1.0 - x), x)
+    """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second).
+
+    A logit of +inf becomes ``(-inf, 0)``.
+    """
+    if kind == "proba":
+        return o.concat(o.rounded(1.0 - x), x)
+    certain = x > -LEAST_LOGIT
+    return o.concat(o.where(certain, -x, 0.0), o.where(certain, 0.0, x))
 
 
 def probabilities(

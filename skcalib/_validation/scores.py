@@ -199,12 +199,12 @@ def survey_block(
 ) -> Survey:
     """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; survey the rest.
 
-    Without `exact`, more rows of logits may count as probability vectors than are. `smallest` says
-    that the smallest numbers are wanted.
+    One column may contain +inf, the logit of P = 1. Without `exact`, more rows of logits may count
+    as probability vectors than are. `smallest` says that the smallest numbers are wanted.
     """
     single = block.shape[1] == 1
     low, high = float(block.min()), float(block.max())
-    if not high < np.inf:  # also true of NaN
+    if not high < np.inf and not (single and high == np.inf):  # also true of NaN
         raise ValueError(_not_a_number(block, rows.start, name))
     if low == -np.inf and not single:
         dead = np.flatnonzero(np.isneginf(block).all(axis=1))
@@ -213,7 +213,7 @@ def survey_block(
                 f"{name}: every logit of row {rows.start + dead[0]} is -inf; a row needs at "
                 "least one class that is possible."
             )
-    if high > FARTHEST or -np.inf < low < -FARTHEST:
+    if FARTHEST < high < np.inf or -np.inf < low < -FARTHEST:
         raise ValueError(
             f"{name} contains logits beyond {FARTHEST:g} in absolute value; divide by a constant."
         )
@@ -536,10 +536,15 @@ def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str =
 
 
 def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
-    """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second)."""
+    """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second).
+
+    A logit of +inf becomes ``(-inf, 0)``.
+    """
     if S.shape[1] > 1:
         return S
     first = np.zeros_like(S) if kind == "logits" else 1 - S
+    if kind == "logits" and (certain := np.isposinf(S)).any():
+        first[certain], S = -np.inf, np.where(certain, first, S)
     return np.hstack([first, S])
 
 

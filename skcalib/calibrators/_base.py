@@ -195,7 +195,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             is a binary logit or the probability of the second of the sorted classes. A frame
             whose columns are named by the labels ("cat", "dog" or "prob_cat", "prob_dog" or
             "P(cat)", "P(dog)") is read by name. Logits may be -inf: the logarithm of 0 if all rows
-            are logarithms of probabilities, else an option that was not offered in the row.
+            are logarithms of probabilities, else an option that was not offered in the row. In one
+            column, -inf means P = 0 and +inf P = 1.
         y : array-like of shape (n,)
             Labels. Only `PlattScaling`, `BetaCalibrator`, `IsotonicCalibrator` and
             `HistogramBinning` with even bins, with one column, also take soft hits: shares of an
@@ -216,8 +217,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the scores contain NaN or +inf, could be either logits or probabilities, or do
-            not match the labels, or if `classes` are not sorted.
+            If the scores contain NaN, or +inf in several columns, could be either logits or
+            probabilities, or do not match the labels, or if `classes` are not sorted.
 
         Warns
         -----
@@ -337,7 +338,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, K), (n, 1) or (n,)
             Scores of the kind seen in ``fit`` (`input_`); a frame whose columns are named by the
-            labels is read by name.
+            labels is read by name. Of two classes, one column or two, whatever ``fit`` got.
 
         Returns
         -------
@@ -356,7 +357,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
 
     def _proba(self, X: ArrayLike) -> FloatArray:
         S, answer = self._as_seen(X), self._map
-        if (blocks := S.on_device()) is not None and has_formula(type(self)):
+        as_in_fit = S.shape[1] == self.n_features_in_
+        if as_in_fit and (blocks := S.on_device()) is not None and has_formula(type(self)):
             return self._proba_on_device(S, blocks)
         with np.errstate(under="ignore"):
             if type(self)._map is ScoreCalibrator._map:
@@ -424,6 +426,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             kind=kind,
             clip=getattr(self, "clip_", CLIP),
             options=getattr(self, "_options", False),
+            single=self.n_features_in_ == 1,
         )
         rows = range(S.shape[0])
         survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
@@ -436,13 +439,18 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             map_rows(kernel, divided, rows, out, out=out, work=self._work)
         return out
 
-    def _as_seen(self, X: ArrayLike) -> Source:
-        """Return `X` as a source, after checking columns and names against those of ``fit``."""
+    def _as_seen(self, X: ArrayLike, exactly: bool = False) -> Source:
+        """Return `X` as a source, after checking columns and names against those of ``fit``.
+
+        Of two classes there may be one column or two, unless it has to be `exactly` as in ``fit``.
+        """
         check_is_fitted(self)
         X, named = name_columns(X, self.classes_, self.classes_, sort=True)
         S = read_scores(X)
         if S.shape[1] == 1:
             check_event_name(X, self.classes_, 1, "X", OTHER_EVENT)
+        if not exactly and self.classes_.size == 2 and {S.shape[1], self.n_features_in_} == {1, 2}:
+            return S
         if S.shape[1] == 1 < self.n_features_in_ and np.ndim(X) == 1:
             raise ValueError(
                 f"Expected 2D array, got 1D array instead: {type(self).__name__} was fitted on "
@@ -483,19 +491,23 @@ def check_and_map(
     clip: Clip,
     options: bool = False,
     corrected: bool = False,
+    single: bool = False,
 ) -> tuple[FloatArray | float, Survey]:
     """Return the calibrated probabilities of a block, and its survey.
 
-    Probabilities that have to be refused or corrected first (unless they were `corrected`) are not
-    mapped.
+    If the fit had a `single` column, two logits are read by their difference. Probabilities that
+    have to be refused or corrected first (unless they were `corrected`) are not mapped.
     """
     survey = survey_block(block, rows, tolerance=sum_tolerance(kind), exact=kind == "proba")
     if kind == "proba" and not corrected and (survey.is_rounded or not survey.is_simplex):
         return np.nan, survey
+    max_abs = survey.max_abs
+    if single and kind == "logits" and block.shape[1] == 2:
+        block, max_abs = block[:, 1:] - block[:, :1], 2 * max_abs
     columns = two_columns(block, kind)
     in_place = out.dtype == np.float64 and out.ndim == 2 and block_order(out.shape[1]) == "C"
     place = out if in_place else None
-    scores = Scores(columns, kind, None, survey.max_abs, clip, place, options)
+    scores = Scores(columns, kind, None, max_abs, clip, place, options)
     return answer(scores), survey
 
 

@@ -369,7 +369,7 @@ class TemperatureScaling(ScoreCalibrator):
         known = self._known_classes(classes, stream)
         input, options = self.input, None
         if stream is not None:
-            self._as_seen(X)
+            self._as_seen(X, exactly=True)
             input, options = self.input_, self._options
         rows = self._check_rows(
             X, y, sample_weight, input, known, ignore_index, options, scaled=False

@@ -248,16 +248,18 @@ def check_refit(calibrator: Any) -> None:
 
 
 def check_one_column(calibrator: Any) -> None:
-    """One column, P(second class) or a binary logit f, equals (1 - p, p) or (0, f)."""
+    """One column, P(second class) or a binary logit f, equals (1 - p, p) or (0, f), in any call."""
     logits, code, _ = make_sample("logits", 2)
     f = logits[:, 1] - logits[:, 0]
     for kind in kinds_of(calibrator):
         column = f if kind == "logits" else expit(f)
         wide = np.c_[0 * f, f] if kind == "logits" else np.c_[1 - column, column]
         expected = fit_proba(calibrator, wide, code, wide)
-        for narrow in (column, column[:, None]):
-            how = f"{kind} of shape {narrow.shape}"
-            require_close(fit_proba(calibrator, narrow, code, narrow), expected, how, atol=1e-12)
+        for given in (column, column[:, None], wide):
+            fitted = clone(calibrator).fit(given, code)
+            for new in (column, column[:, None], wide):
+                how = f"{kind} of shape {new.shape}, fitted on {given.shape}"
+                require_close(fitted.predict_proba(new), expected, how, atol=1e-12)
 
 
 def check_missing_class(calibrator: Any) -> None:

@@ -5,13 +5,15 @@ import json
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.special import expit, log_softmax, softmax
+from sklearn.base import clone
 
 import skcalib
 from skcalib import (
     AutoCalibrator,
     GroupwiseCalibrator,
     IdentityCalibrator,
+    IsotonicCalibrator,
     MatrixScaling,
     PlattScaling,
     TemperatureScaling,
@@ -189,6 +191,28 @@ def test_one_column_of_minus_infinity_is_a_probability_of_0():
     fitted = IdentityCalibrator().fit(f, y)
     assert fitted.predict_proba(f)[0].tolist() == [1, 0]
     assert not fitted._options
+
+
+@pytest.mark.parametrize(
+    "calibrator", [IdentityCalibrator(), IsotonicCalibrator(), PlattScaling(), AutoCalibrator()]
+)
+def test_one_column_of_plus_infinity_is_a_probability_of_1(calibrator):
+    """The map of f and y is that of -f and the other labels; of several columns it is an error."""
+    rng = np.random.default_rng(0)
+    f = rng.normal(size=200)
+    y = (rng.random(200) < expit(f)).astype(int)
+    f[:4], y[:4] = [np.inf, np.inf, np.inf, -np.inf], [1, 1, 0, 0]
+    found = clone(calibrator).fit(f, y).predict_proba(f)
+    turned = clone(calibrator).fit(-f, 1 - y).predict_proba(-f)
+    np.testing.assert_allclose(found, turned[:, ::-1], atol=1e-12)
+    assert found[:, 1].argmax() == 0
+    assert found[:, 1].argmin() == 3
+    certain = np.where(np.isinf(f), f > 0, expit(f))
+    if isinstance(calibrator, IsotonicCalibrator):  # ranks, and probabilities between them
+        of_proba = IsotonicCalibrator().fit(certain, y).predict_proba(certain)
+        np.testing.assert_allclose(found, of_proba, atol=1e-12)
+    with pytest.raises(ValueError, match="X contains infinity .first at row 0, column 1"):
+        clone(calibrator).fit(np.c_[np.zeros(200), f], y)
 
 
 def test_groups_refuse_options():

@@ -133,11 +133,11 @@ def test_many_classes_none_of_which_is_likely():
 @pytest.mark.parametrize("kind", ["logits", "proba"])
 @over(EACH_WAY)
 def test_one_column_is_the_score_of_the_second_class(calibrator, kind):
-    """Scores ``(n,)`` in the fit are ``(n, 1)`` for the model; 0, 1, -inf and the ends of p too."""
+    """Scores ``(n,)`` in the fit are ``(n, 1)`` for the model; 0, 1 and infinite logits too."""
     X, y = sample(2, 300, kind)
     column = X[:, 1] if kind == "proba" else X[:, 1] - X[:, 0]
     calibrator = clone(calibrator).set_params(input=kind).fit(column, y)
-    edges = [0.0, 1.0, 0.5, 1e-12] if kind == "proba" else [-np.inf, 0.0, 1e6, -1e6]
+    edges = [0.0, 1.0, 0.5, 1e-12] if kind == "proba" else [-np.inf, np.inf, 0.0, 1e6, -1e6]
     for dtype in LIMIT:
         run = runner(to_onnx(calibrator, dtype=dtype))
         for rows in (column, np.array(edges), column[:1]):

@@ -65,7 +65,8 @@ def test_so_it_does_for_many_classes():
 @pytest.mark.parametrize("kind", ["logits", "proba"])
 def test_one_column_may_lack_its_axis(kind):
     X, y = sample(2, 300, kind)
-    column = X[:, 1]
+    column = X[:, 1].copy()
+    column[:2] = (0, 1) if kind == "proba" else (-np.inf, np.inf)
     calibrator = IsotonicCalibrator(input=kind).fit(column, y)
     module, expected = to_torch(calibrator), calibrator.predict_proba(column)
     for scores in (torch.from_numpy(column), torch.from_numpy(column)[:, None]):

@@ -43,6 +43,7 @@ from skcalib import (
     IdentityCalibrator,
     IsotonicCalibrator,
     TemperatureScaling,
+    VectorScaling,
 )
 from skcalib.calibrators._names import calibrators_by_name
 
@@ -362,6 +363,22 @@ def test_probabilities_are_float64_whatever_the_estimator_returns(three, dtype, 
         assert_allclose(proba, softmax(X[:, :3], axis=1), atol=1e-6)
         assert_allclose(proba.sum(axis=1), 1, rtol=0, atol=1e-15)
         json.dumps({"p": proba[0, 1]})
+
+
+def test_a_binary_calibrator_takes_one_column_or_two(three):
+    """A fit on one column reads two logits by their difference; probabilities are refused still."""
+    X, y = three[0], (three[1] > 0).astype(int)
+    model = CalibratedClassifier(LinearSVC(), "platt").fit(X, y)
+    f = model.estimator_.decision_function(X)
+    assert_array_equal(model.calibrator_.predict_proba(f), model.predict_proba(X))
+    of_one = VectorScaling().fit(f, y)
+    expected = of_one.predict_proba(f)
+    assert_allclose(of_one.predict_proba(np.c_[0 * f + 7, f + 7]), expected, atol=1e-12)
+    assert_array_equal(of_one.predict(np.c_[0 * f, f]), of_one.predict(f))
+    with pytest.raises(ValueError, match="rows are probability vectors .*fitted on logits"):
+        of_one.predict_proba(model.predict_proba(X))
+    with pytest.raises(ValueError, match="X has 3 features, but VectorScaling is expecting 1"):
+        of_one.predict_proba(X[:, :3])
 
 
 # ------------------------------------------------------------------ classes missing from a fold
