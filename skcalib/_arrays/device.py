@@ -84,8 +84,14 @@ class DeviceBlocks(Source):
             self._placed[id(values)] = values, tensor
         return self._placed[id(values)][1]
 
+    def constant(self, values: Any) -> Any:
+        """Return an array of parameters as a tensor on the device."""
+        return sys.modules["torch"].tensor(values, device=self.tensor.device)
+
     def fetch(self, result: Any) -> Any:
         """Return a tensor, or a tuple of them, as float64 numbers and arrays, by one copy."""
+        if isinstance(result, np.ndarray):  # of a sample that was computed on the host
+            return result
         if not isinstance(result, tuple):
             return self.fetch((result,))[0]
         torch = sys.modules["torch"]

@@ -83,6 +83,14 @@ def entries_at(
     return A.T.reshape(-1), code * A.shape[0] + i
 
 
+# The shift subtracted from the logits of each row, and the sum of exponentials after it.
+Normaliser = tuple[NDArray[Any], NDArray[Any]]
+# Largest absolute logit of a row that is not shifted: exponentials and their sums neither overflow
+# nor become subnormal (which is slow). The decision is made for each row by itself.
+NEAR = {np.dtype(np.float64): 64.0, np.dtype(np.float32): 30.0}
+# exp(-50) is far below the rounding of 1 in float32 and far above subnormal numbers.
+LEAST_FLOAT32 = -50.0
+
 exp, log = np.exp, np.log
 # Smallest exponent: exp(-300) is far below the rounding of 1, and its square is not subnormal
 # (subnormals are slow).
@@ -90,6 +98,25 @@ LEAST = -300.0
 
 # `einsum` sums a block in the thread that computes it. A matrix product would start BLAS threads,
 # whose number would determine the order of summation.
+
+
+def exponentiate(Z: NDArray[Any], max_abs_logit: float = np.inf) -> Normaliser:
+    """Overwrite logits ``Z (n, K)`` by ``exp(Z - shift)``; return the shifts and the row sums.
+
+    The shift is the row's largest logit, or 0 if all its logits are near 0. `max_abs_logit` is an
+    upper bound on the absolute value of every logit.
+    """
+    shift = np.zeros(Z.shape[0], dtype=Z.dtype)
+    near = NEAR[Z.dtype]
+    if not (max_abs_logit <= near or (-near <= Z.min() and Z.max() <= near)):
+        top = row_max(Z)
+        far = np.maximum(top, -row_min(Z)) > near
+        shift[far] = top[far]
+        Z -= shift[:, None]
+        if Z.dtype == np.float32:
+            np.maximum(Z, LEAST_FLOAT32, out=Z)
+    np.exp(Z, out=Z)
+    return shift, row_sums(Z)
 
 
 def row_dots(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -127,6 +154,29 @@ def copied(Z: NDArray[Any]) -> NDArray[np.float64]:
 def minus(Z: NDArray[Any], v: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ``Z - v`` of each row, a new block."""
     return np.subtract(Z, v[:, None], dtype=np.float64)
+
+
+def add_at_(A: NDArray[Float], code: NDArray[np.intp], v: NDArray[np.float64]) -> None:
+    """Add a number to the entry ``A[i, code[i]]`` of each row of a contiguous block."""
+    entries, place = entries_at(A, code)
+    entries[place] += v
+
+
+def times_matrix(Z: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``Z W``, in the memory order of Z."""
+    return (W.T @ Z.T).T if Z.strides[0] < Z.strides[1] else Z @ W
+
+
+def with_ones(Z: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the block with a column of ones behind it."""
+    F = np.ones((Z.shape[0], Z.shape[1] + 1))
+    F[:, :-1] = Z
+    return F
+
+
+def on_host(A: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers as an array."""
+    return A
 
 
 def divide_rows_(A: NDArray[Float], v: NDArray[np.float64]) -> None:

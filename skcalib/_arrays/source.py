@@ -60,6 +60,10 @@ class Source(ABC):
         """Return an array with an entry for each row where the blocks are."""
         return values
 
+    def constant(self, values: Any) -> Any:
+        """Return an array of parameters where the blocks are."""
+        return values
+
     def fetch(self, result: Any) -> Any:
         """Return the result of a pass as numbers and arrays."""
         return result

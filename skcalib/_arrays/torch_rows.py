@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from skcalib._arrays.rowwise import FEW_COLUMNS
+from skcalib._arrays.rowwise import FEW_COLUMNS, NEAR
 
 Tensor = Any
 # Smallest exponent; NumPy's is higher, because subnormal numbers are slow on a CPU.
@@ -41,6 +41,15 @@ def row_sums(A: Tensor) -> Tensor:
     """Return the sum of each row of ``A (n, K)``."""
     # To sum float32 as float64 would copy all of it.
     return A.sum(1, dtype=work_type(A)).double()
+
+
+def exponentiate(Z: Tensor, max_abs_logit: float = float("inf")) -> tuple[Any, Tensor]:
+    """Overwrite logits ``Z (n, K)`` by ``exp(Z - shift)``; return the shifts and the row sums."""
+    shift: Any = 0.0
+    if not max_abs_logit <= NEAR[np.dtype(np.float32)]:
+        shift = Z.amax(1)
+        Z -= shift[:, None]
+    return shift, row_sums(Z.exp_())
 
 
 def row_dots(A: Tensor, B: Tensor) -> Tensor:
@@ -72,6 +81,26 @@ def minus(Z: Tensor, v: Tensor) -> Tensor:
     shape = (n_columns, n) if few else (n, n_columns)
     out = torch.empty(shape, dtype=work_type(Z), device=Z.device)
     return torch.sub(Z, v[:, None].to(out.dtype), out=out.T if few else out)
+
+
+def add_at_(A: Tensor, code: Tensor, v: Tensor) -> None:
+    """Add a number to the entry ``A[i, code[i]]`` of each row."""
+    A.scatter_add_(1, code[:, None], v[:, None].to(A.dtype))
+
+
+def times_matrix(Z: Tensor, W: Tensor) -> Tensor:
+    """Return ``Z W``."""
+    return Z @ W
+
+
+def with_ones(Z: Tensor) -> Tensor:
+    """Return the block with a column of ones behind it."""
+    return torch.cat([Z, Z.new_ones((Z.shape[0], 1))], 1)
+
+
+def on_host(A: Tensor) -> NDArray[Any]:
+    """Return the numbers as an array."""
+    return A.cpu().numpy()
 
 
 def divide_rows_(A: Tensor, v: Tensor) -> None:

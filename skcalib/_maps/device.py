@@ -36,7 +36,7 @@ def predict_on_device(
 def placed(constants: Constants, blocks: DeviceBlocks) -> Constants:
     """Return constants as tensors on the device."""
     return {
-        name: placed(value, blocks) if isinstance(value, dict) else blocks.place(value)
+        name: placed(value, blocks) if isinstance(value, dict) else blocks.constant(value)
         for name, value in constants.items()
     }
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from skcalib._arrays.rowwise import NEAR
 from skcalib._arrays.types import Clip, Kind
 from skcalib._maps.operations import (
     ROUNDING,
@@ -22,7 +23,6 @@ from skcalib._maps.operations import (
     Value,
 )
 from skcalib._maps.search import tables
-from skcalib._scores.softmax import NEAR
 
 # Finite logits are at most 1e30 in absolute value; below this, a number of float32, they are -inf.
 LEAST_LOGIT = -3e38

@@ -19,20 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import TALL_BLOCK_BYTES, row_blocks
+from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import (
     CACHED_ENTRIES,
     ONE_BY_ONE,
     PRODUCTS,
     PerRow,
+    add,
     cached,
     merge_rows,
     sum_rows,
 )
-from skcalib._arrays.rowwise import entries_at, row_max, weighted_columns, weighted_sum
-from skcalib._arrays.source import Computed
+from skcalib._arrays.source import Source
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Intp, Rows
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import exponentiate
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -41,20 +42,26 @@ Pieces = Iterable[tuple[slice, Array]]
 
 
 def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
-    """Return the Hessian of these rows in W_kk and b_k of each class, ``(K, 2, 2)``."""
-    V = Q * Q
-    return _second_moments(Z, np.subtract(Q, V, out=V), share)
+    """Return the Hessian of these rows in W_kk and b_k of each class, as `_second_moments`."""
+    V = 1.0 - Q
+    V *= Q
+    return _second_moments(Z, V, share)
 
 
 def _second_moments(Z: Array, V: Array, share: Array) -> Array:
-    """Return ``sum share V (z, 1)(z, 1)'`` of each class, ``(K, 2, 2)``; overwrites `V`."""
-    out = np.empty((Z.shape[1], 2, 2))
-    out[:, 1, 1] = weighted_columns(share, V)
+    """Return the sums of ``share V`` times z z, z and 1, ``(3, K)``; overwrites `V`."""
+    r = rows_of(Z)
+    one = r.weighted_columns(share, V)
     V *= Z
-    out[:, 0, 1] = out[:, 1, 0] = weighted_columns(share, V)
+    z = r.weighted_columns(share, V)
     V *= Z
-    out[:, 0, 0] = weighted_columns(share, V)
-    return out
+    return r.vector([r.weighted_columns(share, V), z, one])
+
+
+def as_blocks(moments: Array) -> Array:
+    """Return `_second_moments` as a matrix for each class, ``(K, 2, 2)``."""
+    zz, z, one = moments
+    return np.ascontiguousarray(np.array([[zz, z], [z, one]]).transpose(2, 0, 1))
 
 
 def quiet_overflow() -> np.errstate:
@@ -87,9 +94,10 @@ class Diagonal:
 
     def adjoint(self, Z: Array, R: Array, v: Array) -> Pieces:
         """Return the sums over rows of ``v R Z`` and of ``v R``; overwrites `R`."""
-        intercept = weighted_columns(v, R)
+        r = rows_of(Z)
+        intercept = r.weighted_columns(v, R)
         R *= Z
-        return [(slice(0, 1), weighted_columns(v, R)), (slice(1, 2), intercept)]
+        return [(slice(0, 1), r.weighted_columns(v, R)), (slice(1, 2), intercept)]
 
     def add_hessian(self, H: Array, Z: Array, Q: Array, share: Array) -> None:
         """Add the Hessian of these rows, ``(2 K, 2 K)``."""
@@ -98,7 +106,7 @@ class Diagonal:
         M = np.vstack([root * Z.T, root])
         H -= M @ M.T
         k = np.arange(n_classes)
-        H.reshape(2, n_classes, 2, n_classes)[:, k, :, k] += _second_moments(Z, Q, share)
+        H.reshape(2, n_classes, 2, n_classes)[:, k, :, k] += as_blocks(_second_moments(Z, Q, share))
 
 
 class Full:
@@ -113,8 +121,7 @@ class Full:
 
     def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``Z W' + b``, ``(n, K)``."""
-        by_columns = Z.strides[0] < Z.strides[1]
-        L = (theta[:-1].T @ Z.T).T if by_columns else Z @ theta[:-1]  # in the memory order of Z
+        L = rows_of(Z).times_matrix(Z, theta[:-1])
         L += theta[-1]
         return L
 
@@ -143,15 +150,17 @@ Pattern = Diagonal | Full
 
 def probabilities(Z: Array, theta: Array, pattern: Pattern) -> Array:
     """Return softmax(W z + b) of a block of logits."""
+    r = rows_of(Z)
     Q = pattern.apply(Z, theta)
-    _, total = exponentiate(Q)
-    Q /= total[:, None]
+    _, total = r.exponentiate(Q)
+    r.divide_rows_(Q, total)
     return Q
 
 
 def exact_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern, every: int) -> Array:
     """Return the Hessian of one row in `every` of a block, ``(p, p)``."""
-    Z, share = Z[::every], every * share[::every]
+    r = rows_of(Z)  # few rows of few columns
+    Z, share = r.on_host(Z[::every]), every * r.on_host(share[::every])
     H = np.zeros((theta.size, theta.size))
     pattern.add_hessian(H, Z, probabilities(Z, theta, pattern), share)
     return H
@@ -159,10 +168,10 @@ def exact_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern, every:
 
 def factors_of_block(Z: Array, share: Array, theta: Array, pattern: Pattern) -> tuple[Array, Array]:
     """Return the two factors of `AffineNLL.factors` of a block."""
+    r = rows_of(Z)
     Q = probabilities(Z, theta, pattern)
-    F = np.ones((Z.shape[0], Z.shape[1] + 1))
-    F[:, :-1] = Z
-    F *= np.sqrt(share * (1.0 - np.einsum("ij,ij->i", Q, Q)))[:, None]
+    F = r.with_ones(Z)
+    F *= ((share * (1.0 - r.row_dots(Q, Q))) ** 0.5)[:, None]
     return F.T @ F, hessian_by_class(Z, Q, share)
 
 
@@ -175,21 +184,22 @@ def value_and_pieces(
     Z: Array, share: Array, code: Intp, theta: Array, pattern: Pattern, max_abs_logit: float
 ) -> tuple[float, Pieces]:
     """Return the NLL of a block and the pieces of its gradient."""
+    r = rows_of(Z)
     Q = pattern.apply(Z, theta)
-    entries, at_true = entries_at(Q, code)
-    true = entries[at_true]
-    shift, total = exponentiate(Q, max_abs_logit)
-    entries[at_true] -= total
-    value = weighted_sum(share, np.log(total) + shift - true)
+    true = r.at(Q, code)
+    shift, total = r.exponentiate(Q, max_abs_logit)
+    r.add_at_(Q, code, -total)
+    value = r.weighted_sum(share, r.log(total) + shift - true)
     return value, pattern.adjoint(Z, Q, share / total)
 
 
 def separates_block(Z: Array, code: Intp, theta: Array, pattern: Pattern) -> bool:
     """Whether the true class of each row of a block has the largest logit."""
-    L, true = pattern.apply(Z, theta), code[:, None]
-    own = np.take_along_axis(L, true, axis=1)[:, 0]
-    np.put_along_axis(L, true, -np.inf, axis=1)
-    return bool((row_max(L) < own).all())
+    r = rows_of(Z)
+    L = pattern.apply(Z, theta)
+    true = r.at(L, code)
+    r.add_at_(L, code, 0.0 * true - np.inf)
+    return bool((r.row_max(L) < true).all())
 
 
 @dataclass(frozen=True)
@@ -208,9 +218,11 @@ class Quietly:
             return (made[0], list(made[1])) if isinstance(made, tuple) else list(made)
 
 
-def scaled_logits(scores: Scores, unit: float, rows: Rows) -> Array:
+def scaled_logits(logits: Source, unit: float, rows: Rows) -> Array:
     """Return rows of logits, divided by a power of two."""
-    Z = scores.logits(rows)
+    Z = logits.read(rows)
+    if isinstance(logits, DeviceBlocks):
+        Z = rows_of(Z).copied(Z)
     Z /= unit
     return Z
 
@@ -247,8 +259,10 @@ class AffineNLL:
         self.share = w / (w.sum() if weight is None else weight)
         self.pattern = pattern
         self.threaded = self.n_classes <= pattern.most_threaded
-        logits = Computed(scores.source, partial(scaled_logits, scores, unit))
-        self.source = cached(logits, CACHED_ENTRIES)
+        device = scores.device_logits()
+        logits = device or scores.as_logits()
+        scaled = logits.computed(partial(scaled_logits, logits, unit))
+        self.source = scaled if device else cached(scaled, CACHED_ENTRIES)
 
     def _each(
         self, kernel: Callable[..., T], *per_row: PerRow, pieces: bool = False
@@ -273,37 +287,43 @@ class AffineNLL:
 
         The first is over features, ``(K + 1, K + 1)``; the second is `hessian_by_class`.
         """
-        n_classes = self.n_classes
-        features = np.zeros((n_classes + 1, n_classes + 1))
-        within = np.zeros((n_classes, 2, 2))
+        theta = self.source.constant(theta)
         kernel = partial(factors_of_block, theta=theta, pattern=self.pattern)
-        for products, moments in self._each(kernel, self.share):
-            features += products
-            within += moments
-        return features, within
+        features, moments = self._sum(self._each(kernel, self.share))
+        return features, as_blocks(moments)
+
+    def _sum(self, parts: Iterator[Any]) -> Any:
+        total = next(parts)
+        for part in parts:
+            total = add(total, part)
+        return self.source.fetch(total)
 
     def hessian_by_class(self, theta: Array) -> Array:
         """Return the blocks of the Hessian at `theta` in W_kk and b_k, ``(K, 2, 2)``."""
+        theta = self.source.constant(theta)
         kernel = partial(blockwise_hessian, theta=theta, pattern=self.pattern)
-        return np.asarray(sum(self._each(kernel, self.share)))
+        return as_blocks(self._sum(self._each(kernel, self.share)))
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the mean NLL and its gradient, in the shape of `theta`."""
         # With a bound, no block is searched for its largest logit.
         bound = np.abs(theta[:-1]).sum(axis=0).max() * self.max_abs_logit + np.abs(theta[-1]).max()
+        there = self.source.constant(theta)
         kernel = partial(
-            value_and_pieces, theta=theta, pattern=self.pattern, max_abs_logit=float(bound)
+            value_and_pieces, theta=there, pattern=self.pattern, max_abs_logit=float(bound)
         )
-        value, gradient = 0.0, np.zeros_like(theta)
+        value, gradient = 0.0, self.source.constant(np.zeros_like(theta))
         for part, pieces in self._each(kernel, self.share, self.code, pieces=True):
             value += part
             _add(gradient, pieces)
-        return value, gradient
+        total: tuple[float, Array] = self.source.fetch((value, gradient))
+        return total
 
     def exceptions(self, theta: Array) -> int:
         """Return the number of blocks in which some row's true class has not the largest logit.
 
         If there is none, scaling up theta helps.
         """
+        theta = self.source.constant(theta)
         kernel = partial(separates_block, theta=theta, pattern=self.pattern)
         return sum(not separated for separated in self._each(kernel, self.code))

@@ -11,15 +11,13 @@ from numpy.typing import DTypeLike, NDArray
 from skcalib._arrays.blocks import row_blocks
 from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import map_rows
-from skcalib._arrays.rowwise import block_order, row_sums, transpose_into
+from skcalib._arrays.rowwise import Normaliser, block_order, exponentiate, row_sums, transpose_into
 from skcalib._arrays.selection import sample_rows
 from skcalib._arrays.source import Computed, Source, as_source
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Intp, Kind, Rows
 from skcalib._scores.softmax import (
     ABSENT,
     CLIP,
-    Normaliser,
-    exponentiate,
     log_sum_exp,
     softmax_inplace,
 )

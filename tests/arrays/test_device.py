@@ -7,9 +7,10 @@ import pytest
 import torch
 from discovery import CALIBRATORS
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from skcalib import TemperatureScaling, metrics
+from skcalib import MatrixScaling, TemperatureScaling, VectorScaling, metrics
 from skcalib._arrays import device, rowwise, selection, tensors, torch_rows
 from skcalib._validation import scores
 from skcalib.testing._promises import make_sample
@@ -82,6 +83,32 @@ def test_batches(tensors_stay, dtype):
         one.partial_fit(Z[rows], y[rows])
         other.partial_fit(numbers[rows], y[rows])
     assert one.temperature_ == pytest.approx(other.temperature_, rel=2e-7)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize(
+    ("calibrator", "K"),
+    [(VectorScaling(), 4), (VectorScaling(), 150), (MatrixScaling(), 4), (MatrixScaling(), 40)],
+    ids=str,
+)
+def test_maps_of_logits(tensors_stay, no_copy, calibrator, K, dtype):
+    Z, numbers, y = logits(dtype, n=3000, K=K)
+    w = np.random.default_rng(1).uniform(0.5, 2, y.size)
+    calibrator = clone(calibrator).set_params(input="logits")
+    expected = clone(calibrator).fit(numbers, y, w)
+    fitted = clone(calibrator).fit(Z, y, w)
+    assert abs(fitted.n_iter_ - expected.n_iter_) <= 1
+    few = numbers[:100]
+    np.testing.assert_allclose(
+        fitted.predict_proba(few), expected.predict_proba(few), rtol=0, atol=1e-5
+    )
+
+
+def test_classes_without_an_error_are_found(tensors_stay):
+    y = np.arange(60) % 3
+    Z = torch.tensor(np.eye(3)[y]) * 5
+    with pytest.warns(ConvergenceWarning, match="separate the classes|nearly"):
+        VectorScaling(penalty=None, input="logits").fit(Z, y)
 
 
 TOP = ["expected", "maximum", "root_mean_squared", "ks", "static"]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 
-from skcalib._arrays.rowwise import FEW_COLUMNS, row_max, row_sums
+from skcalib._arrays.rowwise import FEW_COLUMNS, exponentiate, row_max, row_sums
 from skcalib._arrays.source import as_source
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import exponentiate, normalise_rows, softmax_inplace
+from skcalib._scores.softmax import normalise_rows, softmax_inplace
 from skcalib._scores.top_label import top_label
 
 
