@@ -185,8 +185,8 @@ def divide_rows_(A: NDArray[Float], v: NDArray[np.float64]) -> None:
 
 
 def at_least_(A: NDArray[Float], least: float) -> NDArray[Float]:
-    """Overwrite entries below `least` by it; return the block."""
-    return np.maximum(A, least, out=A)
+    """Overwrite entries below `least`, and NaN, by it; return the block."""
+    return np.fmax(A, least, out=A)
 
 
 def exp_(A: NDArray[Float]) -> NDArray[Float]:

@@ -156,6 +156,8 @@ class SharedOperations:
         return self.where(lost, moved(self.row_max(q), self.epsilon), q)
 
     def without_options(self: Any, q: Value) -> Value:
+        if self.kind == "proba":  # NaN is not read here
+            return q
         return self.normalise(self.where(self.x > LEAST_LOGIT, q, 0.0))
 
     def normalise(self: Any, q: Value) -> Value:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from skcalib._arrays.passes import ROWS, merge_rows
 from skcalib._arrays.smallest import Smallest, smallest_of_block
 from skcalib._arrays.source import Computed
-from skcalib._arrays.types import Clip, Float64Array
+from skcalib._arrays.types import Clip, Float64Array, FloatArray
 from skcalib._scores.scores import Scores
 
 # Smaller numbers are subnormal in float32: they lose digits or become 0.
@@ -48,7 +48,19 @@ def find_clip(
     if needs_no_clip(scores):
         return LEAST_CLIP
     least = smallest_proba(scores) if smallest is None else smallest_of(smallest)
-    return clip_below(*least, scores.shape[1], float(w.sum()))
+    return clip_below(*least, most_options(scores), float(w.sum()))
+
+
+def most_options(scores: Scores) -> int:
+    """Return the largest number of classes that were offered in a row."""
+    if not scores.options or scores.kind == "logits":
+        return scores.shape[1]
+    return max(merge_rows(most_of_block, scores.source))
+
+
+def most_of_block(block: FloatArray) -> int:
+    """Return the largest number of entries of a row that are not NaN."""
+    return int((~np.isnan(block)).sum(axis=1).max())
 
 
 def needs_no_clip(scores: Scores) -> bool:
@@ -60,6 +72,8 @@ def smallest_proba(scores: Scores) -> tuple[Float64Array, NDArray[np.bool_]]:
     """Return the smallest probability above 0 and whether 0 occurs; of each of two columns."""
     # Probabilities of float32 logits are more precise than float32.
     proba = scores.source if scores.kind == "proba" else Computed(scores.source, scores.proba)
+    if scores.options:  # a class that was not offered is neither 0 nor the smallest
+        proba = Computed(proba, lambda rows: np.nan_to_num(scores.read(rows), nan=1.0))
     device = proba.on_device() if scores.shape[1] > 2 else None
     return smallest_of(merge_rows(smallest_of_block, device or proba, work=ROWS))
 
@@ -76,7 +90,7 @@ def clip_below(
     """Return the clip from what `smallest_proba` returns and the sum of the weights."""
     most = np.where(any_zero, 0.5 / n_classes, 0.5 / max(n_classes, weight))
     clip = np.maximum(np.minimum(smallest / 2, most), LEAST_CLIP)
-    return clip if n_classes == 2 else float(clip[0])
+    return clip if clip.size == 2 else float(clip[0])
 
 
 @dataclass(frozen=True)

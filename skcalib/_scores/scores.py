@@ -57,8 +57,8 @@ class Scores:
         Smaller probabilities are raised to this before their logarithm is taken; a logit of -inf
         counts as this probability.
     options : bool, default=False
-        Whether a logit of -inf is a class that was not offered in its row: its probability is
-        exactly 0, and `clip` has no part in it.
+        Whether a logit of -inf, or a probability of NaN, is a class that was not offered in its
+        row: its probability is exactly 0, and `clip` has no part in it.
     out : ndarray of shape (n, K), float64, default=None
         Where a map of these scores may write its result, if all rows are read at once.
     """
@@ -98,7 +98,7 @@ class Scores:
         """Set the clip."""
         self.clip = clip
         if self.kind == "proba":
-            self.max_abs_logit = -float(np.log(clip).min())
+            self.max_abs_logit = np.inf if self.options else -float(np.log(clip).min())
 
     def subsample(self, step: int) -> Scores:
         """Return the scores of every `step`-th row."""
@@ -130,7 +130,7 @@ class Scores:
     def device_logits(self) -> DeviceBlocks | None:
         """Return the logits as blocks on a device; None if NumPy has to compute them."""
         blocks: DeviceBlocks | None = self.source.on_device()
-        if blocks is None or (self.kind == "logits" and self.max_abs_logit == np.inf):
+        if blocks is None or self.max_abs_logit == np.inf:
             return None
         return blocks if self.kind == "logits" else blocks.computed(partial(self._logs_of, blocks))
 
@@ -144,7 +144,7 @@ class Scores:
 
         The default numbers are those of `proba_columns`: both ways put an entry into the same bin.
         """
-        if self.kind == "proba" and dtype in (None, self.dtype):
+        if self.kind == "proba" and dtype in (None, self.dtype) and not self.options:
             return self.source
         return Computed(self.source, self.proba, self.dtype if dtype is None else dtype)
 
@@ -156,8 +156,12 @@ class Scores:
         """Logits of a block of rows: a new finite float64 array, which may be overwritten."""
         block = self.read(rows)
         if self.kind == "proba":
+            absent = np.isnan(block) if self.options else None
             np.maximum(block, self.clip, out=block)
-            return np.log(block, out=block)
+            np.log(block, out=block)
+            if absent is not None:
+                block[absent] = ABSENT
+            return block
         if self.max_abs_logit == np.inf and np.isneginf(block.min(initial=0.0)):
             if self.options:
                 return np.maximum(block, ABSENT, out=block)
@@ -169,7 +173,7 @@ class Scores:
         """Logits of a block of rows, finite; they must not be modified, and may be in `out`."""
         if self.kind == "logits" and self.max_abs_logit < np.inf:
             return self.source.read(rows)
-        if self.kind == "proba" and self.out is not None:
+        if self.kind == "proba" and self.out is not None and not self.options:
             np.maximum(self.source.read(rows), self.clip, out=self.out)
             return np.log(self.out, out=self.out)
         return self.logits(rows)
@@ -177,7 +181,9 @@ class Scores:
     def proba(self, rows: Rows) -> Float64Array:
         """Probabilities of a block of rows: a new float64 array, which may be overwritten."""
         block = self.read(rows)
-        return block if self.kind == "proba" else softmax_inplace(block, self.max_abs_logit)
+        if self.kind == "logits":
+            return softmax_inplace(block, self.max_abs_logit)
+        return np.nan_to_num(block, copy=False) if self.options else block
 
     def _log_proba(self, rows: Rows) -> Float64Array:
         if self.kind == "proba":
@@ -276,4 +282,5 @@ class Scores:
 
     def best(self, rows: Rows) -> Intp:
         """Column of the largest score of each row of a block; the first column on ties."""
-        return self.source.read(rows).argmax(axis=1)
+        block = self.source.read(rows)
+        return (np.nan_to_num(block) if self.options else block).argmax(axis=1)

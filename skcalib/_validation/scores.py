@@ -8,7 +8,7 @@ decisions use the survey.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -23,7 +23,7 @@ from skcalib._arrays.passes import LIGHT, map_rows, merge_rows
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
 from skcalib._arrays.selection import Selection, clip_and_divide, sums_of_rows
 from skcalib._arrays.smallest import Smallest, smallest_of_block
-from skcalib._arrays.source import ALL, Source, as_source
+from skcalib._arrays.source import ALL, Source, as_source, to_array
 from skcalib._arrays.tensors import (
     TensorSource,
     array_of_tensor,
@@ -48,6 +48,8 @@ SUM_TOLERANCE = 1e-3 + 1e-6
 SUM_TOLERANCE_BFLOAT16 = 8e-3 + 1e-6
 # The same if the caller declared probabilities: they may be written with two or three decimals.
 SUM_TOLERANCE_DECLARED = 1e-2 + 1e-6
+# What each option adds to that where some were not offered, and the most of all.
+OF_TWO_DECIMALS, MOST_OF_SUM = 5e-3, 0.5
 # Sums closer to 1 differ from it by the rounding of float32 or float64: such rows are not changed.
 ROUNDING = 1e-5
 # The same for float16.
@@ -58,6 +60,14 @@ SAME_SUM = 1e-2
 ODD_ROWS, ODD_SHARE = 20, 0.05
 # Largest absolute logit: squares of sums of differences stay within float64.
 FARTHEST = 1e30
+# Most columns beside NaN.
+MOST_OPTIONS = 1000
+# What to do about NaN, by the name of the argument.
+NAN_WAYS = {
+    "X": ". AutoCalibrator, TemperatureScaling and GroupwiseCalibrator read NaN in probabilities "
+    "(no Dask array) as an option that was not offered.",
+    "y_proba": ", or fill with 0: an option that was not offered has probability 0.",
+}
 
 
 def check_axes(X: Any, name: str = "X") -> None:
@@ -152,7 +162,8 @@ class Survey(NamedTuple):
     ``proba_rows`` probability vectors; ``away`` is the largest error of a probability vector
     (distance of its sum from 1, or of an entry from [0, 1]); ``other`` is the first row that is
     not a probability vector, or None. ``smallest`` are the smallest numbers of the blocks, if they
-    are wanted and all rows are probability vectors that need not be corrected.
+    are wanted and all rows are probability vectors that need not be corrected. ``absent`` says
+    that there is NaN, an option that was not offered; the rest is of the other numbers.
     """
 
     low: float
@@ -162,6 +173,7 @@ class Survey(NamedTuple):
     away: float
     other: int | None
     smallest: list[Smallest] | None = None
+    absent: bool = False
 
     @property
     def max_abs(self) -> float:
@@ -196,14 +208,18 @@ def survey_block(
     tolerance: float = SUM_TOLERANCE,
     exact: bool = True,
     smallest: bool = False,
+    options: bool = False,
 ) -> Survey:
     """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; survey the rest.
 
     One column may contain +inf, the logit of P = 1. Without `exact`, more rows of logits may count
-    as probability vectors than are. `smallest` says that the smallest numbers are wanted.
+    as probability vectors than are. `smallest` says that the smallest numbers are wanted, `options`
+    that NaN in several columns is allowed.
     """
     single = block.shape[1] == 1
     low, high = float(block.min()), float(block.max())
+    if options and not single and np.isnan(high):
+        return survey_options(block, rows, name, tolerance)
     if not high < np.inf and not (single and high == np.inf):  # also true of NaN
         raise ValueError(_not_a_number(block, rows.start, name))
     if low == -np.inf and not single:
@@ -236,6 +252,29 @@ def survey_block(
             away = _find_proba_rows(is_proba, block, tolerance, most)
     other = None if is_proba.all() else rows.start + int(is_proba.argmin())
     return Survey(low, high, len(block), int(is_proba.sum()), away, other)
+
+
+def survey_options(block: FloatArray, rows: range, name: str, tolerance: float) -> Survey:
+    """Survey a block with NaN where an option was not offered."""
+    n_options = (~np.isnan(block)).sum(axis=1)
+    if not n_options.all():
+        first = rows.start + int(n_options.argmin())
+        raise ValueError(f"{name} has no option at row {first} (all NaN): drop the row.")
+    P = np.where(np.isnan(block), 0.0, block)
+    if P.max() == np.inf:
+        raise ValueError(_not_a_number(block, rows.start, name))
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(row_sums(P.astype(np.float64)) - 1.0)
+    low, high, most = row_min(P), row_max(P), np.full(len(P), tolerance)
+    if tolerance == SUM_TOLERANCE_DECLARED:
+        most = np.clip(OF_TWO_DECIMALS * n_options, tolerance, MOST_OF_SUM)
+    is_proba = (off <= most) & (low >= -ENTRY_TOLERANCE) & (high <= 1 + most)
+    away = np.maximum(off, np.maximum(-low, high - 1.0))[is_proba].max(initial=0.0)
+    other = None if is_proba.all() else rows.start + int(is_proba.argmin())
+    n_proba = int(is_proba.sum())
+    return Survey(
+        float(low.min()), float(high.max()), len(P), n_proba, float(away), other, absent=True
+    )
 
 
 def _find_proba_rows(
@@ -276,20 +315,56 @@ def merge_surveys(surveys: Iterable[Survey]) -> Survey:
         max(part.away for part in each),
         min(others, default=None),
         list(chain.from_iterable(smallest)) if len(smallest) == len(each) else None,
+        any(part.absent for part in each),
     )
 
 
-def check_values(S: Source, name: str = "X", input: str = "auto", smallest: bool = False) -> Survey:
+def check_values(
+    S: Source,
+    name: str = "X",
+    input: str = "auto",
+    smallest: bool = False,
+    options: bool = False,
+) -> Survey:
     """Refuse NaN, +inf, huge logits and rows of only -inf; return the survey of the scores.
 
-    With ``input="proba"``, sums may differ more from 1.
+    With ``input="proba"``, sums may differ more from 1. With `options`, NaN is allowed.
     """
-    rows = range(S.shape[0])
-    survey = survey_rows(S, rows, name, sum_tolerance(input), smallest)
+    rows, options = range(S.shape[0]), options and S.remote is None
+    survey = survey_rows(S, rows, name, sum_tolerance(input), smallest, options)
     unclear = input == "auto" and survey.other is not None and survey.in_unit_interval
     if unclear and _has_short_mantissa(S, BFLOAT16):
-        survey = survey_rows(S, rows, name, SUM_TOLERANCE_BFLOAT16)
+        survey = survey_rows(S, rows, name, SUM_TOLERANCE_BFLOAT16, options=options)
     return survey
+
+
+def refuse_nan(S: Source, survey: Survey, input: str, names: Sequence[Any]) -> None:
+    """Refuse NaN in scores that are not probabilities; `names` are those of the columns."""
+    if not survey.absent:
+        return
+    if S.shape[1] > MOST_OPTIONS:
+        raise ValueError(
+            f"X has {S.shape[1]:,} columns and NaN: options whose text changes from row to row "
+            "have no column of their own; pass them by position, a row's first option in column 0."
+        )
+    if survey.is_simplex and input != "logits":
+        return
+    where = survey.other
+    if where is None:
+        where = int(np.isnan(to_array(S)).any(axis=1).argmax())
+    row = S.read(slice(where, where + 1))[0]
+    if not np.isnan(row).any():
+        raise ValueError(
+            "X contains NaN, an option that was not offered, which is allowed in probabilities, "
+            f"but {first_flaw(S, survey)}."
+        )
+    j, total = int(np.isnan(row).argmax()), float(np.nansum(row, dtype=np.float64))
+    rounded = input == "auto" and abs(total - 1.0) <= SUM_TOLERANCE_DECLARED
+    raise ValueError(
+        f"X contains NaN at row {where}, column {names[j]!r}: an "
+        "option that was not offered is allowed in probabilities, whose other entries sum to 1; "
+        f"these sum to {total:.6g}{': pass input=' + repr('proba') if rounded else ''}."
+    )
 
 
 def sum_tolerance(input: str) -> float:
@@ -298,14 +373,21 @@ def sum_tolerance(input: str) -> float:
 
 
 def survey_rows(
-    S: Source, rows: range, name: str, tolerance: float, smallest: bool = False
+    S: Source,
+    rows: range,
+    name: str,
+    tolerance: float,
+    smallest: bool = False,
+    options: bool = False,
 ) -> Survey:
     """Survey scores whose rows have these numbers in messages."""
     blocks = S.on_device()
     survey = None if blocks is None else survey_on_device(S, blocks, tolerance)
     if survey is not None:
         return survey
-    kernel = partial(survey_block, name=name, tolerance=tolerance, smallest=smallest)
+    kernel = partial(
+        survey_block, name=name, tolerance=tolerance, smallest=smallest, options=options
+    )
     return merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT, nested=True)
 
 
@@ -358,9 +440,10 @@ def _has_short_mantissa(S: Source, bits: int) -> bool:
 
 def _not_a_number(block: FloatArray, start: int, name: str) -> str:
     i, j = np.argwhere(np.isnan(block) | np.isposinf(block))[0]
-    what = "NaN" if np.isnan(block[i, j]) else "infinity"
+    what, way = ("NaN", NAN_WAYS.get(name, ".")) if np.isnan(block[i, j]) else ("infinity", ".")
     return (
-        f"{name} contains {what} (first at row {start + i}, column {j}); drop or repair such rows."
+        f"{name} contains {what} (first at row {start + i}, column {j}); drop or repair such "
+        f"rows{way}"
     )
 
 
@@ -449,11 +532,11 @@ class Options(NamedTuple):
 
 
 def options_of_block(block: FloatArray, code: Intp, w: Float64Array, rows: range) -> Options:
-    """Return the `Options` of a block of logits."""
+    """Return the `Options` of a block of logits; an entry of NaN is absent, too."""
     with np.errstate(over="ignore"):
         away = np.abs(row_sums(np.exp(block, dtype=np.float64)) - 1.0).max()
     true = block[np.arange(code.size), code]
-    absent = np.flatnonzero(np.isneginf(true) & (w > 0))
+    absent = np.flatnonzero(~(true > -np.inf) & (w > 0))
     return Options(float(away), rows.start + int(absent[0]) if absent.size else None)
 
 
@@ -462,6 +545,24 @@ def merge_options(parts: Iterable[Options]) -> Options:
     each = list(parts)
     absent = [part.absent for part in each if part.absent is not None]
     return Options(max(part.away for part in each), min(absent, default=None))
+
+
+def options_of(S: Source, code: Intp, w: Float64Array) -> Options:
+    """Return the `Options` of all rows."""
+    rows = range(S.shape[0])
+    return merge_rows(
+        options_of_block, S, code, w, rows, merge=merge_options, work=LIGHT, nested=True
+    )
+
+
+def refuse_absent(options: Options, code: Intp, classes: NDArray[Any], what: str) -> None:
+    """Refuse a label that was not offered; its entry of X is `what`."""
+    if options.absent is not None:
+        label = classes.tolist()[code[options.absent]]
+        raise ValueError(
+            f"y: the label of row {options.absent}, {label!r}, was not offered there ({what}): "
+            "correct the label or X, or drop the row."
+        )
 
 
 def read_options(S: Source, survey: Survey, code: Intp, w: Float64Array) -> Options | None:
@@ -476,10 +577,7 @@ def read_options(S: Source, survey: Survey, code: Intp, w: Float64Array) -> Opti
         survey.high <= SUM_TOLERANCE_BFLOAT16
         and options_of_block(S.read(few), code[few], w[few], range(1)).away < 0.5
     ):
-        rows = range(S.shape[0])
-        found = merge_rows(
-            options_of_block, S, code, w, rows, merge=merge_options, work=LIGHT, nested=True
-        )
+        found = options_of(S, code, w)
     if found.away <= SUM_TOLERANCE:
         return None
     near = found.away <= SUM_TOLERANCE_BFLOAT16

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -20,7 +21,7 @@ from skcalib._arrays.dask import is_dask, mapped
 from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
-from skcalib._arrays.source import Source
+from skcalib._arrays.source import Source, as_source, to_array
 from skcalib._arrays.tensors import array_of_tensor, as_type_of, is_tensor
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
 from skcalib._maps.arrays import predict
@@ -47,10 +48,13 @@ from skcalib._validation.scores import (
     check_kind,
     check_values,
     merge_surveys,
+    options_of,
     read_options,
     read_scores,
+    refuse_absent,
     refuse_features,
     refuse_labels,
+    refuse_nan,
     resolve_kind,
     sum_tolerance,
     survey_block,
@@ -115,9 +119,10 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
 
     # Whether it takes logarithms of probabilities: ``fit`` then finds their lower limit, `clip_`.
     _takes_logs: ClassVar[bool] = False
-    # Whether it takes logits of -inf, in rows that are no log-probabilities, as not offered.
+    # Whether it takes logits of -inf, in rows that are no log-probabilities, and probabilities of
+    # NaN as not offered.
     _takes_options: ClassVar[bool] = False
-    # Fitted: whether -inf means that, and its probability is 0.
+    # Fitted: whether -inf means that, or there was NaN, and its probability is 0.
     _options: bool
     # What `_options` of the next fit is, whatever the rows are.
     _options_before: bool
@@ -178,6 +183,11 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         """
         return False
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_options
+        return tags
+
     def fit(
         self,
         X: ArrayLike,
@@ -196,7 +206,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             whose columns are named by the labels ("cat", "dog" or "prob_cat", "prob_dog" or
             "P(cat)", "P(dog)") is read by name. Logits may be -inf: the logarithm of 0 if all rows
             are logarithms of probabilities, else an option that was not offered in the row. In one
-            column, -inf means P = 0 and +inf P = 1.
+            column, -inf means P = 0 and +inf P = 1. Probabilities of an option that was not offered
+            are NaN; `AutoCalibrator`, `TemperatureScaling` and `IdentityCalibrator` take them.
         y : array-like of shape (n,)
             Labels. Only `PlattScaling`, `BetaCalibrator`, `IsotonicCalibrator` and
             `HistogramBinning` with even bins, with one column, also take soft hits: shares of an
@@ -217,8 +228,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the scores contain NaN, or +inf in several columns, could be either logits or
-            probabilities, or do not match the labels, or if `classes` are not sorted.
+            If the scores contain NaN (but for such options) or, in several columns, +inf, could be
+            either logits or probabilities, or do not match the labels, or if `classes` are not
+            sorted.
 
         Warns
         -----
@@ -271,7 +283,10 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             if not self._takes_soft_hits:
                 refuse_soft(share, "y", type(self).__name__, SUPPORTED)
             labels = np.ceil(share)
-        survey = check_values(S, input=input, smallest=self._takes_logs)
+        survey = check_values(S, "X", input, self._takes_logs, self._takes_options)
+        refuse_nan(S, survey, input, list(getattr(X, "columns", range(S.shape[1]))))
+        if survey.absent:
+            S = as_source(to_array(S))
         kind = resolve_kind(S, survey, input)
         refuse_labels(X, S, kind)
         w = check_weight(sample_weight, S.shape[0], scaled=scaled)
@@ -285,8 +300,10 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         check_sorted(known)
         if S.shape[1] == 1:
             check_event_name(X, known, 1, "X", OTHER_EVENT)
-        options = False
-        if kind == "logits" and S.shape[1] > 1:
+        options = survey.absent
+        if options:
+            refuse_absent(options_of(S, code, w), code, known, "NaN in X")
+        elif kind == "logits" and S.shape[1] > 1:
             options = self._have_options(S, survey, code, w, known, options_before)
         if share is not None:
             columns, code, w = split_soft(columns, share.astype(np.float64), w)
@@ -323,12 +340,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
                 stacklevel=4,
             )
             return False
-        if options.absent is not None:
-            label = classes.tolist()[code[options.absent]]
-            raise ValueError(
-                f"y: the label of row {options.absent}, {label!r}, was not offered there (its "
-                "logit is -inf): correct the label or the logit, or drop the row."
-            )
+        refuse_absent(options, code, classes, "its logit is -inf")
         return True
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
@@ -359,16 +371,23 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         S, answer = self._as_seen(X), self._map
         as_in_fit = S.shape[1] == self.n_features_in_
         if as_in_fit and (blocks := S.on_device()) is not None and has_formula(type(self)):
-            return self._proba_on_device(S, blocks)
+            survey = check_values(S, "X", self.input_, options=self._reads_nan)
+            if not survey.absent:
+                return self._proba_on_device(S, blocks, survey)
+            S = as_source(to_array(S))
         with np.errstate(under="ignore"):
             if type(self)._map is ScoreCalibrator._map:
                 answer = partial(predict, plan=self._plan())
             return self._map_rows(S, answer, (self.classes_.size,))
 
-    def _proba_on_device(self, S: Source, blocks: DeviceBlocks) -> Any:
+    @property
+    def _reads_nan(self) -> bool:
+        """Whether NaN in the scores of a prediction is an option that was not offered."""
+        return self._takes_options and self.input_ == "proba"
+
+    def _proba_on_device(self, S: Source, blocks: DeviceBlocks, survey: Survey) -> Any:
         """Return the probabilities of scores on a device as a tensor there."""
         kind: Kind = self.input_
-        survey = check_values(S, input=kind)
         check_kind(S, survey, kind, self._refuses_simplex)
         if kind == "proba" and survey.is_rounded:
             blocks = as_columns(S, survey, kind).on_device() or blocks
@@ -425,13 +444,14 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             answer=answer,
             kind=kind,
             clip=getattr(self, "clip_", CLIP),
-            options=getattr(self, "_options", False),
+            options=self._reads_nan if kind == "proba" else getattr(self, "_options", False),
             single=self.n_features_in_ == 1,
         )
         rows = range(S.shape[0])
         survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
         if kind == "logits" and survey.is_mostly_simplex:  # perhaps: rows were not counted exactly
             survey = check_values(S, input=kind)
+        refuse_nan(S, survey, kind, self.classes_.tolist())
         check_kind(S, survey, kind, self._refuses_simplex)
         if kind == "proba" and survey.is_rounded:
             divided = as_columns(S, survey, kind)
@@ -498,8 +518,11 @@ def check_and_map(
     If the fit had a `single` column, two logits are read by their difference. Probabilities that
     have to be refused or corrected first (unless they were `corrected`) are not mapped.
     """
-    survey = survey_block(block, rows, tolerance=sum_tolerance(kind), exact=kind == "proba")
-    if kind == "proba" and not corrected and (survey.is_rounded or not survey.is_simplex):
+    is_proba = kind == "proba"
+    nan = options and is_proba
+    survey = survey_block(block, rows, tolerance=sum_tolerance(kind), exact=is_proba, options=nan)
+    options = survey.absent if is_proba else options
+    if is_proba and not corrected and (survey.is_rounded or not survey.is_simplex):
         return np.nan, survey
     max_abs = survey.max_abs
     if single and kind == "logits" and block.shape[1] == 2:

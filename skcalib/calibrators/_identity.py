@@ -45,8 +45,8 @@ class IdentityCalibrator(ScoreCalibrator):
 
     Notes
     -----
-    Logits of -inf, in rows that are no log-probabilities, are options that were not offered: their
-    probability is 0, and it is an error if one of them is the label.
+    Logits of -inf, in rows that are no log-probabilities, and probabilities of NaN are options that
+    were not offered: their probability is 0, and it is an error if one of them is the label.
 
     Examples
     --------

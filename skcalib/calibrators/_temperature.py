@@ -200,8 +200,8 @@ class TemperatureScaling(ScoreCalibrator):
 
     Notes
     -----
-    Logits of -inf, in rows that are no log-probabilities, are options that were not offered: they
-    have no part in any sum, and their probability is 0.
+    Logits of -inf, in rows that are no log-probabilities, and probabilities of NaN are options that
+    were not offered: they have no part in any sum, and their probability is 0.
 
     "nll" and "brier": T is computed to 1e-8 by Newton's method on log T within a bracket. Logits
     multiplied by a constant give T multiplied by that constant.
@@ -375,6 +375,11 @@ class TemperatureScaling(ScoreCalibrator):
             X, y, sample_weight, input, known, ignore_index, options, scaled=False
         )
         refuse_remote(rows.source, "TemperatureScaling.partial_fit")
+        if rows.survey.absent:
+            raise ValueError(
+                "TemperatureScaling.partial_fit: X contains NaN, an option that was not offered: "
+                "use fit, or pass logits with -inf for it."
+            )
         if stream is not None:
             check_kind(rows.source, rows.survey, self.input_, self._refuses_simplex)
         n_parts = 1 if stream is None else max(1, len(stream.parts))

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax, softmax
@@ -241,3 +242,165 @@ def test_files_and_onnx_models_give_the_same(calibrator, tmp_path):
     exported = next(out for out in session.run(None, inputs) if out.dtype.kind == "f")
     np.testing.assert_allclose(exported, Q, atol=1e-9)
     assert (exported[np.isneginf(Z)] == 0).all()
+
+
+def of_logits(Z):
+    """Return the probabilities of logits, NaN where an option was not offered."""
+    return np.where(np.isneginf(Z), np.nan, softmax(Z.astype(float), axis=1))
+
+
+@pytest.mark.parametrize("loss", ["nll", "brier"])
+def test_nan_in_probabilities_is_left_out_of_lists_of_rows(loss):
+    Z, y = drawn(120, least=2)
+    w = np.random.default_rng(1).integers(0, 3, size=120)
+    P = of_logits(Z)
+    fitted = TemperatureScaling(objective=loss).fit(P, y, w)
+    found = best(lambda t: w @ losses_of(Z, y, t, loss))
+    assert fitted.temperature_ == pytest.approx(found, rel=1e-6)
+    twice = np.repeat(np.arange(120), w)
+    copies = TemperatureScaling(objective=loss, classes=range(6)).fit(P[twice], y[twice])
+    assert copies.temperature_ == pytest.approx(fitted.temperature_, rel=1e-8)
+
+
+def test_zeros_that_were_offered_are_small_by_the_options_of_a_row():
+    Z, y = drawn(400, K=3, scale=3.0)
+    P = of_logits(Z).round(2)
+    P /= np.nansum(P, axis=1, keepdims=True)
+    offered = ~np.isnan(P)
+    zeros = (P == 0)[np.arange(400), y]
+    assert zeros.any()
+    wide = np.column_stack([P, np.full((400, 9), np.nan)])
+    fitted = TemperatureScaling(classes=range(12)).fit(wide, y)
+    clip = min(P[P > 0].min() / 2, 0.5 / offered.sum(axis=1).max())
+    assert fitted.clip_ == clip
+    logs = np.where(offered, np.log(np.maximum(P, clip, where=offered, out=P.copy())), -np.inf)
+    found = best(lambda t: losses_of(logs, y, t, "nll").sum())
+    assert fitted.temperature_ == pytest.approx(found, rel=1e-6)
+    Q = fitted.predict_proba(wide)
+    assert (Q[:, :3][P == 0] > 0).all()
+    assert (
+        IdentityCalibrator(classes=range(12)).fit(wide, y).predict_proba(wide)[:, :3][P == 0] == 0
+    ).all()
+
+
+@pytest.mark.parametrize("calibrator", TAKERS, ids=str)
+@pytest.mark.parametrize("full", [False, True])
+def test_nan_becomes_0_whether_or_not_fit_had_it(calibrator, full):
+    Z, y = drawn()
+    P = of_logits(Z)
+    given = of_logits(np.where(np.isneginf(Z), -3.0, Z)) if full else P
+    for X in (P, P.astype(np.float32)):
+        Q = calibrator.fit(given.astype(X.dtype), y).predict_proba(X)
+        assert Q.dtype == X.dtype
+        assert (Q[np.isnan(P)] == 0).all()
+        np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12 if X is P else 1e-6)
+    if not full:
+        of_inf = calibrator.fit(Z, y).predict_proba(Z)
+        np.testing.assert_allclose(Q, of_inf, atol=1e-5)
+
+
+@pytest.mark.parametrize("T", [0.01, 0.3, 100.0])
+def test_any_temperature_leaves_nan_at_0(T):
+    Z, y = drawn()
+    fitted = TemperatureScaling().fit(of_logits(Z), y)
+    fitted.temperature_ = T
+    Q = fitted.predict_proba(of_logits(Z))
+    assert (Q[np.isneginf(Z)] == 0).all()
+    np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("calibrator", TAKERS, ids=str)
+def test_a_frame_of_dicts_is_read_by_name(calibrator):
+    Z, y = drawn()
+    P, names = of_logits(Z), np.array(["refund", "ärger", "c", "d", "e", "f"])
+    records = [{name: p for name, p in zip(names, row, strict=True) if p == p} for row in P]
+    frame = pd.DataFrame(records)
+    fitted = calibrator.fit(frame, names[y])
+    Q = fitted.predict_proba(frame[frame.columns[::-1]])
+    order = np.argsort(names)
+    expected = calibrator.fit(P[:, order], np.argsort(order)[y]).predict_proba(P[:, order])
+    np.testing.assert_allclose(Q, expected, atol=1e-10)
+
+
+def test_rows_that_were_rounded_to_two_decimals_are_declared_probabilities():
+    Z, y = drawn(300, K=12, scale=2.0)
+    P = of_logits(Z).round(2)
+    assert np.abs(np.nansum(P, axis=1) - 1).max() > 0.011
+    with pytest.warns(UserWarning, match="divided by their sums"):
+        fitted = IdentityCalibrator(input="proba").fit(P, y)
+    with pytest.warns(UserWarning, match="divided by their sums"):
+        Q = fitted.predict_proba(P)
+    np.testing.assert_allclose(Q, np.nan_to_num(P) / np.nansum(P, axis=1)[:, None], atol=1e-12)
+    one = np.array([[0.5, 0.5, np.nan], [np.nan, 0.5, 0.49]])
+    with pytest.raises(ValueError, match=r"sum to 1; these sum to 0.99: pass input='proba'\.$"):
+        IdentityCalibrator(classes=range(3)).fit(one, [0, 1])
+
+
+NAN_MISTAKES = [
+    ([[np.nan] * 3], r"X has no option at row 3 \(all NaN\): drop the row\."),
+    (
+        [[0.5, np.nan, 0.23]],
+        r"X contains NaN at row 3, column 'b': an option that was not offered is allowed in "
+        r"probabilities, whose other entries sum to 1; these sum to 0\.73\.",
+    ),
+    ([[2.5, -1.0, 0.5]], "X contains NaN, an option .* but row 3 contains 2.5"),
+    ([[np.nan, -np.inf, 1.0]], "these sum to -inf"),
+    ([[0.5, 0.5, np.nan]], r"y: the label of row 3, 'c', was not offered there \(NaN in X\)"),
+]
+
+
+@pytest.mark.parametrize("calibrator", TAKERS, ids=str)
+@pytest.mark.parametrize(("row", "says"), NAN_MISTAKES)
+def test_mistakes_with_nan_are_one_line(calibrator, row, says):
+    X = [[0.5, 0.5, np.nan], [np.nan, 0.4, 0.6], [0.2, 0.3, 0.5]]
+    frame = pd.DataFrame([*X, *row], columns=list("abc"))
+    with pytest.raises(ValueError, match=says) as caught:
+        calibrator.fit(frame, list("bbac"))
+    assert "\n" not in str(caught.value)
+    if "label" not in says:
+        fitted = calibrator.fit(frame[:3], list("abc"))
+        with pytest.raises(ValueError, match=says):
+            fitted.predict_proba(frame)
+
+
+def test_nan_is_refused_where_it_says_nothing():
+    Z, y = drawn()
+    P, nan = of_logits(Z), np.where(np.isneginf(Z), np.nan, Z)
+    for X in (P, nan):
+        with pytest.raises(ValueError, match="NaN .* AutoCalibrator, TemperatureScaling and"):
+            VectorScaling().fit(X, y)
+    with pytest.raises(ValueError, match=r"X contains NaN at row \d, column \d: "):
+        TemperatureScaling(input="logits").fit(P, y)
+    with pytest.raises(ValueError, match="X contains NaN .first at row"):
+        TemperatureScaling().fit(Z, y).predict_proba(nan)
+    with pytest.raises(ValueError, match="partial_fit: X contains NaN"):
+        TemperatureScaling().partial_fit(P, y)
+    with pytest.raises(ValueError, match="y_proba contains NaN .* fill with 0: an option"):
+        skcalib.metrics.expected_calibration_error(y, P)
+    many = np.column_stack([P, np.full((len(P), 1000), np.nan)])
+    with pytest.raises(ValueError, match="X has 1,006 columns and NaN: .* by position"):
+        IdentityCalibrator(classes=range(1006)).fit(many, y)
+    assert TemperatureScaling().__sklearn_tags__().input_tags.allow_nan
+    assert not VectorScaling().__sklearn_tags__().input_tags.allow_nan
+
+
+@pytest.mark.parametrize("calibrator", TAKERS, ids=str)
+def test_a_fit_with_nan_is_stored_and_is_no_model(calibrator, tmp_path):
+    Z, y = drawn()
+    P = of_logits(Z)
+    Q = calibrator.fit(P, y).predict_proba(P)
+    skcalib.save_json(calibrator, tmp_path / "map.json")
+    np.testing.assert_array_equal(skcalib.load_json(tmp_path / "map.json").predict_proba(P), Q)
+    with pytest.raises(ValueError, match="to_onnx: .* was fitted on probabilities with NaN"):
+        skcalib.to_onnx(calibrator)
+
+
+def test_dask_chunks_with_nan():
+    da = pytest.importorskip("dask.array")
+    Z, y = drawn()
+    P = of_logits(Z)
+    fitted = TemperatureScaling().fit(P, y)
+    lazy = da.from_array(P, chunks=(200, 6))
+    np.testing.assert_array_equal(fitted.predict_proba(lazy).compute(), fitted.predict_proba(P))
+    with pytest.raises(ValueError, match=r"X contains NaN .* \(no Dask array\)"):
+        TemperatureScaling().fit(lazy, y)

@@ -218,9 +218,10 @@ class AutoCalibrator(ScoreCalibrator):
     -----
     The sum of the weights counts as the number of rows: weights that sum to 1 count as one row.
 
-    Logits of -inf, in rows that are no log-probabilities, are options that were not offered; their
-    probability is 0. If there are such rows in ``fit``, all terms but the scale are left out: the
-    map is :math:`\mathrm{softmax}(\beta z)`, with a normal prior on :math:`\log \beta` of standard
+    Logits of -inf, in rows that are no log-probabilities, and probabilities of NaN are options that
+    were not offered; their probability is 0. If there are such rows in ``fit``, where options
+    differ, all terms but the scale are left out: the map is
+    :math:`\mathrm{softmax}(\beta z)`, with a normal prior on :math:`\log \beta` of standard
     deviation 0.7.
 
     The predicted class may change unless ``order_preserving=True``. With it, the predicted class is
@@ -324,7 +325,8 @@ class AutoCalibrator(ScoreCalibrator):
         position = Position(self._knots, self._levels)
         weight = self.identity_weight_
         fitted = Map(is_shared(self), self._theta, smoothing, position, self._centre, weight)
-        return plan_auto(fitted, getattr(self, "_options", False))
+        options = self.input_ == "proba" or getattr(self, "_options", False)
+        return plan_auto(fitted, options)
 
     def _in_words(self) -> str:
         return (
