@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Linear = Callable[[Array], Array]
 
-# The latest pairs (s, y) that B contains; each takes two arrays of parameters.
-PAIRS = 10
+# The latest pairs (s, y) that B contains, fewer of many parameters: 64 MiB for a million.
+PAIRS, PAIR_ENTRIES = 10, 1 << 23
 # The inverse is computed again if a step leaves more than this share of the decrement g'Bg, but not
 # before some steps: they also teach B what an inverse of this kind leaves out.
 SLOW, STEPS = 0.5, 5
@@ -58,7 +58,8 @@ class Inverse:
     def add(self, step: Array, change: Array) -> None:
         """Add a pair; the objective is convex, so only rounding makes its product negative."""
         if (product := scalar(step, change)) > 0.0:
-            self.pairs = [*self.pairs, (step, change, 1.0 / product)][-PAIRS:]
+            most = max(2, min(PAIRS, PAIR_ENTRIES // (2 * step.size)))
+            self.pairs = [*self.pairs, (step, change, 1.0 / product)][-most:]
 
     def __call__(self, gradient: Array) -> Array:
         """Return ``B gradient``."""
