@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import skcalib
 from skcalib._cli.files import (
     check_ending,
     columns_of,
@@ -19,6 +20,8 @@ from skcalib._cli.files import (
 )
 from skcalib._cli.printed import Printed
 from skcalib._cli.saved_predictions import STREAM, SUFFIXES
+from skcalib._cli.sentences import percent
+from skcalib._meta_estimators.selective import accepted_rows
 from skcalib._validation.event import read_event
 from skcalib._validation.scores import two_columns
 
@@ -27,18 +30,23 @@ def run_apply(args: argparse.Namespace) -> Printed:
     """Calibrate the scores of a file."""
     if args.output != STREAM:
         check_ending(args.output, SUFFIXES)
-    calibrator = load(args.calibrator)
+    stored = load(args.calibrator, or_gate=True)
+    gate = stored if isinstance(stored, skcalib.SelectiveClassifier) else None
+    calibrator = stored if gate is None else gate.estimator_
     classes = np.asarray(calibrator.classes_)
     saved = read(args, classes)
     # In two dimensions, so that a wrong number of columns is said as such.
     X = saved.scores.reshape(len(saved.scores), -1)
     X, event = in_columns_of(calibrator, X, saved.classes, args.pos_label)
     P = calibrator.predict_proba(X)
-    out = write_predictions(args.output, P, classes, saved)
+    accepted = None if gate is None else accepted_rows(P, gate.thresholds_)
+    out = write_predictions(args.output, P, classes, saved, accepted)
     text = (
         f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities\n"
         + columns_of(saved, classes, event)
     )
+    if accepted is not None:
+        text += f"\nacts on {accepted.sum():,} rows, {percent(accepted.mean())}"
     return Printed(out.rstrip("\n"), text) if args.output == STREAM else Printed(text)
 
 

@@ -65,6 +65,12 @@ EXPORT_EXAMPLE = """
 example:
   python -m skcalib export best.json -o model.onnx
 """
+THRESHOLD_EXAMPLE = """
+examples:
+  python -m skcalib threshold predictions.csv --accuracy 0.9 0.95 0.99
+  python -m skcalib threshold predictions.csv --calibrator auto --accuracy 0.95 --save gate.json
+  python -m skcalib apply gate.json new.csv -o decisions.csv
+"""
 APPLY_EXAMPLE = """
 examples:
   python -m skcalib apply best.json predictions.npz -o calibrated.npz
@@ -144,15 +150,50 @@ def make_parser() -> Parser:
         "measure", "measure calibration errors and intervals", FILES + MEASURE_EXAMPLE
     )
     add_file(measure)
-    measure.add_argument(
-        "--groups",
-        nargs="+",
-        metavar="COLUMN",
-        help="also measure each group of rows; several columns are crossed",
+    threshold = command(
+        "threshold",
+        "find above which probability to act, so that an accuracy is guaranteed",
+        FILES + THRESHOLD_EXAMPLE,
     )
+    add_file(threshold)
+    threshold.add_argument(
+        "--accuracy",
+        nargs="+",
+        type=share,
+        metavar="SHARE",
+        help="accuracies of the rows that are acted on (0.9 0.95 0.99; with --save 0.95)",
+    )
+    threshold.add_argument(
+        "--confidence",
+        type=share,
+        default=0.95,
+        metavar="SHARE",
+        help="share of samples in which the accuracy is reached (0.95)",
+    )
+    threshold.add_argument(
+        "--calibrator",
+        type=calibrator_or_file,
+        metavar="NAME",
+        help="calibrate first: by name, each row out of fold or, with a split, the test rows; by a "
+        "file, whose calibrator was fitted on other rows",
+    )
+    threshold.add_argument(
+        "--save",
+        metavar="GATE.json",
+        help="save the threshold with its calibrator, for apply; takes one accuracy",
+    )
+    for command_parser in (measure, threshold):
+        command_parser.add_argument(
+            "--groups",
+            nargs="+",
+            metavar="COLUMN",
+            help="also each group of rows by itself; several columns are crossed",
+        )
     apply = command("apply", "apply a saved calibrator to scores", FILES + APPLY_EXAMPLE)
     apply.add_argument(
-        "calibrator", metavar="CALIBRATOR.json", help="a file written by compare --save"
+        "calibrator",
+        metavar="CALIBRATOR.json",
+        help="a file written by compare --save, or a gate written by threshold --save",
     )
     add_file(apply)
     apply.add_argument(
@@ -189,13 +230,14 @@ def make_parser() -> Parser:
         type=limit,
         help="exit code 1 if the debiased error is larger; without METRIC, the ECE",
     )
-    for command_parser in (compare, measure):
+    for command_parser in (compare, measure, threshold):
         command_parser.add_argument(
             "--format",
             choices=["table", "json"],
             default="table",
             help="output: a table (default), or all digits as JSON",
         )
+    for command_parser in (compare, measure):
         command_parser.add_argument(
             "--seed",
             type=whole(0),
@@ -226,6 +268,22 @@ def metric(text: str) -> str:
 def calibrator(text: str) -> str:
     """Read the name of a calibrator."""
     return one_of(text, "calibrator", calibrators_by_name())
+
+
+def calibrator_or_file(text: str) -> str:
+    """Read the name of a calibrator, or of a file with one."""
+    return text if text.lower().endswith(".json") else calibrator(text)
+
+
+def share(text: str) -> float:
+    """Read a number between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"must be a number in (0, 1); got {text}")
+    return value
 
 
 def one_of(text: str, what: str, names: Iterable[str], others: Iterable[str] = ()) -> str:

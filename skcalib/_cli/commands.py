@@ -14,6 +14,7 @@ from skcalib._cli.compare import run_compare
 from skcalib._cli.export import run_export
 from skcalib._cli.measure import run_measure
 from skcalib._cli.monitor import run_monitor
+from skcalib._cli.threshold import run_threshold
 
 # What a broken file or a wrong option raises.
 FAILURES = (OSError, ValueError, TypeError, ImportError, EOFError, zipfile.BadZipFile, zlib.error)
@@ -22,6 +23,7 @@ PATHS = ("file", "report", "save", "output", "calibrator", "state")
 COMMANDS = {
     "compare": run_compare,
     "measure": run_measure,
+    "threshold": run_threshold,
     "apply": run_apply,
     "export": run_export,
     "monitor": run_monitor,

@@ -97,6 +97,7 @@ def printed(
             "notes": notes,
         }
         return Printed(as_json(record))
+    by = "" if name == comparison.frame.index[0] else f" --calibrator {name}"
     lines = [
         f"{args.file}: {data.classes.size} classes, {KINDS[data.kind]}; {n_rows:,} rows measured, "
         f"{where}",
@@ -110,6 +111,7 @@ def printed(
         "",
         confidence_sentence(sure),
         wrapped(comparison.verdict),
+        f"Above which probability to act: skcalib threshold {args.file}{by}",
         *notes,
     ]
     return Printed("\n".join(lines))

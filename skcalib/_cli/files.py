@@ -72,10 +72,15 @@ def known_ending(path: str) -> str:
 
 
 def write_predictions(
-    path: str, P: NDArray[Any], classes: NDArray[Any], read: SavedPredictions
+    path: str,
+    P: NDArray[Any],
+    classes: NDArray[Any],
+    read: SavedPredictions,
+    accepted: NDArray[np.bool_] | None,
 ) -> str:
     """Write calibrated probabilities, after the ids and with the labels and the split read.
 
+    Of a gate, a table also contains the label of each row that is accepted, arrays which rows are.
     Returns the text for standard output, empty if it went to a file.
     """
     suffix, file = ending(path), io.BytesIO()
@@ -88,6 +93,8 @@ def write_predictions(
     if suffix == ".npy":
         np.save(file, P)
     elif suffix == ".npz":
+        if accepted is not None:
+            last["accepted"] = accepted
         arrays = {**first, "probs": P, "classes": classes, **last}
         texts = {name: a.astype(str) for name, a in arrays.items() if a.dtype.kind == "O"}
         np.savez_compressed(file, **arrays | texts)
@@ -95,6 +102,9 @@ def write_predictions(
         import pandas as pd  # late: only tables need it
 
         columns = {f"prob_{label}": P[:, k] for k, label in enumerate(classes.tolist())}
+        if accepted is not None:
+            labels = classes[P.argmax(axis=1)].astype(object)
+            last = {"decision": np.where(accepted, labels, None), **last}
         frame = pd.DataFrame({**first, **columns, **last})
         if suffix == ".parquet":
             frame.to_parquet(file, index=False)
@@ -130,8 +140,8 @@ def save(calibrator: Any, path: str) -> None:
         raise OSError(error.errno, error.strerror, path) from error
 
 
-def load(path: str) -> Any:
-    """Read a fitted calibrator."""
+def load(path: str, or_gate: bool = False) -> Any:
+    """Read a fitted calibrator, or a gate around one if the command takes gates."""
     if Path(path).suffix.lower() != ".json":
         raise ValueError(f"{path}: save the calibrator as .json, by skcalib.save_json")
     try:
@@ -144,6 +154,8 @@ def load(path: str) -> Any:
             f"{path}: a GroupwiseCalibrator needs the group of each row: in Python, load it with "
             "skcalib.load_json and call predict_proba(X, groups=...)"
         )
+    if isinstance(calibrator, skcalib.SelectiveClassifier) and not or_gate:
+        raise ValueError(f"{path}: contains a gate, a SelectiveClassifier, which only apply takes")
     return calibrator
 
 

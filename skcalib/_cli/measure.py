@@ -20,6 +20,7 @@ from skcalib._comparison.measures import ROW_LOSSES
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
+from skcalib.metrics._curves.risk_coverage import curve_of_ranked, rank_predictions
 from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
 from skcalib.metrics._intervals.truths import calibrated
 from skcalib.metrics._printing import format_table, p_text
@@ -156,7 +157,12 @@ def measure_all(
                 interval = interval_of(evaluate, predictions, random_state=seed, smooth=smooth)
                 rows.append(Measured(bare, *interval))
                 continue
-            ends: Any = bootstrap_interval(
+            if bare == "aurc_loss":
+                curve = curve_of_ranked(rank_predictions(predictions), 1 - LEVEL)
+                ends = curve.aurc_low, curve.aurc_high
+                rows.append(Measured(bare, curve.aurc, np.nan, *ends, np.nan, np.nan))
+                continue
+            drawn: Any = bootstrap_interval(
                 evaluate.metric,
                 classes[code],
                 to_array(P),
@@ -166,8 +172,8 @@ def measure_all(
                 labels=classes,
                 pos_label=None if event is None else classes.tolist()[event],
             )
-            row = Measured(bare, float(ends.estimate), np.nan, ends.low, ends.high, np.nan, np.nan)
-            rows.append(row)
+            ends = drawn.low, drawn.high
+            rows.append(Measured(bare, float(drawn.estimate), np.nan, *ends, np.nan, np.nan))
     return rows
 
 

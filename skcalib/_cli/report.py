@@ -18,10 +18,12 @@ import numpy as np
 import skcalib
 from skcalib._arrays.source import to_array
 from skcalib._cli.sentences import confidence_of, confidence_sentence, percent
+from skcalib._cli.threshold import ACCURACIES, HEAD, LEVEL, find_targets
 from skcalib._comparison.comparison import CalibratorComparison
 from skcalib._comparison.tables import short, sign
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics import SCORERS, static_calibration_error
+from skcalib.metrics._curves.risk_coverage import rank_predictions
 from skcalib.plotting._comparison import ordered
 
 if TYPE_CHECKING:
@@ -103,6 +105,7 @@ def report_html(
         before_and_after=before_and_after(shown, before, after),
         gains=gains,
         classes=classes,
+        thresholds=_thresholds(after, shown),
         meanings=fill("<dt>{}</dt><dd>{}</dd>", _meanings(comparison.metrics)),
         troubles=_troubles(comparison.frame),
         settings=fill("<tr><td>{}</td><td>{}</td></tr>", facts.items()),
@@ -219,6 +222,22 @@ def _classes(before: Any, after: Any, shown: str) -> str:
         '<p class="note">The mean of the errors of all classes is the SCE.</p>\n'
         f"{picture_of_classes(before) if can_draw() else ''}"
     )
+
+
+def _thresholds(after: Predictions, shown: str) -> str:
+    """Return the thresholds above which rows are right often enough."""
+    ranked = rank_predictions(after)
+    rows = [
+        (map(str.strip, target.cells()), False)
+        for target in find_targets(ranked, ACCURACIES, LEVEL)
+    ]
+    note = (
+        f"By the probabilities with {escape(shown)}, of rows that were not fitted on. Of the rows "
+        "at or above a threshold at least the share on the left is right, each with 95&nbsp;% "
+        "confidence; these rows chose the calibrator too, so check it on new ones. "
+        "<code>skcalib threshold --save</code> saves one for <code>skcalib apply</code>."
+    )
+    return f'{table(HEAD, rows)}\n<p class="note">{note}</p>'
 
 
 def _meanings(metrics: list[str]) -> list[tuple[str, str]]:

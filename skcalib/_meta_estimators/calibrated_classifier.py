@@ -9,14 +9,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.model_selection import BaseCrossValidator, check_cv
-from sklearn.utils import get_tags, indexable
+from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.dask import bring, is_dask
 from skcalib._arrays.tensors import as_type_of, is_tensor
 from skcalib._arrays.threads import recorded_warnings
 from skcalib._arrays.types import FloatArray
@@ -27,13 +25,16 @@ from skcalib._meta_estimators.out_of_fold import (
     calibrated_proba,
     fit_calibrator,
     fit_classifier,
+    folds_of,
+    follow_tags,
     in_float64,
     is_frozen,
     one_response,
+    open_training,
+    refuse_prefit,
     score_fold,
     score_out_of_fold,
     score_rows,
-    warn_of_lost_classes,
 )
 from skcalib._meta_estimators.routing import fit_and_split_params, router_of
 from skcalib._scores.responses import (
@@ -44,10 +45,6 @@ from skcalib._scores.responses import (
     response_kind,
 )
 from skcalib._scores.softmax import log_of_proba
-from skcalib._validation.keywords import shown
-from skcalib._validation.labels import check_labels
-from skcalib._validation.scores import WAYS_TO_FOLD, from_tensor, naming_errors_of
-from skcalib._validation.weights import read_weight
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.calibrators._shown_fit import ShownFit
 
@@ -243,66 +240,22 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
             If the scores are not finite logits or probabilities with one column for each class,
             or do not match the labels.
         """
-        if isinstance(self.cv, str) and self.cv == "prefit":
-            raise ValueError(
-                "cv='prefit' is written CalibratedClassifier(FrozenEstimator(estimator)): import "
-                "FrozenEstimator from sklearn.frozen."
-            )
+        refuse_prefit(type(self).__name__, self.cv)
         self._validate_params()
-        frozen = is_frozen(self.estimator)
-        if is_dask(X):
-            if not frozen:
-                raise ValueError(
-                    "CalibratedClassifier cannot fit its estimator on a dask array: fit it first "
-                    "and pass FrozenEstimator(estimator)."
-                )
-            y, sample_weight = bring(y, sample_weight)
-        labels = check_labels(y, warn=True)
-        if not is_dask(X):
-            with naming_errors_of("X", None, "pass one row of X for each label of y"):
-                X, labels = indexable(X, labels)
-        w = None if sample_weight is None else read_weight(sample_weight, labels.size)
-        groups = groups_for(self, "fit", X, params, labels.size)
-        fit_params, split_params = fit_and_split_params(self, w, params)
-        classes = self._classes(labels, frozen)
-        data = TrainingData(X, labels, classes, w, fit_params, groups)
-        if frozen:
+        data = open_training(type(self).__name__, self.estimator, X, y, sample_weight)
+        groups = groups_for(self, "fit", X, params, data.labels.size)
+        fit_params, split_params = fit_and_split_params(self, data.w, params)
+        data = data._replace(fit_params=fit_params, groups=groups)
+        if is_frozen(self.estimator):
             fitted = self._fit_frozen(data)
         else:
-            with naming_errors_of("cv", None, WAYS_TO_FOLD):
-                cv = check_cv(self.cv, labels, classifier=True)
-                splits = list(cv.split(X, labels, **split_params))
-            if not splits:
-                raise ValueError("cv gives no folds; pass a number of folds or a splitter.")
-            warn_of_lost_classes(labels, splits)
+            splits = folds_of(self.cv, data, split_params)
             fitted = self._fit_ensemble(data, splits) if self.ensemble else self._fit(data, splits)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
-        for name, value in {**fitted, "classes_": classes}.items():
+        for name, value in {**fitted, "classes_": data.classes}.items():
             setattr(self, name, value)
         return self
-
-    def _classes(self, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
-        """Return the sorted classes: those of a frozen estimator, else the distinct labels."""
-        if frozen:
-            check_is_fitted(self.estimator)
-        classes = np.unique(
-            from_tensor("estimator.classes_", self.estimator.classes_) if frozen else labels
-        )
-        if classes.size < 2:
-            raise ValueError(
-                f"{'estimator.classes_' if frozen else 'y'} needs at least two classes; it has "
-                f"{classes.size} class(es): {classes.tolist()}."
-            )
-        unknown = set(labels.tolist()) - set(classes.tolist())
-        if unknown:
-            row, label = next((i, c) for i, c in enumerate(labels.tolist()) if c in unknown)
-            raise ValueError(
-                f"y: label {label!r} at row {row} is not in estimator.classes_="
-                f"{shown(classes.tolist())}, and a frozen estimator does not learn it: leave out "
-                "the rows of such labels, or fit the estimator on all classes."
-            )
-        return classes
 
     def _fit_frozen(self, data: TrainingData) -> dict[str, Any]:
         scored = score_rows(self.estimator, data, self.response_method)
@@ -462,11 +415,4 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         return router_of(self)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.input_tags = inner.input_tags
-        tags.non_deterministic = inner.non_deterministic
-        if inner.classifier_tags is not None:
-            tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
-            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
-        return tags
+        return follow_tags(super().__sklearn_tags__(), self.estimator)

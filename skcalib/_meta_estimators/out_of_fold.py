@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, has_fit_parameter
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
+from skcalib._arrays.dask import bring, is_dask
 from skcalib._arrays.tensors import as_dispatched, is_tensor
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._scores.responses import (
@@ -25,9 +28,11 @@ from skcalib._scores.responses import (
     response_kind,
 )
 from skcalib._scores.scores import Scores
-from skcalib._validation.labels import find_distinct
+from skcalib._validation.keywords import shown
+from skcalib._validation.labels import check_labels, find_distinct
 from skcalib._validation.lazy import refuse_lazy
-from skcalib._validation.scores import from_tensor
+from skcalib._validation.scores import WAYS_TO_FOLD, from_tensor, naming_errors_of
+from skcalib._validation.weights import read_weight
 from skcalib.calibrators._base import ScoreCalibrator
 
 # A step of a pipeline that does nothing.
@@ -61,6 +66,79 @@ class ScoredRows(NamedTuple):
     lacks_class: bool = False
 
 
+def refuse_prefit(name: str, cv: Any) -> None:
+    """Refuse ``cv="prefit"``, and say how it is written."""
+    if isinstance(cv, str) and cv == "prefit":
+        raise ValueError(
+            f"cv='prefit' is written {name}(FrozenEstimator(estimator)): import FrozenEstimator "
+            "from sklearn.frozen."
+        )
+
+
+def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+    """Check the arguments of a fit; labels and weights of a Dask array are brought.
+
+    The classes are those of a frozen estimator, else the distinct labels.
+    """
+    frozen = is_frozen(estimator)
+    if is_dask(X):
+        if not frozen:
+            raise ValueError(
+                f"{name} cannot fit its estimator on a dask array: fit it first and pass "
+                "FrozenEstimator(estimator)."
+            )
+        y, sample_weight = bring(y, sample_weight)
+    labels = check_labels(y, warn=True)
+    if not is_dask(X):
+        with naming_errors_of("X", None, "pass one row of X for each label of y"):
+            X, labels = indexable(X, labels)
+    w = None if sample_weight is None else read_weight(sample_weight, labels.size)
+    return TrainingData(X, labels, _classes_of(estimator, labels, frozen), w, {})
+
+
+def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
+    """Return the sorted classes; refuse a single one, and labels that a frozen one lacks."""
+    if frozen:
+        check_is_fitted(estimator)
+    classes = np.unique(from_tensor("estimator.classes_", estimator.classes_) if frozen else labels)
+    if classes.size < 2:
+        raise ValueError(
+            f"{'estimator.classes_' if frozen else 'y'} needs at least two classes; it has "
+            f"{classes.size} class(es): {classes.tolist()}."
+        )
+    unknown = set(labels.tolist()) - set(classes.tolist())
+    if unknown:
+        row, label = next((i, c) for i, c in enumerate(labels.tolist()) if c in unknown)
+        raise ValueError(
+            f"y: label {label!r} at row {row} is not in estimator.classes_="
+            f"{shown(classes.tolist())}, and a frozen estimator does not learn it: leave out "
+            "the rows of such labels, or fit the estimator on all classes."
+        )
+    return classes
+
+
+def folds_of(cv: Any, data: TrainingData, split_params: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """Return the folds, stratified ones if `cv` is None or a number."""
+    with naming_errors_of("cv", None, WAYS_TO_FOLD):
+        splitter = check_cv(cv, data.labels, classifier=True)
+        splits = list(splitter.split(data.X, data.labels, **split_params))
+    if not splits:
+        raise ValueError("cv gives no folds; pass a number of folds or a splitter.")
+    warn_of_lost_classes(data.labels, splits)
+    return splits
+
+
+def follow_tags(tags: Any, estimator: Any) -> Any:
+    """Give a classifier the tags of the one within it."""
+    inner = get_tags(estimator)
+    tags.input_tags = inner.input_tags
+    tags.non_deterministic = inner.non_deterministic
+    if inner.classifier_tags is not None:
+        tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
+        tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+    return tags
+
+
 def is_frozen(estimator: Any) -> bool:
     """Whether an estimator, or every step of a pipeline, is frozen."""
     if isinstance(estimator, Pipeline):
@@ -84,7 +162,7 @@ def warn_of_lost_classes(labels: NDArray[Any], splits: list[tuple[Any, Any]]) ->
                 "class: pass a number of folds, or a splitter that mixes the classes, such as "
                 "StratifiedKFold or KFold(shuffle=True).",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             return
 
@@ -97,12 +175,17 @@ def score_rows(estimator: Any, data: TrainingData, response_method: str) -> Scor
 
 
 def score_fold(
-    estimator: Any, data: TrainingData, response_method: str, train: Any, test: Any
+    estimator: Any,
+    data: TrainingData,
+    response_method: str,
+    train: Any,
+    test: Any,
+    every_row: bool = False,
 ) -> ScoredRows:
     """Fit on the training rows and score the test rows.
 
-    A row whose class is unknown to the fitted estimator is left out: the scores of an estimator
-    that knows the class would be different.
+    A row whose class is unknown to the fitted estimator is left out, unless `every_row`: the scores
+    of an estimator that knows the class would be different.
     """
     X_train, y_train = _safe_split(estimator, data.X, data.labels, train)
     X_test, _ = _safe_split(estimator, data.X, data.labels, test, train)
@@ -112,7 +195,7 @@ def score_fold(
     scores = class_scores(fitted, X_test, response, data.classes)
     rows = np.arange(data.labels.size)[test]
     known = from_tensor("classes_", fitted.classes_)
-    usable = np.isin(data.labels[rows], known)
+    usable = np.isin(data.labels[rows], known) | every_row
     return ScoredRows(
         fitted, rows[usable], scores[usable], response, len(known) < data.classes.size
     )

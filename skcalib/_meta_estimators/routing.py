@@ -19,7 +19,7 @@ def fit_and_split_params(
     classifier: Any, w: NDArray[Any] | None, params: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters of the estimator's ``fit`` and of the splitter's ``split``."""
-    estimator, calibrator = classifier.estimator, resolve_calibrator(classifier.calibrator)
+    estimator, calibrates = classifier.estimator, hasattr(classifier, "calibrator")
     if get_config()["enable_metadata_routing"]:
         routed = process_routing(classifier, "fit", sample_weight=w, **params)
         fit_params, split_params = routed.estimator.fit, routed.splitter.split
@@ -30,9 +30,11 @@ def fit_and_split_params(
         if w is not None and keyword is not None:
             fit_params.setdefault(keyword, w)
         elif w is not None and not isinstance(estimator, FrozenEstimator):
-            _warn_of_weights(estimator, "calibration")
-    if w is not None and weight_keyword(calibrator) is None:
-        _warn_of_weights(calibrator, "classifier")
+            _warn_of_weights(estimator, "calibration" if calibrates else "choice of the threshold")
+    if w is not None and calibrates:
+        calibrator = resolve_calibrator(classifier.calibrator)
+        if weight_keyword(calibrator) is None:
+            _warn_of_weights(calibrator, "classifier")
     return fit_params, split_params
 
 
@@ -51,7 +53,7 @@ def router_of(classifier: Any) -> MetadataRouter:
     router = MetadataRouter(owner=classifier).add_self_request(classifier)
     router.add(estimator=classifier.estimator, method_mapping=to_fit)
     router.add(splitter=classifier.cv, method_mapping=to_split)
-    if isinstance(classifier.calibrator, GroupwiseCalibrator):
+    if isinstance(getattr(classifier, "calibrator", None), GroupwiseCalibrator):
         to_map = MethodMapping().add(caller="fit", callee="fit")
         for caller in ("predict_proba", "predict"):
             to_map.add(caller=caller, callee="predict_proba")

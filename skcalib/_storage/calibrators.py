@@ -11,15 +11,18 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import skcalib.calibrators
 import skcalib.metrics
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
+from skcalib._meta_estimators.selective import SelectiveClassifier
 from skcalib._storage.checks import (
     check_common,
     check_groupwise,
     check_numbers,
+    check_selective,
     gives_probabilities,
     gives_probabilities_in_groups,
 )
@@ -27,10 +30,11 @@ from skcalib._storage.values import from_plain, to_plain
 from skcalib.calibrators._base import ScoreCalibrator
 
 # What is stored.
-Stored = ScoreCalibrator | GroupwiseCalibrator
+Stored = ScoreCalibrator | GroupwiseCalibrator | SelectiveClassifier
 # The classes that a document may name.
 KNOWN: dict[str, type[Stored]] = {
     "GroupwiseCalibrator": GroupwiseCalibrator,
+    "SelectiveClassifier": SelectiveClassifier,
     **{name: getattr(skcalib.calibrators, name) for name in skcalib.calibrators.__all__},
 }
 # Metadata routing, which scikit-learn's set_fit_request and similar methods set, and what
@@ -66,11 +70,15 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     parts = {"parameters": parameters}
     if fitted:
         check_is_fitted(estimator)
+        if isinstance(estimator, SelectiveClassifier):
+            calibrator_to_plain(estimator.estimator_)  # or the error of another classifier
         known = {*parameters, *NOT_FITTED}
         parts["fitted"] = {k: v for k, v in vars(estimator).items() if k not in known}
 
     def other(value: Any, where: str) -> Any:
         parameter = where.partition(".")[2]
+        if isinstance(value, FrozenEstimator) and isinstance(estimator, SelectiveClassifier):
+            return {"frozen": "estimator_"}  # it is stored as that
         if isinstance(value, ScoreCalibrator):
             # A fit clones the calibrators among its parameters: whether they are fitted is nothing.
             return calibrator_to_plain(value, fitted=parameter not in parameters)
@@ -112,7 +120,9 @@ def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
         keys = set(value)
         parameter = where.partition(".")[2]
         if "calibrator" in keys:
-            return calibrator_from_plain(value, fitted=parameter not in cls().get_params())
+            return calibrator_from_plain(value, fitted=parameter not in cls._get_param_names())
+        if value == {"frozen": "estimator_"} and cls is SelectiveClassifier and fitted:
+            return FrozenEstimator(values["fitted"].get("estimator_"))
         if keys == {"metric"} and value["metric"] in list(skcalib.metrics.__all__):
             return getattr(skcalib.metrics, value["metric"])
         named = keys == {"not_stored"} and type(value["not_stored"]) is str
@@ -120,8 +130,8 @@ def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
             return NotStored(value["not_stored"])
         raise ValueError(f"{where} is not written as this skcalib stores values.")
 
-    values = {}
-    for part in parts:
+    values: dict[str, dict[str, Any]] = {}
+    for part in reversed(parts):
         if type(body[part]) is not dict or not all(type(k) is str for k in body[part]):
             raise ValueError(f"'{part}' of a stored {name} must be an object.")
         values[part] = {k: from_plain(v, f"{name}.{k}", other) for k, v in body[part].items()}
@@ -130,14 +140,16 @@ def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
 
 
 def _may_be_missing(cls: type[Stored], parameter: str) -> bool:
-    """Whether a parameter may be a function or a random generator, which cannot be stored."""
+    """Whether a parameter may be a function, a generator or a splitter, which is not stored."""
     constraints = cls._parameter_constraints.get(parameter, [])
-    return callable in constraints or "random_state" in constraints
+    return any(each in constraints for each in (callable, "random_state", "cv_object"))
 
 
 def _with_parameters(cls: type[Stored], parameters: dict[str, Any]) -> Stored:
     """Create the calibrator, not fitted."""
-    known = set(cls().get_params(deep=False))
+    known = set(cls._get_param_names())
+    if cls is SelectiveClassifier and "estimator" not in parameters:
+        raise ValueError("A stored SelectiveClassifier has a parameter 'estimator'.")
     if not set(parameters) <= known:
         unknown = sorted(set(parameters) - known)[0]
         raise ValueError(f"{cls.__name__} has no parameter {unknown[:60]!r}.")
@@ -155,6 +167,9 @@ def _restore(calibrator: Stored, fitted: dict[str, Any]) -> Stored:
             raise ValueError(f"{cls.__name__} has no fitted attribute {name[:60]!r}.")
     for name, value in fitted.items():
         setattr(calibrator, name, value)
+    if isinstance(calibrator, SelectiveClassifier):
+        check_selective(calibrator, set(fitted))
+        return calibrator
     in_groups = isinstance(calibrator, GroupwiseCalibrator)
     (check_groupwise if in_groups else check_common)(calibrator)
     check_numbers(calibrator, fitted)

@@ -13,6 +13,7 @@ import numpy as np
 
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, of_group
+from skcalib._meta_estimators.selective import SelectiveClassifier
 from skcalib._scores.clip import LEAST_CLIP, MOST_CLIP
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP, softmax_inplace
@@ -29,6 +30,8 @@ PROBE_ENTRIES = 1 << 16
 GROUP_ENTRIES = 1 << 24
 # Attributes with labels and names of columns; `check_common` checks them.
 OF_LABELS = {"classes_", "feature_names_in_"}
+# Those of a SelectiveClassifier.
+SELECTIVE = {"estimator_", "classes_", "thresholds_", "coverage_", "accuracy_"}
 
 
 def check_common(calibrator: Any) -> None:
@@ -181,6 +184,31 @@ def probe_logits(n_classes: int) -> Float64Array:
     certain = np.full((min(n_classes, most), n_classes), -np.inf)
     np.fill_diagonal(certain, 0.0)
     return np.vstack([random, certain])
+
+
+def check_selective(gate: SelectiveClassifier, names: set[str]) -> None:
+    """Check the attributes that a fit sets; those of the calibrator were checked before."""
+    if names != SELECTIVE:
+        raise ValueError(
+            f"A stored SelectiveClassifier has fitted {', '.join(sorted(SELECTIVE))}; got "
+            f"{', '.join(sorted(names))[:60]}."
+        )
+    calibrator: Any = gate.estimator_
+    if not isinstance(calibrator, ScoreCalibrator):
+        raise wrong(gate, "estimator_", "a calibrator", type(calibrator).__name__)
+    classes: Any = gate.classes_
+    known = calibrator.classes_
+    same = isinstance(classes, np.ndarray) and classes.dtype == known.dtype
+    if not same or not np.array_equal(classes, known):
+        raise wrong(gate, "classes_", "those of estimator_", classes)
+    t: Any = gate.thresholds_
+    is_array = isinstance(t, np.ndarray) and t.dtype == np.float64 and t.shape == classes.shape
+    if not is_array or not (t >= 0).all():  # NaN neither
+        raise wrong(gate, "thresholds_", "a float >= 0 or inf for each class", t)
+    for name in ("coverage_", "accuracy_"):
+        value: Any = getattr(gate, name)
+        if type(value) is not float or not (0 <= value <= 1 or np.isnan(value)):
+            raise wrong(gate, name, "a float in [0, 1]", value)
 
 
 def wrong(calibrator: object, name: str, wanted: str, found: object) -> ValueError:

@@ -233,7 +233,7 @@ def _find_stray(distinct: NDArray[Any], n_classes: int) -> float | None:
 
 def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the distinct labels, sorted, and the place of each label among them."""
-    if y.dtype.kind not in "iu" or not y.size or y.min() < 0 or y.max() >= 2 * y.size:
+    if y.dtype.kind not in "iub" or not y.size or y.min() < 0 or y.max() >= 2 * y.size:
         return np.unique(y, return_inverse=True)
     # Small whole numbers, the rule, are counted in a fraction of the time that sorting takes.
     place = y.astype(np.intp)

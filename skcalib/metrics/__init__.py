@@ -23,6 +23,7 @@ from skcalib.metrics._errors.mmce import maximum_mean_calibration_error
 from skcalib.metrics._errors.avuc import avuc_loss, soft_avuc_loss
 from skcalib.metrics._curves.integrated_index import integrated_calibration_index
 from skcalib.metrics._errors.brier import top_label_brier_score
+from skcalib.metrics._curves.risk_coverage import aurc_loss, risk_coverage_curve
 from skcalib.metrics._errors.reliability_table import reliability_table
 from skcalib.metrics._curves.local import local_calibration
 from skcalib.metrics._curves.calibration_curve import calibration_curve
@@ -36,11 +37,14 @@ from skcalib.metrics._statistics.spiegelhalter import spiegelhalter_test
 from skcalib.metrics._statistics.intercept_slope import calibration_intercept_slope
 from skcalib.metrics._statistics.observed_expected import observed_expected_ratio
 from skcalib.metrics._statistics.summary import calibration_summary
+from skcalib.metrics._statistics.selective_threshold import selective_threshold
+from skcalib.metrics._statistics.net_benefit import net_benefit
 from skcalib.metrics._scorers import SCORERS, get_scorer, make_calibration_scorer
 
 __all__ = [
     "SCORERS",
     "adaptive_calibration_error",
+    "aurc_loss",
     "avuc_loss",
     "binary_view",
     "bootstrap_interval",
@@ -63,10 +67,13 @@ __all__ = [
     "make_calibration_scorer",
     "maximum_calibration_error",
     "maximum_mean_calibration_error",
+    "net_benefit",
     "observed_expected_ratio",
     "reliability_table",
+    "risk_coverage_curve",
     "root_mean_squared_calibration_error",
     "score_decomposition",
+    "selective_threshold",
     "smooth_calibration_error",
     "soft_avuc_loss",
     "soft_binned_calibration_error",

@@ -37,7 +37,7 @@ def p_text(p: float, smallest: float) -> str:
 
 def _number(x: float, smallest: float) -> str:
     if not x <= smallest:  # NaN too
-        return f"{x:.4g}"
+        return str(x) if isinstance(x, int) else f"{x:.4g}"
     bound = Context(prec=2, rounding=ROUND_UP).create_decimal(repr(smallest))
     return f"<{float(bound):g}"
 

@@ -1,0 +1,389 @@
+"""A classifier that returns a label only where it is right often enough, with a guarantee."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from skcalib._arrays.dask import is_dask, mapped
+from skcalib._arrays.tensors import as_type_of
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._meta_estimators.out_of_fold import (
+    TrainingData,
+    fit_classifier,
+    folds_of,
+    follow_tags,
+    is_frozen,
+    open_training,
+    refuse_prefit,
+    score_out_of_fold,
+    with_input_and_classes,
+)
+from skcalib._meta_estimators.routing import fit_and_split_params, router_of
+from skcalib._scores.responses import class_scores, most_likely
+from skcalib._scores.top_label import top_label
+from skcalib._validation.keywords import check_level, shown
+from skcalib._validation.labels import check_labels
+from skcalib._validation.predictions import TAKERS, Predictions, check_predictions
+from skcalib._validation.scores import from_tensor
+from skcalib._validation.soft_hits import are_soft, refuse_soft
+from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.calibrators._shown_fit import ShownFit
+from skcalib.metrics._curves.risk_coverage import rank_rows
+from skcalib.metrics._statistics.selective_threshold import check_accuracy, find_threshold
+
+KINDS = {"b": "a boolean", "U": "a string", "S": "a string", "O": "a string"}
+
+
+class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""Return a label only where it is right often enough, with a guarantee.
+
+    A row is accepted if the largest probability is at or above a threshold, that of
+    :func:`skcalib.metrics.selective_threshold`. In at least `confidence_level` of repeated samples,
+    the true accuracy of accepted rows is at least `accuracy`, whether or not the probabilities are
+    calibrated. The rows must be independent, and like those to come.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any with ``predict_proba``: a pipeline, a `CalibratedClassifier`, or a calibrator of this
+        package with scores as features. It is fitted on all rows, and the threshold is chosen by
+        probabilities out of fold. ``FrozenEstimator(fitted)`` is not fitted again: all rows, which
+        it should not have seen, choose the threshold.
+    accuracy : float in (0, 1) or dict of label to float, default=0.95
+        A number is the accuracy of all accepted rows, by one threshold. A dict has the accuracy of
+        the rows that are predicted as each label, each with a threshold and a guarantee of its own;
+        rows that are predicted as a label which is not in it are not accepted.
+    confidence_level : float in (0, 1), default=0.95
+        Share of samples in which the accuracy is reached, for each threshold.
+    reject_label : label, default=None
+        What ``predict`` returns for rows that are not accepted, of the type of the labels. None
+        means None.
+    cv : int, splitter, iterable of (train, test) or None, default=None
+        Folds; None means 5 stratified ones. A row that they test twice counts once. Not used with a
+        frozen estimator.
+    n_jobs : int, default=None
+        Folds fitted at the same time, as in joblib.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    classes_ : ndarray of shape (K,)
+        Its labels.
+    thresholds_ : ndarray of shape (K,)
+        The threshold of each predicted class; infinite if no row of it is accepted.
+    coverage_ : float
+        Share of the rows of ``fit`` that are accepted, out of fold.
+    accuracy_ : float
+        Share of these that are right; NaN if there are none.
+
+    Warns
+    -----
+    UserWarning
+        If no threshold gives the accuracy: it needs more rows, or a better model.
+
+    See Also
+    --------
+    skcalib.metrics.selective_threshold : The threshold of a list of probabilities.
+    skcalib.RiskCoverageDisplay : The share of wrong rows for each share of accepted rows.
+
+    Notes
+    -----
+    Probabilities of rows that the estimator was fitted on are too good, so that a threshold chosen
+    by them breaks the guarantee. Out of fold, a class that is missing from the training rows of a
+    fold has probability 0 there, and its rows count as wrong.
+
+    The thresholds are those of estimators fitted on a part of the rows, and are used for one that
+    is fitted on all of them. With a frozen estimator the guarantee is exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import AutoCalibrator, SelectiveClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(3, size=4000)
+    >>> Z = 4 * (rng.normal(size=(4000, 3)) + 2 * np.eye(3)[y])
+    >>> fit, new = slice(0, 1000), slice(1000, None)
+    >>> gate = SelectiveClassifier(AutoCalibrator(), accuracy=0.95).fit(Z[fit], y[fit])
+    >>> accepted = gate.accept(Z[new])
+    >>> right = gate.predict(Z[new])[accepted] == y[new][accepted]
+    >>> f"acts on {accepted.mean():.0%}, right in {right.mean():.1%}"
+    'acts on 63%, right in 97.2%'
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods("fit")],
+        "accuracy": [Real, dict],
+        "confidence_level": [Real],
+        "reject_label": "no_validation",  # type: ignore[dict-item]  # as scikit-learn writes it
+        "cv": ["cv_object"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        accuracy: float | dict[Any, float] = 0.95,
+        confidence_level: float = 0.95,
+        reject_label: Any = None,
+        cv: int | BaseCrossValidator | Any | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.accuracy = accuracy
+        self.confidence_level = confidence_level
+        self.reject_label = reject_label
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> Self:
+        """Fit the classifier, unless it is frozen, and choose the thresholds.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data, passed to the estimator unchanged.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
+            the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
+            absence. The estimator gets them as they are given, if it takes any.
+        **params : dict
+            `groups` goes to the splitter and everything else to the estimator's ``fit``; with
+            metadata routing, each goes where it is requested.
+
+        Returns
+        -------
+        self : object
+            Fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is invalid, the estimator has no ``predict_proba``, or `accuracy` names
+            a label that `y` lacks.
+        """
+        refuse_prefit(type(self).__name__, self.cv)
+        self._validate_params()
+        check_level(self.confidence_level)
+        if not isinstance(self.accuracy, dict):
+            check_accuracy(self.accuracy)
+        if not hasattr(self.estimator, "predict_proba"):
+            raise ValueError(
+                f"{type(self.estimator).__name__} has no predict_proba: wrap it as "
+                "CalibratedClassifier(estimator)."
+            )
+        if y is not None and not is_dask(y) and are_soft(soft := check_labels(y, soft=True)):
+            refuse_soft(soft, "y", type(self).__name__, TAKERS)
+        data = open_training(type(self).__name__, self.estimator, X, y, sample_weight)
+        fit_params, split_params = fit_and_split_params(self, data.w, params)
+        data = data._replace(fit_params=fit_params)
+        frozen = is_frozen(self.estimator)
+        if not frozen:
+            fitted = fit_classifier(self.estimator, data.X, data.labels, data.fit_params)
+        else:
+            whole = isinstance(self.estimator, FrozenEstimator)
+            fitted = self.estimator.estimator if whole else self.estimator
+        # A calibrator may know a class that no row has.
+        data = data._replace(classes=np.asarray(from_tensor("classes_", fitted.classes_)))
+        targets = self._targets(data.classes)
+        _check_reject_label(self.reject_label, data.classes)
+        if frozen:
+            rows = np.arange(data.labels.size)
+            P = class_scores(fitted, data.X, "predict_proba", data.classes)
+        else:
+            rows, P = self._out_of_fold(fitted, data, split_params)
+        w = None if data.w is None else data.w[rows]
+        predictions = check_predictions(data.labels[rows], P, w, data.classes)
+        chosen = self._choose(predictions, targets)
+        self.estimator_, self.classes_ = fitted, data.classes
+        self.thresholds_, self.coverage_, self.accuracy_ = chosen
+        return self
+
+    def _targets(self, classes: NDArray[Any]) -> dict[int | None, float]:
+        """Return the accuracy for each class, by its column; None stands for all classes."""
+        if not isinstance(self.accuracy, dict):
+            return {None: float(self.accuracy)}
+        if not self.accuracy:
+            raise ValueError("accuracy names no class: pass a number or {label: number}.")
+        known, targets = classes.tolist(), {}
+        for label, target in self.accuracy.items():
+            if label not in known:
+                raise ValueError(f"accuracy: {label!r} is not one of the labels {shown(known)}.")
+            check_accuracy(target)
+            targets[known.index(label)] = float(target)
+        return targets
+
+    def _out_of_fold(
+        self, fitted: Any, data: TrainingData, split_params: dict[str, Any]
+    ) -> tuple[NDArray[np.intp], FloatArray]:
+        """Return rows and their probabilities by estimators that were not fitted on them."""
+        estimator = self.estimator
+        if isinstance(estimator, ScoreCalibrator):  # so that each fold reads the scores alike
+            estimator = with_input_and_classes(estimator, fitted.input_, fitted.classes_)
+        folds = Parallel(n_jobs=self.n_jobs)(
+            delayed(score_out_of_fold)(estimator, data, "predict_proba", train, test, True)
+            for train, test in folds_of(self.cv, data, split_params)
+        )
+        rows = np.concatenate([fold.rows for fold in folds])
+        rows, first = np.unique(rows, return_index=True)
+        return rows, np.concatenate([fold.scores for fold in folds])[first]
+
+    def _choose(
+        self, predictions: Predictions, targets: dict[int | None, float]
+    ) -> tuple[Float64Array, float, float]:
+        """Return the thresholds, the share of accepted rows and their accuracy."""
+        score, predicted = top_label(predictions.P)
+        hit, w = predicted == predictions.code, predictions.w
+        thresholds = np.full(predictions.classes.size, np.inf)
+        for column, target in targets.items():
+            rows = predicted >= 0 if column is None else predicted == column
+            needed = "no row is predicted as this class"
+            if rows.any():
+                ranked = rank_rows(score[rows], hit[rows], w[rows])
+                result = find_threshold(ranked, target, float(self.confidence_level))
+                thresholds[slice(None) if column is None else column] = result.threshold
+                needed = result.needed(float(ranked.rows[-1]))
+            if np.isinf(thresholds[column or 0]):
+                where = "" if column is None else f" of {predictions.classes.tolist()[column]!r}"
+                warnings.warn(
+                    f"no threshold gives accuracy{where} {target:g}: {needed}. Such rows are "
+                    "rejected.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+        accepted = score >= thresholds[predicted]
+        weight = float(w[accepted].sum())
+        accuracy = float(w[accepted & hit].sum()) / weight if weight else np.nan
+        return thresholds, weight / float(w.sum()), accuracy
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the estimator.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+
+        Returns
+        -------
+        proba : ndarray of shape (n, K)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    def accept(self, X: Any) -> NDArray[np.bool_]:
+        """Return which rows are accepted.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+
+        Returns
+        -------
+        accepted : ndarray of shape (n,)
+            Booleans.
+        """
+        check_is_fitted(self)
+        P = class_scores(self.estimator_, X, "predict_proba", self.classes_)
+        return as_type_of(accepted_rows(P, self.thresholds_), X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the label of the largest probability, `reject_label` where it is not accepted.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+            Of the type of the labels. If `reject_label` is None and some row is not accepted, an
+            array of objects with None for it.
+        """
+        check_is_fitted(self)
+        _check_reject_label(self.reject_label, self.classes_)
+        P = class_scores(self.estimator_, X, "predict_proba", self.classes_)
+        decide = partial(
+            decided, thresholds=self.thresholds_, classes=self.classes_, reject=self.reject_label
+        )
+        return as_type_of(mapped(decide, P, (), object) if is_dask(P) else decide(P), X)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features in ``fit``, if the estimator stores it."""
+        return self.estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features in ``fit``, if the estimator stores them."""
+        return self.estimator_.feature_names_in_
+
+    def _in_words(self) -> str:
+        right = "" if np.isnan(self.accuracy_) else f", right in {self.accuracy_:.1%}"
+        return f"acts on {self.coverage_:.1%} of the rows{right}"
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the routing: to the estimator's ``fit`` and the splitter's ``split``.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        return router_of(self)
+
+    def __sklearn_tags__(self) -> Any:
+        return follow_tags(super().__sklearn_tags__(), self.estimator)
+
+
+def accepted_rows(P: FloatArray, thresholds: Float64Array) -> NDArray[np.bool_]:
+    """Return which rows have their largest probability at or above the threshold of its class."""
+    if is_dask(P):
+        return mapped(partial(accepted_rows, thresholds=thresholds), P, (), bool)
+    return P.max(axis=1) >= thresholds[P.argmax(axis=1)]
+
+
+def decided(
+    P: FloatArray, thresholds: Float64Array, classes: NDArray[Any], reject: Any
+) -> NDArray[Any]:
+    """Return the label of each row, `reject` where it is not accepted."""
+    labels, accepted = most_likely(P, classes), accepted_rows(P, thresholds)
+    if reject is None and accepted.all():
+        return labels
+    return np.where(accepted, labels if reject is not None else labels.astype(object), reject)
+
+
+def _check_reject_label(reject: Any, classes: NDArray[Any]) -> None:
+    """Refuse a label of rejected rows that is a class, or of another type than the classes."""
+    if reject is None:
+        return
+    if not np.isscalar(reject):
+        raise ValueError(f"reject_label={shown(reject)} is not a label: pass a number or a string.")
+    if reject in classes.tolist():
+        raise ValueError(f"reject_label={reject!r} is one of the labels: take another.")
+    kind, wanted = (
+        KINDS.get(np.asarray(each).dtype.kind, "a number") for each in (reject, classes)
+    )
+    if kind != wanted:
+        raise ValueError(
+            f"reject_label={shown(reject)} is {kind}, but the labels are {wanted[2:]}s."
+        )

@@ -1,0 +1,344 @@
+r"""Risk against coverage: how often the rows of the highest scores are wrong.
+
+With :math:`r_b` the risk of the rows of one distinct score, highest first, :math:`a_b` the coverage
+after it and :math:`g(u) = u - u \log u`, the integral of risk over coverage is
+
+.. math:: \mathrm{AURC} = \sum_b r_b \big(g(a_b) - g(a_{b-1})\big) ,
+
+rows of equal score being in random order. Its variance is the mean of the squared influences of
+the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri, xlogy
+
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._scores.one_vs_rest import is_unit
+from skcalib._scores.top_label import event_or_top
+from skcalib._validation.keywords import check_flags, check_level
+from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.weights import is_whole
+from skcalib.metrics._curves.bands import exact_bounds
+from skcalib.metrics._listed import listed
+from skcalib.metrics._printing import interval_text, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Rows of the table in notebooks.
+SHOWN = 7
+
+
+class RankedRows(NamedTuple):
+    """The distinct scores, highest first, and the rows at or above each.
+
+    ``rows`` is the number that they count as, ``wrong`` how many of these are wrong, and ``share``
+    their share of the weight.
+    """
+
+    scores: Float64Array
+    rows: Float64Array
+    wrong: Float64Array
+    share: Float64Array
+
+
+def rank_rows(score: FloatArray, hit: NDArray[np.bool_], w: Float64Array) -> RankedRows:
+    """Sort rows with checked, positive weights by score, highest first.
+
+    Relative weights count as the effective number of the rows at or above a score: weights that
+    vary with the score count differently at the top.
+    """
+    order = np.argsort(score)[::-1]
+    s, wrong = score[order], ~hit[order]
+    last = np.flatnonzero(np.append(s[1:] != s[:-1], True))  # of each distinct score
+    scores: Float64Array = s[last].astype(np.float64)
+    if is_unit(w):
+        W, M = (last + 1).astype(np.float64), np.cumsum(wrong, dtype=np.float64)[last]
+        return RankedRows(scores, W, M, W / W[-1])
+    w = w[order]
+    W, M, Q = (np.cumsum(x, dtype=np.float64)[last] for x in (w, w * wrong, w * w))
+    rows = W if is_whole(w) else W * W / Q
+    return RankedRows(scores, rows, M if rows is W else rows * M / W, W / W[-1])
+
+
+def rank_predictions(predictions: Predictions) -> RankedRows:
+    """Sort the rows of predictions by the score of the event, or of the top label.
+
+    Two columns are two classes, because one acts on the predicted class.
+    """
+    predictions = predictions.as_classes()
+    return rank_rows(*event_or_top(predictions), predictions.w)
+
+
+class Area(NamedTuple):
+    """AURC, the ends of its interval, and what the best order of the same rows has less."""
+
+    aurc: float
+    low: float
+    high: float
+    excess: float
+
+
+def area_of(ranked: RankedRows, level: float = 0.95) -> Area:
+    """Return the area under the curve, with the interval of its influence function."""
+    a, n = ranked.share, float(ranked.rows[-1])
+    b = np.append(0.0, a[:-1])
+    size, mean_risk = a - b, ranked.wrong / ranked.rows
+    risk = np.diff(mean_risk * a, prepend=0.0) / size  # of the rows of each distinct score
+    mean_log = np.diff(a - xlogy(a, a), prepend=0.0) / size
+    area = float(size @ (risk * mean_log))
+    steps = np.log(a / np.where(b > 0, b, a))
+    after = np.append(np.cumsum((risk * steps)[::-1])[::-1][1:], 0.0)
+    # The influence of a row with loss 0; one with loss 1 has `mean_log` more.
+    base = -after - risk * (1 - b / size * steps)
+    mean = float(size @ (risk * mean_log + base))
+    square = float(size @ (risk * (mean_log + base) ** 2 + (1 - risk) * base**2))
+    # With half an error more, at a random place: its area is 1 / 2n, its variance 1 / n^2.
+    centre = area + 0.5 / n
+    deviation = np.sqrt(max(square - mean**2, 0.0) / n + 1 / n**2)
+    factor = float(np.exp(ndtri((1 + level) / 2) * deviation / centre))
+    right = max(1.0 - float(mean_risk[-1]), 0.0)
+    excess = max(area - (1 - right + float(xlogy(right, right))), 0.0)
+    return Area(area, min(centre / factor, area), min(centre * factor, 1.0), excess)
+
+
+def risk_bounds(ranked: RankedRows, level: float) -> tuple[Float64Array, Float64Array]:
+    """Return Clopper and Pearson's intervals of the risk at each threshold."""
+    return exact_bounds(ranked.wrong, ranked.rows, (1 - level) / 2)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskCoverageCurve:
+    """What `risk_coverage_curve` returns: a point for each distinct score, the highest first.
+
+    Attributes
+    ----------
+    coverage : ndarray of shape (g,)
+        Share of the rows at or above each threshold.
+    risk : ndarray of shape (g,)
+        Share of these that is wrong.
+    thresholds : ndarray of shape (g,)
+        The distinct scores.
+    low, high : ndarray of shape (g,)
+        Pointwise Clopper-Pearson intervals of the risk.
+    aurc, aurc_low, aurc_high : float
+        Area under the curve, and the ends of its interval.
+    excess_aurc : float
+        The area less that of the best order of the same rows.
+    confidence_level : float
+        Level of the intervals.
+    """
+
+    coverage: Float64Array
+    risk: Float64Array
+    thresholds: Float64Array
+    aurc: float
+    aurc_low: float
+    aurc_high: float
+    excess_aurc: float
+    confidence_level: float
+    _ranked: RankedRows
+
+    @cached_property
+    def _ends(self) -> tuple[Float64Array, Float64Array]:
+        # Only if they are asked for: a million of them take many times as long as the curve.
+        return risk_bounds(self._ranked, self.confidence_level)
+
+    low = property(lambda self: self._ends[0], doc="Lower ends of the intervals of the risk.")
+    high = property(lambda self: self._ends[1], doc="Upper ends of the intervals of the risk.")
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The points as a frame: a column for each array, a row for each point."""
+        import pandas as pd  # imported late, because pandas takes long to import
+
+        names = ("coverage", "risk", "thresholds", "low", "high")
+        return pd.DataFrame({name: getattr(self, name) for name in names})
+
+    def __repr__(self) -> str:
+        area = f"{shown(self.aurc)}{interval_text(self.aurc_low, self.aurc_high)}"
+        return (
+            f"RiskCoverageCurve({self.coverage.size} points, aurc{area}, excess_aurc"
+            f"{shown(self.excess_aurc)}, confidence_level={self.confidence_level:g})"
+        )
+
+    def _repr_html_(self) -> str:
+        places = np.linspace(0, self.coverage.size - 1, SHOWN).round().astype(np.intp)
+        some = self.frame.iloc[np.unique(places)]
+        return f"<p>{self!r}</p>{some.to_html(float_format='{:.3g}'.format, border=0)}"
+
+
+def curve_of_ranked(ranked: RankedRows, level: float) -> RiskCoverageCurve:
+    """Return the curve of ranked rows."""
+    parts = ranked.share, ranked.wrong / ranked.rows, ranked.scores
+    return RiskCoverageCurve(*parts, *area_of(ranked, level), level, ranked)
+
+
+@listed("El-Yaniv and Wiener 2010; Geifman and El-Yaniv 2017")
+def risk_coverage_curve(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    confidence_level: float = 0.95,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> RiskCoverageCurve:
+    r"""Share of wrong rows among those of the highest scores, for each share of the rows.
+
+    .. math:: \mathrm{risk}(t) = P(\text{wrong} \mid s \ge t), \qquad
+              \mathrm{coverage}(t) = P(s \ge t)
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. The score s is the
+        largest probability, also of two columns, and a row is wrong if its class is not the true
+        one. One column is the probability of one event, and a row without the event is wrong.
+    confidence_level : float in (0, 1), default=0.95
+        Level of the intervals.
+    pos_label : label, default=None
+        The event whose probability is the score. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    curve : RiskCoverageCurve
+        Arrays ``coverage``, ``risk``, ``thresholds``, ``low`` and ``high`` of shape (g,), a point
+        for each distinct score, the highest first; numbers ``aurc``, ``aurc_low``, ``aurc_high``
+        and ``excess_aurc``; ``frame`` has the arrays as columns.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    See Also
+    --------
+    selective_threshold : A threshold with a guaranteed accuracy.
+    aurc_loss : The area alone.
+    skcalib.RiskCoverageDisplay : A plot of it.
+
+    Notes
+    -----
+    The intervals of the risk are those of one threshold that is chosen beforehand. A threshold
+    that is chosen by looking at the curve needs `selective_threshold`.
+
+    References
+    ----------
+    El-Yaniv, Wiener (2010). On the foundations of noise-free selective classification. JMLR 11.
+
+    Geifman, El-Yaniv (2017). Selective classification for deep neural networks. NeurIPS.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import risk_coverage_curve
+    >>> curve = risk_coverage_curve([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.2])
+    >>> curve.frame[["coverage", "risk", "thresholds"]].round(2).to_numpy().tolist()
+    [[0.2, 0.0, 0.9], [0.4, 0.0, 0.8], [0.6, 0.33, 0.7], [0.8, 0.25, 0.6], [1.0, 0.4, 0.2]]
+    >>> curve  # doctest: +NORMALIZE_WHITESPACE
+    RiskCoverageCurve(5 points, aurc=0.1615 (0.03837 to 1), excess_aurc=0.06796,
+                      confidence_level=0.95)
+    """
+    check_level(confidence_level)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller="risk_coverage_curve"
+    )
+    return curve_of_ranked(rank_predictions(predictions), confidence_level)
+
+
+@listed("Geifman, Uziel and El-Yaniv 2019", scorer=True, error=False, has_event=False)
+def aurc_loss(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    excess: bool = False,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Area under the risk-coverage curve (AURC): whether the wrong rows have the low scores.
+
+    .. math:: \mathrm{AURC} = \int_0^1 \mathrm{risk}(c)\, dc
+              = \sum_b r_b \big(g(a_b) - g(a_{b-1})\big), \qquad g(u) = u - u \log u
+
+    with :math:`r_b` the risk of the rows of one distinct score, highest first, and :math:`a_b` the
+    coverage after it. Rows of equal score are in random order.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. The score is the
+        largest probability, also of two columns, and a row is wrong if its class is not the true
+        one. One column is the probability of one event, and a row without the event is wrong.
+    excess : bool, default=False
+        Whether to subtract the area of the best order of the same rows,
+        :math:`e + (1 - e) \log(1 - e)` with e their error rate (E-AURC).
+    pos_label : label, default=None
+        The event whose probability is the score. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    loss : float
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or `excess` are invalid.
+
+    See Also
+    --------
+    risk_coverage_curve : The curve, and the interval of the area.
+
+    Notes
+    -----
+    It depends on the order of the scores and on the error rate only, and so does not measure
+    calibration. It is the same for copies of all rows. The mean of the n risks at 1, 2, ..., n
+    rows, which other programs return, differs from it by a term of order 1/n.
+
+    References
+    ----------
+    Geifman, Uziel, El-Yaniv (2019). Bias-reduced uncertainty estimation for deep neural
+    classifiers. ICLR.
+
+    Zhou, Van Landeghem, Popordanoska, Blaschko (2025). A novel characterization of the population
+    area under the risk coverage curve (AURC) and rates of finite sample estimators. ICML.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import aurc_loss
+    >>> y, p = [1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.2]
+    >>> round(aurc_loss(y, p), 4), round(aurc_loss(y, p, excess=True), 4)
+    (0.1615, 0.068)
+    """
+    check_flags(excess=excess)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller="aurc_loss"
+    )
+    area = area_of(rank_predictions(predictions))
+    return area.excess if excess else area.aurc

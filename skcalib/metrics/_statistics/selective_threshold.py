@@ -1,0 +1,241 @@
+r"""The lowest threshold above which rows are right often enough, with a guarantee.
+
+Thresholds are tested from a start downwards, until one fails (fixed-sequence testing): each test
+has the full level, however many thresholds there are. Their order depends on the scores alone. The
+main start has a fifth of the rows above it, because further up one unlucky row would end the
+sequence. If there are enough rows, a tenth of the level goes to a sequence from a twentieth of the
+rows down to the main start; where it arrives there, the main sequence has the full level
+(fallback procedure).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import bdtrik, betainc
+
+from skcalib._arrays.types import Float64Array
+from skcalib._validation.keywords import check_between, check_level
+from skcalib._validation.predictions import check_predictions
+from skcalib._validation.weights import is_whole
+from skcalib.metrics._curves.risk_coverage import RankedRows, rank_predictions
+from skcalib.metrics._listed import listed
+from skcalib.metrics._printing import shown
+
+# Shares of the rows above the two starts, and the part of the level that the upper one gets.
+MAIN, UPPER, UPPER_LEVEL = 1 / 5, 1 / 20, 1 / 10
+# Thresholds that are tested at a time, and of which it is asked whether a sequence starts there.
+TESTED_AT_A_TIME, STARTS_AT_A_TIME = 1 << 16, 1 << 8
+
+
+class _Parts(NamedTuple):
+    threshold: float
+    coverage: float
+    accuracy: float
+    rows: float
+    wrong: float
+
+
+class SelectiveThreshold(_Parts):
+    """What `selective_threshold` returns: a named tuple of five numbers, and one attribute.
+
+    Attributes
+    ----------
+    threshold, coverage, accuracy, rows, wrong : float
+        The threshold and the rows at or above it.
+    rows_needed : int
+        How many rows, none of them wrong, would have to be at or above a threshold.
+    """
+
+    rows_needed: int = 0
+
+    def needed(self, n_rows: float) -> str:
+        """Say what it would take if `n_rows` rows give no threshold."""
+        there = f", {n_rows:,.0f} are there" if n_rows < self.rows_needed else ""
+        return f"{self.rows_needed:,} rows without a wrong one are needed{there}"
+
+    def __repr__(self) -> str:
+        parts = [f"{name}{shown(value)}" for name, value in self._asdict().items()]
+        note = f": no threshold; {self.rows_needed:,} rows without a wrong one would do"
+        return f"SelectiveThreshold({', '.join(parts)}){note if self.threshold == np.inf else ''}"
+
+
+def rows_needed(accuracy: float, level: float) -> int:
+    """Return how many rows without a wrong one pass the test."""
+    return max(int(np.ceil(np.log1p(-level) / np.log(accuracy) - 1e-9)), 1)
+
+
+def p_values(rows: Float64Array, wrong: Float64Array, accuracy: float) -> Float64Array:
+    """Return the probability that at most so many of the rows are wrong at the wanted accuracy."""
+    right = np.maximum(rows - wrong, 1e-300)
+    return np.where(wrong >= rows, 1.0, betainc(right, wrong + 1, accuracy))
+
+
+def most_wrong(rows: Float64Array, accuracy: float, alpha: float) -> Float64Array:
+    """Return how many of the rows may be wrong in a test that passes; -1 if not even none may."""
+    most = np.floor(bdtrik(alpha, np.maximum(rows, 1e-300), 1 - accuracy) + 1e-9)
+    return np.where(rows * np.log(accuracy) > np.log(alpha), -1.0, most)
+
+
+def find_start(ranked: RankedRows, share: float, accuracy: float, alpha: float) -> int:
+    """Return the first threshold of at least this share at which one more row may be wrong.
+
+    In between, more rows have to pass with no more of them wrong, which happens less often.
+    """
+    rows, size = ranked.rows, ranked.rows.size
+    first = int(np.searchsorted(ranked.share, share - 1e-12))  # rounding of relative weights
+    for i in range(first, size, STARTS_AT_A_TIME):
+        before = rows[i - 1] if i else 0.0
+        most = most_wrong(np.append(before, rows[i : i + STARTS_AT_A_TIME]), accuracy, alpha)
+        rises = np.flatnonzero(np.diff(most) > 0)
+        if rises.size:
+            return i + int(rises[0])
+    return size
+
+
+def last_passed(ranked: RankedRows, first: int, end: int, accuracy: float, alpha: float) -> int:
+    """Return the last threshold in ``[first, end)`` down to which all pass, or -1."""
+    for i in range(first, end, TESTED_AT_A_TIME):
+        part = slice(i, min(i + TESTED_AT_A_TIME, end))
+        rows, wrong = ranked.rows[part], ranked.wrong[part]
+        # More rows of which no more are wrong pass if those above them do.
+        at = np.flatnonzero(np.append(True, (np.diff(wrong) > 0) | (np.diff(rows) < 0)))
+        failed = at[p_values(rows[at], wrong[at], accuracy) > alpha]
+        if failed.size:
+            last = i + int(failed[0]) - 1
+            return last if last >= first else -1
+    return end - 1 if end > first else -1
+
+
+def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> SelectiveThreshold:
+    """Return the threshold for ranked rows."""
+    alpha, best = 1 - level, -1
+    main_alpha = alpha
+    upper = find_start(ranked, UPPER, accuracy, UPPER_LEVEL * alpha)
+    main = find_start(ranked, MAIN, accuracy, alpha)
+    if upper < main and ranked.share[upper] <= MAIN / 2:
+        main_alpha = (1 - UPPER_LEVEL) * alpha
+        main = find_start(ranked, MAIN, accuracy, main_alpha)
+        best = last_passed(ranked, upper, main, accuracy, UPPER_LEVEL * alpha)
+        if best == main - 1:
+            main_alpha = alpha
+    best = max(best, last_passed(ranked, main, ranked.rows.size, accuracy, main_alpha))
+    if best < 0:
+        result = SelectiveThreshold(np.inf, 0.0, np.nan, 0, 0)
+    else:
+        score, rows, wrong, share = (float(part[best]) for part in ranked)
+        counts = is_whole(ranked.rows[[best]]) and is_whole(ranked.wrong[[best]])
+        numbers = (int(rows), int(wrong)) if counts else (rows, wrong)
+        result = SelectiveThreshold(score, share, 1 - wrong / rows, *numbers)
+    result.rows_needed = rows_needed(accuracy, level)
+    return result
+
+
+def check_accuracy(accuracy: object) -> None:
+    """Refuse an accuracy outside (0, 1)."""
+    check_between("accuracy", accuracy, 0, 1, "a number in (0, 1)")
+
+
+@listed("Maurer et al. 1995; Wiens 2003; Angelopoulos et al. 2025")
+def selective_threshold(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    accuracy: float = 0.95,
+    confidence_level: float = 0.95,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> SelectiveThreshold:
+    r"""Probability above which to act, so that an accuracy is guaranteed.
+
+    .. math:: P\big(\mathrm{accuracy}(\hat t) \ge a\big) \ge 1 - \delta, \qquad
+              \mathrm{accuracy}(t) = P(\text{right} \mid s \ge t)
+
+    In at least `confidence_level` of repeated samples, the true accuracy of rows at or above the
+    threshold is at least `accuracy`. It needs neither calibrated probabilities nor an accuracy that
+    rises with them. The rows must be independent, new to the model, and like those to come.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. The score s is the
+        largest probability, also of two columns, and a row is right if its class is the true one.
+        One column is the probability of one event, such as that of an answer being correct, and a
+        row is right if the event happened: the accuracy is then the precision.
+    accuracy : float in (0, 1), default=0.95
+        The accuracy a of the rows at or above the threshold.
+    confidence_level : float in (0, 1), default=0.95
+        :math:`1 - \delta`.
+    pos_label : label, default=None
+        The event whose probability is the score. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    result : SelectiveThreshold
+        Named tuple ``(threshold, coverage, accuracy, rows, wrong)``: one of the scores; the share
+        of the rows at or above it; how many of these are right; their number, and that of the
+        wrong ones. Without a threshold it is infinite and the coverage 0. The attribute
+        ``rows_needed`` is the number of rows that would do if none of them is wrong.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    See Also
+    --------
+    skcalib.SelectiveClassifier : A classifier with such a threshold, or one for each class.
+    risk_coverage_curve : The share of wrong rows at every threshold.
+
+    Notes
+    -----
+    Let N rows be at or above t, m of them wrong. The hypothesis that the accuracy there is below a
+    is rejected if :math:`P(\mathrm{Bin}(N, 1 - a) \le m) \le \delta`. Thresholds are tested from a
+    start downwards until one fails; the start, with a fifth of the rows above it, depends on the
+    scores alone. A second start, with a twentieth of them, has a tenth of :math:`\delta`. Relative
+    weights count as the effective number of the rows at or above t.
+
+    A higher `accuracy` may give a lower threshold, in rare samples.
+
+    References
+    ----------
+    Maurer, Hothorn, Lehmacher (1995). Multiple comparisons in drug clinical trials and preclinical
+    assays: a-priori ordered hypotheses. Biometrie in der chemisch-pharmazeutischen Industrie 6.
+
+    Wiens (2003). A fixed sequence Bonferroni procedure for testing multiple endpoints.
+    Pharmaceutical Statistics 2.
+
+    Angelopoulos, Bates, Candes, Jordan, Lei (2025). Learn then Test: calibrating predictive
+    algorithms to achieve risk control. Annals of Applied Statistics 19.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.metrics import selective_threshold
+    >>> rng = np.random.default_rng(0)
+    >>> confidence = (1 / (1 + np.exp(-3 * np.abs(rng.normal(size=1000))))).round(2)
+    >>> correct = rng.random(1000) < confidence
+    >>> selective_threshold(correct, confidence, accuracy=0.95)
+    SelectiveThreshold(threshold=0.92, coverage=0.405, accuracy=0.9753, rows=405, wrong=10)
+    >>> selective_threshold(correct, confidence, accuracy=0.995)  # doctest: +NORMALIZE_WHITESPACE
+    SelectiveThreshold(threshold=inf, coverage=0, accuracy=nan, rows=0, wrong=0): no threshold;
+    598 rows without a wrong one would do
+    """
+    check_accuracy(accuracy)
+    check_level(confidence_level)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller="selective_threshold"
+    )
+    return find_threshold(rank_predictions(predictions), float(accuracy), float(confidence_level))

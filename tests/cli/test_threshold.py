@@ -1,0 +1,152 @@
+"""``skcalib threshold`` and gates in ``apply``."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from running import fails, run, scores
+
+from skcalib import AutoCalibrator, SelectiveClassifier, load_json, save_json
+from skcalib._cli.threshold import shortest
+from skcalib.metrics import selective_threshold
+
+Y, Z = scores(900)
+NAMES = np.array(["cat", "dog", "owl"])
+
+
+@pytest.fixture
+def decisions():
+    """A language model's confidences in steps of 0.01, whether it was right, and questions."""
+    rng = np.random.default_rng(0)
+    p = (1 / (1 + np.exp(-3 * np.abs(rng.normal(size=1000))))).round(2)
+    frame = pd.DataFrame({"correct": (rng.random(1000) < p).astype(int), "confidence": p})
+    frame["question"] = rng.choice(["long", "short"], 1000, p=[0.97, 0.03])
+    frame.to_csv("decisions.csv", index=False)
+    return frame
+
+
+EVENT = ["decisions.csv", "--labels", "correct", "--scores", "confidence"]
+
+
+def test_it_prints_a_threshold_for_each_accuracy_and_a_sentence(capsys, decisions):
+    found = selective_threshold(decisions["correct"], decisions["confidence"], accuracy=0.95)
+    printed = run(capsys, "threshold", *EVENT)
+    assert printed == (
+        "decisions.csv: 1,000 rows, one event, probabilities\n"
+        "column: confidence is the score of 1\n"
+        "not used: question\n"
+        "accuracy  threshold       acts on  of these right\n"
+        "    0.90       0.76  68.6 % (686)          92.0 %\n"
+        "    0.95       0.92  40.5 % (405)          97.5 %\n"
+        "    0.99       none         0.0 %\n"
+        "0.99: none: 299 rows without a wrong one are needed\n"
+        "Act where the probability is 0.92 or more: on 40.5 % of the rows. At least 95 % of such "
+        "rows are\nright, with 95 % confidence.\n"
+    )
+    assert (found.threshold, found.coverage) == (0.92, 0.405)
+
+
+def test_each_group_has_its_own_promise(capsys, decisions):
+    printed = run(capsys, "threshold", *EVENT, "--groups", "question", "--accuracy", "0.95")
+    rows = (decisions["question"] == "short").sum()
+    assert f"question short: {rows} rows\n" in printed
+    assert f"0.95: none: 59 rows without a wrong one are needed, {rows} are there" in printed
+    part = decisions[decisions["question"] == "long"]
+    found = selective_threshold(part["correct"], part["confidence"], accuracy=0.95)
+    assert f"{found.threshold:.2f}  {found.coverage:.1%}".replace("%", " %") in printed
+
+
+def test_json_has_all_digits(capsys):
+    np.savez("p.npz", logits=Z, labels=NAMES[Y], classes=NAMES, weights=np.arange(900) % 3)
+    record = json.loads(
+        run(capsys, "threshold", "p.npz", "--accuracy", "0.8", "0.9999", "--format", "json")
+    )
+    keep = np.arange(900) % 3 > 0
+    P = np.exp(Z[keep]) / np.exp(Z[keep]).sum(axis=1, keepdims=True)
+    found = selective_threshold(Y[keep], P, accuracy=0.8, sample_weight=(np.arange(900) % 3)[keep])
+    first, second = record["thresholds"]
+    assert first["threshold"] == pytest.approx(found.threshold)
+    assert (first["rows"], first["wrong"]) == (found.rows, found.wrong)
+    assert first["share_right"] == pytest.approx(found.accuracy)
+    assert (second["threshold"], second["rows_needed"]) == (None, 29956)
+    assert record["weights"] == "counts, 900 rows"
+
+
+def test_a_gate_is_saved_out_of_fold_and_applied(capsys):
+    """As SelectiveClassifier in Python; decision in tables, accepted in arrays."""
+    frame = pd.DataFrame(Z, columns=NAMES).assign(labels=NAMES[Y])
+    frame.to_csv("p.csv", index=False)
+    arguments = ["--calibrator", "auto", "--accuracy", "0.9", "--save", "gate.json"]
+    printed = run(capsys, "threshold", "p.csv", *arguments)
+    assert "calibrated by auto\n" in printed
+    assert printed.endswith("gate: gate.json\n")
+    gate = load_json("gate.json")
+    expected = SelectiveClassifier(AutoCalibrator(), accuracy=0.9).fit(Z, NAMES[Y])
+    assert gate.thresholds_ == pytest.approx(expected.thresholds_)
+    assert (gate.coverage_, gate.accuracy_) == pytest.approx(
+        (expected.coverage_, expected.accuracy_)
+    )
+    said = run(capsys, "apply", "gate.json", "p.csv", "-o", "out.csv")
+    accepted = gate.accept(Z)
+    assert f"acts on {accepted.sum()} rows, {accepted.mean():.1%}".replace("%", " %") in said
+    decision = pd.read_csv("out.csv", keep_default_na=False)["decision"]
+    assert (decision == np.where(accepted, gate.predict(Z), "")).all()
+    run(capsys, "apply", "gate.json", "p.csv", "-o", "out.npz")
+    assert (np.load("out.npz")["accepted"] == accepted).all()
+    assert "only apply takes" in fails(capsys, "export", "gate.json", "-o", "x.onnx")
+    assert "only apply takes" in fails(capsys, "threshold", "p.csv", "--calibrator", "gate.json")
+
+
+def test_a_gate_of_one_event_acts_on_the_event_alone(capsys, decisions):
+    printed = run(capsys, "threshold", *EVENT, "--save", "gate.json")
+    assert "0.95       0.92  40.5 % (405)" in printed
+    gate = load_json("gate.json")
+    assert gate.thresholds_.tolist() == [np.inf, 0.92]
+    assert gate.accuracy == {1: 0.95}
+    run(capsys, "apply", "gate.json", *EVENT, "-o", "out.csv")
+    decision = pd.read_csv("out.csv", keep_default_na=False)["decision"]
+    assert (decision == np.where(decisions["confidence"] >= 0.92, "1", "")).all()
+
+
+def test_a_stored_calibrator_and_a_split_measure_new_rows(capsys):
+    test = np.arange(900) % 2
+    np.savez("p.npz", logits=Z, labels=Y, split=test)
+    fitted = AutoCalibrator().fit(Z[test == 0], Y[test == 0])
+    save_json(fitted, "auto.json")
+    found = selective_threshold(Y[test == 1], fitted.predict_proba(Z[test == 1]), accuracy=0.9)
+    row = f"{found.coverage:.1%} ({found.rows})".replace("%", " %")
+    for calibrator in ("auto", "auto.json"):
+        printed = run(capsys, "threshold", "p.npz", "--calibrator", calibrator, "--accuracy", "0.9")
+        assert "p.npz: 450 rows of the test split, 3 classes, logits" in printed
+        assert row in printed
+
+
+def test_errors_of_one_line(capsys, decisions):
+    both = ["--accuracy", "0.9", "0.95", "--save", "gate.json"]
+    assert "--save writes one gate: pass one --accuracy" in fails(
+        capsys, "threshold", *EVENT, *both
+    )
+    assert "leave out --groups" in fails(
+        capsys, "threshold", *EVENT, "--groups", "question", "--save", "gate.json"
+    )
+    assert "must be a number in (0, 1); got 1.0" in fails(
+        capsys, "threshold", *EVENT, "--accuracy", "1.0"
+    )
+    assert "is not above 0.5, and a gate acts on the predicted class" in fails(
+        capsys, "threshold", *EVENT, "--accuracy", "0.6", "--save", "gate.json"
+    )
+    assert "did you mean platt?" in fails(
+        capsys, "threshold", *EVENT, "--calibrator", "platt_scale"
+    )
+
+
+@pytest.mark.parametrize(
+    ("threshold", "below", "text"),
+    [(0.87, 0.86, "0.87"), (0.876543, 0.874, "0.876"), (0.29, 0.28, "0.29"), (0.5, 0.4999, "0.50"),
+     (0.123456789, -np.inf, "0.12"), (1.0, 0.999999, "1.00")],
+)  # fmt: skip
+def test_a_threshold_is_printed_with_the_fewest_decimals_that_select_the_same_rows(
+    threshold, below, text
+):
+    assert shortest(threshold, below) == text
