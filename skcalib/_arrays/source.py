@@ -129,6 +129,8 @@ class Computed(Derived):
         ``compute(rows)`` returns a new array of shape (rows, K).
     dtype : dtype, default=float64
         Type of the numbers.
+    device : DeviceBlocks, default=None
+        The same numbers, computed on a device.
     """
 
     def __init__(
@@ -136,13 +138,19 @@ class Computed(Derived):
         source: Source,
         compute: Callable[[Rows], Float64Array],
         dtype: DTypeLike = np.float64,
+        device: Any = None,
     ) -> None:
         super().__init__(source, source.shape[0], dtype)
         self._compute = compute
+        self._device = device
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Where a pass runs, the source is a chunk of it.
         self.__dict__ = {**state, "shape": state["source"].shape}
+
+    def on_device(self) -> Any:
+        """Return the blocks on a device, if there are."""
+        return self._device
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
         """Return a block, a new array."""

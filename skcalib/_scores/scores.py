@@ -14,6 +14,7 @@ from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import Normaliser, block_order, exponentiate, row_sums, transpose_into
 from skcalib._arrays.selection import sample_rows
 from skcalib._arrays.source import Computed, Source, as_source
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Intp, Kind, Rows
 from skcalib._scores.softmax import (
     ABSENT,
@@ -120,7 +121,9 @@ class Scores:
     def log_proba(self) -> Scores:
         """Return the logarithms of the clipped probabilities as logits."""
         largest = -float(np.log(self.clip).min())
-        logs = Computed(self.source, self._log_proba)
+        blocks = self.device_logits()
+        device = blocks and blocks.computed(partial(self._log_softmax_of, blocks))
+        logs = Computed(self.source, self._log_proba, device=device)
         return Scores(logs, "logits", self.classes, largest, self.clip)
 
     def as_logits(self) -> Source:
@@ -138,6 +141,16 @@ class Scores:
         block = blocks.read(rows)
         block = block if block.element_size() == 8 else block.float()
         return block.maximum(blocks.tensor.new_tensor(self.clip, dtype=block.dtype)).log_()
+
+    def _log_softmax_of(self, blocks: DeviceBlocks, rows: Rows) -> Any:
+        block = blocks.read(rows)
+        if self.kind == "proba":
+            return block
+        r = rows_of(block)
+        block = r.copied(block)
+        block = r.minus(block, r.row_max(block))
+        block -= r.log(r.row_sums(r.exp(block)))[:, None]
+        return r.at_least_(block, float(np.log(self.clip).min()))
 
     def as_proba(self, dtype: DTypeLike | None = None) -> Source:
         """Return the probabilities as a source of type `dtype`, by default that of the scores.

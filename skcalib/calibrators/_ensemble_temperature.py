@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from skcalib._arrays.passes import map_rows
-from skcalib._arrays.rowwise import row_max, row_sums, weighted_columns, weighted_sum
+from skcalib._arrays.rowwise import weighted_columns, weighted_sum
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._maps.operations import Constants, Operations, Plan, Value
 from skcalib._scaling.temperature import fit_temperature
@@ -29,18 +30,21 @@ FACES = [list(face) for size in (1, 2, 3) for face in combinations(range(3), siz
 def member_likelihoods(scores: Scores, code: Intp, T: float) -> Float64Array:
     """Return each member's probability of the true class of each row, ``(n, 3)``."""
     F = np.empty((scores.shape[0], 3))
-    map_rows(partial(likelihoods_of_block, T=T), scores.as_logits(), code, out=F)
+    logits = scores.device_logits() or scores.as_logits()
+    map_rows(partial(likelihoods_of_block, T=T), logits, code, out=F)
     return F
 
 
 def likelihoods_of_block(Z: Float64Array, code: Intp, T: float) -> Float64Array:
     """Return `member_likelihoods` of a block of logits."""
-    U = Z - row_max(Z)[:, None]
-    true = np.take_along_axis(U, code[:, None], axis=1)[:, 0]
-    given = np.exp(true) / row_sums(np.exp(U))
+    r = rows_of(Z)
+    U = r.minus(Z, r.row_max(Z))
+    true = r.at(U, code)
+    given = r.exp(true) / r.row_sums(r.exp(U))
     U /= T
-    tempered = np.exp(true / T) / row_sums(np.exp(U, out=U))
-    return np.column_stack([tempered, given, np.full(code.size, 1.0 / U.shape[1])])
+    tempered = r.exp(true / T) / r.row_sums(r.exp_(U))
+    likelihoods: Float64Array = r.vector([tempered, given, 0.0 * true + 1.0 / U.shape[1]]).T
+    return likelihoods
 
 
 def mixture_weights(F: Float64Array, w: Float64Array) -> tuple[Float64Array, int]:
