@@ -19,7 +19,23 @@ from skcalib import (
     metrics,
 )
 from skcalib._arrays import device, rowwise, selection, tensors, torch_rows
+from skcalib._scaling.affine_nll import (
+    Diagonal,
+    Full,
+    blockwise_hessian,
+    factors_of_block,
+    value_and_pieces,
+)
+from skcalib._scaling.scale_losses import (
+    brier_of_block,
+    brier_value_of_block,
+    nll_of_block,
+    shift_of_block,
+)
+from skcalib._scaling.temperature_sums import gaps_of_block
 from skcalib._validation import scores
+from skcalib._validation.scores import errors_of_block
+from skcalib.calibrators._ensemble_temperature import likelihoods_of_block
 from skcalib.testing._promises import make_sample
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*do not sum to 1")]
@@ -287,3 +303,35 @@ def test_predictions_are_formulas_on_the_device(tensors_stay, no_copy, calibrato
             assert torch.equal(fitted.predict(X), torch.tensor(fitted.predict(numbers)))
         log = fitted.predict_log_proba(X).exp()
         np.testing.assert_allclose(log, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "K"), [(torch.float32, 100), (torch.bfloat16, 500), (torch.float64, 19)], ids=str
+)
+def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(dtype, K):
+    """A tensor without numbers raises where it is converted, waited for, or joined to another."""
+    n = 64
+    Z = torch.empty((n, K), dtype=dtype, device="meta")
+    code = torch.empty(n, dtype=torch.int64, device="meta")
+    w = torch.empty(n, dtype=torch.float64, device="meta")
+    top, true, _ = shift_of_block(Z, code, False)[:3]
+    assert top.dtype == torch_rows.work_type(Z)
+    U = torch_rows.minus(Z, top)
+    results = [
+        *nll_of_block(U, w, true, 1.3, 0.0),
+        *brier_of_block(U, w, true, 1.3, 0.0),
+        brier_value_of_block(U, w, true, 1.3, 0.0),
+        *gaps_of_block(Z, code, w, np.linspace(0.9, 1.1, 9)),
+        likelihoods_of_block(Z, code, 1.7),
+        *errors_of_block(Z),
+    ]
+    Z = torch_rows.copied(Z)
+    for pattern, rows in ((Diagonal(), 2), (Full(), K + 1)):
+        theta = torch.empty((rows, K), dtype=torch.float64, device="meta")
+        value, pieces = value_and_pieces(Z, w, code, theta, pattern, np.inf)
+        results += [value, *(piece for _, piece in pieces)]
+        results += [blockwise_hessian(Z, w, theta, pattern)]
+    results += factors_of_block(Z, w, theta, Full())
+    for result in results:
+        assert result.device.type == "meta"
+        assert result.dtype in (torch.float64, torch_rows.work_type(top))
