@@ -136,16 +136,6 @@ def test_a_fit_reads_an_array_a_few_times(calibrator, kind, most, passes):
     assert len(passes) <= most
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kind", ["logits", "proba"])
-def test_a_temperature_reads_each_chunk_twice(kind, dtype):
-    X, code = sample(kind, dtype)
-    read = Read(np.maximum(X, -30))
-    with dask.config.set(scheduler="synchronous"):
-        TemperatureScaling().fit(read.lazy(), code)
-    assert read.n_read == 10
-
-
 @pytest.mark.parametrize("calibrator", [VectorScaling(), MatrixScaling()], ids=repr)
 def test_steps_on_chunks_are_those_on_all_rows(calibrator):
     """Their direction comes from the same sample of the rows."""

@@ -9,35 +9,11 @@ from skcalib._arrays.selection import Selection, clip_and_divide, take_rows
 from skcalib._arrays.source import ArraySource, as_source, to_array
 from skcalib._validation.predictions import check_predictions
 
-ROWS = {
-    "all": None,
-    "without a gap": np.arange(3, 15),
-    "with a gap": np.delete(np.arange(13), 4),
-    "repeated": np.repeat([2, 3, 7, 8], 3),
-}
-
 
 @pytest.fixture
 def all_views(monkeypatch):
     """Make views where copies are small too."""
     monkeypatch.setattr("skcalib._arrays.selection.COPIED_BYTES", 0)
-
-
-BLOCKS = [slice(None), slice(2, 7), slice(2, 2), np.array([4, 0, 4])]
-
-
-@pytest.mark.parametrize("clipped", [False, True])
-@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
-def test_a_block_of_a_selection_is_that_of_a_copy(rows, clipped):
-    array = np.random.default_rng(0).normal(0.5, 0.5, size=(12 if rows is None else 20, 4))
-    selection = Selection(as_source(array), rows, clipped)
-    copy = array if rows is None else array[rows]
-    copy = np.clip(copy, 0, 1) if clipped else copy
-    assert selection.shape == copy.shape
-    for block in BLOCKS:
-        for columns in (slice(None), slice(1, 3)):
-            found = selection.read(block, columns)
-            np.testing.assert_array_equal(found, copy[block, columns], strict=True)
 
 
 def test_rows_are_divided_by_their_sums_after_clipping():

@@ -189,15 +189,3 @@ def test_copies_of_a_score_that_rounding_tells_apart_are_tied():
     new = (np.arange(64) + 0.5) / 64
     found, expected = (BayesianBinning().fit(column, y).predict_proba(new) for column in (near, p))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-
-
-def test_binnings_that_cannot_count_change_no_answer(monkeypatch):
-    rng = np.random.default_rng(2)
-    p = rng.random(1000)
-    y = rng.random(1000) < p**3
-    usual = BayesianBinning().fit(p, y)
-    monkeypatch.setattr(_bayesian_binning, "NEGLIGIBLE", 0.0)
-    other = BayesianBinning().fit(p, y)
-    at = np.linspace(0, 1, 500)
-    found, expected = (np.log(c.predict_proba(at)) for c in (usual, other))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11)

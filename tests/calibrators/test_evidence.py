@@ -68,14 +68,6 @@ def test_strengths_reach_the_fixed_point_of_a_gaussian_problem(whole):
         assert_allclose(found.theta[where], curve / (curve + alpha) * y[where], rtol=1e-6)
 
 
-def test_a_weak_prior_gives_the_strength_of_maximal_evidence():
-    """Of values y with noise variance 1/h, alpha = 1 / (mean y**2 - 1/h): the classical answer."""
-    h, n = 3.0, 4000
-    y = np.random.default_rng(1).normal(size=n) * np.sqrt(0.5 + 1 / h)
-    found = fit(Quadratic(y, np.full(n, h)), {"all": slice(0, n)}, {"all": 1.0})
-    assert 2 * found.strengths["all"] == pytest.approx(1 / ((y @ y) / n - 1 / h), rel=1e-3)
-
-
 @pytest.mark.parametrize("whole", [True, False])
 def test_the_evidence_of_a_gaussian_problem_is_exact(whole):
     """The integral of exp(-h (theta - y)**2 / 2) under N(0, 1 / alpha), summed in its logarithm."""
@@ -83,19 +75,6 @@ def test_the_evidence_of_a_gaussian_problem_is_exact(whole):
     found = fit(Quadratic(y, np.diag(h) if whole else h), {"g": slice(0, 3)}, {"g": 1.7}, rounds=0)
     exact = (np.log(alpha / (alpha + h)) / 2 - y**2 * h * alpha / (h + alpha) / 2).sum()
     assert found.path == pytest.approx([exact], rel=1e-9)
-
-
-def test_coupled_parameters_are_counted_by_the_whole_inverse():
-    """gamma = sum(1 - alpha (A^-1)_jj), and the minimum is that of the normal equations."""
-    rng = np.random.default_rng(2)
-    F = rng.normal(size=(12, 6))
-    H, y, alpha = F.T @ F, rng.normal(size=6), np.repeat([2.0, 0.6], [2, 4])
-    groups = {"a": slice(0, 2), "b": slice(2, 6)}
-    found = fit(Quadratic(y, H), groups, {"a": 1.0, "b": 0.3}, rounds=0)
-    A = H + np.diag(alpha)
-    told = 1 - alpha * np.linalg.inv(A).diagonal()
-    assert_allclose(found.theta, np.linalg.solve(A, H @ y), rtol=1e-7)
-    assert_allclose([found.dof["a"], found.dof["b"]], [told[:2].sum(), told[2:].sum()], rtol=1e-9)
 
 
 def test_a_parameter_on_its_bound_stays_there_and_is_not_counted():
@@ -141,41 +120,9 @@ def test_the_hessian_by_class_is_that_of_its_blocks_and_border():
     assert_allclose(found.whiten(g), steps.T @ g, rtol=1e-7)
 
 
-def test_an_exact_round_is_the_last_whose_hessian_is_computed():
-    asked = []
-
-    class Asked(Quadratic):
-        def hessian(self, theta):
-            asked.append("exact")
-            return Full(self.H)
-
-        def rough_hessian(self, theta):
-            asked.append("rough")
-            return Full(np.diag(self.H.diagonal()))
-
-    problem = Asked([1.0, -2.0], [[2.0, 0.9], [0.9, 1.0]])
-    groups, prior = {"g": slice(0, 2)}, {"g": 0.1}
-    found = fit(problem, groups, prior, exact_round=2)
-    assert asked == ["rough"] * 3 + ["exact"]  # one of them before the first fit
-    assert found.strengths["g"] == pytest.approx(
-        fit(Quadratic(problem.y, problem.H), groups, prior).strengths["g"], rel=1e-6
-    )
-
-
 def test_strengths_stay_within_their_limits():
     assert next_strength(1e9, 0.0, 1e5) == LARGEST_STRENGTH
     assert next_strength(0.0, 1e9, 1.0) == 0.01
-
-
-def test_a_fit_that_has_too_few_steps_says_so():
-    rng = np.random.default_rng(3)
-
-    class Quartic(Quadratic):
-        def value_and_gradient(self, theta):
-            return float((self.H * (theta - self.y) ** 4).sum()), 4 * self.H * (theta - self.y) ** 3
-
-    problem = Quartic(rng.normal(size=5), np.ones(5))
-    assert not fit(problem, {"g": slice(0, 5)}, {"g": 0.01}, rounds=0, max_iter=1).converged
 
 
 def test_verbose_prints_a_line_for_each_round(capsys):

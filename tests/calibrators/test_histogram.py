@@ -136,21 +136,6 @@ def test_bootstraps_average_the_binnings_of_resampled_rows(n_classes, strategy, 
     np.testing.assert_allclose(bagged.predict_proba(new), expected, rtol=0, atol=1e-12)
 
 
-def test_bootstraps_are_repeatable_and_smooth_the_map():
-    rng = np.random.default_rng(0)
-    p = rng.random(400)
-    y, at = rng.random(400) < p, np.linspace(0, 1, 500)
-    binning = HistogramBinning(n_bins=10, strategy="quantile").fit(p, y)
-    step = np.abs(np.diff(binning.predict_proba(at)[:, 1])).max()
-    bagged = binning.set_params(n_bootstraps=50, random_state=1).fit(p, y)
-    Q = bagged.predict_proba(at)
-    assert bagged.bin_edges_.shape == (1, 50 * 9 + 2)
-    assert bagged.bin_values_.shape == (1, 50 * 9 + 1)
-    assert np.abs(np.diff(Q[:, 1])).max() < step / 2
-    assert (bagged.fit(p, y).predict_proba(at) == Q).all()
-    assert (bagged.set_params(random_state=2).fit(p, y).predict_proba(at) != Q).any()
-
-
 def test_rows_of_weight_zero_are_not_drawn_by_a_bootstrap():
     P, y, w = data(80)
     w[::3] = 0

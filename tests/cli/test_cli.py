@@ -19,7 +19,6 @@ import skcalib
 from skcalib import PlattScaling, TemperatureScaling
 from skcalib._cli.arguments import COMPARE_EXAMPLE, make_parser
 from skcalib._cli.commands import main
-from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import (
     calibration_by_group,
     calibration_interval,
@@ -71,19 +70,6 @@ def test_compare_in_folds_saves_a_fit_of_all_rows(capsys):
     assert "300 rows measured, each in one of 3 stratified folds" in printed
     expected = TemperatureScaling().fit(P, Y).temperature_
     assert skcalib.load_json("t.json").temperature_ == pytest.approx(expected)
-
-
-def test_numbers_do_not_depend_on_the_number_of_jobs(capsys):
-    np.savez("p.npz", logits=Z, labels=Y)
-    one, two = (run(capsys, "compare", "p.npz", *FEW, "--jobs", jobs) for jobs in (1, 2))
-    assert one == two
-
-
-def test_all_calibrators_by_default(capsys):
-    np.savez("p.npz", logits=Z, labels=Y)
-    printed = run(capsys, "compare", "p.npz", "--cv", 2, "--metrics", "log_loss")
-    for name in calibrators_by_name():
-        assert re.search(rf"^{name} ", printed, re.MULTILINE)
 
 
 def test_identity_is_saved_where_nothing_is_needed(capsys):
@@ -177,18 +163,6 @@ def test_measure_gives_the_interval_of_an_error(capsys):
     )
     assert found == [f"{x:.4f}" for x in expected]
     assert p_value.startswith("<")
-
-
-@pytest.mark.usefixtures("few_errors")
-def test_measure_and_compare_print_the_same_debiased_errors(capsys):
-    """Beside other errors, in the order of other metrics, and with rows in folds."""
-    np.savez("p.npz", **GOOD)
-    printed = run(capsys, "measure", "p.npz", "--seed", 3)
-    measured = dict(re.findall(r"^(\w+)_calibration_error +(\S+)", printed, re.MULTILINE))
-    options = ["--calibrators", "temperature", "--metrics", "brier_score", "ks", "ece"]
-    printed = run(capsys, "compare", "p.npz", *options, "--seed", 3)
-    (row,) = re.findall(r"^identity .*$", printed, re.MULTILINE)
-    assert row.split()[-2:] == [measured["ks"], measured["expected"]]
 
 
 @pytest.mark.usefixtures("few_errors")
@@ -383,13 +357,10 @@ def test_a_calibrator_that_cannot_be_written_is_named(capsys, monkeypatch):
     assert said == "python -m skcalib compare: error: t.json: No space left on device\n"
 
 
-@pytest.mark.usefixtures("few_errors")
 def test_labels_of_an_npz_may_be_in_any_order(capsys):
     """An array 'classes' in the order of the columns gives what sorted columns give."""
     np.savez("given.npz", probs=P, labels=NAMES, classes=["owl", "cat", "dog"])
     np.savez("sorted.npz", probs=P[:, [1, 2, 0]], labels=NAMES)
-    given, expected = (run(capsys, "measure", file) for file in ("given.npz", "sorted.npz"))
-    assert given.splitlines()[2:] == expected.splitlines()[2:]
     skcalib.save_json(TemperatureScaling().fit(P[:, [1, 2, 0]], NAMES), "best.json")
     run(capsys, "apply", "best.json", "given.npz", "-o", "a.npz")
     run(capsys, "apply", "best.json", "sorted.npz", "-o", "b.npz")
@@ -447,17 +418,6 @@ def test_measure_shows_each_group_as_calibration_by_group_does(capsys):
     printed = run(capsys, "measure", "p.csv", "--groups", "site", "--seed", 4)
     named = pd.Series(site, name="site")
     assert f"\n\n{calibration_by_group(Y, P, named, random_state=4)!r}\n\n" in printed
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("few_label_sets")
-def test_measure_shows_groups_of_the_test_split_and_crosses_them(capsys):
-    site, sex = np.arange(300) % 2, np.where(np.arange(300) % 3, "f", "m")
-    np.savez("p.npz", probs=P, labels=Y, split=np.arange(300) // 150, site=site, sex=sex)
-    printed = run(capsys, "measure", "p.npz", "--groups", "site", "sex")
-    test = slice(150, None)
-    frame = pd.DataFrame({"site": site, "sex": sex})[test]
-    assert repr(calibration_by_group(Y[test], P[test], frame, random_state=0)) in printed
 
 
 def test_groups_that_are_not_there_are_named(capsys):

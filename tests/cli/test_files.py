@@ -247,13 +247,6 @@ def test_json_of_measure_have_every_digit(capsys):
 
 
 @pytest.mark.usefixtures("few_errors")
-def test_json_of_groups_has_a_record_for_each(capsys):
-    FRAME.assign(site=np.where(np.arange(300) % 3, "a", "b")).to_csv("p.csv", index=False)
-    found = json.loads(run(capsys, "measure", "p.csv", "--groups", "site", "--format", "json"))
-    assert {group["group"]["site"]: group["n"] for group in found["groups"]} == {"a": 200, "b": 100}
-
-
-@pytest.mark.usefixtures("few_errors")
 @pytest.mark.parametrize(
     ("limit", "code"),
     [

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_digits, load_wine, make_classification
-from sklearn.ensemble import RandomForestClassifier, StackingClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -41,7 +41,6 @@ from skcalib import (
     CalibratedClassifier,
     HistogramBinning,
     IdentityCalibrator,
-    IsotonicCalibrator,
     TemperatureScaling,
     VectorScaling,
 )
@@ -125,10 +124,6 @@ def test_auto_is_the_default_calibrator(three):
     model = CalibratedClassifier(GaussianNB()).fit(X, y)
     assert isinstance(model.calibrator_, AutoCalibrator)
     assert not model.calibrator_.order_preserving
-    out_of_fold = cross_val_predict(GaussianNB(), X, y, cv=5, method="predict_proba")
-    expected = AutoCalibrator().fit(out_of_fold, y)
-    raw = GaussianNB().fit(X, y).predict_proba(X)
-    assert_allclose(model.predict_proba(X), expected.predict_proba(raw))
 
 
 def test_an_ensemble_is_the_mean_of_its_pairs(three):
@@ -423,20 +418,6 @@ def test_rows_of_a_class_that_a_fold_did_not_train_on_are_left_out(rare, estimat
     assert_array_equal(model.classes_[model.calibrator_.code_], y[rows])
 
 
-@pytest.mark.parametrize("ensemble", [False, True])
-@pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB()])
-@pytest.mark.parametrize("calibrator", [None, IsotonicCalibrator(), LogisticRegression()])
-@pytest.mark.filterwarnings("ignore:cv. fold . has no training row:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:no row of class")
-def test_a_class_missing_from_a_fold_gives_probabilities(rare, ensemble, estimator, calibrator):
-    X, y, splits = rare
-    model = CalibratedClassifier(estimator, calibrator, cv=splits, ensemble=ensemble).fit(X, y)
-    proba = model.predict_proba(X)
-    assert proba.shape == (len(y), 3)
-    assert_allclose(proba.sum(axis=1), 1)
-    assert proba.min() >= 0
-
-
 @pytest.mark.filterwarnings("ignore:cv. fold . has no training row:RuntimeWarning")
 def test_a_fold_that_trains_on_one_class_gives_one_column(three):
     X, y = three
@@ -511,23 +492,6 @@ def test_classes_that_a_foreign_calibrator_did_not_see_get_probability_zero(thre
 
 
 # ------------------------------------------------------------------ weights and other fit params
-
-
-def test_weights_reach_the_estimator_and_the_calibrator(two):
-    """In one split, weights equal repeated rows all the way."""
-    X, y = two
-    w = np.random.default_rng(0).integers(0, 4, len(y))
-    repeat = np.repeat(np.arange(len(y)), w)
-    half = np.arange(len(y)) < 90
-    weighted = CalibratedClassifier(
-        GaussianNB(), TemperatureScaling(), cv=[(half, ~half), (~half, half)]
-    ).fit(X, y, sample_weight=w)
-    repeated = CalibratedClassifier(
-        GaussianNB(),
-        TemperatureScaling(),
-        cv=[(half[repeat], ~half[repeat]), (~half[repeat], half[repeat])],
-    ).fit(X[repeat], y[repeat])
-    assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-6)
 
 
 def test_the_calibrator_gets_the_weights_of_its_rows(three):
@@ -699,15 +663,6 @@ def test_a_precomputed_kernel_is_cut_in_rows_and_columns(three):
 # ------------------------------------------------------------------ an estimator like others
 
 
-def test_two_jobs_give_the_answer_of_one(three):
-    X, y = three
-    for ensemble in (False, True):
-        model = CalibratedClassifier(GaussianNB(), HistogramBinning(), cv=3, ensemble=ensemble)
-        one = model.fit(X, y).predict_proba(X)
-        two = clone(model).set_params(n_jobs=2).fit(X, y).predict_proba(X)
-        assert_array_equal(one, two)
-
-
 def test_a_refit_forgets_the_last_fit(three):
     X, y = three
     frame = pd.DataFrame(X, columns=list("abcdef"))
@@ -821,40 +776,6 @@ def test_tags_are_those_of_the_estimator():
 
 
 # ------------------------------------------------------------------ choosing
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(n_class=5, return_X_y=True)
-    return X[:400], y[:400]
-
-
-def test_a_search_over_the_calibrator(digits):
-    """The winner has the best mean score, and is refitted."""
-    X, y = digits
-    grid = {
-        "calibrator": [
-            IdentityCalibrator(),
-            TemperatureScaling(),
-            HistogramBinning(),
-            LogisticRegression(),
-        ]
-    }
-    search = GridSearchCV(
-        CalibratedClassifier(GaussianNB(), cv=3), grid, cv=3, scoring="neg_log_loss"
-    ).fit(X, y)
-    best = grid["calibrator"][int(np.argmax(search.cv_results_["mean_test_score"]))]
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert type(search.best_params_["calibrator"]) is type(best)
-    assert type(search.best_estimator_.calibrator_) is type(best)
-
-
-def test_a_search_is_calibrated_and_a_calibrated_model_is_stacked(two):
-    X, y = two
-    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2)
-    model = CalibratedClassifier(search, HistogramBinning(), cv=2)
-    stack = StackingClassifier([("cal", model), ("nb", GaussianNB())], cv=2)
-    assert stack.fit(X, y).predict_proba(X).shape == (len(y), 2)
 
 
 @pytest.mark.filterwarnings("ignore:no row of class")  # of the calibrator

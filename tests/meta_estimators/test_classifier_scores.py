@@ -54,12 +54,6 @@ def two():
     return make_classification(120, n_features=5, random_state=1)
 
 
-def test_scores_are_the_decision_values(three):
-    X, y = three
-    scores = ClassifierScores(LogisticRegression()).fit(X, y).transform(X)
-    assert_allclose(scores, LogisticRegression().fit(X, y).decision_function(X))
-
-
 @pytest.mark.parametrize("method", ["decision_function", "predict_proba", "predict_log_proba"])
 def test_the_named_method_is_asked(three, method):
     X, y = three

@@ -161,20 +161,6 @@ def test_ends_of_the_unit_interval_have_no_bin_of_their_own():
         assert actual == pytest.approx(expected, abs=1e-12)
 
 
-def test_first_bin_is_exact_even_where_a_class_dominates():
-    """Columns with few small entries are summed afresh, not left over from a subtraction."""
-    rng = np.random.default_rng(0)
-    n = 4000
-    p = rng.uniform(0.9, 1, n)
-    p[7] = 1e-9
-    P = np.column_stack([p, 1 - p])
-    y = (rng.random(n) > p).astype(int)
-    table = metrics.reliability_table(y, P, max_prob=False, class_conditional=True)
-    first = table[(table["class"] == 0) & (table["bin"] == 0)].iloc[0]
-    assert first["count"] == 1
-    assert first["confidence"] == 1e-9
-
-
 def test_table_sums_up_to_the_error():
     y, P = ref.predictions(5, 90, seed=5)
     for keywords in (
@@ -254,32 +240,3 @@ def test_ace_as_printed_takes_uniform_weights_and_ranks_together():
     assert ace(quantile_method="rank") == pytest.approx(printed, abs=1e-12)  # R divides n
     y, P = y[:-5], P[:-5]
     assert abs(ace(quantile_method="rank") - ace(**both)) > 1e-6
-
-
-@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-def test_binned_errors_of_soft_hits_equal_the_loop(strategy):
-    """With heavy ties: bins depend on the scores alone, accuracies are means of shares."""
-    rng = np.random.default_rng(3)
-    p = rng.integers(0, 21, 77) / 20
-    f = rng.random(77)
-    where = ref.bins_of(p, 10, strategy, "right", "edges")
-    gaps = [
-        sum(float(s) - t for s, t, b in zip(p, f, where, strict=True) if b == k) for k in range(10)
-    ]
-    found = metrics.static_calibration_error(f, p, n_bins=10) if strategy == "uniform" else (
-        metrics.adaptive_calibration_error(f, p, n_bins=10)
-    )  # fmt: skip
-    assert found == pytest.approx(sum(map(abs, gaps)) / 77, abs=1e-12)
-    table = metrics.reliability_table(f, p, n_bins=10, strategy=strategy)
-    assert table["count"].sum() == 77
-    assert table["count"].tolist() == [where.count(k) for k in range(10)]
-
-
-def test_ks_and_brier_score_of_soft_hits_equal_the_loop():
-    rng = np.random.default_rng(4)
-    p, f = rng.integers(0, 21, 50) / 20, rng.random(50)
-    assert metrics.ks_calibration_error(f, p) == pytest.approx(
-        ref.ks(p.tolist(), f.tolist()), abs=1e-12
-    )
-    brier = sum(t * (1 - s) ** 2 + (1 - t) * s**2 for s, t in zip(p, f, strict=True)) / 50
-    assert metrics.top_label_brier_score(f, p) == pytest.approx(brier, abs=1e-12)

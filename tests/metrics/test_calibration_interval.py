@@ -26,7 +26,7 @@ from skcalib.metrics._intervals.cells import CellError
 from skcalib.metrics._intervals.gains import PLACES, GainSimulation, gain_interval, moments_of
 from skcalib.metrics._intervals.inversion import Point, cornish_fisher, invert
 from skcalib.metrics._intervals.jackknife import excess_of_few_rows, random_groups
-from skcalib.metrics._intervals.truths import calibrated, draw_codes, rough_truths
+from skcalib.metrics._intervals.truths import draw_codes, rough_truths
 from skcalib.metrics._resampling import Evaluation
 
 GCE, SCE, KS = general_calibration_error, static_calibration_error, ks_calibration_error
@@ -62,11 +62,6 @@ FAST = {
     "KS of each": partial(KS, mode="classwise", average=None),
     "debiased": debiased_calibration_error,
     "debiased of each": partial(debiased_calibration_error, mode="classwise", average=None),
-}
-SLOW = {
-    "rank bins": partial(GCE, strategy="quantile", quantile_method="rank"),
-    "TACE 1": partial(metrics.thresholded_adaptive_calibration_error, version=1),
-    "even sweep": partial(metrics.sweep_calibration_error, strategy="uniform"),
 }
 
 
@@ -232,12 +227,6 @@ def test_the_limit_of_the_debiased_error_is_the_plain_one():
     np.testing.assert_allclose(fast.limits(Q), limit, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", SLOW)
-def test_other_metrics_are_called(name):
-    P, _, y = ties(60, 3)
-    assert isinstance(opened(SLOW[name], P, y)[0], AnyError)
-
-
 def test_the_limit_of_a_metric_without_weights_is_near():
     def gap(y_true, y_proba):
         return abs((y_proba[:, 1] - (y_true == 1)).mean())
@@ -260,22 +249,6 @@ def test_labels_follow_the_truth_and_not_the_threads(n_classes):
     assert not (codes == 1).any()
     with joblib.parallel_config(n_jobs=1):
         np.testing.assert_array_equal(codes, draw_codes(q, 4000, seed))
-
-
-def test_the_calibrated_truth_is_the_map_without_its_mixture():
-    """Where AutoCalibrator mixes in no calibration, the direction is that of its map alone."""
-    from skcalib import AutoCalibrator
-
-    rng = np.random.default_rng(0)
-    P = rng.dirichlet([1, 1], 300)
-    y = (rng.random(300) < P[:, 1]).astype(int)
-    fitted = AutoCalibrator(input="proba").fit(P, y)
-    share = fitted.identity_weight_
-    assert 0.1 < share < 0.9999
-    Q = calibrated(check_predictions(y, P))
-    np.testing.assert_allclose(
-        share * P + (1 - share) * Q, fitted.predict_proba(P), rtol=0, atol=1e-9
-    )
 
 
 def test_without_the_excess_of_few_rows_an_error_is_closer_to_that_of_many():
@@ -430,60 +403,6 @@ def test_intervals_cover(metric):
     assert held >= 35  # of 40; with 95 %, 34 or less has a probability of 0.2 %
 
 
-@pytest.mark.slow
-def test_intervals_of_many_classes_cover():
-    """Odds of half of the classes are too high, of the others too low: 600 rows do not tell which.
-
-    With the odds of all top classes too high as second truth, 31 of 40 cover.
-    """
-    metric = partial(KS, mode="classwise")
-    shift = np.exp(np.where(np.arange(30) % 2, 0.3, -0.3))
-
-    def model(n, seed):
-        y, _, q = sample(n, 30, 1.0, seed, scale=3.0)
-        return y, q * shift / (q * shift).sum(axis=1, keepdims=True), q
-
-    _, P, q = model(30_000, 99)
-    i, k = np.nonzero(q > 0)
-    true = metric(k, P[i], sample_weight=q[i, k])
-    held = 0
-    for seed in range(40):
-        y, P, _ = model(600, seed)
-        found = calibration_interval(metric, y, P, random_state=seed, labels=range(30))
-        held += found.low <= true <= found.high
-    assert held >= 35  # of 40; with 95 %, 34 or less has a probability of 0.2 %
-
-
-def mixture(n, seed):
-    """Labels, and two models of them: too sure of half of the rows and not sure enough of others.
-
-    The second model is half-way between the first one and the truth.
-    """
-    rng = np.random.default_rng(seed)
-    Z, first = 1.5 * rng.normal(size=(n, 3)), rng.random((n, 1)) < 0.5
-    q, P, Q = (np.exp(np.where(first, a, b) * Z) for a, b in ((1.0, 1.0), (1.5, 0.7), (1.2, 0.9)))
-    q, P, Q = (A / A.sum(axis=1, keepdims=True) for A in (q, P, Q))
-    y = (q.cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
-    return y, P, Q, q
-
-
-@pytest.mark.slow
-def test_intervals_of_gains_cover_where_the_truth_lies_beyond_the_better_model():
-    """Without truths beyond the two models, 32 of 40 intervals contain the gain of the better."""
-    *_, P, Q, q = mixture(200_000, 99)
-    i, k = np.nonzero(q > 0)
-    true = np.subtract(*(KS(k, A[i], sample_weight=q[i, k]) for A in (P, Q)))
-    held = {"better": 0, "worse": 0}
-    for seed in range(40):
-        y, P, Q, _ = mixture(1000, seed)
-        for way, pair, gain in (("better", (P, Q), true), ("worse", (Q, P), -true)):
-            before, after = (check_predictions(y, A) for A in pair)
-            simulation = GainSimulation([Evaluation(KS, {}, False)], before, random_state=seed)
-            found = simulation.gains(after, 0.95)[0]
-            held[way] += found.low <= gain <= found.high
-    assert min(held.values()) >= 35, held
-
-
 def jagged(n, seed):
     """Labels, and two models of which the second is right but for a tenth, by turns up and down."""
     rng = np.random.default_rng(seed)
@@ -491,18 +410,6 @@ def jagged(n, seed):
     p = expit(z)
     q = np.clip(p + np.where(np.floor(p / 0.05) % 2, 0.1, -0.1), 0, 1)
     return rng.random(n) < q, expit(1.25 * z), p, q
-
-
-def test_a_gain_has_a_sign_and_none_over_itself():
-    y, P, q = sample(1000, 3, 2.0, 0)
-    before, after = check_predictions(y, P), check_predictions(y, q)
-    evaluations = [Evaluation(m, {}, False) for m in (SCE, KS)]
-    gains = GainSimulation(evaluations, before, random_state=0).gains(after, 0.95)
-    assert all(g.low > 0 and g.low < g.gain < g.high for g in gains)
-    harms = GainSimulation(evaluations, after, random_state=0).gains(before, 0.95)
-    assert all(g.high < 0 for g in harms)
-    none = GainSimulation(evaluations, before, random_state=0).gains(before, 0.95)
-    assert all(tuple(g) == (0.0, 0.0, 0.0) for g in none)
 
 
 def test_a_small_error_may_be_a_bias_of_all_rows_that_chance_hides():
@@ -580,12 +487,6 @@ def test_extreme_data_have_an_interval(metric, y, P):
     assert 0 <= found.low <= found.high
 
 
-def test_many_classes():
-    y, P, _ = sample(300, 150, 1.5, 0)
-    found = calibration_interval(SCE, y, P, labels=range(150), random_state=0)
-    assert 0 <= found.low <= found.debiased <= found.high
-
-
 def test_what_is_no_calibration_error_is_refused():
     def log_loss(y_true, y_proba):
         return -np.log(y_proba[np.arange(len(y_true)), y_true]).mean()
@@ -606,31 +507,6 @@ def test_it_is_printed_in_a_line():
     assert printed.endswith("p_value<0.0034)")
 
 
-@pytest.mark.parametrize("weight", [1.0, 2.0])
-def test_hits_of_cells_have_the_moments_of_the_hits_of_their_rows(weight, monkeypatch):
-    """Cells of one row, of a few, of many alike, of many rare and certain ones, and of none."""
-    monkeypatch.setattr(scored_rows, "MANY_ROWS", 100)
-    rng = np.random.default_rng(0)
-    sizes = [1, 1, 3, 40, 200, 100, 50, 0]
-    q = [[0.3], [1.0], [0.5, 0.55, 0.6], rng.uniform(0.1, 0.15, 40), rng.uniform(0.4, 0.5, 200)]
-    q = np.concatenate([*q, np.full(100, 0.01), np.ones(50), []])
-    ends = np.cumsum(sizes)
-    score = np.linspace(0, 1, q.size)
-    rows = scored_rows.in_order(score, np.ones(q.size, int), np.full(q.size, weight))
-    table = cells.cells_of_rows(rows, np.repeat(np.arange(8), sizes), (1, 8))
-    assert table.are_drawn
-    (H,) = table.draw_hits(np.column_stack([1 - q, q]), 20_000, rng)
-    assert H.shape == (20_000, 1, 8)
-    for c, end in enumerate(ends):
-        own = q[end - sizes[c] : end].tolist()
-        mean, variance = weight * sum(own), weight**2 * sum(x * (1 - x) for x in own)
-        assert H[:, 0, c].mean() == pytest.approx(mean, abs=5 * (variance / 20_000) ** 0.5 + 1e-9)
-        assert H[:, 0, c].var() == pytest.approx(variance, rel=0.08, abs=1e-9)
-    assert set(np.unique(H[:, 0, 0])) == {0.0, weight}
-    corr = np.corrcoef(H[:, 0, [0, 2, 3, 4, 5]].T) - np.eye(5)
-    assert np.abs(corr).max() < 0.04
-
-
 def test_a_gain_is_of_the_same_labels_for_both_models_also_of_many_rows(monkeypatch):
     """If hits of bins were drawn for each model, the interval would be several times as wide."""
     y, P, _ = sample(1500, 3, 1.5, 0)
@@ -647,6 +523,7 @@ def test_a_gain_is_of_the_same_labels_for_both_models_also_of_many_rows(monkeypa
 
 
 SOFT = metrics.soft_binned_calibration_error
+TACE_1 = partial(metrics.thresholded_adaptive_calibration_error, version=1)
 BY_LABELS = [(CellError, "simulate", label_error.LabelError.simulate)]
 A_THIRD = [(label_error, "DRAWN_ROWS", 500)]
 BY_CELLS = [(scored_rows, "MANY_ROWS", 1000), (cells, "ROWS_PER_CELL", 0)]
@@ -655,7 +532,7 @@ WAYS = {
     "labels of a third of the rows": (SCE, None, A_THIRD, 0.2),
     "hits of a third of the rows": (SOFT, None, A_THIRD, 0.2),
     "curves of a third of the rows": (FAST["KS by class"], None, A_THIRD, 0.2),
-    "calls for a third of the rows": (SLOW["TACE 1"], None, A_THIRD, 0.3),
+    "calls for a third of the rows": (TACE_1, None, A_THIRD, 0.3),
     "hits of rows": (KS, None, BY_LABELS, 0.2),
     "hits of weighted rows": (smooth_calibration_error, "unequal", BY_LABELS, 0.2),
     "hits of places": (KS, None, BY_CELLS, 0.2),

@@ -8,7 +8,6 @@ import pytest
 import reference as ref
 
 from skcalib import TemperatureScaling, losses, metrics
-from skcalib._validation.norm import check_norm
 
 WITH_NORM = {
     name: metric
@@ -53,12 +52,6 @@ def test_one_and_two_are_l1_and_l2(name):
 def test_every_error_refuses_other_norms(name):
     with pytest.raises(ValueError, match="norm must be one of .* or a number from 1 to 10; got"):
         WITH_NORM[name]([0, 1], [0.2, 0.7], norm=0.5)
-
-
-def test_the_message_says_what_there_is():
-    message = r"^norm must be one of \['l1', 'l2', 'max'\] or a number from 1 to 10; got 0.5.$"
-    with pytest.raises(ValueError, match=message):
-        check_norm(0.5)
 
 
 def test_a_small_gap_to_the_largest_power_is_not_lost():

@@ -6,9 +6,7 @@ import reference as ref
 from scipy import stats
 
 from skcalib import metrics
-from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import calibration_test, ks_calibration_error, static_calibration_error
-from skcalib.metrics._statistics.significance import draw_labels
 
 
 def accuracy(y_true, y_proba):
@@ -19,17 +17,6 @@ def calibrated(rng, n, K):
     """Probabilities, and labels drawn from them one by one."""
     P = rng.dirichlet(np.ones(K), n)
     return np.array([rng.choice(K, p=p) for p in P]), P
-
-
-def test_labels_follow_the_probabilities():
-    """Over 5,000 draws each class has its share, and those of probability 0 never occur."""
-    P = np.array([[0.0, 0.3, 0.7], [0.5, 0.0, 0.5], [0.1, 0.9, 0.0], [1.0, 0.0, 0.0]])
-    predictions = check_predictions([0, 1, 2, 0], P, None, None)
-    draws = draw_labels(predictions, np.random.SeedSequence(0), 5000)
-    code = np.array([drawn.code for drawn in draws])
-    share = (code[:, :, None] == np.arange(3)).mean(axis=0)
-    np.testing.assert_allclose(share, P, atol=5 * 0.5 / np.sqrt(5000))
-    assert (share[P == 0] == 0).all()
 
 
 def test_mean_and_standard_error_of_a_sum_of_bernoullis_are_the_closed_form():

@@ -123,17 +123,6 @@ def test_the_local_curve_is_the_decay_estimate():
     assert "mean gap" in display.line_.get_label()
 
 
-def test_quantile_bins_hold_equal_parts():
-    """With quantile bins each point stands for as many rows, and the strip stays even."""
-    y, P, _ = predictions()
-    display = ReliabilityDisplay.from_predictions(y, P, n_bins=5, strategy="quantile")
-    np.testing.assert_array_equal(display.table["weight"], 80)
-    edges = display.histogram_.get_data().edges
-    np.testing.assert_allclose(edges, np.linspace(0, 1, 6))
-    expected = expected_calibration_error(y, P, n_bins=5, strategy="quantile")
-    assert display.error == pytest.approx(expected)
-
-
 def test_intervals_and_band_are_drawn_where_the_table_says():
     """The bars reach from low to high over each point; the band goes through its corners."""
     y, P, _ = predictions()
@@ -152,14 +141,6 @@ def test_intervals_and_band_are_drawn_where_the_table_says():
     corners = {tuple(point) for point in display.band_.get_paths()[0].vertices.round(12)}
     for end in ("band_low", "band_high"):
         assert corners >= set(zip(x.round(12), table[end].round(12), strict=True))
-
-
-def test_only_ratios_of_relative_weights_matter():
-    y, P, _ = predictions(200)
-    half = ReliabilityDisplay.from_predictions(y, P, sample_weight=np.full(200, 0.5)).table
-    full = ReliabilityDisplay.from_predictions(y, P).table
-    for column in ("accuracy_low", "accuracy_high", "band_low", "band_high"):
-        np.testing.assert_allclose(half[column], full[column])
 
 
 def test_exact_probabilities_and_missing_classes():

@@ -7,7 +7,6 @@ import pytest
 from drawings import nothing_is_cut, predictions
 
 from skcalib import CalibrationMapDisplay, ReliabilityDisplay, TemperatureScaling
-from skcalib.plotting._drawing import style_of
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
 
@@ -96,9 +95,3 @@ def test_a_figure_can_be_pickled_and_drawn_on():
     boxes = [f.axes[0].get_window_extent().extents for f in (display.figure_, again)]
     np.testing.assert_allclose(*boxes, atol=1)
     assert curve(again.axes[0]).histogram_.axes is again.axes[1]
-
-
-def test_no_two_of_many_models_look_the_same():
-    for keys in (("color", "marker"), ("color", "linestyle")):
-        looks = {tuple(str(style_of(i)[key]) for key in keys) for i in range(40)}
-        assert len(looks) == 40

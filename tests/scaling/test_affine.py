@@ -8,7 +8,6 @@ import joblib
 import numpy as np
 import pytest
 from scipy.special import log_softmax
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
@@ -95,16 +94,6 @@ def test_a_matrix_of_many_classes_converges_for_any_strength_of_penalty(off):
     assert largest_gradient(Z, y, fitted, penalty) < 1.5e-8
 
 
-def test_both_preconditioners_of_a_matrix_lead_to_one_optimum(monkeypatch):
-    Z, y = data(500, 6)
-    penalty = (0.0, 0.01, 0.01)
-    exact = fit(Z, y, full=True, penalty=penalty, tol=1e-10)
-    monkeypatch.setattr("skcalib._scaling.affine.LARGEST_EXACT", (0, 0))
-    by_factors = fit(Z, y, full=True, penalty=penalty, tol=1e-10)
-    np.testing.assert_allclose(by_factors.coef, exact.coef, atol=1e-7)
-    np.testing.assert_allclose(by_factors.intercept, exact.intercept, atol=1e-7)
-
-
 @pytest.mark.parametrize("full", [False, True])
 def test_heavy_tails_and_a_steep_objective_converge(full):
     """Logits of up to 1e5 beside usual ones: steps must be shortened, and the inverse renewed."""
@@ -113,21 +102,6 @@ def test_heavy_tails_and_a_steep_objective_converge(full):
     y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
     fitted = fit(Z, y, full=full, penalty=(0.0, 1e-3, 0.01), tol=1e-6)
     assert largest_gradient(Z, y, fitted, (0.0, 1e-3, 0.01)) < 1.5e-6
-
-
-def test_a_class_that_never_occurs_is_fitted():
-    Z, y = data(500, 4)
-    keep = y != 2
-    fitted = fit(Z[keep], y[keep], full=False, penalty=(0.0, 0.0, 0.01))
-    assert np.isfinite(fitted.coef).all()
-    Q = np.exp(log_softmax(Z * fitted.coef + fitted.intercept, axis=1))
-    assert Q[:, 2].mean() < 0.2 * Q[:, [0, 1, 3]].mean()
-
-
-def test_steps_that_run_out_are_a_warning():
-    Z, y = data(500, 4)
-    with pytest.warns(ConvergenceWarning, match="did not converge in max_iter=1 iterations"):
-        fit(Z, y, full=True, penalty=(0.0, 0.0, 0.0), max_iter=1)
 
 
 def test_a_start_where_all_rows_are_certain_still_finds_the_temperature():
@@ -281,17 +255,6 @@ def test_temperature_by_nll_takes_at_most_eight_passes_over_all_rows(monkeypatch
     assert 2 <= scores.rows_read / len(y) <= 8
 
 
-@pytest.mark.parametrize("K", [2, 10, 100])
-@pytest.mark.parametrize("kind", KINDS[:-1])
-def test_temperature_by_brier_takes_a_few_passes_for_each_low_of_the_sample(monkeypatch, K, kind):
-    """The Brier score may have several minima: each is refined on all rows, in 3 passes or 4."""
-    monkeypatch.setattr("skcalib._scaling.scale_losses.CACHED_ENTRIES", 0)
-    Z, y = strained(kind, 9000, K)
-    scores = CountedScores(Z, "logits")
-    find_temperature(scores, y, np.ones(len(y)), "brier")
-    assert 2 <= scores.rows_read / len(y) <= 20
-
-
 def of_noisy_classes(n, K):
     """Peaked logits of a class that is the label in three rows of four; uneven columns."""
     rng = np.random.default_rng(0)
@@ -364,49 +327,6 @@ def test_a_root_beyond_the_range_is_its_end(root, end, name):
 
 
 # ---------------------------------------------------------------------------- threads and memory
-
-
-@pytest.mark.parametrize(
-    "calibrator",
-    [
-        TemperatureScaling(),
-        TemperatureScaling(objective="brier"),
-        VectorScaling(penalty=None),
-        VectorScaling(),
-        MatrixScaling(),
-    ],
-)
-def test_the_number_of_threads_does_not_show_in_a_single_bit(calibrator):
-    Z, y = data(4000, 150)
-    fits = []
-    for n_jobs in (1, 3):
-        with joblib.parallel_config("threading", n_jobs=n_jobs):
-            fits.append(vars(clone(calibrator).fit(Z, y)))
-    assert len(fits[0]) > len(vars(calibrator))
-    for name in {"temperature_", "coef_", "intercept_"} & set(fits[0]):
-        np.testing.assert_array_equal(fits[0][name], fits[1][name])
-
-
-@pytest.mark.parametrize(
-    "calibrator",
-    [
-        VectorScaling(),
-        pytest.param(TemperatureScaling(), marks=pytest.mark.slow),
-        pytest.param(TemperatureScaling(objective="brier"), marks=pytest.mark.slow),
-    ],
-)
-def test_a_memory_map_is_never_read_as_a_whole(tmp_path, calibrator):
-    Z, y = data(12000, 200)  # more than is copied
-    mapped = np.memmap(tmp_path / "logits", dtype=np.float64, mode="w+", shape=Z.shape)
-    mapped[:] = Z
-    del Z
-    tracemalloc.start()
-    try:
-        calibrator.fit(mapped, y)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < mapped.nbytes / 2
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -38,15 +38,6 @@ def test_each_event_has_the_largest_likelihood_however_rare_it_is(n, weighted):
         assert np.abs(F[k] @ lack).max() < 1e-10
 
 
-def test_an_event_alone_gets_what_it_gets_in_company():
-    F, hit, w = problems(5000, seed=1)
-    together = fit_logistic(F, hit, w)
-    for k in range(4):
-        alone = fit_logistic(F[[k]], hit[[k]], w)
-        np.testing.assert_allclose(alone.coef[0], together.coef[k], rtol=1e-9)
-        np.testing.assert_allclose(alone.intercept[0], together.intercept[k], rtol=1e-9)
-
-
 def test_events_that_never_or_always_happen_are_the_limit_and_spoil_no_other():
     F, hit, w = problems(3000)
     hit[1], hit[3] = False, True

@@ -132,45 +132,12 @@ def test_parameters_are_means_over_widths_by_their_evidence():
     np.testing.assert_allclose(fit_pooled(groups, 2).theta, expected, atol=1e-4)
 
 
-def test_different_groups_keep_their_own():
-    shifts = np.linspace(-2, 2, 8)
-    groups = [group(5000, 3, seed, shift) for seed, shift in enumerate(shifts)]
-    found = fit_pooled(groups, 3)
-    # A shift of one class is 2/3 of it up, and 1/3 of the others down.
-    np.testing.assert_allclose(found.theta[:, 3] - found.theta[:, 1], shifts, atol=0.25)
-    assert found.dof.min() > 2
-
-
-def test_a_larger_group_determines_more_parameters():
-    groups = [
-        group(n, 2, seed, 1.0 if seed % 2 else -1.0) for seed, n in enumerate([3, 30, 300] * 4)
-    ]
-    found = fit_pooled(groups, 2)
-    dof = found.dof.reshape(4, 3)
-    assert (np.diff(dof, axis=1) > 0).all()
-    assert (dof[:, 0] < 0.7).all()
-
-
 def test_a_given_strength_is_not_sought():
     groups = [group(50, 2, seed) for seed in range(3)]
     found = fit_pooled(groups, 2, 3.0)
     expected = [fit_group(rows, np.full(5, 3.0), np.zeros(5), Blocks(2))[0] for rows in groups]
     np.testing.assert_array_equal(found.theta, expected)
     assert found.strengths.tolist() == [3.0, 3.0, 3.0]
-
-
-def test_weight_2_is_two_copies():
-    rng = np.random.default_rng(0)
-    groups = [group(60, 3, seed, shift=seed) for seed in range(3)]
-    w = [rng.integers(1, 4, 60) for _ in groups]
-    weighted = [rows._replace(w=wi.astype(float)) for rows, wi in zip(groups, w, strict=True)]
-    copied = [
-        GroupRows(*(np.repeat(part, wi, axis=0) for part in rows))
-        for rows, wi in zip(groups, w, strict=True)
-    ]
-    one, two = fit_pooled(weighted, 3), fit_pooled(copied, 3)
-    np.testing.assert_allclose(one.theta, two.theta, atol=1e-6)
-    np.testing.assert_allclose(one.dof, two.dof, atol=1e-6)
 
 
 def test_a_group_of_one_class_stays_finite():

@@ -64,20 +64,6 @@ def test_the_blocks_do_not_show_in_the_sums(of_scale, small_blocks):
     np.testing.assert_allclose(in_pieces, whole, rtol=1e-13)
 
 
-@pytest.mark.parametrize("of_scale", [ShiftedLogits.nll, ShiftedLogits.brier])
-def test_a_weight_of_two_is_two_rows(of_scale):
-    Z, code, _ = data()
-    w = np.random.default_rng(1).integers(1, 4, len(code))
-    weighted = of_scale(ShiftedLogits(Scores(Z, "logits"), code, w.astype(float)), 0.7)
-    repeated = of_scale(
-        ShiftedLogits(
-            Scores(np.repeat(Z, w, axis=0), "logits"), np.repeat(code, w), np.ones(w.sum())
-        ),
-        0.7,
-    )
-    np.testing.assert_allclose(weighted, repeated, rtol=1e-12)
-
-
 def test_deficit_and_spread_are_the_slopes_of_the_nll_at_its_ends():
     """At scale 0 the NLL falls by mean_gap - mean_true_gap; far out it rises by mean_true_gap."""
     Z, code, w = data()

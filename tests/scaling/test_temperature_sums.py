@@ -69,10 +69,6 @@ def test_the_sums_are_those_of_loops():
     np.testing.assert_allclose(found.expected, expected, rtol=1e-13)
 
 
-def test_scales_are_equidistant_within_15_percent_of_the_guess():
-    np.testing.assert_allclose(scales_about(np.log(2.0)), np.linspace(1.7, 2.3, 9), rtol=1e-14)
-
-
 @pytest.mark.parametrize(
     ("n", "K", "scale", "noise"),
     [(50000, 2, 2.0, 1.5), (20000, 10, 2.0, 1.5), (20000, 10, 50.0, 50.0), (5000, 1000, 2.0, 1.5)],
@@ -91,30 +87,6 @@ def test_a_wrong_guess_costs_passes_and_no_digits(off):
     found, expected, passes = both(Z, code, guess=off - np.log(1.5))
     assert found.value == pytest.approx(expected.value, rel=2e-9)
     assert (1 if abs(off) < 0.15 else 2) <= passes.count <= 8
-
-
-def test_weights_count_as_copies():
-    Z, code = drawn(2000, 5)
-    w = np.random.default_rng(1).integers(1, 4, len(code))
-    weighted, expected, _ = both(Z, code, w.astype(float))
-    repeated, _, _ = both(np.repeat(Z, w, axis=0), np.repeat(code, w))
-    assert weighted.value == pytest.approx(repeated.value, rel=2e-9)
-    assert weighted.value == pytest.approx(expected.value, rel=2e-9)
-
-
-def test_very_uneven_weights():
-    Z, code = drawn(20000, 5)
-    w = np.random.default_rng(1).exponential(size=len(code)) ** 4
-    found, expected, _ = both(Z, code, w)
-    assert found.value == pytest.approx(expected.value, rel=2e-9)
-
-
-def test_float32_and_ties():
-    Z, code = drawn(5000, 5)
-    found, expected, _ = both(Z.astype(np.float32), code)
-    assert found.value == pytest.approx(expected.value, rel=2e-9)
-    found, expected, _ = both(np.round(Z), code)
-    assert found.value == pytest.approx(expected.value, rel=2e-9)
 
 
 @pytest.mark.parametrize("unit", [1e-20, 1e-6, 1e6, 1e20])

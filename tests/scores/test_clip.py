@@ -1,7 +1,5 @@
 """What 0 counts as where a logarithm is taken: half of what calibration rows can tell from it."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -234,22 +232,6 @@ def test_the_largest_probability_stays_the_largest(calibrator):
     assert fitted.clip_ == 0.01
     P = np.random.default_rng(0).dirichlet(np.ones(n_classes), size=300)
     assert_array_equal(fitted.predict_proba(P).argmax(axis=1), P.argmax(axis=1))
-
-
-@pytest.mark.slow
-def test_a_pass_for_the_clip_makes_nothing_of_the_size_of_the_scores():
-    few = np.random.default_rng(0).dirichlet(np.full(1000, 0.01), size=1000).astype(np.float32)
-    P = np.tile(few, (20, 1))
-    scores, w = Scores(P, "proba"), np.ones(len(P))
-    assert (P == 0).any()
-    tracemalloc.start()
-    try:
-        clip = find_clip(scores, w)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert clip == LEAST_CLIP
-    assert peak < P.nbytes / 2
 
 
 # ------------------------------------------------------------------ files

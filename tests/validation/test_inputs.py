@@ -209,15 +209,6 @@ def test_a_row_that_sums_to_much_less_than_1_may_lack_a_column(factor, words):
         IdentityCalibrator().fit(X, Y)
 
 
-def test_a_batch_never_changes_the_answer_of_a_row():
-    """A row of logits may lie on the simplex by chance, alone or in company."""
-    X = np.vstack([Z, P[:1]])
-    fitted = IdentityCalibrator().fit(Z, Y)
-    together = fitted.predict_proba(X)
-    alone = np.vstack([fitted.predict_proba(row[None]) for row in X])
-    np.testing.assert_array_equal(together, alone)
-
-
 def test_a_row_without_a_possible_class_is_refused():
     X = Z.copy()
     X[1] = -np.inf

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from discovery import ERRORS
 from sklearn.base import clone
 
 from skcalib import (
@@ -19,9 +18,7 @@ from skcalib import (
 )
 from skcalib._validation.named_columns import match_names
 from skcalib.metrics import (
-    binary_view,
     expected_calibration_error,
-    reliability_table,
     static_calibration_error,
 )
 
@@ -39,46 +36,6 @@ FRAMES = {
     "pandas": lambda A, names: pd.DataFrame(A, columns=list(names)),
     "polars": lambda A, names: pl.DataFrame(A, schema=list(names)),
 }
-
-
-@pytest.mark.parametrize("metric", ERRORS, ids=lambda metric: metric.__name__)
-def test_labels_name_the_columns_in_their_order(metric):
-    assert metric(Y, P, labels=GIVEN) == pytest.approx(metric(Y, SORTED), rel=1e-12)
-    assert metric(Y, P, labels=GIVEN.tolist()) == metric(CODE, P)
-
-
-def test_errors_of_each_class_follow_the_labels():
-    each = static_calibration_error(Y, P, labels=GIVEN, average=None)
-    np.testing.assert_array_equal(each, static_calibration_error(CODE, P, average=None))
-    table = reliability_table(Y, P, max_prob=False, class_conditional=True, labels=GIVEN, n_bins=2)
-    assert table["class"].tolist() == np.repeat(GIVEN, 2).tolist()
-    score, hit = binary_view(Y, P, mode="classwise", r="medium", labels=GIVEN)
-    np.testing.assert_array_equal(score, P[:, 1])
-    np.testing.assert_array_equal(hit, Y == "medium")
-
-
-@pytest.mark.parametrize("metric", ERRORS, ids=lambda metric: metric.__name__)
-def test_a_frame_whose_columns_are_the_labels_is_read_by_name(metric):
-    for make in FRAMES.values():
-        frame = make(P, GIVEN)
-        assert metric(Y, frame) == metric(Y, SORTED)
-        assert metric(Y, frame, labels=GIVEN) == metric(CODE, P)
-
-
-def test_columns_with_other_names_are_read_in_order():
-    frame = pd.DataFrame(SORTED, columns=["x", "y", "z"])
-    assert expected_calibration_error(Y, frame) == expected_calibration_error(Y, SORTED)
-    numbered = pd.DataFrame(P)
-    assert expected_calibration_error(CODE + 5, numbered) == expected_calibration_error(CODE, P)
-
-
-def test_names_tell_the_classes_that_do_not_occur():
-    seen = Y != "medium"
-    frame = pd.DataFrame(P, columns=GIVEN)
-    value = expected_calibration_error(Y[seen], frame[seen])
-    assert value == expected_calibration_error(CODE[seen], P[seen])
-    fitted = VectorScaling().fit(frame[seen], Y[seen])
-    assert fitted.classes_.tolist() == sorted(GIVEN)
 
 
 def test_classes_of_a_calibrator_have_to_be_sorted():
