@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +27,7 @@ from skcalib._scores.softmax import log_of_proba
 from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.labels import check_labels, encode_labels, ignore_label
 from skcalib._validation.lazy import refuse_lazy
-from skcalib._validation.scores import check_values, from_tensor, read_scores
+from skcalib._validation.scores import from_tensor
 from skcalib._validation.weights import as_given, check_weight, effective
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._names import resolve_calibrator
@@ -39,16 +40,21 @@ COLUMN_WAY = (
 )
 
 
-def refuse_options(X: ArrayLike) -> None:
-    """Refuse logits of -inf, in rows that are no log-probabilities."""
-    S = read_scores(X)
-    if check_values(S).low == -np.inf:
-        row, column = np.argwhere(np.isneginf(to_array(S)))[0]
-        raise ValueError(
-            "GroupwiseCalibrator: X contains -inf, an option that was not offered (first at row "
-            f"{row}, column {column}): fit AutoCalibrator or TemperatureScaling, or leave out "
-            "such rows."
-        )
+def offered_in_fit(common: Any, X: Any) -> NDArray[np.bool_] | None:
+    """Return which options the rows ``(n, K)`` offer; None if all offer all."""
+    if not getattr(common, "_options", False):
+        return None
+    offered = to_array(common._as_seen(X)) > -np.inf  # False for NaN
+    return None if offered.all() else offered
+
+
+def to_the_left(A: Float64Array, columns: Intp, width: int, absent: float) -> Float64Array:
+    """Return some columns of A and, from there to the width, columns of `absent`."""
+    if columns.size == width == A.shape[1]:
+        return A
+    moved = np.full((len(A), width), absent)
+    moved[:, : columns.size] = A[:, columns]
+    return moved
 
 
 def of_group(
@@ -128,6 +134,12 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
     Relative weights count as the effective number of rows of each group. The predicted class may
     change.
 
+    Where rows have different options (NaN in probabilities, -inf in logits that are no
+    log-probabilities), the common map is one that takes them, and an option that was not offered
+    has probability 0. Each group is fitted on the options that it offers; slopes then act on log q
+    itself, so that :math:`s_g` is a temperature of the group, and not on its distance from the mean
+    of the column. An option that a group did not offer in ``fit`` gets the slope :math:`1 + s_g`.
+
     Groups reach it in three ways: ``fit(Z, y, groups=g)`` and ``predict_proba(Z, groups=g)``; a
     `group_column`, which also works where only `X` is passed on, as in ``cross_val_predict``; and
     scikit-learn's metadata routing, where by default ``fit`` requests `groups` and
@@ -179,6 +191,12 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         self.calibrator = calibrator
         self.shrinkage = shrinkage
         self.group_column = group_column
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        common = resolve_calibrator(self.calibrator)
+        tags.input_tags.allow_nan = getattr(common, "_takes_options", False)
+        return tags
 
     def fit(
         self,
@@ -245,41 +263,56 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         given = y if isinstance(common, ScoreCalibrator) else labels  # y may have categories
         weights = {} if sample_weight is None or keyword is None else {keyword: as_given(w)}
         common.fit(X, given, **weights)
-        if getattr(common, "_options", False):
-            refuse_options(X)
         Q = np.asarray(from_tensor("X", common.predict_proba(X)))
         code, classes = encode_labels(labels, Q.shape[1], common.classes_)
-        fitted = self._fit_differences(Q, code, w, found)
+        fitted = self._fit_differences(Q, code, w, found, offered_in_fit(common, X))
         for name, value in {"calibrator_": common, "classes_": classes, **fitted}.items():
             setattr(self, name, value)
         return self
 
     def _fit_differences(
-        self, Q: FloatArray, code: Intp, w: Float64Array, groups: Groups
+        self,
+        Q: FloatArray,
+        code: Intp,
+        w: Float64Array,
+        groups: Groups,
+        offered: NDArray[np.bool_] | None,
     ) -> dict[str, Any]:
         """Return the fitted attributes of the groups."""
-        counts = w > 0
-        scores = Scores(Q[counts], "proba")
-        clip = find_clip(scores, w[counts])
+        counts, K = w > 0, Q.shape[1]
+        P = Q if offered is None else np.where(offered, Q, np.nan)
+        clip = find_clip(Scores(P[counts], "proba", options=offered is not None), w[counts])
         Z = np.log(np.maximum(Q, clip, dtype=np.float64))
-        centre = w @ Z / w.sum()
+        X = Z - (centre := w @ Z / w.sum())
+        if offered is not None:
+            # A column may be another option in other rows, so that its mean says nothing.
+            centre = np.zeros(K)
+            X, Z = np.where(offered, Z, 0.0), np.where(offered, Z, -np.inf)
         present = np.bincount(groups.code[counts], minlength=len(groups.labels)) > 0
         fitted_groups = np.flatnonzero(groups.complete & present)
         if not fitted_groups.size:
             raise ValueError("groups: no row has a group; give at least one row its label.")
+        members = [np.flatnonzero((groups.code == g) & counts) for g in fitted_groups]
+        columns = [np.arange(K)] * len(members)
+        if offered is not None:  # groups need not share an option, and K may be large
+            columns = [np.flatnonzero(offered[own].any(axis=0)) for own in members]
+        width = max(2, *(part.size for part in columns))
         rows = []
-        for g in fitted_groups:
-            own = np.flatnonzero((groups.code == g) & counts)
-            rows.append(GroupRows(Z[own], Z[own] - centre, code[own], effective(w[own])))
+        for own, part in zip(members, columns, strict=True):
+            z, x = to_the_left(Z[own], part, width, -np.inf), to_the_left(X[own], part, width, 0.0)
+            rows.append(GroupRows(z, x, np.searchsorted(part, code[own]), effective(w[own])))
         strength = None if self.shrinkage == "auto" else float(self.shrinkage)
-        blocks = Blocks(Q.shape[1])
-        fitted = fit_pooled(rows, blocks.n_classes, strength)
-        shift, slope = np.array([blocks.unpack(theta) for theta in fitted.theta]).transpose(1, 0, 2)
+        fitted = fit_pooled(rows, width, strength)
+        # A class that a group never offered gets the slope of all its classes.
+        coef, intercept = np.tile(1.0 + fitted.theta[:, :1], K), np.zeros((len(rows), K))
+        for g, part in enumerate(columns):
+            shift, slope = (each[: part.size] for each in Blocks(width).unpack(fitted.theta[g]))
+            coef[g, part], intercept[g, part] = 1.0 + slope, shift - slope * centre[part]
         single = len(groups.names) == 1
         return {
             "groups_": [groups.labels[g][0] if single else groups.labels[g] for g in fitted_groups],
-            "coef_": 1.0 + slope,
-            "intercept_": shift - slope * centre,
+            "coef_": coef,
+            "intercept_": intercept,
             "effective_dof_": fitted.dof,
             "strengths_": dict(zip(BLOCKS, fitted.strengths.tolist(), strict=False)),
             "clip_": clip,

@@ -12,7 +12,6 @@ from sklearn.base import clone
 import skcalib
 from skcalib import (
     AutoCalibrator,
-    GroupwiseCalibrator,
     IdentityCalibrator,
     IsotonicCalibrator,
     MatrixScaling,
@@ -214,17 +213,6 @@ def test_one_column_of_plus_infinity_is_a_probability_of_1(calibrator):
         np.testing.assert_allclose(found, of_proba, atol=1e-12)
     with pytest.raises(ValueError, match="X contains infinity .first at row 0, column 1"):
         clone(calibrator).fit(np.c_[np.zeros(200), f], y)
-
-
-def test_groups_refuse_options():
-    Z, y = drawn()
-    groups = np.arange(len(Z)) % 3
-    says = "GroupwiseCalibrator: X contains -inf, an option that was not offered"
-    with pytest.raises(ValueError, match=says):
-        GroupwiseCalibrator("temperature").fit(Z, y, groups=groups)
-    full = np.where(np.isneginf(Z), -3.0, Z)
-    fitted = GroupwiseCalibrator("temperature").fit(full, y, groups=groups)
-    assert (fitted.predict_proba(Z, groups=groups)[np.isneginf(Z)] == 0).all()
 
 
 @pytest.mark.parametrize("calibrator", TAKERS, ids=str)

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy.special import expit
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
 from sklearn import config_context
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
@@ -347,3 +348,116 @@ def test_y_is_required_and_a_failed_fit_changes_nothing():
     with pytest.raises(ValueError, match="no row has a group"):
         fitted.fit(p, y, groups=[None] * p.size)
     np.testing.assert_array_equal(fitted.predict_proba(p, groups=site), before)
+
+
+def questions(n_questions=3, n=80, seed=0, n_options=3, differ=True):
+    """Probabilities of questions with options of their own, labels, and the question of a row."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(n_questions), n)
+    T = np.exp(rng.normal(0.5, 0.4 * differ, n_questions))[group, None]
+    shift = rng.normal(0, 0.5 * differ, (n_questions, n_options))[group]
+    z = 2 * rng.normal(size=(group.size, n_options))
+    best = (z / T + shift + rng.gumbel(size=z.shape)).argmax(axis=1)
+    P = np.full((group.size, n_questions * n_options), np.nan)
+    columns = n_options * group[:, None] + np.arange(n_options)
+    np.put_along_axis(P, columns, softmax(z, axis=1), axis=1)
+    return P, n_options * group + best, group
+
+
+def log_loss_of(Q, y):
+    return -np.log(Q[np.arange(len(y)), y]).mean()
+
+
+@pytest.mark.parametrize("common", ["identity", "temperature", "auto"])
+def test_options_that_a_row_does_not_offer_stay_0_in_groups(common):
+    P, y, group = questions()
+    P[::7, 1] = np.where(y[::7] == 1, P[::7, 1], np.nan)  # options differ within a group too
+    P /= np.nansum(P, axis=1, keepdims=True)
+    fitted = GroupwiseCalibrator(common, shrinkage=0.1).fit(P, y, groups=group)
+    Q = fitted.predict_proba(P, groups=group)
+    assert (Q[np.isnan(P)] == 0).all()
+    np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
+    assert fitted.__sklearn_tags__().input_tags.allow_nan
+    assert not GroupwiseCalibrator("vector").__sklearn_tags__().input_tags.allow_nan
+
+
+def test_logits_without_options_are_grouped_like_nan():
+    P, y, group = questions()
+    Z = np.where(np.isnan(P), -np.inf, np.log(P) + 1.0)
+    of_logits = GroupwiseCalibrator("temperature").fit(Z, y, groups=group)
+    of_nan = GroupwiseCalibrator("temperature").fit(P, y, groups=group)
+    np.testing.assert_allclose(
+        of_logits.predict_proba(Z, groups=group), of_nan.predict_proba(P, groups=group), atol=1e-8
+    )
+
+
+def test_options_of_groups_shrunk_to_nothing_have_the_common_map():
+    P, y, group = questions()
+    fitted = GroupwiseCalibrator("temperature", shrinkage=1e9).fit(P, y, groups=group)
+    common = TemperatureScaling().fit(P, y).predict_proba(P)
+    np.testing.assert_allclose(fitted.predict_proba(P, groups=group), common, atol=1e-6)
+
+
+def test_the_map_of_a_group_with_options_is_that_of_lists_of_rows():
+    P, y, group = questions(n_questions=1, n=100, n_options=4)
+    rng = np.random.default_rng(1)
+    for i, label in enumerate(y):
+        P[i, rng.choice(np.setdiff1d(np.arange(4), label))] = np.nan
+    P /= np.nansum(P, axis=1, keepdims=True)
+    strength = 1e-3
+    fitted = GroupwiseCalibrator("identity", shrinkage=strength).fit(P, y, groups=group)
+    rows = [(np.flatnonzero(~np.isnan(p)), p[~np.isnan(p)], k) for p, k in zip(P, y, strict=True)]
+
+    def mapped(theta, options, p):
+        slope = 1 + theta[0] + theta[5:][options]
+        return softmax(slope * np.log(p) + theta[1:5][options])
+
+    def objective(theta):
+        nll = -sum(np.log(mapped(theta, o, p)[o == k][0]) for o, p, k in rows)
+        return nll + strength / 2 * theta @ theta
+
+    best = minimize(objective, np.zeros(9), method="BFGS", options={"gtol": 1e-5}).x
+    Q = fitted.predict_proba(P, groups=group)
+    for q, (options, p, _) in zip(Q, rows, strict=True):
+        np.testing.assert_allclose(q[options], mapped(best, options, p), atol=2e-5)
+
+
+def test_columns_of_options_may_be_moved_added_and_split_by_group():
+    P, y, group = questions(n_questions=2, n_options=3)
+    shared = np.where(np.isnan(P[:, :3]), P[:, 3:], P[:, :3])  # a column for two options
+    shared = np.column_stack([shared, np.full(len(P), np.nan)])
+    fit = GroupwiseCalibrator(TemperatureScaling(classes=range(4))).fit
+    Q = fit(shared, y % 3, groups=group).predict_proba(shared, groups=group)
+    fit = GroupwiseCalibrator("temperature").fit
+    split = fit(P, y, groups=group).predict_proba(P, groups=group)
+    np.testing.assert_allclose(
+        np.where(group[:, None] == 0, split[:, :3], split[:, 3:]), Q[:, :3], atol=1e-10
+    )
+    order = np.array([4, 2, 0, 5, 1, 3])
+    moved = fit(P[:, order], np.argsort(order)[y], groups=group)
+    np.testing.assert_allclose(
+        moved.predict_proba(P[:, order], groups=group), split[:, order], atol=1e-10
+    )
+
+
+def test_an_option_that_a_group_never_offered_gets_its_common_slope():
+    P, y, group = questions(n_questions=2)
+    fitted = GroupwiseCalibrator("temperature").fit(P, y, groups=group)
+    assert (fitted.intercept_[0, 3:] == 0).all()
+    assert np.ptp(fitted.coef_[0, 3:]) == 0
+    new = np.full((1, 6), np.nan)
+    new[0, [0, 4]] = 0.4, 0.6
+    q = TemperatureScaling().fit(P, y).predict_proba(new)
+    mass = q ** fitted.coef_[0] * np.exp(fitted.intercept_[0])
+    np.testing.assert_allclose(fitted.predict_proba(new, groups=[0]), mass / mass.sum(), atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("differ", "most"), [(True, -0.05), (False, 0.001)])
+def test_maps_of_a_hundred_questions_pay_where_they_differ(differ, most):
+    P, y, group = questions(100, n=300, n_options=4, differ=differ)
+    new = np.arange(len(y)) % 300 >= 50
+    fitted = GroupwiseCalibrator().fit(P[~new], y[~new], groups=group[~new])
+    one = log_loss_of(fitted.calibrator_.predict_proba(P[new]), y[new])
+    many = log_loss_of(fitted.predict_proba(P[new], groups=group[new]), y[new])
+    assert many - one <= most
