@@ -44,6 +44,7 @@ KEYWORDS = {
     "calibration_interval": {"random_state": 0},
     "calibration_test": {"random_state": 0, "n_resamples": 20},
     "calibration_summary": {"random_state": 0},
+    "net_benefit": {"thresholds": [0.1, 0.3]},
 }
 
 

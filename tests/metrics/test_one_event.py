@@ -95,6 +95,7 @@ OF_CLASSES = {  # two columns are two classes
     "top_label_brier_score",
     "avuc_loss",
     "soft_avuc_loss",
+    "aurc_loss",
 }
 of_events = pytest.mark.parametrize(
     "metric",
