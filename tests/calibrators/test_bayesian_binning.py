@@ -125,12 +125,6 @@ def test_parameters_are_those_of_the_formula(options):
     np.testing.assert_allclose(calibrator.predict_proba(new)[:, 1], expected, rtol=0, atol=1e-12)
 
 
-def test_one_bin_is_the_beta_posterior():
-    """Closed form: one bin has the mid-point 1/2, so that 3 of 4 hits answer (1 + 3) / (2 + 4)."""
-    calibrator = BayesianBinning(max_bins=1).fit([0.2, 0.4, 0.6, 0.8], [0, 1, 1, 1])
-    np.testing.assert_allclose(calibrator.predict_proba([0.1, 0.9])[:, 1], 4 / 6, rtol=1e-15)
-
-
 def test_tiny_answers_keep_their_digits():
     """Next to answers of order 1, small ones on the left do not drown in their rounding."""
     rng = np.random.default_rng(0)

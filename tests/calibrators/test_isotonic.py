@@ -94,13 +94,6 @@ def test_thresholds_are_the_ends_of_constant_blocks():
     assert [v.tolist() for v in calibrator.y_thresholds_] == [[0, 0, 0.5, 0.5, 1, 1]]
 
 
-def test_a_step_rises_at_the_first_score_of_the_upper_block():
-    p, y = [0.1, 0.2, 0.6, 0.7], [0, 0, 1, 1]
-    step = IsotonicCalibrator(interpolation="step").fit(p, y)
-    below, at = np.nextafter(0.6, 0), 0.6
-    assert step.predict_proba([0.0, 0.2, below, at, 1.0])[:, 1].tolist() == [0, 0, 0, 1, 1]
-
-
 @pytest.mark.filterwarnings("ignore:no row of class")
 def test_a_missing_class_answers_zero_and_an_all_zero_row_is_uniform():
     P = np.array([[0.6, 0.3, 0.1], [0.5, 0.2, 0.3], [0.2, 0.2, 0.6], [0.1, 0.5, 0.4]])

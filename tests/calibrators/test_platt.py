@@ -73,15 +73,6 @@ def test_two_columns_are_their_difference():
     np.testing.assert_allclose(one.predict_proba(f), expected, atol=1e-7)
 
 
-def test_two_scores_have_a_closed_form():
-    """A saturated model answers the frequencies themselves."""
-    p = np.repeat([0.3, 0.9], [10, 5])
-    y = np.r_[np.ones(2), np.zeros(8), np.ones(4), np.zeros(1)].astype(int)
-    for degree in (1, 2):
-        answer = PlattScaling(degree=degree).fit(p, y).predict_proba([0.3, 0.9])[:, 1]
-        np.testing.assert_allclose(answer, [0.2, 0.8], atol=1e-9)
-
-
 def test_a_constant_score_answers_the_frequency():
     platt = PlattScaling().fit(np.full(8, 0.7), [1, 0, 0, 0, 1, 0, 0, 0])
     assert platt.coef_.tolist() == [0]
@@ -104,14 +95,6 @@ def test_scores_that_only_touch_have_no_optimum_either():
 
 
 # ------------------------------------------------------------------------------- degree 2
-
-
-def test_three_scores_have_a_closed_form():
-    """A saturated quadratic answers the frequencies, here the largest in the middle."""
-    p = np.repeat([0.2, 0.5, 0.9], [10, 4, 5])
-    y = np.r_[np.ones(2), np.zeros(8), np.ones(3), np.zeros(1), np.ones(1), np.zeros(4)].astype(int)
-    answer = PlattScaling(degree=2).fit(p, y).predict_proba([0.2, 0.5, 0.9])[:, 1]
-    np.testing.assert_allclose(answer, [0.2, 0.75, 0.2], atol=1e-9)
 
 
 @pytest.mark.parametrize(("factor", "shift"), [(1e-3, 0.0), (1e3, 1e5)])

@@ -232,3 +232,5 @@ def test_errors_of_the_frame_are_those_of_the_metrics_and_of_calibration_interva
     interval = calibration_interval(ks_calibration_error, y, P, random_state=0)
     assert row["debiased"] == pytest.approx(interval.debiased, rel=1e-9)
     assert row["if calibrated"] == pytest.approx(interval.expected_if_calibrated, rel=1e-9)
+    (line,) = [line for line in repr(found).splitlines() if line.startswith("identity ")]
+    assert line.split()[-1] == f"{interval.debiased:.4f}"

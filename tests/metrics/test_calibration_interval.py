@@ -227,6 +227,13 @@ def test_the_limit_of_the_debiased_error_is_the_plain_one():
     np.testing.assert_allclose(fast.limits(Q), limit, rtol=0, atol=1e-4)
 
 
+def test_errors_without_cells_are_called():
+    P, _, y = ties(60, 3)
+    by_rank = partial(GCE, strategy="quantile", quantile_method="rank")
+    for metric in (by_rank, partial(metrics.sweep_calibration_error, strategy="uniform")):
+        assert isinstance(opened(metric, P, y)[0], AnyError)
+
+
 def test_the_limit_of_a_metric_without_weights_is_near():
     def gap(y_true, y_proba):
         return abs((y_proba[:, 1] - (y_true == 1)).mean())
@@ -485,6 +492,12 @@ def test_extreme_data_have_an_interval(metric, y, P):
     found = calibration_interval(metric, y, np.array(P), labels=[0, 1], random_state=0)
     assert np.isfinite(found).all()
     assert 0 <= found.low <= found.high
+
+
+def test_many_classes():
+    y, P, _ = sample(300, 150, 1.5, 0)
+    found = calibration_interval(SCE, y, P, labels=range(150), random_state=0)
+    assert 0 <= found.low <= found.debiased <= found.high
 
 
 def test_what_is_no_calibration_error_is_refused():

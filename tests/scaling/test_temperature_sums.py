@@ -127,17 +127,6 @@ def test_bounds_are_those_of_the_search_on_all_rows():
         assert found.value == pytest.approx(expected.value, rel=2e-9)
 
 
-def test_one_row_and_constant_rows():
-    Z, code = drawn(4, 3)
-    for rows in range(4):
-        for k in range(3):
-            found, expected, _ = both(Z[[rows]], np.array([k]))
-            assert found.bound == expected.bound
-            assert found.value == pytest.approx(expected.value, rel=2e-9)
-    found, _, _ = both(np.zeros((4, 3)), code)
-    assert found.value == 1.0
-
-
 def test_blocks_do_not_show_in_the_sums(small_blocks):
     Z, code = drawn(100, 3)
     whole = Passes(Z, code)(scales_about(0.0))
