@@ -25,7 +25,7 @@ from numpy.typing import DTypeLike, NDArray
 from skcalib._arrays.types import Float64Array, FloatArray
 
 Side = Literal["left", "right"]
-Method = Literal["uniform", "edges", "rank", "split", "floor"]
+Method = Literal["uniform", "edges", "linear", "rank", "split", "floor"]
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Bins:
     """Number and kind of bins.
 
     ``method`` is "uniform" or a kind of quantile bins: "edges" (ties stay together, bins are closed
-    on the left), "rank" (equal counts by rank, ties are split), "split" (edges half-way between
-    equal parts, bins are closed on the right) or "floor" ("edges" with range starts rounded down,
-    as in the paper that introduced the thresholded adaptive calibration error). ``closed`` is the
-    closed side of uniform bins.
+    on the left), "linear" (edges are `numpy.quantile`, bins are closed on the right), "rank" (equal
+    counts by rank, ties are split), "split" (edges half-way between equal parts, bins are closed on
+    the right) or "floor" ("edges" with range starts rounded down, as in the paper that introduced
+    the thresholded adaptive calibration error). ``closed`` is the closed side of uniform bins.
     """
 
     n_bins: int = 15

@@ -51,10 +51,31 @@ def quantile_cuts(bins: Bins, total: float, whole: bool, n_rows: int) -> Float64
 def edge_sides(bins: Bins) -> tuple[Side, Side]:
     """Return the `numpy.searchsorted` side for edges in scores, and for scores in edges.
 
-    A "split" edge lies between scores and belongs to the lower bin; other edges are scores, the
-    first ones of their bins.
+    A "split" or "linear" edge may lie between scores and belongs to the lower bin; other edges are
+    scores, the first ones of their bins.
     """
-    return ("right", "left") if bins.method == "split" else ("left", "right")
+    return ("right", "left") if bins.method in ("split", "linear") else ("left", "right")
+
+
+def linear_edges(
+    values: Float64Array, cumulative: Float64Array, n_bins: int, whole: bool
+) -> Float64Array:
+    """Return `numpy.percentile` of sorted values; of a whole weight, as many copies.
+
+    Of relative weights, a row covers the ranks up to its weight less 1.
+    """
+    # By the operations of scikit-learn and NumPy: an edge that is rounded to a score decides on
+    # the bin of the score.
+    rank = np.linspace(0.0, 1.0, n_bins + 1)[1:-1] * 100 / 100 * (cumulative[-1] - 1.0)
+    start, stop = cumulative[:-1], cumulative[1:]
+    if not whole:
+        ends = np.column_stack([start, np.maximum(stop - 1.0, start)])
+        return np.interp(rank, ends.ravel(), np.repeat(values, 2))
+    row = np.floor(rank)
+    place = np.searchsorted(stop, [row, row + 1], side="right")
+    low, high = values[np.minimum(place, values.size - 1)]
+    share, step = rank - row, high - low
+    return np.where(share < 0.5, low + step * share, high - step * (1.0 - share))
 
 
 def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
@@ -75,8 +96,12 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
         index = np.searchsorted(cumulative[1:], position, side=side)
         return problem.values[np.minimum(index, n - 1)].astype(np.float64)
 
-    cuts = quantile_cuts(bins, cumulative[-1], whole, n)
-    edges = value(cuts, "right")
+    if bins.method == "linear":
+        scores = problem.values.astype(np.float64, copy=False)
+        edges = linear_edges(scores, cumulative, n_bins, whole)
+    else:
+        cuts = quantile_cuts(bins, cumulative[-1], whole, n)
+        edges = value(cuts, "right")
     if bins.method == "split":
         middle = (value(cuts, "left") + edges) / 2
         edges = np.concatenate([middle, np.ones(n_bins - 1 - middle.size)])

@@ -11,11 +11,11 @@ import pytest
 from edges import even_bin
 
 from skcalib._binning.bins import Bins
-from skcalib._binning.quantiles import quantile_cuts
+from skcalib._binning.quantiles import linear_edges, quantile_cuts
 from skcalib._binning.tables import columns_table, flat_table, pooled_table
 from skcalib._scores.scores import Scores
 
-METHODS = ["uniform", "edges", "floor", "split", "rank"]
+METHODS = ["uniform", "edges", "linear", "floor", "split", "rank"]
 
 
 # ------------------------------------------------------------------ the slow, obvious reference
@@ -39,6 +39,9 @@ def reference_bins(score, weight, bins):
             where[i][b] = where[i].get(b, 0) + 1
         return where
     values = [float(score[i]) for i in repeated]
+    if bins.method == "linear":
+        edges = np.percentile(values, np.linspace(0, 1, n_bins + 1) * 100)[1:-1]
+        return [{sum(e < s for e in edges): w} for s, w in zip(score, weight, strict=True)]
     if bins.method == "split":
         parts = np.array_split(np.array(values), min(n_bins, total))
         edges = [(a[-1] + b[0]) / 2 for a, b in itertools.pairwise(parts)]
@@ -217,7 +220,7 @@ def test_very_large_whole_weights_give_the_bins_of_ones(method, scale):
     score, hit = rng.random(60), rng.random(60) < 0.5
     expected = sums(flat_table(score, hit, np.ones(60), Bins(15, method)))
     found = sums(flat_table(score, hit, np.full(60, scale), Bins(15, method))) / scale
-    if method == "split":  # parts of copies, whose edges are scores and not half-way between them
+    if method in ("split", "linear"):  # of copies, whose edges are scores, not between them
         expected, found = expected.sum(axis=-1), found.sum(axis=-1)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
@@ -227,6 +230,18 @@ def test_quantile_bins_of_very_large_weights_open_where_they_should():
     for method in ("edges", "floor"):
         found = quantile_cuts(Bins(7, method), 1e30, True, 7)
         np.testing.assert_allclose(found, [float(position) for position in exact], rtol=1e-15)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_linear_edges_are_quantiles_of_copies(whole):
+    """The rule for relative weights gives those of whole ones too."""
+    rng = np.random.default_rng(3)
+    for n in range(1, 120):
+        values, w = np.sort(rng.random(n).round(1 + n % 3)), rng.integers(1, 5, n)
+        cumulative = np.concatenate([[0.0], np.cumsum(w)])
+        found = linear_edges(values, cumulative, 7, whole)
+        expected = np.percentile(np.repeat(values, w), np.linspace(0, 1, 8)[1:-1] * 100)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=0 if whole else 1e-15)
 
 
 def test_fractional_weights_cut_where_the_mass_is():

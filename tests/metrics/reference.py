@@ -24,6 +24,9 @@ def bins_of(scores, n_bins, strategy, closed, method):
     if method == "floor":
         edges = [in_order[r * n // n_bins] for r in range(n_bins)]
         return [bisect.bisect_right(edges[1:], s) for s in scores]
+    if method == "linear":  # scikit-learn's calibration_curve
+        edges = np.percentile(scores, np.linspace(0, 1, n_bins + 1) * 100)[1:-1]
+        return [bisect.bisect_left(edges, s) for s in scores]  # edges below s
     if method == "split":
         parts = np.array_split(in_order, min(n_bins, n))
         edges = [(a[-1] + b[0]) / 2 for a, b in itertools.pairwise(parts)]

@@ -18,6 +18,7 @@ OPTIONS = [
     {"strategy": "uniform", "closed": "right"},
     {"strategy": "uniform", "closed": "left"},
     {"strategy": "quantile"},
+    {"strategy": "quantile", "quantile_method": "linear"},
     {"strategy": "quantile", "quantile_method": "rank"},
     {"strategy": "quantile", "quantile_method": "split"},
 ]

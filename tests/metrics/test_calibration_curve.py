@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import sklearn.calibration
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 from scipy.special import expit
@@ -190,12 +191,37 @@ def test_bounds_by_runs_equal_loops():
             assert ends == pytest.approx((max(lows), min(highs)), abs=1e-12)
 
 
+@pytest.mark.parametrize("strategy", [None, "uniform", "quantile"])
+def test_it_unpacks_to_the_pair_of_scikit_learn(strategy):
+    rng = np.random.default_rng(0)
+    keywords = {} if strategy is None else {"strategy": strategy}
+    for i in range(250):
+        p = rng.beta(0.7, 0.7, rng.integers(2, 300))
+        p = (p, p.round(1), p.round(2), np.where(p < 0.5, 0.0, p))[i % 4]
+        y = (rng.random(p.size) < p).astype(int)
+        y[:2] = [0, 1]
+        n_bins = int(rng.integers(1, 25))
+        expected = sklearn.calibration.calibration_curve(y, p, n_bins=n_bins, **keywords)
+        prob_true, prob_pred = calibration_curve(y, p, n_bins=n_bins, **keywords)
+        np.testing.assert_allclose(prob_true, expected[0], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(prob_pred, expected[1], rtol=0, atol=1e-12)
+
+
+def test_without_a_number_of_bins_there_are_fifteen_by_edges():
+    y, p = sample(400, digits=2)
+    for keywords in ({"method": "bins"}, {"strategy": "quantile"}):
+        table = reliability_table(y, p, pos_label=1, n_bins=15, strategy="quantile")
+        prob_true, _ = calibration_curve(y, p, **keywords)
+        np.testing.assert_allclose(prob_true, table["accuracy"][table["weight"] > 0])
+
+
 @pytest.mark.parametrize("strategy", ["quantile", "uniform"])
 def test_bins_are_those_of_the_table_with_wilsons_intervals(strategy):
     y, p = sample(400)
     w = np.random.default_rng(0).integers(0, 3, 400)
     curve = calibration_curve(y, p, method="bins", n_bins=7, strategy=strategy, sample_weight=w)
-    table = reliability_table(y, p, pos_label=1, n_bins=7, strategy=strategy, sample_weight=w)
+    keywords = {"n_bins": 7, "strategy": strategy, "quantile_method": "linear"}
+    table = reliability_table(y, p, pos_label=1, sample_weight=w, **keywords)
     table = table[table["weight"] > 0]
     np.testing.assert_allclose(curve.prob_pred, table["confidence"])
     np.testing.assert_allclose(curve.prob_true, table["accuracy"])

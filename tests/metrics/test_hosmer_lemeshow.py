@@ -11,6 +11,7 @@ OPTIONS = [
     {},
     {"strategy": "uniform"},
     {"strategy": "uniform", "closed": "left"},
+    {"quantile_method": "edges"},
     {"quantile_method": "rank"},
     {"quantile_method": "split"},
 ]
@@ -18,7 +19,7 @@ OPTIONS = [
 
 def hosmer_lemeshow(scores, hits, n_bins, options):
     """Observed and expected events and non-events: the sum of (O - E)^2 / E over both."""
-    defaults = {"strategy": "quantile", "closed": "right", "quantile_method": "edges"}
+    defaults = {"strategy": "quantile", "closed": "right", "quantile_method": "linear"}
     where = ref.bins_of(scores, n_bins, *(defaults | options).values())
     statistic, used = 0.0, 0
     for b in range(n_bins):
@@ -56,6 +57,23 @@ def test_equals_the_double_loop(kind, options):
                 assert test.statistic == pytest.approx(statistic, rel=rounding, abs=1e-12)
                 assert test.pvalue == pytest.approx(stats.chi2.sf(statistic, df), abs=1e-12)
                 assert test.degrees_of_freedom == df
+
+
+@pytest.mark.parametrize("n", [60, 105, 399])
+def test_the_statistic_is_that_of_r(n):
+    """ResourceSelection: bins ``cut(p, quantile(p, 0:10 / 10))``, whose lowest ends are included.
+
+    With 105 rows p is .0012; bins by "edges" give .0091.
+    """
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0.05, 0.6, n)
+    y = (rng.random(n) < p).astype(int)
+    b = np.searchsorted(np.quantile(p, np.linspace(0, 1, 11))[1:-1], p)
+    o, e, rows = (np.bincount(b, v) for v in (y, p, np.ones(n)))
+    expected = ((o - e) ** 2 / e + (o - e) ** 2 / (rows - e)).sum()
+    test = hosmer_lemeshow_test(y, p, fitted=True)
+    assert test.statistic == pytest.approx(expected, rel=1e-12)
+    assert test.pvalue == pytest.approx(stats.chi2.sf(expected, 8), rel=1e-10)
 
 
 def test_the_impossible_is_infinitely_unlikely_and_the_certain_adds_nothing():

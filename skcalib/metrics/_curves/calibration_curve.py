@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,6 +33,8 @@ METHODS = ("smooth", "isotonic", "bins", "lowess")
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationCurve:
     """What `calibration_curve` returns: g points in ascending order of the score.
+
+    It unpacks to ``prob_true, prob_pred``, as the pair of scikit-learn's function does.
 
     Attributes
     ----------
@@ -67,6 +70,9 @@ class CalibrationCurve:
         return pd.DataFrame(
             {name: part for name, part in vars(self).items() if isinstance(part, np.ndarray)}
         )
+
+    def __iter__(self) -> Iterator[Float64Array]:
+        return iter((self.prob_true, self.prob_pred))
 
     def __repr__(self) -> str:
         p, rate = self.prob_pred, self.prob_true
@@ -118,8 +124,10 @@ def calibration_curve(
     .. math:: \log \frac{r(p)}{1 - r(p)} = x + a + b x + s(x),
 
     s being a natural cubic spline with 16 knots and a penalty on its curvature. The penalty is
-    estimated from the labels, and the bands include its uncertainty. The function of the same
-    name in scikit-learn is a different one: it returns two arrays of bins, shares first.
+    estimated from the labels, and the bands include its uncertainty.
+
+    ``prob_true, prob_pred = calibration_curve(y, p, n_bins=10)`` is the pair of scikit-learn's
+    function of this name.
 
     Parameters
     ----------
@@ -143,7 +151,9 @@ def calibration_curve(
     n_bins : int, default=None
         Number of bins, for "bins". None means 15.
     strategy : {"uniform", "quantile"}, default=None
-        Bins of equal width, or of equal weight, for "bins". None means "quantile".
+        Bins of equal width, or of equal weight, for "bins". None means "uniform" if `n_bins` is
+        given, else "quantile". Given `n_bins`, quantile bins are cut as in scikit-learn
+        (``quantile_method="linear"`` of `general_calibration_error`), else at scores ("edges").
     pos_label : label, default=None
         The event whose probability is the score. None means 1 or True for labels {0, 1}, {-1, 1} or
         booleans; of other labels the second of two columns, while one column needs it. With
@@ -238,9 +248,12 @@ def calibration_curve(
             f"method={method!r} has no bins: pass method='bins', or neither n_bins nor strategy."
         )
     check_level(confidence_level)
-    bins = check_bins(
-        15 if n_bins is None else n_bins, "quantile" if strategy is None else strategy
-    )
+    if n_bins is None:
+        bins = check_bins(15, "quantile" if strategy is None else strategy)
+    else:
+        bins = check_bins(
+            n_bins, "uniform" if strategy is None else strategy, quantile_method="linear"
+        )
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     with np.errstate(under="ignore"):
         return curve_of(predictions, method, confidence_level, bins)

@@ -25,7 +25,7 @@ from skcalib.metrics._listed import listed
 
 Strategy = Literal["uniform", "quantile"]
 Closed = Literal["right", "left"]
-QuantileMethod = Literal["edges", "rank", "split"]
+QuantileMethod = Literal["edges", "linear", "rank", "split"]
 Weighting = Literal["uniform", "count"]
 Average = Literal["macro"] | None
 
@@ -37,7 +37,7 @@ def check_bins(
     check_count("n_bins", n_bins, 1)
     check_option("strategy", strategy, ("uniform", "quantile"))
     check_option("closed", closed, ("right", "left"))
-    check_option("quantile_method", quantile_method, ("edges", "rank", "split"))
+    check_option("quantile_method", quantile_method, ("edges", "linear", "rank", "split"))
     method = "uniform" if strategy == "uniform" else quantile_method
     return Bins(int(n_bins), method, closed)  # type: ignore[arg-type]
 
@@ -197,11 +197,13 @@ def general_calibration_error(
         q, or the largest gap of any bin of any problem.
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
-    quantile_method : {"edges", "rank", "split"}, default="edges"
+    quantile_method : {"edges", "linear", "rank", "split"}, default="edges"
         How quantile bins are cut when B does not divide n or scores tie. "edges" opens bin r at
-        the score of rank round(r n / B) and never splits ties; "split" puts edges half-way
-        between equal parts (Kumar et al. 2019); "rank" gives rank i to bin floor(B i / n)
-        and splits ties by row order (Roelofs et al. 2022), the one option that does so.
+        the score of rank round(r n / B) and never splits ties; "linear" puts edges at
+        `numpy.quantile`, with bins closed on the right, as scikit-learn, netcal, MAPIE and R do;
+        "split" puts edges half-way between equal parts (Kumar et al. 2019); "rank" gives rank i to
+        bin floor(B i / n) and splits ties by row order (Roelofs et al. 2022), the one option that
+        does so.
     pos_label : label, default=None
         The event whose probability is measured. With one column, None means 1 or True for labels
         {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `max_prob`

@@ -80,7 +80,7 @@ def debiased_calibration_error(
         Bins of equal width on [0, 1], or of equal weight.
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
-    quantile_method : {"edges", "rank", "split"}, default="split"
+    quantile_method : {"edges", "linear", "rank", "split"}, default="split"
         How quantile bins are cut; see `general_calibration_error`.
     pos_label : label, default=None
         The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or

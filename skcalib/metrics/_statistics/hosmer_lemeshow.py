@@ -60,7 +60,7 @@ def hosmer_lemeshow_test(
     n_bins: int = 10,
     strategy: Strategy = "quantile",
     closed: Closed = "right",
-    quantile_method: QuantileMethod = "edges",
+    quantile_method: QuantileMethod = "linear",
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> HosmerLemeshowTest:
@@ -92,8 +92,8 @@ def hosmer_lemeshow_test(
         Bins of equal width on [0, 1], or of equal weight.
     closed : {"right", "left"}, default="right"
         The closed side of uniform bins; 0 always falls in the first and 1 in the last.
-    quantile_method : {"edges", "rank", "split"}, default="edges"
-        How quantile bins are cut; see `general_calibration_error`.
+    quantile_method : {"edges", "linear", "rank", "split"}, default="linear"
+        How quantile bins are cut; see `general_calibration_error`. "linear" gives R's statistic.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
