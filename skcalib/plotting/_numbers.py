@@ -49,7 +49,7 @@ Hits = NDArray[np.bool_]
 Curve = Literal["bins", "smooth", "isotonic", "local"]
 
 # Statistics in a picture, line by line.
-LINES = (("n", "events"), ("slope", "intercept"), ("C", "ICI", "E90"))
+LINES = (("n", "events"), ("slope", "in the large", "O:E"), ("C", "ICI", "E90"))
 
 # Ends of a smaller square, from 0 up or from 1 down; with a wider range of data, all is shown.
 ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
@@ -293,9 +293,11 @@ def numbers_of(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> dict[st
     numbers = {"n": float(w.sum()), "events": events}
     try:
         line = calibration_intercept_slope(hit, score, **keywords)
-        numbers |= {"slope": line.slope, "intercept": line.intercept}
+        numbers |= {"slope": line.slope, "in the large": line.in_the_large}
     except ValueError:  # soft hits, one outcome alone, equal scores, or no finite slope
         pass
+    if score.any():
+        numbers["O:E"] = events / float(w @ score)
     if hit.dtype.kind == "b" and 0 < events < numbers["n"]:
         numbers["C"] = float(roc_auc_score(hit, score, sample_weight=w))
     index = integrated_calibration_index(hit, score, **keywords)

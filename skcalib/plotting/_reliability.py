@@ -314,10 +314,10 @@ class ReliabilityDisplay(PredictionDisplay):
         histogram : bool, default=True
             Whether to draw the share of rows below.
         statistics : bool, default=False
-            Whether to write the numbers of rows and events, slope and intercept of a logistic
-            recalibration, the AUC (C) and the integrated calibration index with E90 above the
-            diagram. A number that does not exist, such as the slope of equal scores or of soft
-            hits, is left out.
+            Whether to write the numbers of rows and events, the slope of a logistic recalibration,
+            its intercept in the large (of slope 1), observed by expected events (O:E), the AUC (C)
+            and the integrated calibration index with E90 above the diagram. A number that does not
+            exist, such as the slope of equal scores or of soft hits, is left out.
         **kwargs : object
             Style of the curve, passed to matplotlib's ``plot``.
 

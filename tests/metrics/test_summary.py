@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import brier_score_loss, roc_auc_score
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from skcalib.metrics import (
     calibration_intercept_slope,
@@ -25,7 +25,7 @@ STATISTICS = [
     "rows", "events", "mean_probability", "observed_expected", "in_the_large", "intercept",
     "slope", "cox", "ece", "ici", "e50", "e90", "emax", "brier_score",
     "miscalibration", "discrimination", "uncertainty",
-    "scaled_brier_score", "auc", "hosmer_lemeshow", "spiegelhalter",
+    "scaled_brier_score", "log_loss", "auc", "hosmer_lemeshow", "spiegelhalter",
 ]  # fmt: skip
 
 
@@ -58,6 +58,7 @@ def test_is_its_parts(weighted):
         "discrimination": (parts.discrimination,),
         "uncertainty": (parts.uncertainty,),
         "scaled_brier_score": (parts.scaled_score,),
+        "log_loss": (log_loss(y, p, sample_weight=w),),
         "auc": (roc_auc_score(y, p, sample_weight=w),),
         "rows": (300 if w is None else w.sum(),),
         "events": (y.sum() if w is None else w @ y,),
@@ -81,6 +82,23 @@ def test_is_its_parts(weighted):
     }
     for name, numbers in tests.items():
         np.testing.assert_allclose(frame.loc[name, ["value", "pvalue"]], numbers, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("few_label_sets")
+def test_a_note_says_as_what_0_and_1_are_read():
+    """Half the smallest probability above 0 against 1, and 1 against half the distance to 1."""
+    y, p, _ = sample()
+    p = p.clip(0.02, 0.9)
+    p[0], p[5], y[0] = 0, 0.9, False
+    frame, notes = (s := calibration_summary(y, p, random_state=0)).frame, s.notes
+    assert notes == ["slope: 1 row of probability 0, read as 0.0099."]
+    assert np.isfinite(frame.loc["log_loss", "value"])
+    p[1:4] = [1, 1, 0]
+    y[1:4] = [True, False, False]
+    s = calibration_summary(y, p, random_state=0)
+    assert s.notes == ["slope: 4 rows of probability 0 or 1, read as 0.0099 and 0.952."]
+    assert s.frame.loc["log_loss", "value"] == np.inf
+    assert repr(s).endswith(s.notes[0])
 
 
 def pairs_won(y, p):

@@ -314,13 +314,14 @@ def test_statistics_are_written_above_the_diagram_on_request():
     display = ReliabilityDisplay.from_predictions(y, p, curve="smooth", statistics=True)
     index, line = integrated_calibration_index(y, p), calibration_intercept_slope(y, p)
     expected = {
-        **{"n": 3000, "events": y.sum(), "slope": line.slope, "intercept": line.intercept},
-        **{"C": roc_auc_score(y, p), "ICI": index.ici, "E90": index.e90},
+        **{"n": 3000, "events": y.sum(), "slope": line.slope, "in the large": line.in_the_large},
+        **{"O:E": y.sum() / p.sum(), "C": roc_auc_score(y, p), "ICI": index.ici, "E90": index.e90},
     }
     assert display.numbers == pytest.approx(expected)
     text = display.statistics_.get_text().split("\n")
     assert text[0] == f"n 3,000, events {y.sum()}"
-    assert text[1] == f"slope {line.slope:.3g}, intercept {line.intercept:.3g}"
+    large, ratio = f"in the large {line.in_the_large:.3g}", f"O:E {y.sum() / p.sum():.3g}"
+    assert text[1] == f"slope {line.slope:.3g}, {large}, {ratio}"
     assert text[2].endswith(f"ICI {index.ici:.3g}, E90 {index.e90:.3g}")
     nothing_is_cut(display.figure_)
     assert display.statistics_.get_window_extent().y0 > display.ax_.get_window_extent().y1
@@ -329,7 +330,7 @@ def test_statistics_are_written_above_the_diagram_on_request():
 
 def test_statistics_are_those_that_exist_and_that_were_asked_for():
     few = ReliabilityDisplay.from_predictions([0, 0, 0], [0.2, 0.3, 0.2], statistics=True)
-    assert list(few.numbers) == ["n", "events", "ICI", "E90"]
+    assert list(few.numbers) == ["n", "events", "O:E", "ICI", "E90"]
     with pytest.raises(ValueError, match="statistics=True"):
         ReliabilityDisplay.from_predictions([0, 1, 0], [0.2, 0.3, 0.2]).plot(statistics=True)
 

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.special import ndtri
+from scipy.special import expit, ndtri
 
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_level
@@ -61,7 +61,7 @@ class CalibrationSummary:
         ``debiased``, an error less what chance adds to it, to which the interval belongs; NaN
         stands for what there is not.
     notes : list of str
-        Why a value is missing.
+        Why a value is missing, and as what the slope reads probabilities of 0 and 1.
     """
 
     frame: pd.DataFrame
@@ -96,7 +96,12 @@ def recalibration_lines(
     odds: Float64Array, rows: EventRows, level: float, notes: list[str]
 ) -> dict[str, Line]:
     """Return calibration-in-the-large, intercept, slope and their test."""
-    _, hit, w = rows
+    p, hit, w = rows
+    if ends := [end for end in (0, 1) if (p == end).any()]:
+        n = float(w[np.isin(p, ends)].sum())
+        some = f"{n:,.6g} row{'s' * (n != 1)} of probability {' or '.join(map(str, ends))}"
+        values = (f"{expit(odds[p == end][0]):.3g}" for end in ends)
+        notes.append(f"slope: {some}, read as {' and '.join(values)}.")
     lines: dict[str, Line] = dict.fromkeys(("in_the_large", "intercept", "slope", "cox"), (np.nan,))
     try:
         line = recalibration(odds, hit, w, level)
@@ -139,9 +144,11 @@ def lowest_area(area: float, n_events: float, n_others: float, z: float) -> floa
 
 
 def score_lines(checked: Any, rows: EventRows, level: float, notes: list[str]) -> dict[str, Line]:
-    """Return the Brier score with its parts, and the AUC."""
+    """Return the Brier score with its parts, the log loss, and the AUC."""
     parts = score_decomposition(checked.code, checked, confidence_level=level)
     area = auc_interval(rows, level)
+    with np.errstate(divide="ignore"):
+        loss = -np.where(rows.hit, np.log(rows.p), np.log1p(-rows.p))
     if np.isnan(area[0]):
         notes.append(
             "scaled_brier_score, auc, interval of brier_score: they need rows with and without the "
@@ -153,6 +160,7 @@ def score_lines(checked: Any, rows: EventRows, level: float, notes: list[str]) -
         "discrimination": (parts.discrimination,),
         "uncertainty": (parts.uncertainty,),
         "scaled_brier_score": (parts.scaled_score,),
+        "log_loss": (float(np.average(loss, weights=rows.w)),),
         "auc": area,
     }
 
@@ -289,6 +297,7 @@ def calibration_summary(
     discrimination       0.01853
     uncertainty           0.1275
     scaled_brier_score   0.09736
+    log_loss               0.3922
     auc                   0.7551               0.7242 to 0.7833
     hosmer_lemeshow        183.7                                 4.011e-34
     spiegelhalter          11.39                                 4.525e-30
