@@ -129,9 +129,7 @@ class PenalisedNLL:
     def _by_class(self, theta: Array, ridge: Array, lift: float) -> Linear:
         """Invert the Hessian's blocks of W_kk and b_k."""
         blocks = self.nll.hessian_by_class(theta)
-        own = blocks[:, [0, 1], [0, 1]] + ridge.T
-        blocks[:, [0, 1], [0, 1]] = own + _lifted(own, lift)
-        inverses = np.linalg.inv(blocks)
+        inverses = _inverses(blocks, ridge, lift)
         return lambda R: np.einsum("kab,bk->ak", inverses, R)
 
     def _by_factors(self, theta: Array, ridge: Array, lift: float) -> Linear:
@@ -147,9 +145,7 @@ class PenalisedNLL:
         off_ridge = np.full(features.shape[0], 2 * self.penalty.off_diagonal)
         off_ridge[-1] = ridge[1, 0]
         off_ridge += _lifted(features.diagonal(), lift)
-        own = within[:, [0, 1], [0, 1]] + ridge.T
-        within[:, [0, 1], [0, 1]] = own + _lifted(own, lift)
-        inverses = np.linalg.inv(within)
+        inverses = _inverses(within, ridge, lift)
         root = np.sqrt(off_ridge)
         features /= root
         features /= root[:, None]
@@ -200,6 +196,17 @@ def _diagonal(X: Array) -> Array:
 def _lifted(diagonal: Array, lift: float) -> Array:
     """Return a ridge that makes a Hessian with this diagonal positive definite."""
     return np.where(diagonal > NOTHING, lift * diagonal, 1.0)
+
+
+def _inverses(blocks: Array, ridge: Array, lift: float) -> Array:
+    """Return the inverses of ``blocks (K, 2, 2) + diag(ridge)``; overwrites `blocks`."""
+    own = blocks[:, [0, 1], [0, 1]] + ridge.T
+    while True:
+        blocks[:, [0, 1], [0, 1]] = own + _lifted(own, lift)
+        try:
+            return np.linalg.inv(blocks)
+        except np.linalg.LinAlgError:  # all logits of a class are equal
+            lift *= 100
 
 
 def _inverse(H: Array, ridge: Array, lift: float) -> Linear:

@@ -362,6 +362,18 @@ def test_verbose_prints_a_line_for_each_step(capsys, calibrator):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("K", [23, 300])
+def test_rows_that_are_all_the_same_have_a_fit(K):
+    y = np.random.default_rng(0).integers(0, K, 400)
+    P = np.full((400, K), 1 / K, dtype=np.float32)
+    for calibrator in (MatrixScaling(penalty=None), VectorScaling(penalty=None)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted = calibrator.set_params(classes=np.arange(K), input="proba").fit(P, y)
+        rates = np.bincount(y, minlength=K) / 400
+        np.testing.assert_allclose(fitted.predict_proba(P[:1])[0], rates, atol=1e-5)
+
+
 def test_classes_without_rows_are_separated_with_a_warning():
     rng = np.random.default_rng(12)
     Z = 2 * rng.normal(size=(100, 20))
