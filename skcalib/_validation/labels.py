@@ -90,8 +90,8 @@ def _advice_on_axes(array: NDArray[Any], name: str) -> str:
         and np.allclose(array.sum(axis=1), 1, atol=0.01)
     ):
         return (
-            f"its rows sum to 1: pass {name}.argmax(axis=1) if these are soft labels, or a label "
-            "drawn by their shares; were labels and probabilities exchanged?"
+            f"its rows sum to 1: pass {name}.argmax(axis=1) if these are soft labels, or draw "
+            "one rater per row, rng.choice(K, p=share); were labels and probabilities exchanged?"
         )
     return f"of one label for each position, pass {name}.reshape(-1); {several}"
 

@@ -21,7 +21,8 @@ from skcalib._arrays.dask import is_dask, mapped
 from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
-from skcalib._arrays.source import Source, as_source, to_array
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.source import Source, as_source, refuse_remote, to_array
 from skcalib._arrays.tensors import array_of_tensor, as_type_of, is_tensor
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
 from skcalib._maps.arrays import predict
@@ -60,6 +61,7 @@ from skcalib._validation.scores import (
     survey_block,
     two_columns,
 )
+from skcalib._validation.shares import name_shares, read_shares, refuse_absent_shares
 from skcalib._validation.soft_hits import (
     are_soft,
     check_soft_hits,
@@ -208,11 +210,12 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             are logarithms of probabilities, else an option that was not offered in the row. In one
             column, -inf means P = 0 and +inf P = 1. Probabilities of an option that was not offered
             are NaN; `AutoCalibrator`, `TemperatureScaling` and `IdentityCalibrator` take them.
-        y : array-like of shape (n,)
-            Labels. Only `PlattScaling`, `BetaCalibrator`, `IsotonicCalibrator` and
-            `HistogramBinning` with even bins, with one column, also take soft hits: shares of an
-            event in [0, 1], such as a judge's scores. A share f of weight w is a
-            hit of weight w f and a miss of weight w (1 - f).
+        y : array-like of shape (n,) or (n, K)
+            Labels; or the shares of several raters, a column for each class, that sum to 1: a row
+            of weight w and shares f counts as K rows of weights w f. Only `PlattScaling`,
+            `BetaCalibrator`, `IsotonicCalibrator` and `HistogramBinning` with even bins, with one
+            column, also take soft hits: shares of an event in [0, 1], such as a judge's scores. A
+            share f of weight w is a hit of weight w f and a miss of weight w (1 - f).
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
             the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
@@ -270,7 +273,18 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     ) -> CheckedRows:
         """Check scores, labels and weights; drop rows of weight 0 or of an ignored label."""
         X, y, sample_weight = read_remote(X, y, sample_weight)
-        labels = check_labels(y, warn=True, soft=True)
+        shares = read_shares(y)
+        if shares is None:
+            labels = check_labels(y, warn=True, soft=True)
+        else:
+            if ignore_index is not None:
+                raise ValueError(
+                    f"ignore_index={ignore_index!r} leaves out labels, and y has shares: drop such "
+                    "rows, or give them weight 0."
+                )
+            check_lengths(shares, read_scores(X).shape[0], "y", "X")
+            shares, classes = name_shares(X, y, shares, classes)
+            labels = classes[shares.argmax(axis=1)]
         if ignore_index is not None:
             labels, sample_weight = ignore_label(labels, sample_weight, ignore_index)
         share = labels if are_soft(labels) else None
@@ -278,6 +292,11 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             X, classes = name_columns(X, labels, classes, sort=True)
         S = read_scores(X)
         check_lengths(labels, S.shape[0], "y", "X")
+        if shares is not None and shares.shape != S.shape:
+            raise ValueError(
+                f"y has shape {shares.shape}, but X has shape {S.shape}: give a share for each "
+                "column of X."
+            )
         if share is not None:
             check_soft_hits(share, S, classes)
             if not self._takes_soft_hits:
@@ -307,6 +326,12 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             options = self._have_options(S, survey, code, w, known, options_before)
         if share is not None:
             columns, code, w = split_soft(columns, share.astype(np.float64), w)
+        if shares is not None:
+            refuse_remote(S, "A fit to shares")
+            if options:
+                refuse_absent_shares(shares, w, S, known)
+            rows, code = np.nonzero(shares)
+            columns, w = take_rows(columns, rows), w[rows] * shares[rows, code]
         columns, code, w = drop_zero_weight(columns, code, w)
         if columns is not S:
             survey = survey._replace(smallest=None)
