@@ -31,6 +31,7 @@ from skcalib._meta_estimators.out_of_fold import (
     is_frozen,
     one_response,
     open_training,
+    refuse_incomplete_folds,
     refuse_prefit,
     score_fold,
     score_out_of_fold,
@@ -57,6 +58,14 @@ class Diagram(NamedTuple):
     name_details: list[str]
     kind: str = "parallel"
     dash_wrapped: bool = True
+
+
+class CalibratedPair(NamedTuple):
+    """An estimator and its calibrators, as tools read those of ``CalibratedClassifierCV``."""
+
+    estimator: Any
+    calibrators: list[Any]
+    classes: NDArray[Any]
 
 
 class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -111,6 +120,9 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         The fitted calibrator, unless `ensemble`.
     pairs_ : list of (estimator, calibrator)
         The fitted pairs, one for each fold, if `ensemble`.
+    calibrated_classifiers_ : list of objects
+        The fitted estimator and calibrator, or each pair, as ``estimator``, ``calibrators`` and
+        ``classes``, for tools that look for them as in scikit-learn's class.
     response_method_ : str
         The method that gives the scores.
 
@@ -238,7 +250,7 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         ------
         ValueError
             If the scores are not finite logits or probabilities with one column for each class,
-            or do not match the labels.
+            or do not match the labels; for an ensemble, if test rows of a fold lack a class.
         """
         refuse_prefit(type(self).__name__, self.cv)
         self._validate_params()
@@ -271,7 +283,9 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         # In the order of the rows, so that the order of the folds does not matter.
         order = np.argsort(rows, kind="stable")
         scores = np.concatenate([fold.scores for fold in folds])[order]
-        estimator = fit_classifier(self.estimator, data.X, data.labels, data.fit_params)
+        estimator = fit_classifier(
+            self.estimator, data.X, data.labels, data.fit_params, data.classes
+        )
         responses = {fold.response for fold in folds}
         response = one_response(responses | {choose_response(estimator, self.response_method)})
         lacks_class = any(fold.lacks_class for fold in folds)
@@ -283,6 +297,7 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         }
 
     def _fit_ensemble(self, data: TrainingData, splits: Any) -> dict[str, Any]:
+        refuse_incomplete_folds(data.labels, splits)
         folds = self._each_fold(score_fold, data, splits)
         response = one_response({fold.response for fold in folds})
         calibrator = resolve_calibrator(self.calibrator)
@@ -376,6 +391,11 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         labels : ndarray of shape (n,)
         """
         return as_type_of(most_likely(self._mean_proba(X, params), self.classes_), X)
+
+    @property
+    def calibrated_classifiers_(self) -> list[CalibratedPair]:
+        """The fitted pairs, one unless `ensemble`: ``estimator``, ``calibrators``, ``classes``."""
+        return [CalibratedPair(model, [own], self.classes_) for model, own in self._pairs()]
 
     @property
     def n_features_in_(self) -> int:

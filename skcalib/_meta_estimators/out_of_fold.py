@@ -25,6 +25,7 @@ from skcalib._scores.responses import (
     align_columns,
     choose_response,
     class_scores,
+    known_classes,
     response_kind,
 )
 from skcalib._scores.scores import Scores
@@ -167,6 +168,17 @@ def warn_of_lost_classes(labels: NDArray[Any], splits: list[tuple[Any, Any]]) ->
             return
 
 
+def refuse_incomplete_folds(labels: NDArray[Any], splits: list[tuple[Any, Any]]) -> None:
+    """Refuse test rows that lack a class of the training rows, on which a calibrator is fitted."""
+    for fold, (train, test) in enumerate(splits):
+        absent = np.setdiff1d(labels[train], labels[test])
+        if absent.size:
+            raise ValueError(
+                f"cv does not allow all classes to be present in test splits: that of fold {fold} "
+                f"has no row of class {absent.tolist()[0]!r}; pass fewer folds, or ensemble=False."
+            )
+
+
 def score_rows(estimator: Any, data: TrainingData, response_method: str) -> ScoredRows:
     """Score all rows with an estimator that is already fitted."""
     response = choose_response(estimator, response_method)
@@ -190,19 +202,31 @@ def score_fold(
     X_train, y_train = _safe_split(estimator, data.X, data.labels, train)
     X_test, _ = _safe_split(estimator, data.X, data.labels, test, train)
     params = _check_method_params(data.X, data.fit_params, indices=train)
-    fitted = fit_classifier(estimator, X_train, y_train, params)
+    fitted = fit_classifier(estimator, X_train, y_train, params, data.classes)
     response = choose_response(fitted, response_method)
     scores = class_scores(fitted, X_test, response, data.classes)
     rows = np.arange(data.labels.size)[test]
-    known = from_tensor("classes_", fitted.classes_)
+    known = known_classes(fitted, data.classes)
     usable = np.isin(data.labels[rows], known) | every_row
     return ScoredRows(
         fitted, rows[usable], scores[usable], response, len(known) < data.classes.size
     )
 
 
-def fit_classifier(estimator: Any, X: Any, labels: NDArray[Any], params: dict[str, Any]) -> Any:
-    """Fit a clone; labels and numbers of rows go where a tensor `X` lies, if scikit-learn asks."""
+def fit_classifier(
+    estimator: Any,
+    X: Any,
+    labels: NDArray[Any],
+    params: dict[str, Any],
+    classes: NDArray[Any] | None = None,
+) -> Any:
+    """Fit a clone; labels and numbers of rows go where a tensor `X` lies, if scikit-learn asks.
+
+    No tensor contains strings: of `classes`, the clone learns their places.
+    """
+    is_text = labels.dtype.kind not in "biuf"
+    if classes is not None and is_text and is_tensor(as_dispatched(np.zeros(1), X)):
+        labels = np.searchsorted(classes, labels)
     beside = {k: as_dispatched(v, X) if isinstance(v, np.ndarray) else v for k, v in params.items()}
     return clone(estimator).fit(X, as_dispatched(labels, X), **beside)
 

@@ -54,6 +54,13 @@ def class_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -
     return arranged(getattr(estimator, response)(X), estimator, response, classes)
 
 
+def known_classes(estimator: Any, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the labels that a fitted estimator knows; of strings it may know their places."""
+    known = np.asarray(from_tensor("classes_", estimator.classes_))
+    coded = known.dtype.kind in "iuf" and classes.dtype.kind not in "biuf"
+    return classes[known.astype(np.intp)] if coded else known
+
+
 def takes_dask(estimator: Any) -> bool:
     """Whether an estimator predicts Dask arrays itself: those here, of dask-ml and xgboost."""
     while isinstance(estimator, FrozenEstimator):
@@ -79,7 +86,7 @@ def arranged(S: Any, estimator: Any, response: str, classes: NDArray[Any]) -> Fl
     """Check the scores of an estimator, and put them in the order of `classes`."""
     kind = response_kind(response)
     source = f"{response} of {type(estimator).__name__}"
-    known = np.asarray(from_tensor("classes_", estimator.classes_))
+    known = known_classes(estimator, classes)
     S = as_matrix(S, source)
     if known.size == 2:
         S = two_columns(S, kind)

@@ -332,6 +332,23 @@ def test_a_classifier_that_takes_tensors_is_calibrated(ensemble, dispatch):
     assert error == pytest.approx(scorer(expected, X, y), rel=1e-6)
 
 
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_strings_are_labels_of_a_classifier_of_tensors(ensemble, dispatch):
+    """The classifier learns codes, and the probabilities of short tensors stay float32."""
+    lda = pytest.importorskip("sklearn.discriminant_analysis").LinearDiscriminantAnalysis()
+    _, y, X_tensor, _ = blobs()
+    X_tensor, names = X_tensor.float(), np.array(["owl", "cat", "dog"])[y]
+    code = np.searchsorted(["cat", "dog", "owl"], names)
+    model = CalibratedClassifier(lda, "temperature", cv=3, ensemble=ensemble)
+    expected = clone(model).fit(X_tensor, torch.tensor(code))
+    found = clone(model).fit(X_tensor, names)
+    assert found.classes_.tolist() == ["cat", "dog", "owl"]
+    proba = found.predict_proba(X_tensor)
+    assert proba.dtype == torch.float32
+    np.testing.assert_array_equal(proba.numpy(), expected.predict_proba(X_tensor).numpy())
+    assert_array_equal(found.predict(X_tensor), found.classes_[expected.predict(X_tensor).numpy()])
+
+
 def test_a_frozen_classifier_and_a_pipeline_take_tensors(dispatch):
     lda = pytest.importorskip("sklearn.discriminant_analysis").LinearDiscriminantAnalysis()
     X, y, X_tensor, y_tensor = blobs()

@@ -23,6 +23,7 @@ from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     KFold,
+    LeaveOneOut,
     RepeatedStratifiedKFold,
     ShuffleSplit,
     StratifiedKFold,
@@ -360,6 +361,22 @@ def test_probabilities_are_float64_whatever_the_estimator_returns(three, dtype, 
         json.dumps({"p": proba[0, 1]})
 
 
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_tools_unwrap_it_as_the_class_of_scikit_learn(three, ensemble):
+    X, y = three
+    model = CalibratedClassifier(RandomForestClassifier(5), "platt", cv=3, ensemble=ensemble)
+    assert not hasattr(model, "calibrated_classifiers_")
+    model.fit(X, y)
+    pairs = model.pairs_ if ensemble else [(model.estimator_, model.calibrator_)]
+    for part, (estimator, calibrator) in zip(model.calibrated_classifiers_, pairs, strict=True):
+        assert part.estimator is estimator
+        assert part.calibrators == [calibrator]
+        assert_array_equal(part.classes, model.classes_)
+        assert part.estimator.feature_importances_.shape == X.shape[1:]
+    with pytest.raises(AttributeError):
+        model.calibrated_classifiers_ = []
+
+
 def test_a_binary_calibrator_takes_one_column_or_two(three):
     """A fit on one column reads two logits by their difference; probabilities are refused still."""
     X, y = three[0], (three[1] > 0).astype(int)
@@ -416,6 +433,17 @@ def test_rows_of_a_class_that_a_fold_did_not_train_on_are_left_out(rare, estimat
     assert len(rows) == len(y) - (y == "c").sum()
     assert_allclose(model.calibrator_.scores_, expected)
     assert_array_equal(model.classes_[model.calibrator_.code_], y[rows])
+
+
+@pytest.mark.filterwarnings("ignore:cv. fold . has no training row:RuntimeWarning")
+@pytest.mark.parametrize("cv", [LeaveOneOut(), KFold(101), "rare"])
+def test_an_ensemble_refuses_folds_whose_test_rows_lack_a_class(rare, cv):
+    """Each of 200 calibrators of one row would return the base rate."""
+    X, y, splits = rare
+    cv = splits if cv == "rare" else cv
+    says = "does not allow all classes to be present in test splits.* or ensemble=False"
+    with pytest.raises(ValueError, match=says):
+        CalibratedClassifier(GaussianNB(), "platt", cv=cv, ensemble=True).fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore:cv. fold . has no training row:RuntimeWarning")
@@ -779,11 +807,10 @@ def test_tags_are_those_of_the_estimator():
 
 
 @pytest.mark.filterwarnings("ignore:no row of class")  # of the calibrator
-@pytest.mark.parametrize("ensemble", [False, True])
-def test_sorted_rows_warn_once_of_folds_that_lack_a_class(ensemble):
+def test_sorted_rows_warn_once_of_folds_that_lack_a_class():
     """The reproducer: unshuffled folds of sorted rows, log loss .82 to 1.89 without a word."""
     X, y = load_wine(return_X_y=True)  # sorted by class
-    model = CalibratedClassifier(GaussianNB(), "histogram", cv=KFold(3), ensemble=ensemble)
+    model = CalibratedClassifier(GaussianNB(), "histogram", cv=KFold(3))
     with pytest.warns(RuntimeWarning, match="fold 0 has no training row of label 0") as caught:
         model.fit(X, y)
     assert len([each for each in caught if each.category is RuntimeWarning]) == 1
