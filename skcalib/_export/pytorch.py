@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from skcalib._validation.keywords import check_option
+
 if TYPE_CHECKING:
     from torch import nn
 
 
-def to_torch(calibrator: Any) -> nn.Module:
+def to_torch(calibrator: Any, *, output: str = "probabilities") -> nn.Module:
     """Turn a fitted calibrator into a PyTorch module, the last layer of a network.
 
     Parameters
     ----------
     calibrator : calibrator
         A fitted calibrator of this package, such as ``CalibratedClassifier(...).calibrator_``.
+    output : {"probabilities", "logits"}, default="probabilities"
+        What the module returns. "logits" are the logarithms of the probabilities, for code that
+        takes a softmax or a cross entropy of them, as behind ModelWithTemperature. Of
+        probabilities, such code would take a second softmax without an error.
 
     Returns
     -------
     module : torch.nn.Module
         Maps scores ``(..., n_features_in_)``, or ``(n,)`` where the fit had one column, to
-        probabilities ``(..., K)`` of the same type and on the same device. Inside it computes in
+        the `output` ``(..., K)`` of the same type and on the same device. Inside it computes in
         float64. What it fitted are buffers: they follow the module to a device and into its
         ``state_dict``, and no optimiser trains them. Gradients reach the scores; those of step
         functions are 0.
@@ -63,7 +69,8 @@ def to_torch(calibrator: Any) -> nn.Module:
         ) from error
     from skcalib._export.common import plan_of
 
+    check_option("output", output, ("probabilities", "logits"))
     plan = plan_of(calibrator, "to_torch")
     return CalibratorModule(
-        plan, calibrator.input_, calibrator.n_features_in_, calibrator.classes_.size
+        plan, calibrator.input_, calibrator.n_features_in_, calibrator.classes_.size, output
     )

@@ -24,11 +24,17 @@ class CalibratorModule(torch.nn.Module):
     """
 
     def __init__(
-        self, plan: Plan | ColumnPlan, kind: Kind, n_features: int, n_classes: int
+        self,
+        plan: Plan | ColumnPlan,
+        kind: Kind,
+        n_features: int,
+        n_classes: int,
+        output: str = "probabilities",
     ) -> None:
         super().__init__()
         self.plan = plan._replace(constants={})
         self.input, self.n_features, self.n_classes = kind, n_features, n_classes
+        self.output = output
         self.names = self._register_all("", plan.constants)
         # A number, so that files of tensors alone contain it too.
         self.register_buffer("is_proba", torch.tensor(int(kind == "proba")))
@@ -62,7 +68,7 @@ class CalibratorModule(torch.nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *arguments)
 
     def forward(self, scores: Tensor) -> Tensor:
-        """Return the probabilities of scores, in their type and on their device."""
+        """Return the output for scores, in their type and on their device."""
         if not torch.is_floating_point(scores):
             raise TypeError(f"scores must be floating-point numbers; got {scores.dtype}.")
         if self.n_features == 1 and scores.dim() == 1:
@@ -75,11 +81,13 @@ class CalibratorModule(torch.nn.Module):
         if self.n_features == 1:
             x = two_columns(o, x, self.input)
         q = probabilities(o, self.plan, self._named(self.names), x, self.input, self.n_classes)
+        if self.output == "logits":  # a gradient through the logarithm of 0 would be NaN
+            q = torch.where(q > 0, torch.where(q > 0, q, 1.0).log(), -torch.inf)
         return q.reshape(*scores.shape[:-1], self.n_classes).to(scores.dtype)
 
     def extra_repr(self) -> str:
         """Return what goes in and how many classes there are."""
-        return f"input={self.input!r}, n_classes={self.n_classes}"
+        return f"input={self.input!r}, n_classes={self.n_classes}, output={self.output!r}"
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> CalibratorModule:
         kept = dict(self._buffers)

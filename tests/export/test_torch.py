@@ -13,6 +13,7 @@ import torch
 from discovery import CALIBRATORS
 from exported import LIMIT, fitted, rows_to_try, runner, sample
 from numpy.testing import assert_allclose
+from sklearn.metrics import log_loss
 
 from skcalib import (
     AutoCalibrator,
@@ -73,6 +74,24 @@ def test_one_column_may_lack_its_axis(kind):
         assert_allclose(module(scores).numpy(), expected, rtol=0, atol=1e-12)
     with pytest.raises(ValueError, match=r"shape \(\.\.\., 1\) or \(n,\); got \(300, 2\)"):
         module(torch.from_numpy(X))
+
+
+def test_logits_are_logarithms_of_the_probabilities():
+    """Their cross entropy is the log loss; a class that was not offered keeps -inf."""
+    X, y = (torch.from_numpy(part) for part in sample(3, 300, "logits"))
+    X[(torch.arange(300) % 2 == 0) & (y != 2), 2] = -torch.inf
+    calibrator = TemperatureScaling().fit(X, y)
+    module = to_torch(calibrator, output="logits")
+    scores = X.requires_grad_()
+    found, expected = module(scores), calibrator.predict_log_proba(X)
+    assert_allclose(found.detach().numpy(), np.asarray(expected), rtol=0, atol=1e-12)
+    loss = torch.nn.functional.cross_entropy(found, y)
+    assert loss.item() == pytest.approx(log_loss(y, calibrator.predict_proba(X), labels=range(3)))
+    loss.backward()
+    assert torch.isfinite(scores.grad).all()
+    assert module(X.float()).dtype == torch.float32
+    with pytest.raises(ValueError, match="output must be one of"):
+        to_torch(calibrator, output="log")
 
 
 @each_kind
