@@ -345,6 +345,14 @@ def check_category_order(
     )
 
 
+def categories_of(y: Any, n_columns: int) -> NDArray[Any] | None:
+    """Return the sorted categories of labels, also unused ones, if there is one for each column."""
+    if hasattr(y, "columns"):
+        y = y[y.columns[0]]
+    categories = getattr(getattr(y, "dtype", None), "categories", ())
+    return np.sort(np.asarray(categories)) if np.size(categories) == n_columns else None
+
+
 def with_absent_label(label: Any) -> NDArray[Any]:
     """Return two sorted labels: the only one that occurs, and one that never does."""
     if isinstance(label, str):

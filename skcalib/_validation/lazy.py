@@ -30,10 +30,13 @@ def describe_lazy(name: str, given: Any) -> str:
     frame = library == "polars" and hasattr(given, "collect")
     load = "collect()" if frame else "compute()" if hasattr(given, "compute") else ""
     way = f"{name}.{load}" if load else f"{name}[:]"
+    beside = ""
+    if hasattr(given, "to_dask_array"):
+        beside = f"{name}.to_dask_array(lengths=True) beside a dask array, "
     kind = f"{library}.{type(given).__name__}"
     return (
         f"{name} is a {kind}{_size(given)}, which would be loaded whole: pass {way} if it fits "
-        "into memory, or some of its rows."
+        f"into memory, {beside}or some of its rows."
     )
 
 

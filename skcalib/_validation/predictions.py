@@ -22,6 +22,7 @@ from skcalib._validation.event import (
 )
 from skcalib._validation.frames import read_frame
 from skcalib._validation.labels import (
+    categories_of,
     check_category_order,
     check_labels,
     encode_labels,
@@ -219,6 +220,7 @@ def check_predictions(
     else:
         if labels is None:
             check_category_order(y_true, P.shape[1], name="y_true", argument="labels")
+            labels = categories_of(y_true, P.shape[1])
         code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")
         event = event_of_columns(classes, pos_label)
     if single and event == 0:

@@ -620,9 +620,13 @@ def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str =
     """
     if kind == "proba":
         if not survey.is_simplex:
+            scaled = ""
+            if S.shape[1] == 1:
+                scaled = " (of scores that were scaled, by MinMaxScaler(clip=True))"
             raise ValueError(
                 f"{name}: {first_flaw(S, survey)}, but this calibrator was fitted on "
-                "probabilities (input_='proba'); pass probabilities, or fit it again on logits."
+                f"probabilities (input_='proba'); pass probabilities{scaled}, or fit it again on "
+                "logits."
             )
     elif certain and S.shape[1] > 1 and survey.is_mostly_simplex:
         some = f"{survey.proba_rows:,} of {survey.rows:,} rows are probability vectors"
@@ -651,15 +655,16 @@ def as_columns(
 ) -> Source:
     """Return a column for each class; clip probabilities to [0, 1] and normalise their rows.
 
-    Rows whose sums differ from 1 by rounding are not changed. Larger differences give one warning;
-    if the caller declared probabilities (``input="proba"``), only differences above 0.001 do.
+    Rows whose sums differ from 1 by rounding are not changed. Differences above 0.001 give one
+    warning, and of one column that was not declared (``input="proba"``) smaller ones too.
     """
     if kind == "logits" or not survey.is_rounded:
         return _two_columns(S, kind)
     rounding = (
         ROUNDING_FLOAT16 if survey.away > ROUNDING and _has_short_mantissa(S, FLOAT16) else ROUNDING
     )
-    if survey.away > (max(rounding, SUM_TOLERANCE) if input == "proba" else rounding):
+    is_quiet = S.shape[1] > 1 or input == "proba"
+    if survey.away > (max(rounding, SUM_TOLERANCE) if is_quiet else rounding):
         what = "values lie outside [0, 1]" if S.shape[1] == 1 else "rows do not sum to 1"
         done = "clipped" if S.shape[1] == 1 else "divided by their sums"
         warnings.warn(

@@ -34,6 +34,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP, log_of_proba
 from skcalib._validation.labels import (
     binary_classes,
+    categories_of,
     check_category_order,
     check_labels,
     check_sorted,
@@ -312,7 +313,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         columns = as_columns(S, survey, kind, input)
         if classes is None:
             check_category_order(y, S.shape[1], sort=True)
-            classes = binary_classes(labels) if S.shape[1] == 1 else None
+            classes = binary_classes(labels) if S.shape[1] == 1 else categories_of(y, S.shape[1])
         code, known = encode_labels(labels, columns.shape[1], classes, ignore="ignore_index")
         if classes is None:
             refuse_features(code, S.shape, kind)

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from discovery import CALIBRATORS, ERRORS
 from scores_and_labels import K, N, sample
@@ -437,3 +438,15 @@ def test_no_code_reads_an_array_whole():
     with pytest.raises(TypeError, match="X would be loaded whole"):
         source.take(rows)
     np.testing.assert_array_equal(source.take(np.sort(rows)).read(slice(1, 3)), P[[70, 71]])
+
+
+def test_labels_in_a_dask_series_are_passed_as_an_array():
+    frames = pytest.importorskip("dask.dataframe", reason="needs dask's frames")
+    P, code = sample("proba")
+    y = frames.from_pandas(pd.Series(code), npartitions=2)
+    way = r"pass y.compute\(\) if .*, y.to_dask_array\(lengths=True\) beside a dask array, or some"
+    with pytest.raises(TypeError, match=way):
+        IsotonicCalibrator().fit(lazy(P), y)
+    fitted = IsotonicCalibrator().fit(lazy(P), y.to_dask_array(lengths=True))
+    expected = IsotonicCalibrator().fit(P, code)
+    np.testing.assert_array_equal(fitted.predict_proba(P), expected.predict_proba(P))

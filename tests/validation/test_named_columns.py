@@ -11,6 +11,7 @@ from sklearn.base import clone
 from skcalib import (
     GroupwiseCalibrator,
     IdentityCalibrator,
+    TemperatureScaling,
     VectorScaling,
     compare_calibrators,
     from_dict,
@@ -374,6 +375,18 @@ def test_categories_without_an_order_or_in_sorted_order_are_labels():
         pl.Series("y", Y, dtype=pl.Enum(sorted(GIVEN))),
     ):
         assert static_calibration_error(y, SORTED) == expected
+
+
+def test_an_unused_category_is_a_class():
+    P = np.random.default_rng(0).dirichlet([1, 1, 1], 60)
+    code = np.arange(60) % 2
+    names = np.array(["cat", "owl"])[code]
+    y = pd.Series(pd.Categorical(names, categories=["owl", "dog", "cat"]))
+    fitted = TemperatureScaling().fit(P, y)
+    assert fitted.classes_.tolist() == ["cat", "dog", "owl"]
+    expected = expected_calibration_error(names, P, labels=["cat", "dog", "owl"])
+    assert expected_calibration_error(y, P) == expected
+    assert expected_calibration_error(y.to_frame(), P) == expected
 
 
 def test_one_column_of_ordered_categories():
