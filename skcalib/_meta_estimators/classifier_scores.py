@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.types import FloatArray
@@ -166,22 +166,25 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return as_type_of(class_scores(self.estimator_, X, self.response_method_, self.classes_), X)
 
-    def get_feature_names_out(
-        self,
-        input_features: ArrayLike | None = None,  # noqa: ARG002
-    ) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Return the labels as strings.
 
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Not used; part of the interface of transformers.
+            Names of the features in ``fit``, which are checked and do not appear in the result.
 
         Returns
         -------
         names : ndarray of str objects of shape (K,)
+
+        Raises
+        ------
+        ValueError
+            If the names, or their number, are others than in ``fit``.
         """
         check_is_fitted(self)
+        _check_feature_names_in(self, input_features, generate_names=False)
         return np.array([str(label) for label in self.classes_], dtype=object)
 
     def get_metadata_routing(self) -> MetadataRouter:

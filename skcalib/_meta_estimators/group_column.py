@@ -31,7 +31,7 @@ def take_groups(X: Any, groups: Any, column: Any) -> tuple[Any, Any]:
         names = [_name(each, list(X.columns)) for each in columns]
         rest = X.drop(columns=names) if hasattr(X, "iloc") else X.drop(names)
         return rest, X[names[0]] if len(names) == 1 else X[names]
-    table = np.asarray(from_tensor("X", X))
+    table = X.tocsr() if hasattr(X, "tocsr") else np.asarray(from_tensor("X", X))
     if table.ndim != 2 or any(isinstance(each, str) for each in columns):
         raise ValueError(
             f"group_column={column!r}: X has no named columns; pass a frame, or a table and the "
@@ -41,8 +41,10 @@ def take_groups(X: Any, groups: Any, column: Any) -> tuple[Any, Any]:
     for place in columns:
         if not -n <= place < n:
             raise ValueError(f"group_column={column!r}, but X has {n} columns.")
-    groups = table[:, columns[0]] if len(columns) == 1 else table[:, columns]
-    return np.delete(table, columns, axis=1), groups
+    groups = table[:, columns]
+    groups = groups if isinstance(table, np.ndarray) else groups.toarray()
+    rest = table[:, np.delete(np.arange(n), columns)]
+    return rest, groups[:, 0] if len(columns) == 1 else groups
 
 
 def labels_of_rows(groups: Any) -> NDArray[Any]:

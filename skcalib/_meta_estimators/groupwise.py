@@ -432,10 +432,10 @@ def groups_for(
         return None
     given = None if routed is None else routed.calibrator[method].get("groups")
     if given is None and calibrator.group_column is None:
-        raise ValueError(
-            "calibrator=GroupwiseCalibrator() needs groups, which are passed on after "
-            f"sklearn.set_config(enable_metadata_routing=True); {COLUMN_WAY}."
-        )
+        way = "which are passed on after sklearn.set_config(enable_metadata_routing=True)"
+        if routing:
+            way = "which score and scorers cannot pass"
+        raise ValueError(f"calibrator=GroupwiseCalibrator() needs groups, {way}; {COLUMN_WAY}.")
     groups = labels_of_rows(take_groups(X, given, calibrator.group_column)[1])
     if n_rows is not None and len(groups) != n_rows:
         raise ValueError(f"groups has {len(groups)} rows, but y has {n_rows}.")

@@ -58,7 +58,7 @@ def read_weight(
     with naming_errors_of(name, sample_weight, "pass one number for each row"):
         given = np.asarray(sample_weight)
         if given.dtype.kind in "cmMV":
-            raise TypeError(f"{given.dtype} numbers cannot be weights")
+            raise ValueError(f"{given.dtype} numbers cannot be weights")
         w = given.astype(np.float64)
     if w.ndim != 1:
         raise ValueError(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from skcalib._arrays.passes import map_rows
@@ -287,6 +288,15 @@ class TemperatureScaling(ScoreCalibrator):
         centre = start.mean_gap if start.bound else start.value
         return {"temperature_": search_temperature(objective, centre, rounds)}
 
+    def _check_objective(self) -> bool:
+        """Say why there is no `partial_fit`, if there is none."""
+        if self.objective != "nll":
+            raise AttributeError(
+                f"partial_fit supports only objective='nll', not {self.objective!r}: use fit."
+            )
+        return True
+
+    @available_if(_check_objective)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: ArrayLike,
@@ -297,6 +307,8 @@ class TemperatureScaling(ScoreCalibrator):
         ignore_index: Any = None,
     ) -> Self:
         """Fit on one more batch of rows that need not be kept, such as logits of a language model.
+
+        There is no such method if the objective is not "nll".
 
         While there are few rows (4,000, fewer of more than 4,000 columns), they are kept, and T is
         that of ``fit`` to all of them. From then on every second, fourth, ... row is kept, and a
@@ -328,7 +340,7 @@ class TemperatureScaling(ScoreCalibrator):
         Raises
         ------
         ValueError
-            As in ``fit``; if the objective is not "nll"; if the scores or labels are not those of
+            As in ``fit``; if the scores or labels are not those of
             the first batch; or if the calibrator was fitted by ``fit``, or read from a file, which
             keeps no sums.
 
@@ -356,10 +368,6 @@ class TemperatureScaling(ScoreCalibrator):
         5
         """
         self._validate_params()
-        if self.objective != "nll":
-            raise ValueError(
-                f"partial_fit supports only objective='nll', not {self.objective!r}: use fit."
-            )
         stream: TemperatureStream | None = getattr(self, "_stream", None)
         if stream is None and hasattr(self, "temperature_"):
             raise ValueError(

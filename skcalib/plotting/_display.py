@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._scores.responses import choose_response, class_scores
+from skcalib._scores.responses import class_scores
 from skcalib._validation.keywords import check_flags
 from skcalib.metrics._every_class import MetricInput, with_every_class
 from skcalib.plotting._drawing import check_matplotlib
@@ -90,9 +90,13 @@ class PredictionDisplay(Display):
             )
         if keywords.get("name") is None:
             keywords["name"] = "after" if before else type(estimator).__name__
-        response = choose_response(estimator, "predict_proba")
+        if not hasattr(estimator, "predict_proba"):
+            raise ValueError(
+                f"{type(estimator).__name__} has no predict_proba: wrap it in "
+                "skcalib.CalibratedClassifier."
+            )
         classes = np.asarray(estimator.classes_)
-        proba = class_scores(estimator, X, response, classes)
+        proba = class_scores(estimator, X, "predict_proba", classes)
         weight = keywords.get("sample_weight")
 
         def draw(proba: Any, more: dict[str, Any]) -> Any:

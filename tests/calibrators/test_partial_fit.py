@@ -254,8 +254,11 @@ def test_later_batches_are_checked_against_the_first():
     with pytest.raises(ValueError, match="None was passed"):
         calibrator.partial_fit(Z, None)
     for objective in ("brier", "soft_binned", skcalib.metrics.static_calibration_error):
-        with pytest.raises(ValueError, match="supports only objective='nll'"):
-            TemperatureScaling(objective=objective).partial_fit(Z, y)
+        calibrator = TemperatureScaling(objective=objective)
+        assert not hasattr(calibrator, "partial_fit")
+        with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as error:
+            calibrator.partial_fit(Z, y)
+        assert "supports only objective='nll'" in str(error.value.__cause__)
 
 
 def test_a_dask_array_is_for_fit():

@@ -136,6 +136,16 @@ def test_a_frozen_classifier_gives_the_fitted_attributes_before_fit(three):
     assert "estimator_" not in vars(unfitted)
 
 
+def test_names_of_features_are_checked_as_by_the_transformers_of_scikit_learn(three):
+    X, y = three
+    model = ClassifierScores(GaussianNB()).fit(pd.DataFrame(X, columns=list("abcde")), y)
+    assert list(model.get_feature_names_out(list("abcde"))) == list("012")
+    with pytest.raises(ValueError, match="input_features is not equal to feature_names_in_"):
+        model.get_feature_names_out(["w"])
+    with pytest.raises(ValueError, match="length equal to number of features"):
+        ClassifierScores(GaussianNB()).fit(X, y).get_feature_names_out(["w"])
+
+
 @pytest.mark.parametrize("frozen", [True, False])
 def test_a_classifier_that_is_not_fitted_is_said_to_be_so(three, frozen):
     X, _ = three

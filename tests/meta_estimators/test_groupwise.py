@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -197,6 +199,19 @@ def test_groups_from_a_column_of_an_array():
     assert crossed.groups_ == [(0, 0), (1, 1), (2, 0), (3, 1)]
 
 
+@pytest.mark.parametrize("make", [sp.csr_matrix, sp.coo_array])
+@pytest.mark.parametrize("column", [0, [-2, 0]])
+def test_groups_from_columns_of_sparse_features(make, column):
+    Z, y, site = three_classes()
+    table = np.column_stack([site, Z[:, 0], site % 2, Z[:, 1]])
+    model = CalibratedClassifier(
+        LogisticRegression(), GroupwiseCalibrator("temperature", group_column=column), cv=3
+    )
+    expected = clone(model).fit(table, y).predict_proba(table)
+    found = model.fit(make(table), y).predict_proba(make(table))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 # ------------------------------------------------------------------ joined to a classifier
 
 
@@ -267,8 +282,10 @@ def test_metadata_routing_takes_groups_everywhere():
         found = joined.predict_proba(rest, groups=site)
         np.testing.assert_allclose(found, expected.predict_proba(X), atol=1e-9)
         assert (joined.predict(rest, groups=site) == found.argmax(axis=1)).all()
-        with pytest.raises(ValueError, match="needs groups"):
-            joined.predict_proba(rest)
+        with pytest.raises(
+            ValueError, match="needs groups, which score and scorers cannot pass; .*group_column="
+        ):
+            joined.score(rest, y)
         pipe = make_pipeline(
             ClassifierScores(FrozenEstimator(LogisticRegression().fit(rest, y))),
             GroupwiseCalibrator("temperature"),

@@ -29,6 +29,14 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("cls", ERRORS)
+def test_a_classifier_without_probabilities_has_to_be_calibrated_first(cls):
+    y, _, Z = predictions()
+    says = "RidgeClassifier has no predict_proba: wrap it in skcalib.CalibratedClassifier"
+    with pytest.raises(ValueError, match=says):
+        cls.from_estimator(RidgeClassifier().fit(Z, y), Z, y)
+
+
+@pytest.mark.parametrize("cls", ERRORS)
 def test_both_are_drawn_on_the_same_axes(cls):
     """They have the numbers of two calls, and their names are in the legend."""
     y, P, Z = predictions()
