@@ -30,7 +30,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
     """Calibrate the scores of a file."""
     if args.output != STREAM:
         check_ending(args.output, SUFFIXES)
-    stored = load(args.calibrator, or_gate=True)
+    stored = load(args.calibrator, to_apply=True)
     gate = stored if isinstance(stored, skcalib.SelectiveClassifier) else None
     calibrator = stored if gate is None else gate.estimator_
     classes = np.asarray(calibrator.classes_)
@@ -38,13 +38,20 @@ def run_apply(args: argparse.Namespace) -> Printed:
     # In two dimensions, so that a wrong number of columns is said as such.
     X = saved.scores.reshape(len(saved.scores), -1)
     X, event = in_columns_of(calibrator, X, saved.classes, args.pos_label)
-    P = calibrator.predict_proba(X)
+    params = {}
+    if isinstance(calibrator, skcalib.GroupwiseCalibrator):
+        if saved.groups is None:
+            raise ValueError(
+                f"{args.calibrator}: a GroupwiseCalibrator needs the group of each row: name their "
+                "column by --groups"
+            )
+        params["groups"] = saved.groups
+    P = calibrator.predict_proba(X, **params)
     accepted = None if gate is None else accepted_rows(P, gate.thresholds_)
     out = write_predictions(args.output, P, classes, saved, accepted)
-    text = (
-        f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities\n"
-        + columns_of(saved, classes, event)
-    )
+    text = f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities"
+    if saved.log is None:
+        text += "\n" + columns_of(saved, classes, event)
     if accepted is not None:
         text += f"\nacts on {accepted.sum():,} rows, {percent(accepted.mean())}"
     return Printed(out.rstrip("\n"), text) if args.output == STREAM else Printed(text)

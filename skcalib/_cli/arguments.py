@@ -28,7 +28,8 @@ FILES = """\
 FILE is one of
   .csv .tsv  a header; a column 'labels', a column of scores for each class, perhaps 'split' and
              'weights'; also .csv.gz and .tsv.gz
-  .jsonl     the same, an object for each line; also .jsonl.gz
+  .jsonl     the same, an object for each line; also .jsonl.gz. Or a log of decisions, such as
+             {"question": "team", "probabilities": {"sales": 0.7, "help": 0.3}, "label": "help"}
   .parquet   the same (needs pyarrow)
   .npz       arrays 'logits' or 'probs', (n, K) or (n,); 'labels', (n,); perhaps
              'split' and 'weights', (n,), and 'classes' or 'class_names', (K,), the labels of the
@@ -132,7 +133,8 @@ def make_parser() -> Parser:
         nargs="+",
         type=calibrator,
         metavar="NAME",
-        help=f"any of {' '.join(calibrators_by_name())}; default: all that are fast enough",
+        help=f"any of {' '.join(calibrators_by_name())}, with groups also groupwise; default: all "
+        "that are fast enough, of a log auto, temperature and groupwise",
     )
     compare.add_argument(
         "--cv", type=whole(2), default=5, help="folds if the file has no split (5)"
@@ -182,13 +184,6 @@ def make_parser() -> Parser:
         metavar="GATE.json",
         help="save the threshold with its calibrator, for apply; takes one accuracy",
     )
-    for command_parser in (measure, threshold):
-        command_parser.add_argument(
-            "--groups",
-            nargs="+",
-            metavar="COLUMN",
-            help="also each group of rows by itself; several columns are crossed",
-        )
     apply = command("apply", "apply a saved calibrator to scores", FILES + APPLY_EXAMPLE)
     apply.add_argument(
         "calibrator",
@@ -216,7 +211,6 @@ def make_parser() -> Parser:
         required=True,
         help="the evidence so far; made by the first call, then replaced",
     )
-    monitor.add_argument("--groups", nargs="+", metavar="COLUMN", help="also watch each group")
     monitor.add_argument(
         "--alpha", type=float, help="probability of a false alarm within --period updates (0.05)"
     )
@@ -267,7 +261,7 @@ def metric(text: str) -> str:
 
 def calibrator(text: str) -> str:
     """Read the name of a calibrator."""
-    return one_of(text, "calibrator", calibrators_by_name())
+    return one_of(text, "calibrator", [*calibrators_by_name(), "groupwise"])
 
 
 def calibrator_or_file(text: str) -> str:
@@ -333,6 +327,13 @@ def add_file(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN",
         help="array or columns of scores, such as a,b,c; default: probs or logits, or the columns "
         "that are named by the labels, or all numbers",
+    )
+    parser.add_argument(
+        "--groups",
+        nargs="+",
+        metavar="COLUMN",
+        help="columns of the groups of rows, which are also measured and watched one by one, and "
+        "have a map each in calibrator groupwise; several columns are crossed",
     )
     parser.add_argument(
         "--id",

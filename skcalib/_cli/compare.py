@@ -12,6 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from skcalib._cli.decision_log import heading
 from skcalib._cli.files import (
     KINDS,
     check_ending,
@@ -22,13 +23,14 @@ from skcalib._cli.files import (
     rows_that_count,
     save,
 )
+from skcalib._cli.measure import OF_CLASSES
 from skcalib._cli.printed import WIDTH, Printed, as_json, flat_records, wrapped
 from skcalib._cli.report import report_html, troubles
 from skcalib._cli.saved_predictions import SavedPredictions, some_of
 from skcalib._cli.sentences import confidence_of, confidence_sentence
 from skcalib._comparison.compare import compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison, predictions_of, rows_of
-from skcalib._comparison.held_out import HeldOutRows
+from skcalib._comparison.held_out import HeldOutRows, takes_groups
 from skcalib._comparison.tables import summary_table
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._printing import format_table
@@ -45,6 +47,10 @@ def run_compare(args: argparse.Namespace) -> Printed:
     saved = read(args)
     X, y, rows = rows_to_compare(saved, args)
     verbose = 1 if sys.stderr.isatty() else 0
+    if saved.log is not None:
+        in_groups = [] if saved.groups is None else ["groupwise"]
+        args.calibrators = args.calibrators or ["auto", "temperature", *in_groups]
+        args.metrics = [name for name in args.metrics if f"neg_{name}" not in OF_CLASSES]
     comparison = compare_calibrators(
         X,
         y,
@@ -98,10 +104,14 @@ def printed(
         }
         return Printed(as_json(record))
     by = "" if name == comparison.frame.index[0] else f" --calibrator {name}"
+    if saved.log is not None:
+        head = [heading(args.file, saved, saved.log), f"{n_rows:,} rows measured, {where}"]
+    else:
+        what = f"{data.classes.size} classes, {KINDS[data.kind]}"
+        head = [f"{args.file}: {what}; {n_rows:,} rows measured, {where}"]
+        head.append(columns_of(saved, data.classes, data.event))
     lines = [
-        f"{args.file}: {data.classes.size} classes, {KINDS[data.kind]}; {n_rows:,} rows measured, "
-        f"{where}",
-        columns_of(saved, data.classes, data.event),
+        *head,
         *([] if counted is None else [f"weights: {counted}"]),
         "",
         format_table(summary_table(comparison.frame), WIDTH),
@@ -132,9 +142,12 @@ def rows_to_compare(
         "input": saved.input,
         "classes": saved.classes,
         "pos_label": event_of(args.pos_label, y),
+        "groups": saved.groups,
     }
     if test is not None:
-        rows["test"] = (X[test], y[test], None if w is None else w[test])
+        of_test = None if saved.groups is None else saved.groups[test]
+        rows["test"] = (X[test], y[test], None if w is None else w[test], of_test)
+        rows["groups"] = None if saved.groups is None else saved.groups[~test]
         rows["sample_weight"] = None if w is None else w[~test]
         X, y = X[~test], y[~test]
     return X, y, rows
@@ -143,7 +156,9 @@ def rows_to_compare(
 def measured_on(data: HeldOutRows) -> str:
     """Say which rows were measured."""
     folds = len(data.splits)
-    return "those of the test split" if folds == 1 else f"each in one of {folds} stratified folds"
+    within = "" if data.groups is None else ", within groups"
+    stratified = f"each in one of {folds} stratified folds{within}"
+    return "those of the test split" if folds == 1 else stratified
 
 
 def fit_chosen(
@@ -191,6 +206,8 @@ def write_report(
         use = "The probabilities can stay as they are."
     if not args.save:
         use += f" To save it: skcalib compare {shlex.quote(args.file)} --save {path}"
+    suffix = ".jsonl" if ".jsonl" in args.file else ".csv"
+    by = f" --groups {shlex.join(args.groups)}" if takes_groups(fitted.predict_proba) else ""
     one_column = fitted.n_features_in_ == 1
     columns = ", one column" if one_column else f" of {some_of(data.classes.tolist())}"
     page = report_html(
@@ -202,6 +219,6 @@ def write_report(
         use=use,
         path=repr(path),
         scores=KINDS[data.kind] + columns,
-        shell=f"skcalib apply {shlex.quote(path)} new.csv -o calibrated.csv",
+        shell=f"skcalib apply {shlex.quote(path)} new{suffix} -o calibrated{suffix}{by}",
     )
     Path(args.report).write_text(page, encoding="utf-8")

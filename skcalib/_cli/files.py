@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import skcalib
+from skcalib._cli.decision_log import calibrated_lines, is_log, read_log
 from skcalib._cli.saved_predictions import (
     ARRAYS,
     JSON_LINES,
@@ -54,6 +55,8 @@ def read(args: argparse.Namespace, classes: NDArray[Any] | None = None) -> Saved
         predictions = read_table(io.BytesIO(sys.stdin.buffer.read()), ".csv", args, classes)
     elif (suffix := known_ending(path)) in ARRAYS:
         predictions = (read_npz if suffix == ".npz" else read_npy)(path, args)
+    elif suffix in JSON_LINES and is_log(path):
+        predictions = read_log(path, args, classes)
     else:
         predictions = read_table(path, suffix, args, classes)
     return predictions if args.input is None else predictions._replace(input=args.input)
@@ -90,7 +93,10 @@ def write_predictions(
     last: dict[str, Any] = {} if read.labels is None else {"labels": read.labels}
     if read.test is not None:
         last["split"] = read.test.astype(np.uint8)
-    if suffix == ".npy":
+    if read.log is not None:
+        check_ending(None if path == STREAM else path, JSON_LINES)
+        file.write(calibrated_lines(read.log, P, classes, accepted).encode())
+    elif suffix == ".npy":
         np.save(file, P)
     elif suffix == ".npz":
         if accepted is not None:
@@ -140,7 +146,7 @@ def save(calibrator: Any, path: str) -> None:
         raise OSError(error.errno, error.strerror, path) from error
 
 
-def load(path: str, or_gate: bool = False) -> Any:
+def load(path: str, to_apply: bool = False) -> Any:
     """Read a fitted calibrator, or a gate around one if the command takes gates."""
     if Path(path).suffix.lower() != ".json":
         raise ValueError(f"{path}: save the calibrator as .json, by skcalib.save_json")
@@ -149,12 +155,11 @@ def load(path: str, or_gate: bool = False) -> Any:
     except ValueError as error:
         text = str(error)
         raise ValueError(text if text.startswith(path) else f"{path}: {text}") from error
-    if isinstance(calibrator, skcalib.GroupwiseCalibrator):
+    if isinstance(calibrator, skcalib.GroupwiseCalibrator) and not to_apply:
         raise ValueError(
-            f"{path}: a GroupwiseCalibrator needs the group of each row: in Python, load it with "
-            "skcalib.load_json and call predict_proba(X, groups=...)"
+            f"{path}: a GroupwiseCalibrator needs the group of each row, which only apply takes"
         )
-    if isinstance(calibrator, skcalib.SelectiveClassifier) and not or_gate:
+    if isinstance(calibrator, skcalib.SelectiveClassifier) and not to_apply:
         raise ValueError(f"{path}: contains a gate, a SelectiveClassifier, which only apply takes")
     return calibrator
 

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.source import to_array
+from skcalib._cli.decision_log import entropy, losses_of_shares
+from skcalib._cli.decision_log import heading as log_heading
 from skcalib._cli.files import KINDS, columns_of, event_of, mapping_of, read, rows_that_count
 from skcalib._cli.printed import Printed, as_json, flat_records, wrapped
 from skcalib._cli.progress import drawing
@@ -17,6 +19,7 @@ from skcalib._cli.sentences import confidence_of, confidence_sentence
 from skcalib._comparison.gains import affordable_resamples
 from skcalib._comparison.held_out import fit_rows, read_rows
 from skcalib._comparison.measures import ROW_LOSSES
+from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
@@ -30,6 +33,17 @@ from skcalib.metrics._statistics.row_means import mean_interval
 
 # General calibration error is, at its defaults, ECE.
 MEASURED = [name for name in SCORERS if name != "neg_general_calibration_error"]
+# Those of single classes, or of the order of all classes.
+OF_CLASSES = {
+    f"neg_{name}"
+    for name in (
+        "static_calibration_error",
+        "adaptive_calibration_error",
+        "thresholded_adaptive_calibration_error",
+        "avuc_loss",
+        "soft_avuc_loss",
+    )
+}
 # The smallest p-value that the simulated sets of labels can show.
 LEAST_P = 1 / (1 + NULL_SETS)
 # A p-value up to this one is a finding.
@@ -81,7 +95,9 @@ def run_measure(args: argparse.Namespace) -> Printed:
     w = None if saved.weights is None else saved.weights[rows]
     predictions = check_predictions(y[rows], P, w, classes, pos_label)
     n, n_classes = predictions.P.shape
-    measured = measure_all(predictions, w, args.seed)
+    log = saved.log
+    F = None if log is None or log.shares is None else log.shares[rows]
+    measured = measure_all(predictions, w, args.seed, log is not None, F)
     summary = summarize(predictions, measured)
     code, failure = 0, ""
     if args.fail_above is not None:
@@ -92,6 +108,8 @@ def run_measure(args: argparse.Namespace) -> Printed:
     which = "" if saved.test is None else " of the test split"
     heading = f"{args.file}: {n:,} rows{which}, {n_classes} classes, {KINDS[data.kind]}"
     columns = columns_of(saved, classes, event)
+    if log is not None:
+        heading, columns = log_heading(args.file, saved, log), f"{n:,} rows measured{which}"
     counted = rows_that_count(w)
     groups = None if saved.groups is None else saved.groups.iloc[rows]
     if groups is not None:
@@ -120,6 +138,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         heading,
         columns,
         *([] if counted is None else [f"weights: {counted}"]),
+        *([] if F is None else [divergence(measured, F, predictions.w)]),
         "",
         format_table([head, *(row.cells() for row in measured)]),
         "",
@@ -132,27 +151,39 @@ def run_measure(args: argparse.Namespace) -> Printed:
 
 
 def measure_all(
-    predictions: Predictions, weights: NDArray[Any] | None, seed: int
+    predictions: Predictions,
+    weights: NDArray[Any] | None,
+    seed: int,
+    of_options: bool = False,
+    shares: NDArray[Any] | None = None,
 ) -> list[Measured]:
     """Return the proper scores, every error, and the other metrics.
 
-    `weights` are those of all rows, as they were given.
+    `weights` are those of all rows, as they were given. Of options, which are no classes, errors
+    are those of the top label; losses are means over the raters of `shares`.
     """
-    P, code, w, classes, event = predictions[:5]
-    rows = []
+    rows, w = [], predictions.w
+    over_raters = {} if shares is None else losses_of_shares(to_array(predictions.P), shares)
     for name, loss in ROW_LOSSES.items():
         losses = loss.losses(predictions)
+        losses = losses._replace(losses=over_raters.get(name, losses.losses))
         low, high = mean_interval(
             losses.losses, w, 0.95, low=0.0, high=loss.most, pseudo=losses.pseudo_error
         )
         rows.append(Measured(name, losses.mean(w), np.nan, low, high, np.nan, np.nan))
-    metrics = [SCORERS[name]._score_func for name in MEASURED]
+    measured = MEASURED
+    if of_options and predictions.event is None:
+        measured = [name for name in MEASURED if name not in OF_CLASSES]
+        score, hit = event_or_top(predictions)
+        predictions = check_predictions(hit.astype(int), score, None, [0, 1])._replace(w=w)
+    P, code, _, classes, event = predictions[:5]
+    metrics = [SCORERS[name]._score_func for name in measured]
     evaluations = [Evaluation(metric, {}, event is not None) for metric in metrics]
     smooth = calibrated(in_copies(predictions))
     with drawing(sys.stderr) as show:
-        for i, (name, evaluate) in enumerate(zip(MEASURED, evaluations, strict=True), 1):
+        for i, (name, evaluate) in enumerate(zip(measured, evaluations, strict=True), 1):
             bare = name.removeprefix("neg_")
-            show(f"{bare}: {i} of {len(MEASURED)} metrics")
+            show(f"{bare}: {i} of {len(measured)} metrics")
             if evaluate.is_error:
                 interval = interval_of(evaluate, predictions, random_state=seed, smooth=smooth)
                 rows.append(Measured(bare, *interval))
@@ -175,6 +206,14 @@ def measure_all(
             ends = drawn.low, drawn.high
             rows.append(Measured(bare, float(drawn.estimate), np.nan, *ends, np.nan, np.nan))
     return rows
+
+
+def divergence(measured: list[Measured], shares: NDArray[Any], w: NDArray[Any]) -> str:
+    """Say how far the log loss is from the least that shares allow, their entropy."""
+    least = float(np.average(entropy(shares), weights=w))
+    (loss,) = [row.value for row in measured if row.metric == "log_loss"]
+    parts = f"entropy of the shares {least:.4f} + KL divergence {loss - least:.4f}"
+    return f"log loss {loss:.4f} = {parts}"
 
 
 def summarize(predictions: Predictions, measured: list[Measured]) -> str:

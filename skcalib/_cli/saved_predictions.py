@@ -32,6 +32,14 @@ TEST = {"test", "testing", "eval", "evaluation", "holdout", "1", "true"}
 Read = Callable[[str], NDArray[Any]]
 
 
+class DecisionLog(NamedTuple):
+    """The objects of the lines that are read, of `n_lines`; ``shares (n, K)`` of raters or None."""
+
+    records: list[dict[str, Any]]
+    n_lines: int
+    shares: NDArray[np.float64] | None
+
+
 class SavedPredictions(NamedTuple):
     """The contents of a file: ``scores (n, K)`` or ``(n,)``, ``labels (n,)``, and the test rows.
 
@@ -39,8 +47,8 @@ class SavedPredictions(NamedTuple):
     columns where the file says them; ``columns`` the names of the columns of a table, in the
     order of the scores; ``groups`` and ``ids`` frames with a column for each that was named;
     ``weights (n,)`` counts or relative weights; ``unused`` the names of columns or arrays that are
-    none of these.
-    Labels, test, classes, columns, groups, ids and weights are None where there are none.
+    none of these; ``log`` what else a log of decisions contains.
+    Labels, test, classes, columns, groups, ids, weights and log are None where there are none.
     """
 
     scores: NDArray[Any]
@@ -53,6 +61,7 @@ class SavedPredictions(NamedTuple):
     ids: pd.DataFrame | None
     weights: NDArray[Any] | None
     unused: Sequence[str]
+    log: DecisionLog | None = None
 
 
 class Names(NamedTuple):

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._arrays.dask import is_dask
+from skcalib._arrays.source import to_array
 from skcalib._arrays.threads import recorded_warnings
 from skcalib._comparison.choice import HeldOut, held_out, level_of
 from skcalib._comparison.chunks import open_data, predict_rows, refuse_metrics
@@ -291,7 +292,7 @@ def compare_calibrators(
     is_lazy = is_dask(data.scores)
     if is_lazy:
         refuse_metrics(measures, chosen_by)
-    named, left_out = _choose(calibrators, data.classes.size, groups is not None)
+    named, left_out = _choose(calibrators, data)
     seed = seed_of(random_state)
     task = Task(folds, None if test is None else data, measures, chosen_by, seed)
     anchor = next((name for name, c in named.items() if type(c) is AutoCalibrator), None)
@@ -358,17 +359,21 @@ def _in_order(X: ArrayLike, classes: ArrayLike | None, event: int | None) -> boo
     return bool((np.argsort(given) == np.arange(given.size)).all())
 
 
-def _choose(
-    calibrators: Any, n_classes: int, in_groups: bool
-) -> tuple[dict[str, Any], dict[str, str]]:
+def _choose(calibrators: Any, data: HeldOutRows) -> tuple[dict[str, Any], dict[str, str]]:
     """Return calibrators by name, the identity first, and the reasons to leave others out."""
     known = calibrators_by_name()
-    if in_groups:
-        known["groupwise"] = GroupwiseCalibrator(AutoCalibrator())
+    known["groupwise"] = GroupwiseCalibrator(AutoCalibrator())
     left_out = {}
     if calibrators is None:
         named = dict(known)
-        if n_classes > HEAVY_CLASSES:
+        if data.groups is None:
+            del named["groupwise"]
+        n_classes = data.classes.size
+        if not is_dask(data.scores) and np.isnan(to_array(data.scores)).any():
+            named = {
+                name: c for name, c in named.items() if c.__sklearn_tags__().input_tags.allow_nan
+            }
+        elif n_classes > HEAVY_CLASSES:
             why = f"left out: {n_classes} classes, more than {HEAVY_CLASSES}; name it to run it"
             left_out = {name: why for name in HEAVY if named.pop(name, None) is not None}
     elif isinstance(calibrators, Mapping):

@@ -46,6 +46,7 @@ from skcalib._validation.scores import (
     read_scores,
     refuse_features,
     refuse_labels,
+    refuse_nan,
     resolve_kind,
 )
 from skcalib._validation.weights import (
@@ -224,7 +225,8 @@ def _open(
         order, known = sorted_classes(classes, max(S.shape[1], 2))
         if S.shape[1] > 1 and order is not None:
             S = as_source(to_array(S)[:, order])
-    survey = check_values(S, X_name, input)
+    survey = check_values(S, X_name, input, options=True)
+    refuse_nan(S, survey, input, range(S.shape[1]) if known is None else np.asarray(known).tolist())
     check_lengths(labels, S.shape[0], y_name, X_name)
     if known is None and S.shape[1] > 1:
         check_category_order(y, S.shape[1], name=y_name)

@@ -450,9 +450,20 @@ def test_errors_name_the_program_as_it_was_started(capsys, monkeypatch, started,
     assert fails(capsys, "measure").startswith(f"{name} measure: error: the following arguments")
 
 
-def test_a_groupwise_calibrator_is_applied_in_python(capsys):
-    np.savez("p.npz", logits=Z, labels=Y)
-    by_group = skcalib.GroupwiseCalibrator("temperature").fit(Z, Y, groups=np.arange(len(Y)) % 2)
-    skcalib.save_json(by_group, "g.json")
+def test_groups_of_a_file_have_a_map_each(capsys):
+    """That of the calibrator in Python; without groups, the way out."""
+    site = np.arange(len(Y)) % 2
+    bias = np.where(site[:, None], [3.0, 0.0, -3.0], [-3.0, 0.0, 3.0])
+    np.savez("p.npz", logits=Z + bias, labels=Y, site=site)
+    given = ["--calibrators", "groupwise", "--groups", "site", "--metrics", "log_loss"]
+    run(capsys, "compare", "p.npz", *given, "--save", "g.json")
+    run(capsys, "apply", "g.json", "p.npz", "--groups", "site", "-o", "q.npz")
+    by_group = skcalib.GroupwiseCalibrator().fit(Z + bias, Y, groups=site)
+    expected = by_group.predict_proba(Z + bias, groups=site)
+    with np.load("q.npz") as q:
+        np.testing.assert_allclose(q["probs"], expected, rtol=1e-9)
     said = fails(capsys, "apply", "g.json", "p.npz", "-o", "q.npz")
-    assert "g.json: a GroupwiseCalibrator needs the group of each row" in said
+    assert "g.json: a GroupwiseCalibrator needs the group of each row: name their column by" in said
+    assert "needs the group of each row, which only apply takes" in fails(
+        capsys, "export", "g.json", "-o", "g.onnx"
+    )

@@ -1,0 +1,307 @@
+"""Logs of decisions: how lines are read, measured, corrected and written."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from running import contents, fails, run
+from sklearn.metrics import log_loss
+
+import skcalib
+from skcalib.metrics import expected_calibration_error
+
+FORMS = [
+    {"question": "team", "probabilities": {"Verkäufe": 0.7, "技術": 0.3}, "label": "Verkäufe"},
+    {"question": "answer", "probabilities": [0.1, 0.6, 0.3], "label": 1},
+    {"question": "refund", "probability": 0.97, "label": True},
+    {"question": "refund", "probability": 1, "label": 0},
+    {"question": 7, "probabilities": {"1": 0.2, "2": 0.5, "3": 0.3}, "label": 3.0},
+    {
+        "question": None,
+        "probabilities": [{"value": False, "probability": 0.4}, {"value": 2, "probability": 0.6}],
+        "label": False,
+    },
+    {"question": 7, "probabilities": [{"label": None, "probability": 1}], "label": "null"},
+    {"question": "team", "probabilities": {"Verkäufe": None, "技術": 1.0}, "label": "技術"},
+    {"question": "team", "probabilities": {"技術": 1.0}, "label": None},
+]
+
+
+def write(records, path="log.jsonl"):
+    texts = [r if isinstance(r, str) else json.dumps(r, ensure_ascii=False) for r in records]
+    Path(path).write_text("\n".join(texts) + "\n", encoding="utf-8")
+
+
+def drawn(n=400, seed=0, raters=0):
+    """Four questions of 2 to 5 options, over-confident by other factors; labels or shares."""
+    rng = np.random.default_rng(seed)
+    records = []
+    for i in range(n):
+        g = i % 4
+        z = 2 * rng.normal(size=g + 2)
+        truth = np.exp(z / [6.0, 1.4, 1.0, 0.8][g])
+        truth /= truth.sum()
+        p = (np.exp(z) / np.exp(z).sum()).round(2)
+        names = [f"{'abcd'[g]}{k}" for k in range(g + 2)]
+        label = names[rng.choice(g + 2, p=truth)]
+        if raters:
+            counts = rng.multinomial(raters, truth).tolist()
+            label = {name: c / raters for name, c in zip(names, counts, strict=True) if c}
+        records.append(
+            {
+                "question": "abcd"[g],
+                "probabilities": dict(zip(names, p, strict=True)),
+                "label": label,
+            }
+        )
+    return records
+
+
+def as_arrays(records):
+    """Probabilities with NaN, divided by their sums, and the options: a frame of dicts."""
+    P = pd.DataFrame([r["probabilities"] for r in records]).sort_index(axis=1)
+    return P.div(P.sum(axis=1), axis=0).to_numpy(), np.array(P.columns)
+
+
+@pytest.mark.parametrize("path", ["log.jsonl", "log.jsonl.gz"])
+def test_every_form_of_a_line_is_read(path):
+    write([*FORMS[:2], "", *FORMS[2:]], "log.jsonl")
+    if path.endswith("gz"):
+        Path(path).write_bytes(gzip.compress(Path("log.jsonl").read_bytes()))
+    saved = contents(path)
+    assert saved.classes.tolist() == [
+        *("0", "1", "2", "3", "Verkäufe", "false", "no", "null", "yes", "技術")
+    ]
+    assert saved.labels.tolist() == [
+        *("Verkäufe", "1", "yes", "no", "3", "false", "null", "技術"),
+    ]
+    offered = [
+        {name: p for name, p in zip(saved.classes.tolist(), row, strict=True) if p == p}
+        for row in saved.scores.round(12).tolist()
+    ]
+    assert offered == [
+        {"Verkäufe": 0.7, "技術": 0.3},
+        {"0": 0.1, "1": 0.6, "2": 0.3},
+        {"no": 0.03, "yes": 0.97},
+        {"no": 0.0, "yes": 1.0},
+        {"1": 0.2, "2": 0.5, "3": 0.3},
+        {"false": 0.4, "2": 0.6},
+        {"null": 1.0},
+        {"技術": 1.0},
+    ]
+    assert saved.groups["question"].tolist() == [
+        *("team", "answer", "refund", "refund", 7, None, 7, "team")
+    ]
+    assert saved.log.n_lines == 9
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"probabilities": {"a": 0.5,', "line 12: is not JSON: Expecting"),
+        ("[1, 2]", "line 12: must be an object"),
+        ("[" * 100_000, "line 12: is not JSON: maximum recursion depth"),
+        ({"label": "a"}, "line 12: has no 'probabilities', an object or a list, and no"),
+        ({"probability": "0.9", "label": 1}, "line 12: has no 'probabilities'"),
+        ({"probabilities": 0.9, "label": 1}, "line 12: must be an object of option: number"),
+        ({"probabilities": {}, "label": "a"}, "line 12: has no option"),
+        (
+            {"probabilities": {"a": 70, "b": 30}, "label": "a"},
+            "line 12: the probability of 'a' is 70, not a number from 0 to 1",
+        ),
+        (
+            {"probabilities": {"a": True, "b": 0}, "label": "a"},
+            "line 12: the probability of 'a' is True",
+        ),
+        (
+            '{"probabilities": {"a": NaN, "b": 0}, "label": "a"}',
+            "line 12: the probability of 'a' is nan",
+        ),
+        (
+            {"probabilities": {"a": 0.4, "b": 0.33}, "label": "a"},
+            "line 12: the probabilities sum to 0.73, not to 1",
+        ),
+        (
+            {"probabilities": {"a": 0.5, "b": 0.5}, "label": "team-b"},
+            "line 12: the label, 'team-b', was not offered there, where the options are a, b",
+        ),
+        (
+            {"probabilities": {"a": 1, "b": None}, "label": {"a": 0.5, "b": 0.5}},
+            "line 12: the label, 'b', was not offered there",
+        ),
+        (
+            {"probabilities": {"a": 0.5, "b": 0.5}, "label": {"a": 0.5, "b": 0.3}},
+            "line 12: the shares of the label are {'a': 0.5, 'b': 0.3}; they must sum to 1",
+        ),
+        (
+            {"probabilities": {"a": 0.5, "b": 0.5}, "label": {"a": 1.5, "b": -0.5}},
+            "line 12: the shares of the label",
+        ),
+        (
+            {"probabilities": [{"value": 1, "probability": 0.5}] * 2, "label": 1},
+            "line 12: has the option '1' 2 times",
+        ),
+    ],
+)
+def test_a_broken_line_is_named(capsys, line, message):
+    """Line 12 of a file whose third line is empty."""
+    write([*FORMS[:2], "", *[FORMS[1]] * 8, line])
+    assert message in fails(capsys, "measure", "log.jsonl")
+
+
+def test_options_whose_text_changes_are_refused_before_a_wide_table_is_made(capsys):
+    write([{"probabilities": {f"a{i}": 0.5, f"b{i}": 0.5}, "label": f"a{i}"} for i in range(600)])
+    said = fails(capsys, "measure", "log.jsonl")
+    assert "has 1,200 options: where their text changes from line to line, write" in said
+
+
+def test_a_log_without_labels_is_refused(capsys):
+    write([{"probability": 0.5, "question": "q", "label": None}])
+    assert "no line has a label" in fails(capsys, "measure", "log.jsonl")
+    write([{"probability": 0.5, "question": "q", "truth": True}])
+    assert "has no 'labels'; it contains probability, question, truth: pass --labels" in fails(
+        capsys, "measure", "log.jsonl"
+    )
+
+
+def test_a_table_of_columns_stays_a_table(capsys):
+    rng = np.random.default_rng(0)
+    p = rng.random(50).round(3)
+    table = pd.DataFrame({"probability": p, "label": (rng.random(50) < p).astype(int)})
+    table.to_json("p.jsonl", orient="records", lines=True)
+    saved = contents("p.jsonl")
+    assert saved.log is None
+    assert saved.scores.tolist() == pytest.approx(p.tolist())
+
+
+@pytest.mark.usefixtures("few_errors")
+def test_measure_is_of_all_rows_and_of_each_question(capsys):
+    """Losses by scikit-learn and a loop, the ECE of rows with 0 in place of NaN; other keys."""
+    records = drawn()
+    P, options = as_arrays(records)
+    y = np.array([r["label"] for r in records])
+    Q = np.nan_to_num(P)
+    renamed = [{"id": i, "site": r.pop("question"), **r} for i, r in enumerate(records)]
+    write([*renamed, *[{**renamed[0], "label": None}] * 37])
+    given = ["measure", "log.jsonl", "--groups", "site"]
+    printed = run(capsys, *given)
+    assert printed.startswith(
+        "log.jsonl: 400 rows, 4 sites, 2 to 5 options, probabilities\n"
+        "37 of 437 lines have no label\nnot used: id\n400 rows measured\n"
+    )
+    assert "static_calibration_error" not in printed
+    assert "Miscalibrated groups: a (1 of 4 tested" in printed
+    record = json.loads(run(capsys, *given, "--format", "json"))
+    found = {row["metric"]: row["value"] for row in record["metrics"]}
+    assert found["log_loss"] == pytest.approx(
+        log_loss(y, np.maximum(Q, 1e-12), labels=options), rel=1e-9
+    )
+    hits = y[:, None] == options
+    assert found["brier_score"] == pytest.approx(((Q - hits) ** 2).sum(axis=1).mean())
+    assert found["expected_calibration_error"] == pytest.approx(
+        expected_calibration_error(y, Q, labels=options), rel=1e-9
+    )
+    assert record["groups"][0]["group"] == {"site": "a"}
+
+
+@pytest.mark.usefixtures("few_errors")
+def test_losses_of_shares_are_means_over_the_raters(capsys):
+    """A list of ratings, one by one; their entropy; counts are shares, too."""
+    records = drawn(200, raters=5)
+    log_losses, brier, entropy = [], [], []
+    for r in records:
+        total = sum(r["probabilities"].values())
+        q = {name: p / total for name, p in r["probabilities"].items()}
+        for name, share in r["label"].items():
+            for _ in range(round(5 * share)):
+                log_losses.append(-np.log(max(q[name], 1e-12)))
+                brier.append(sum((p - (k == name)) ** 2 for k, p in q.items()))
+                entropy.append(-np.log(share))
+    write(records)
+    record = json.loads(run(capsys, "measure", "log.jsonl", "--format", "json"))
+    found = {row["metric"]: row["value"] for row in record["metrics"]}
+    assert found["log_loss"] == pytest.approx(np.mean(log_losses), rel=1e-9)
+    assert found["brier_score"] == pytest.approx(np.mean(brier), rel=1e-9)
+    printed = run(capsys, "measure", "log.jsonl")
+    loss, least = np.mean(log_losses), np.mean(entropy)
+    assert (
+        f"log loss {loss:.4f} = entropy of the shares {least:.4f} + KL divergence "
+        f"{loss - least:.4f}\n"
+    ) in printed
+    counts = [
+        {**r, "label": {k: round(5 * share) for k, share in r["label"].items()}} for r in records
+    ]
+    write(counts, "counts.jsonl")
+    assert run(capsys, "measure", "counts.jsonl").partition("\n")[2] == printed.partition("\n")[2]
+
+
+def test_a_drawn_rater_has_the_share_as_its_probability():
+    write([{"probabilities": [0.2, 0.3, 0.5], "label": [0.6, 0.0, 0.4]}] * 4000)
+    labels = contents("log.jsonl").labels
+    assert np.mean(labels == "0") == pytest.approx(0.6, abs=0.03)
+    assert set(labels) == {"0", "2"}
+
+
+def test_a_log_is_compared_and_corrected_by_question(capsys):
+    """The saved map is that of the frame with NaN; each line keeps its form and other keys."""
+    records = drawn(600)
+    write(records)
+    printed = run(capsys, "compare", "log.jsonl", "--save", "best.json", "--metrics", "log_loss")
+    names = [line.split()[0] for line in printed.splitlines()[5:9]]
+    assert sorted(names) == ["auto", "groupwise", "identity", "temperature"]
+    assert "each in one of 5 stratified folds, within groups" in printed
+    calibrator = skcalib.load_json("best.json")
+    assert isinstance(calibrator, skcalib.GroupwiseCalibrator)
+    new = drawn(40, seed=1)
+    for i, r in enumerate(new):
+        r["id"] = i
+        del r["label"]
+    new[1]["probabilities"] = [
+        {"label": name, "probability": p} for name, p in new[1]["probabilities"].items()
+    ]
+    write(new, "new.jsonl")
+    run(capsys, "apply", "best.json", "new.jsonl", "-o", "out.jsonl")
+    out = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [{k: v for k, v in r.items() if k != "calibrated"} for r in out] == new
+    P, options = as_arrays(drawn(40, seed=1))
+    questions = [r["question"] for r in new]
+    Q = calibrator.predict_proba(P, groups=questions)
+    place = {name: k for k, name in enumerate(options)}
+    for i, r in enumerate(out):
+        q = r["calibrated"]
+        if i == 1:
+            q = {entry["label"]: entry["probability"] for entry in q}
+        assert list(q) == [name for name in options if not np.isnan(P[i, place[name]])]
+        assert list(q.values()) == pytest.approx([Q[i, place[k]] for k in q], rel=1e-12)
+        assert sum(q.values()) == pytest.approx(1)
+    given = ["--calibrators", "temperature", "--metrics", "log_loss"]
+    plain = run(capsys, "compare", "log.jsonl", *given, "--save", "t.json")
+    assert "groupwise" not in plain
+    run(capsys, "apply", "t.json", "new.jsonl", "-o", "out.jsonl")
+
+
+def test_positions_and_a_probability_keep_their_form(capsys):
+    rng = np.random.default_rng(0)
+    records = []
+    for _ in range(300):
+        p, q = rng.random(2).round(2)
+        records.append({"question": "yes", "probability": p, "label": bool(rng.random() < p**2)})
+        records.append({"question": "place", "probabilities": [q, 1 - q], "label": 0})
+        records[-1]["label"] = int(rng.random() > q**2)
+    write(records)
+    run(capsys, "compare", "log.jsonl", "--save", "c.json", "--calibrators", "temperature")
+    write([*records, {"probabilities": {"other": 1.0}}], "new.jsonl")
+    assert "new.jsonl: line 601: the calibrator was fitted without the option 'other'" in fails(
+        capsys, "apply", "c.json", "new.jsonl"
+    )
+    write(records[:2], "new.jsonl")
+    run(capsys, "apply", "c.json", "new.jsonl", "-o", "q.jsonl.gz")
+    with gzip.open("q.jsonl.gz", "rt") as file:
+        first, second = map(json.loads, file)
+    assert isinstance(first["calibrated"], float)
+    assert len(second["calibrated"]) == 2
+    assert sum(second["calibrated"]) == pytest.approx(1)
+    assert ".jsonl or .jsonl.gz" in fails(capsys, "apply", "c.json", "new.jsonl", "-o", "q.csv")
