@@ -27,6 +27,8 @@ CLEAR_LEAD = 3.0
 AS_GOOD = 2.0
 # If a gain is at most this share of the log loss, the probabilities may stay as they are.
 SMALL_SHARE = 0.02
+# If its interval lies within this share on both sides of 0, there is nothing to gain.
+NOTHING_SHARE = 0.001
 
 
 class HeldOut(NamedTuple):
@@ -56,6 +58,7 @@ class Choice(NamedTuple):
     * "sure": the interval of the gain lies above 0;
     * "likely": there is a gain, and its interval contains 0;
     * "few errors": there is a gain with the pseudo row alone;
+    * "nothing": the identity is chosen, since the interval lies next to 0;
     * "small": the identity is chosen, and a gain could only be small;
     * "open": the identity is chosen, and more rows could show a gain;
     * "alone": there is nothing but the identity.
@@ -143,7 +146,7 @@ def choose(
     The anchor, the calibrator that is recommended before looking, is taken unless another is
     better by more than three standard errors, the pseudo row counted in. Without an anchor it is
     the one with the lowest loss, half a pseudo row counted in. The identity is taken if that
-    calibrator does not gain anything on the held-out rows and the pseudo row.
+    calibrator does not gain anything on the held-out rows and the pseudo row, or next to nothing.
 
     ``w (n,)`` are checked weights; the pseudo row counts as one row.
     ``n_others`` counts the calibrators besides the anchor, if some that were tried failed.
@@ -167,7 +170,9 @@ def choose(
     tried = len(others) - (anchor is not None) if n_others is None else n_others
     own_level = level_of(candidate, tried, anchor, level)
     low, high = gain_interval(by_name[identity], by_name[candidate], w, own_level)
-    if lead_and_error(by_name[identity], by_name[candidate], w)[0] > 0:
+    if max(-low, high) <= NOTHING_SHARE * before:
+        name, kind = identity, "nothing"
+    elif lead_and_error(by_name[identity], by_name[candidate], w)[0] > 0:
         kind = "sure" if low > 0 else "likely" if gain > 0 else "few errors"
         name = candidate
     else:

@@ -70,6 +70,11 @@ def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
             f"{n:,} predicted classes are wrong that one more wrong one would make it a gain "
             f"({ends})."
         )
+    elif choice.kind == "nothing":
+        text = (
+            f"Keep the probabilities: nothing to gain. By {best} {change} on {n:,} held-out rows "
+            f"({ends})."
+        )
     elif choice.kind == "small":
         text = (
             f"Keep the probabilities: {best} does not lower the log loss ({before}) of {n:,} "

@@ -128,6 +128,12 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
     assert "one more wrong one would make it a gain" in sentence(few, 10)
     few = choose({"identity": before, "auto": rows(0.13, 10, pseudo=3.0)}, w)
     assert few.name == "identity"
+    for gain in (0.0003, -0.0003):  # intervals of .001 and less on both sides of 0
+        nothing = choose({"identity": rows(1.0), "auto": rows(1 - gain, spread=0.002)}, W)
+        assert (nothing.name, nothing.kind) == ("identity", "nothing")
+        assert max(-nothing.low, nothing.high) <= 0.001
+        assert sentence(nothing, 200).startswith("Keep the probabilities: nothing to gain. By auto")
+    assert choose({"identity": rows(1.0), "auto": rows(0.998, spread=0.002)}, W).kind == "sure"
     small = choose({"identity": rows(1.0), "auto": rows(1.01, spread=0.05)}, W)
     assert (small.name, small.kind) == ("identity", "small")
     assert small.high < 0.02
