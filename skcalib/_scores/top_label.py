@@ -38,7 +38,7 @@ def event_or_top(predictions: Predictions) -> tuple[FloatArray, NDArray[np.bool_
     if predictions.event is not None:
         return predictions.of_event()
     score, predicted = top_label(predictions.P)
-    return score, predicted == predictions.code
+    return score, predictions.hits(predicted)
 
 
 def event_as_classes(predictions: Predictions) -> tuple[Source, NDArray[np.intp]]:

@@ -40,6 +40,7 @@ from skcalib._validation.scores import (
     sum_tolerance,
     survey_rows,
 )
+from skcalib._validation.shares import check_shape, name_shares, read_shares, split_shares
 from skcalib._validation.soft_hits import are_soft, check_soft_hits, refuse_soft
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight, effective
 
@@ -58,7 +59,8 @@ class Predictions(NamedTuple):
     ``event_by`` says. Both are None where more columns are measured. ``order (K,)`` are the classes
     in the order of a frame's columns, if it was read by name.
 
-    Of soft hits, ``code`` contains float64 shares of the second of two classes, 0 and 1.
+    Of soft hits, ``code`` contains float64 shares of the second of two classes, 0 and 1. Of several
+    raters, ``share (n, K)`` contains the share of each class, ``code`` the class of the largest.
     """
 
     P: Source
@@ -68,6 +70,7 @@ class Predictions(NamedTuple):
     event: int | None = None
     event_by: EventBy | None = None
     order: NDArray[np.intp] | None = None
+    share: NDArray[np.float64] | None = None
 
     @property
     def are_soft(self) -> bool:
@@ -80,9 +83,24 @@ class Predictions(NamedTuple):
         Soft hits are the shares of the event, float64.
         """
         assert self.event is not None
+        if self.share is not None:
+            return self.column(self.event), self.share[:, self.event]
         if self.are_soft:
             return self.column(self.event), self.code if self.event else 1.0 - self.code
         return self.column(self.event), self.code == self.event
+
+    def hits(self, predicted: NDArray[np.intp]) -> NDArray[Any]:
+        """Return whether a predicted class is the true one ``(n,)``, or its share of the raters."""
+        if self.share is None:
+            return predicted == self.code
+        return np.take_along_axis(self.share, predicted[:, None], axis=1)[:, 0]
+
+    def split(self) -> Predictions:
+        """Return a row for each label that raters gave, with its share of the row's weight."""
+        if self.share is None:
+            return self
+        P, code, w = split_shares(self.P, self.share, self.w)
+        return self._replace(P=P, code=code, w=w, share=None)
 
     def column(self, k: int) -> FloatArray:
         """Return the probabilities of a class ``(n,)``."""
@@ -171,13 +189,15 @@ def check_predictions(
     pos_label: Any = None,
     *,
     soft: bool = False,
+    shares: bool = False,
     caller: str = "this metric",
 ) -> Predictions:
     """Check the arguments of a metric and drop rows of weight 0.
 
     `y_proba` may be checked predictions, which include labels and weights: a metric that is
     evaluated a thousand times then checks its data once. Soft hits are refused in the name of
-    `caller` unless `soft` says that the metric takes them.
+    `caller` unless `soft` says that the metric takes them. `shares` says that of the shares of
+    several raters, ``(n, K)``.
     """
     if isinstance(y_proba, Predictions):
         if y_proba.are_soft and not soft:
@@ -188,7 +208,14 @@ def check_predictions(
     y_proba, y_true, sample_weight = read_remote(
         y_proba, y_true, sample_weight, "y_proba", "y_true"
     )
-    y = check_labels(y_true, "y_true", soft=True)
+    share = read_shares(y_true, "y_true") if shares else None
+    if share is None:
+        y = check_labels(y_true, "y_true", soft=True)
+    else:
+        check_lengths(share, read_scores(y_proba, "y_proba").shape[0], "y_true", "y_proba")
+        names = ("y_proba", "y_true", "labels")
+        share, labels = name_shares(y_proba, y_true, share, labels, names)
+        y = labels[share.argmax(axis=1)]
     is_soft = are_soft(y)
     order = None
     if not is_soft:
@@ -197,6 +224,8 @@ def check_predictions(
         order = _order_of_columns(*given, y_proba, labels)
     P = read_scores(y_proba, "y_proba")
     check_lengths(y, P.shape[0], "y_true", "y_proba")
+    if share is not None:
+        check_shape(share, P, "y_true", "y_proba")
     if is_soft:
         check_soft_hits(y, P, labels, "y_true", "y_proba", "labels")
         if not soft:
@@ -225,8 +254,9 @@ def check_predictions(
         event = event_of_columns(classes, pos_label)
     if single and event == 0:
         P = as_source(to_array(P)[:, ::-1])
+    share = share if share is None else share[w > 0]
     P, code, w = drop_zero_weight(P, code, w)
-    return Predictions(P, code, w, classes, event, event_by(event, pos_label, single), order)
+    return Predictions(P, code, w, classes, event, event_by(event, pos_label, single), order, share)
 
 
 def _order_of_columns(

@@ -12,67 +12,95 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.dask import is_dask
-from skcalib._arrays.source import Source, to_array
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.source import Source, refuse_remote, to_array
+from skcalib._arrays.types import Float64Array, Intp
 from skcalib._validation.frames import read_frame
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_classes, name_columns
 from skcalib._validation.named_columns import column_names
-from skcalib._validation.scores import Options, from_tensor, refuse_absent
+from skcalib._validation.scores import Options, from_tensor, naming_errors_of, refuse_absent
 
 # Largest distance of the sum of shares from 1.
 SHARE_TOLERANCE = 1e-2 + 1e-6
 
 
-def read_shares(y: Any) -> Float64Array | None:
+def read_shares(y: Any, name: str = "y") -> Float64Array | None:
     """Return `y` as shares ``(n, K)`` that sum to 1, NaN as 0; None if it has one label a row.
 
-    Zeros and ones alone are no shares: they are one-hot, or labels of several problems.
+    Whole numbers alone are no shares: they are one-hot, or labels of several problems.
     """
     n_axes = len(y.shape) if hasattr(y, "shape") else np.ndim(y[:1]) if isinstance(y, list) else 1
     if n_axes != 2 or is_dask(y):
         return None
-    given = np.asarray(from_tensor("y", read_frame(y, "y")))
+    with naming_errors_of(name, y, "pass one label, or K shares, for each row"):
+        given = np.asarray(from_tensor(name, read_frame(y, name)))
     if given.dtype.kind != "f" or given.shape[1] < 2 or not given.size:
         return None
     share = np.nan_to_num(given.astype(np.float64), nan=0.0, posinf=np.inf)
-    if ((share == 0) | (share == 1)).all():
+    if (share == np.floor(share)).all():
         return None
     total = share.sum(axis=1)
     wrong = (share < 0).any(axis=1) | ~(np.abs(total - 1.0) <= SHARE_TOLERANCE)
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(
-            f"y: the shares of row {row} are {shown(given[row].tolist())}; they must sum to 1."
+            f"{name}: the shares of row {row} are {shown(given[row].tolist())}; they must sum to 1."
         )
     return np.asarray(share / total[:, None])
 
 
 def name_shares(
-    X: Any, y: Any, share: Float64Array, classes: ArrayLike | None
+    X: Any,
+    y: Any,
+    share: Float64Array,
+    classes: ArrayLike | None,
+    names: tuple[str, str, str] = ("X", "y", "classes"),
 ) -> tuple[Float64Array, NDArray[Any]]:
-    """Return shares in the order of the sorted labels of the columns, and these labels."""
-    of_X, of_y = column_names(X), column_names(y)
-    K = share.shape[1]
+    """Return shares in the order of the labels of the columns, sorted if not given, and these.
+
+    `names` are those of the arguments.
+    """
+    X_name, y_name, argument = names
+    of_X, of_y, K = column_names(X), column_names(y), share.shape[1]
+    known = None if classes is None else check_classes(classes, K, argument)
     if of_X is None and of_y is None:
-        return share, np.arange(K) if classes is None else check_classes(classes, K, "classes")
-    names = np.array(of_X if of_y is None else of_y)
-    known = np.sort(names) if classes is None else check_classes(classes, K, "classes")
+        return share, np.arange(K) if known is None else known
+    given: list[Any] = np.array(of_y or of_X).tolist()
+    known = np.array(sorted(given)) if known is None else known
     if of_y is None:
-        in_order = name_columns(X, known, known, sort=True)[0].columns
-        return share[:, [names.tolist().index(name) for name in in_order]], known
-    if set(names.tolist()) != set(known.tolist()):
+        columns = name_columns(X, known, known, name=X_name, argument=argument)[0].columns
+        return share[:, [given.index(name) for name in columns]], known
+    if set(given) != set(known.tolist()):
         raise ValueError(
-            f"y has shares of {shown(names.tolist())}, but classes={shown(known.tolist())}: give "
+            f"{y_name} has shares of {shown(given)}, but {argument}={shown(known.tolist())}: give "
             "a share for each class."
         )
-    order = np.argsort(names)
-    if of_X is None and (order != np.arange(K)).any():
+    if of_X is None and given != known.tolist():
         raise ValueError(
-            f"y has the columns {shown(names.tolist())}, and X has no names: pass X as a frame "
-            "with these names, or the columns of both in sorted order."
+            f"{y_name} has the columns {shown(given)}, and {X_name} has no names: pass {X_name} "
+            "as a frame with these names, or the columns of both in sorted order."
         )
-    return share[:, order], known
+    return share[:, [given.index(label) for label in known.tolist()]], known
+
+
+def split_shares(
+    S: Source, share: Float64Array, w: Float64Array
+) -> tuple[Source, Intp, Float64Array]:
+    """Return a row for each label of each row, with its part of the weight."""
+    rows, code = np.nonzero(share)
+    return take_rows(S, rows), code, w[rows] * share[rows, code]
+
+
+def check_shape(share: Float64Array, S: Source, y_name: str = "y", X_name: str = "X") -> None:
+    """Refuse shares of another shape than the scores, and scores that lie elsewhere."""
+    if share.shape != S.shape:
+        way = f"give a share for each column of {X_name}."
+        way = "were they exchanged?" if S.shape[1] == 1 else way
+        raise ValueError(
+            f"{y_name} has shape {share.shape}, but {X_name} has shape {S.shape}: {way}"
+        )
+    refuse_remote(S, f"{y_name} of shares")
 
 
 def refuse_absent_shares(

@@ -21,8 +21,7 @@ from skcalib._arrays.dask import is_dask, mapped
 from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
-from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import Source, as_source, refuse_remote, to_array
+from skcalib._arrays.source import Source, as_source, to_array
 from skcalib._arrays.tensors import array_of_tensor, as_type_of, is_tensor
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
 from skcalib._maps.arrays import predict
@@ -62,7 +61,13 @@ from skcalib._validation.scores import (
     survey_block,
     two_columns,
 )
-from skcalib._validation.shares import name_shares, read_shares, refuse_absent_shares
+from skcalib._validation.shares import (
+    check_shape,
+    name_shares,
+    read_shares,
+    refuse_absent_shares,
+    split_shares,
+)
 from skcalib._validation.soft_hits import (
     are_soft,
     check_soft_hits,
@@ -293,11 +298,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             X, classes = name_columns(X, labels, classes, sort=True)
         S = read_scores(X)
         check_lengths(labels, S.shape[0], "y", "X")
-        if shares is not None and shares.shape != S.shape:
-            raise ValueError(
-                f"y has shape {shares.shape}, but X has shape {S.shape}: give a share for each "
-                "column of X."
-            )
+        if shares is not None:
+            check_shape(shares, S)
         if share is not None:
             check_soft_hits(share, S, classes)
             if not self._takes_soft_hits:
@@ -328,11 +330,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         if share is not None:
             columns, code, w = split_soft(columns, share.astype(np.float64), w)
         if shares is not None:
-            refuse_remote(S, "A fit to shares")
             if options:
                 refuse_absent_shares(shares, w, S, known)
-            rows, code = np.nonzero(shares)
-            columns, w = take_rows(columns, rows), w[rows] * shares[rows, code]
+            columns, code, w = split_shares(columns, shares, w)
         columns, code, w = drop_zero_weight(columns, code, w)
         if columns is not S:
             survey = survey._replace(smallest=None)

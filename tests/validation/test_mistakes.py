@@ -25,6 +25,7 @@ from skcalib.metrics import (
     calibration_interval,
     expected_calibration_error,
     make_calibration_scorer,
+    reliability_table,
     static_calibration_error,
 )
 
@@ -167,8 +168,8 @@ def test_scores_of_several_axes_say_how_to_make_rows(shape):
 
 def test_soft_labels_say_what_to_pass():
     says = r"its rows sum to 1: pass y_true.argmax\(axis=1\) if these are soft labels.*exchanged"
-    refused(says, expected_calibration_error, PROBA, PROBA)
-    refused(says, expected_calibration_error, PROBA, CODE)
+    refused(says, reliability_table, PROBA, PROBA)
+    refused("were they exchanged", expected_calibration_error, PROBA, CODE)
 
 
 def test_losses_leave_out_a_label_as_pytorch_does():

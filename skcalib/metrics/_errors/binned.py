@@ -54,6 +54,8 @@ def bin_predictions(
     check_flags(max_prob=max_prob, class_conditional=class_conditional)
     if threshold is not None:
         check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
+    if predictions.event is None and not max_prob:
+        predictions = predictions.split()
     P, code, w, event = predictions.P, predictions.code, predictions.w, predictions.event
     names = predictions.classes.tolist()
     if event is None and not max_prob:
@@ -66,7 +68,7 @@ def bin_predictions(
         names = [names[event]]
     else:
         score, predicted = top_label(P)
-        hit = predicted == code
+        hit = predictions.hits(predicted)
         if class_conditional:
             groups = {"group": predicted, "n_groups": len(names)}
         else:
@@ -122,7 +124,7 @@ def binned_error(
     check_option("average", average, ("macro", None))
     if average is None and not reduction.get("class_conditional"):
         raise ValueError("average=None gives an error for each class: it needs class_conditional.")
-    predictions = check_predictions(*data, soft=True)
+    predictions = check_predictions(*data, soft=True, shares=True)
     refuse_each_class(predictions, average)
     if average is None:  # each class, whether or not one of them is the event
         predictions = predictions.without_event()
@@ -166,8 +168,9 @@ def general_calibration_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels; with one column also soft hits, shares of the event in [0, 1].
+    y_true : array-like of shape (n,) or (n, K)
+        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
+        several raters, a column for each class.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the

@@ -32,8 +32,9 @@ def top_label_brier_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels; with one column also soft hits, shares of the event in [0, 1].
+    y_true : array-like of shape (n,) or (n, K)
+        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
+        several raters, a column for each class.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One column is the
@@ -70,7 +71,9 @@ def top_label_brier_score(
     >>> round(top_label_brier_score([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), 4)
     0.1367
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, shares=True
+    )
     score, hit = event_or_top(predictions.as_classes())
     w = predictions.w
     # Of a soft hit, the mean over a hit and a miss: t (1 - s)^2 + (1 - t) s^2.

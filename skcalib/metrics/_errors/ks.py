@@ -49,12 +49,14 @@ def reduce_top(
     if predictions.event is not None:
         return predictions.of_event()
     P, code = predictions.P, predictions.code
+    if predictions.share is not None and (mode == "within_top" or r > 1):
+        raise ValueError("y_true has shares of several raters: r= and within_top need labels.")
     if mode == "within_top":
         return within_top_r(P, code, int(r))
     if r > 1:
         return top_r(P, code, int(r))
     score, predicted = top_label(P)
-    return score, predicted == code
+    return score, predictions.hits(predicted)
 
 
 @listed("Gupta et al. 2021", scorer=True)
@@ -81,8 +83,9 @@ def ks_calibration_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels; with one column also soft hits, shares of the event in [0, 1].
+    y_true : array-like of shape (n,) or (n, K)
+        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
+        several raters, a column for each class.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One or two columns
@@ -131,12 +134,15 @@ def ks_calibration_error(
     array([0.2, 0.1])
     """
     check_mode(mode, average, (None, "top", "within_top", "classwise"))
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, shares=True
+    )
     refuse_each_class(predictions, average)
-    P, code, w = predictions.P, predictions.code, predictions.w
     if mode != "classwise" or (predictions.event is not None and average is not None):
         score, hit = reduce_top(predictions, mode, r)
+        w = predictions.w
         return ks_error(sort_problem(score, hit, None if is_unit(w) else w))
+    P, code, w, *_ = predictions.split()
     each = np.array(list(map_sorted(ks_error, Scores(P, "proba"), code, w)))
     return predictions.of_classes(each, y_proba) if average is None else float(each.mean())
 

@@ -70,13 +70,13 @@ def error_by_mode(
     probabilities as given. Scores are passed as `dtype`, with None as their own.
     """
     check_mode(mode, average)
-    predictions = check_predictions(*data, soft=soft, caller=caller)
+    predictions = check_predictions(*data, soft=soft, shares=soft, caller=caller)
     refuse_each_class(predictions, average)
     predictions = predictions.of_mode(mode)
-    P, code, w = predictions.P, predictions.code, predictions.w
     if mode != "classwise" or (predictions.event is not None and average is not None):
         score, hit = event_or_top(predictions)
-        return float(error(score.astype(dtype or score.dtype, copy=False), hit, w))
+        return float(error(score.astype(dtype or score.dtype, copy=False), hit, predictions.w))
+    P, code, w, *_ = predictions.split()
 
     def measure(k: int, column: FloatArray) -> float:
         return float(error(column.astype(dtype or column.dtype, copy=False), code == k, w))
