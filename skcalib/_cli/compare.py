@@ -103,7 +103,8 @@ def printed(
             "notes": notes,
         }
         return Printed(as_json(record))
-    by = "" if name == comparison.frame.index[0] else f" --calibrator {name}"
+    alone = (comparison.frame.index[0], "groupwise")  # threshold gives a calibrator no groups
+    by = "" if name in alone else f" --calibrator {name}"
     if saved.log is not None:
         head = [heading(args.file, saved, saved.log), f"{n_rows:,} rows measured, {where}"]
     else:

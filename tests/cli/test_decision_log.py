@@ -253,6 +253,7 @@ def test_a_log_is_compared_and_corrected_by_question(capsys):
     names = [line.split()[0] for line in printed.splitlines()[5:9]]
     assert sorted(names) == ["auto", "groupwise", "identity", "temperature"]
     assert "each in one of 5 stratified folds, within groups" in printed
+    assert "skcalib threshold log.jsonl\n" in printed
     calibrator = skcalib.load_json("best.json")
     assert isinstance(calibrator, skcalib.GroupwiseCalibrator)
     new = drawn(40, seed=1)

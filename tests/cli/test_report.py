@@ -100,7 +100,7 @@ def test_it_needs_nothing_else(page):
     for source in found.sources:
         assert source.startswith("data:image/svg+xml;base64,")
         assert b"<svg" in base64.b64decode(source.split(",")[1])
-    verdict = re.search(r"(?s)(Calibrate by.*)\nreport: ", printed)[1]
+    verdict = re.search(r"(?s)(Calibrate by.*)\nAbove which ", printed)[1]
     assert " ".join(verdict.split()) in found.words()
     assert "Calibration of <p>.npz" in found.words()
     for expected in ("3 stratified folds", "scikit-learn", skcalib.__version__):
