@@ -60,7 +60,7 @@ def test_the_hit_of_the_top_label_is_its_share(metric, weighted):
     )
 
 
-@pytest.mark.parametrize("metric", TOP + OF_CLASSES, ids=str)
+@pytest.mark.parametrize("metric", TOP + OF_CLASSES)
 def test_a_row_that_counts_for_each_rater_is_a_row_for_each_rater(metric):
     P, labels, share = rated()
     value = metric(share, P, sample_weight=np.full(len(P), RATERS))
