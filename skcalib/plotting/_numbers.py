@@ -49,7 +49,7 @@ Hits = NDArray[np.bool_]
 Curve = Literal["bins", "smooth", "isotonic", "local"]
 
 # Statistics in a picture, line by line.
-LINES = (("n", "events"), ("slope", "in the large", "O:E"), ("C", "ICI", "E90"))
+LINES = (("n", "events", "O:E"), ("slope", "in the large"), ("C", "ICI", "E90"))
 
 # Ends of a smaller square, from 0 up or from 1 down; with a wider range of data, all is shown.
 ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)

@@ -137,6 +137,8 @@ def public_calls():
             few["metric"] = skcalib.metrics.static_calibration_error
         if name == "hosmer_lemeshow_test":
             few["pos_label"] = 1
+        if name == "net_benefit":
+            few |= {"thresholds": [0.2], "pos_label": 1}
         if name == "calibration_by_group":
             few["groups"] = CODE
         yield name, lambda m=metric, few=few: m(y_true=CODE, y_proba=P, **few)

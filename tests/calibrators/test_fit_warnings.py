@@ -126,18 +126,6 @@ def test_a_model_around_a_calibrator_warns_once(n_classes):
     assert [text[:12] for text in texts] == ["no row of cl"]
 
 
-def test_an_ensemble_warns_once_for_all_folds():
-    """Two rows of the last class leave the calibrators of four of five folds without one."""
-    Z, utility = scores(301, 3)
-    y = utility[:, :2].argmax(axis=1)
-    y[[1, 61]] = 2
-    folds = [(np.delete(np.arange(301), rows), rows) for rows in np.array_split(np.arange(301), 5)]
-    model = CalibratedClassifier(LogisticRegression(), "isotonic", cv=folds, ensemble=True)
-    _, texts = caught(lambda: model.fit(Z, y))
-    assert len(texts) == 1
-    assert texts[0].startswith("no row of class 2 among 60: every")
-
-
 def test_a_warning_that_is_an_error_leaves_the_calibrator_as_it_was():
     isotonic = IsotonicCalibrator()
     with warnings.catch_warnings():

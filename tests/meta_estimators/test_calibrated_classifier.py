@@ -464,8 +464,9 @@ def test_folds_that_leave_no_row_are_an_error(two):
     order = np.argsort(y, kind="stable")
     halves = [(order[:70], order[100:]), (order[100:], order[:70])]
     forest = RandomForestClassifier(n_estimators=2, random_state=0)
-    for ensemble in (False, True):
-        with pytest.raises(ValueError, match="No row is left.*StratifiedKFold"):
+    ways = {False: "No row is left.*StratifiedKFold", True: "fewer folds, or ensemble=False"}
+    for ensemble, way in ways.items():
+        with pytest.raises(ValueError, match=way):
             CalibratedClassifier(forest, cv=halves, ensemble=ensemble).fit(X, y)
 
 
