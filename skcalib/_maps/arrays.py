@@ -103,7 +103,6 @@ class ArrayOperations:
     minimum: Any = staticmethod(np.minimum)
     where: Any = staticmethod(np.where)
     clip: Any = staticmethod(np.clip)
-    take_along: Any = staticmethod(np.take_along_axis)
     softmax: Any = staticmethod(softmax_inplace)
     expit: Any = staticmethod(expit)
 
@@ -111,6 +110,9 @@ class ArrayOperations:
         y = np.abs(x)
         np.negative(y, out=y)
         return np.log1p(np.exp(y, out=y))
+
+    def take_along(self, x: NDArray[Any], place: NDArray[Any]) -> NDArray[Any]:
+        return np.take_along_axis(x, place, axis=1)
 
     def lines(self, lines: Lines, x: FloatArray, *, computed: bool = False) -> Float64Array:
         scale = lines.lift

@@ -166,14 +166,14 @@ class ComparisonDisplay(Display):
         """Draw the panel of a metric and return the verdicts of its marks."""
         from matplotlib.ticker import MaxNLocator
 
-        gain, low, high = (self.frame[name, part] for part in ("gain", "low", "high"))
+        gain, low, high = (self.frame[name, part].to_numpy() for part in ("gain", "low", "high"))
         marks = np.where(low > 0, "better", np.where(high < 0, "worse", "unclear"))
         for mark, style in MARKS.items():
             places = np.flatnonzero(marks == mark)
             if places.size:
-                ends = [(gain - low).iloc[places], (high - gain).iloc[places]]
+                ends = [(gain - low)[places], (high - gain)[places]]
                 ax.errorbar(
-                    gain.iloc[places], places, xerr=ends, ls="none", ms=6, elinewidth=1.4, **style
+                    gain[places], places, xerr=ends, ls="none", ms=6, elinewidth=1.4, **style
                 )
         ax.axvline(0, color=ink(), ls=":", lw=1.2, zorder=1, label="no calibration")
         calibrators = [str(calibrator) for calibrator in self.frame.index]
