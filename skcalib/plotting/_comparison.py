@@ -171,7 +171,7 @@ class ComparisonDisplay(Display):
         for mark, style in MARKS.items():
             places = np.flatnonzero(marks == mark)
             if places.size:
-                ends = [(gain - low)[places], (high - gain)[places]]
+                ends = [(gain - low)[places].tolist(), (high - gain)[places].tolist()]
                 ax.errorbar(
                     gain[places], places, xerr=ends, ls="none", ms=6, elinewidth=1.4, **style
                 )
