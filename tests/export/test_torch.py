@@ -253,7 +253,7 @@ def test_the_block_of_the_page_runs():
 
 def test_it_says_what_it_takes():
     module = to_torch(fitted(TemperatureScaling(), 3, "proba")[0])
-    assert repr(module) == "CalibratorModule(input='proba', n_classes=3)"
+    assert repr(module) == "CalibratorModule(input='proba', n_classes=3, output='probabilities')"
 
 
 def test_without_torch_the_extra_is_named(monkeypatch):
