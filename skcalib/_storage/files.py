@@ -182,7 +182,9 @@ def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> St
             f"{path} is larger than max_bytes={max_bytes}: raise max_bytes if you know the file."
         )
     try:
-        document = json.loads(text.decode("utf-8"), parse_constant=_no_constant)
+        document = json.loads(
+            text.decode("utf-8"), object_pairs_hook=_without_twins, parse_constant=_no_constant
+        )
     except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{path} cannot be read as JSON: {reason}.") from None
@@ -207,6 +209,14 @@ def _layout(document: dict[str, Any]) -> str:
         else:
             lines.append(f" {json.dumps(key)}: {json.dumps(value)}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these pairs; refuse a key that is there twice."""
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        raise ValueError("an object has a key twice")
+    return document
 
 
 def _no_constant(name: str) -> NoReturn:

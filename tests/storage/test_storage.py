@@ -503,11 +503,12 @@ def test_anything_else_is_no_stored_calibrator(document):
         (b"", "cannot be read as JSON"),
         (b"\x80\x04\x95pickle", "cannot be read as JSON: 'utf-8' codec"),
         (b'{"format": "skcalib"', "cannot be read as JSON"),
+        (b'{"a": 1, "a": 2}', "an object has a key twice"),
         (b'{"format": NaN}', "NaN is not a JSON number"),
         (b"[" * 200_000, "cannot be read as JSON"),
         (b'{"version": ' + b"9" * 5000 + b"}", "cannot be read as JSON"),
     ],
-    ids=["empty", "bytes", "cut off", "constant", "deep", "digits"],
+    ids=["empty", "bytes", "cut off", "twins", "constant", "deep", "digits"],
 )
 def test_a_file_that_is_no_json_is_refused_in_one_line(text, message, tmp_path):
     (tmp_path / "c.json").write_bytes(text)
