@@ -31,7 +31,7 @@ from skcalib._scores.softmax import ABSENT
 
 # Tolerance of log beta where exponentials are of float32: their sums have errors of 1e-8.
 FLOAT32_TOLERANCE = 1e-7
-# Entries of a sample of the rows, which has at least so many rows.
+# Most entries of a sample of rows, and the least number of its rows, which goes first.
 SAMPLE_ENTRIES, LEAST_SAMPLE = 1 << 26, 200
 
 

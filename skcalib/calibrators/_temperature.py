@@ -308,7 +308,7 @@ class TemperatureScaling(ScoreCalibrator):
     ) -> Self:
         """Fit on one more batch of rows that need not be kept, such as logits of a language model.
 
-        There is no such method if the objective is not "nll".
+        Only ``objective="nll"`` has this method.
 
         While there are few rows (4,000, fewer of more than 4,000 columns), they are kept, and T is
         that of ``fit`` to all of them. From then on every second, fourth, ... row is kept, and a

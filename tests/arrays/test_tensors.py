@@ -381,17 +381,42 @@ def test_a_map_for_each_group():
 @needs_cuda
 @every_float
 def test_cuda_gives_the_numbers_of_the_cpu(dtype):
+    """To the tolerances of "PyTorch tensors" in docs/inputs.md."""
     S, y, *_ = make_sample("logits", 4, n=3000, seed=3)
     X, numbers = as_tensor(S, dtype)
     X = X.to("cuda").requires_grad_()
-    labels = torch.tensor(y, device="cuda")
+    labels, w = torch.tensor(y, device="cuda"), torch.ones(3000, device="cuda")
+    exact = dtype == torch.float64
     for calibrator in (TemperatureScaling(), VectorScaling(), IsotonicCalibrator()):
-        one = quietly(clone(calibrator).fit, X, labels, torch.ones(3000, device="cuda"))
+        one = quietly(clone(calibrator).fit, X, labels, w)
         other = quietly(clone(calibrator).fit, numbers, y)
-        assert_array_equal(one.predict_proba(X).cpu(), other.predict_proba(numbers))
+        if isinstance(calibrator, TemperatureScaling):
+            assert one.temperature_ == pytest.approx(
+                other.temperature_, rel=1e-8 if exact else 1e-7
+            )
         assert one.predict_proba(X).device == X.device
+        found, expected = one.predict_proba(numbers), other.predict_proba(numbers)
+        if isinstance(calibrator, IsotonicCalibrator):  # computed by the host
+            assert_array_equal(found, expected)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+        found = one.predict_proba(X).cpu()
+        expected = one.predict_proba(numbers)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 if exact else 1e-6)
     P = torch.softmax(X.float(), dim=1)
     proba = P.detach().cpu().numpy()
-    assert metrics.expected_calibration_error(labels, P) == metrics.expected_calibration_error(
-        y, proba
-    )
+    error = metrics.expected_calibration_error
+    assert error(labels, P) == pytest.approx(error(y, proba), abs=1e-12)
+
+
+@needs_cuda
+def test_host_memory_of_a_fit_on_cuda():
+    Z = torch.randn((400000, 200), device="cuda", dtype=torch.bfloat16)
+    y = torch.randint(0, 200, (400000,), device="cuda")
+    quietly(TemperatureScaling().fit, Z[:5000], y[:5000])
+    tracemalloc.start()
+    try:
+        quietly(TemperatureScaling().fit, Z, y)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 << 20

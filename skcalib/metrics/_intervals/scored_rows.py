@@ -30,7 +30,7 @@ class ScoredRows(NamedTuple):
     w: Float64Array
 
     def take(self, places: Intp, every: int) -> ScoredRows:
-        """Return the rows at some places, which are every so many of the rows in their order."""
+        """Return the rows at these places of the order; their numbers are multiples of `every`."""
         order, score, hit, w = self
         return ScoredRows(order[places] // every, score[places], hit[places], w[places])
 
