@@ -209,14 +209,16 @@ def make_parser() -> Parser:
         "--state",
         metavar="STATE.json",
         required=True,
-        help="the evidence so far; made by the first call, then replaced",
+        help="file of the evidence: the first call writes it, later calls update it",
     )
     monitor.add_argument(
         "--alpha", type=float, help="probability of a false alarm within --period updates (0.05)"
     )
     monitor.add_argument("--period", type=whole(1), help="number of updates (52)")
     monitor.add_argument(
-        "--tolerance", type=float, help="relative error of the odds that is no alarm (0.1)"
+        "--tolerance",
+        type=float,
+        help="largest relative error of the odds that counts as calibrated (0.1)",
     )
     measure.add_argument(
         "--fail-above",

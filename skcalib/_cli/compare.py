@@ -208,9 +208,13 @@ def write_report(
     if not args.save:
         use += f" To save it: skcalib compare {shlex.quote(args.file)} --save {path}"
     suffix = ".jsonl" if ".jsonl" in args.file else ".csv"
-    by = f" --groups {shlex.join(args.groups)}" if takes_groups(fitted.predict_proba) else ""
     one_column = fitted.n_features_in_ == 1
-    columns = ", one column" if one_column else f" of {some_of(data.classes.tolist())}"
+    inputs = KINDS[data.kind]
+    inputs += ", one column" if one_column else f" of {some_of(data.classes.tolist())}"
+    arguments, by = "scores", ""
+    if takes_groups(fitted.predict_proba):
+        inputs += f"\n# groups: {', '.join(args.groups)}"
+        arguments, by = "scores, groups=groups", f" --groups {shlex.join(args.groups)}"
     page = report_html(
         comparison,
         before,
@@ -219,7 +223,8 @@ def write_report(
         title=f"Calibration of {Path(args.file).name}",
         use=use,
         path=repr(path),
-        scores=KINDS[data.kind] + columns,
+        scores=inputs,
+        arguments=arguments,
         shell=f"skcalib apply {shlex.quote(path)} new{suffix} -o calibrated{suffix}{by}",
     )
     Path(args.report).write_text(page, encoding="utf-8")

@@ -215,6 +215,22 @@ def test_its_code_loads_and_applies_the_saved_calibrator(capsys):
     assert f"TemperatureScaling, fitted on all calibration rows: T = {T:.3g}: softer." in text
 
 
+def test_its_code_names_the_groups_of_a_map_for_each(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    site = np.arange(len(Y)) % 2
+    biased = Z + np.where(site[:, None], [3.0, 0.0, -3.0], [-3.0, 0.0, 3.0])
+    np.savez("p.npz", logits=biased, labels=Y, site=site)
+    given = ["--calibrators", "groupwise", "--groups", "site", "--metrics", "log_loss"]
+    run(capsys, "compare", "p.npz", *given, "--report", "r.html", "--save", "best.json")
+    code, command = (unescape(part) for part in re.findall("(?s)<pre>(.*?)</pre>", read()))
+    assert "# scores: logits of 0, 1, 2\n# groups: site\n" in code
+    names = {"scores": biased, "groups": site}
+    exec(code, names)
+    expected = skcalib.load_json("best.json").predict_proba(biased, groups=site)
+    np.testing.assert_array_equal(names["probabilities"], expected)
+    assert command == "skcalib apply best.json new.csv -o calibrated.csv --groups site"
+
+
 @pytest.mark.slow
 def test_metrics_that_do_not_fit_beside_each_other_have_tables_of_their_own(capsys):
     pytest.importorskip("matplotlib")
