@@ -23,7 +23,7 @@ from skcalib._cli.saved_predictions import STREAM, SUFFIXES
 from skcalib._cli.sentences import percent
 from skcalib._meta_estimators.selective import accepted_rows
 from skcalib._validation.event import read_event
-from skcalib._validation.scores import two_columns
+from skcalib._validation.kind import two_columns
 
 
 def run_apply(args: argparse.Namespace) -> Printed:

@@ -30,6 +30,7 @@ from skcalib._comparison.measures import Measure
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
 from skcalib._validation.event import event_by, event_of_columns
 from skcalib._validation.keywords import check_option
+from skcalib._validation.kind import resolve_kind
 from skcalib._validation.labels import (
     check_category_order,
     check_labels,
@@ -37,7 +38,8 @@ from skcalib._validation.labels import (
 )
 from skcalib._validation.predictions import check_predictions
 from skcalib._validation.remote import read_remote
-from skcalib._validation.scores import as_matrix, check_values, resolve_kind
+from skcalib._validation.scores import as_matrix
+from skcalib._validation.survey import check_values
 from skcalib._validation.weights import as_given, check_lengths, check_weight, effective
 from skcalib.calibrators._base import ScoreCalibrator
 

@@ -26,7 +26,14 @@ from skcalib._meta_estimators.out_of_fold import (
 )
 from skcalib._validation.event import EventBy, event_by, event_of_columns, read_event
 from skcalib._validation.groups import read_groups
-from skcalib._validation.keywords import check_option
+from skcalib._validation.keywords import WAYS_TO_FOLD, check_option
+from skcalib._validation.kind import (
+    as_columns,
+    check_kind,
+    refuse_features,
+    refuse_labels,
+    resolve_kind,
+)
 from skcalib._validation.labels import (
     check_category_order,
     check_classes,
@@ -35,20 +42,10 @@ from skcalib._validation.labels import (
     name_columns,
 )
 from skcalib._validation.named_columns import check_event_name
+from skcalib._validation.options import refuse_nan
 from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib._validation.scores import (
-    WAYS_TO_FOLD,
-    Survey,
-    as_columns,
-    check_kind,
-    check_values,
-    naming_errors_of,
-    read_scores,
-    refuse_features,
-    refuse_labels,
-    refuse_nan,
-    resolve_kind,
-)
+from skcalib._validation.scores import naming_errors_of, read_scores
+from skcalib._validation.survey import Survey, check_values
 from skcalib._validation.weights import (
     as_given,
     check_lengths,
@@ -226,7 +223,7 @@ def _open(
         if S.shape[1] > 1 and order is not None:
             S = as_source(to_array(S)[:, order])
     survey = check_values(S, X_name, input, options=True)
-    refuse_nan(S, survey, input, range(S.shape[1]) if known is None else np.asarray(known).tolist())
+    refuse_nan(S, survey, input, range(S.shape[1]) if known is None else np.asarray(known))
     check_lengths(labels, S.shape[0], y_name, X_name)
     if known is None and S.shape[1] > 1:
         check_category_order(y, S.shape[1], name=y_name)

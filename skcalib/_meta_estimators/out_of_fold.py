@@ -29,10 +29,10 @@ from skcalib._scores.responses import (
     response_kind,
 )
 from skcalib._scores.scores import Scores
-from skcalib._validation.keywords import shown
+from skcalib._validation.keywords import WAYS_TO_FOLD, shown
 from skcalib._validation.labels import check_labels, find_distinct
 from skcalib._validation.lazy import refuse_lazy
-from skcalib._validation.scores import WAYS_TO_FOLD, from_tensor, naming_errors_of
+from skcalib._validation.scores import from_tensor, naming_errors_of
 from skcalib._validation.weights import read_weight
 from skcalib.calibrators._base import ScoreCalibrator
 

@@ -13,8 +13,10 @@ from sklearn.pipeline import Pipeline
 from skcalib._arrays.dask import is_dask, mapped
 from skcalib._arrays.source import as_source
 from skcalib._arrays.types import FloatArray, Kind
+from skcalib._validation.kind import two_columns
 from skcalib._validation.lazy import refuse_lazy
-from skcalib._validation.scores import as_matrix, check_values, from_tensor, two_columns
+from skcalib._validation.scores import as_matrix, from_tensor
+from skcalib._validation.survey import check_values
 
 RESPONSES = ("auto", "decision_function", "predict_proba", "predict_log_proba")
 

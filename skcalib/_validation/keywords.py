@@ -10,6 +10,8 @@ from sklearn.utils import check_random_state
 
 # Larger numbers of bins, knots or resamples are mistakes, and NumPy would fail on them.
 COUNT_HIGH = 2**31 - 1
+# What `cv` may be, for errors of any splitter.
+WAYS_TO_FOLD = "pass a number of folds, a splitter or (train, test) rows"
 
 
 def shown(value: object) -> str:

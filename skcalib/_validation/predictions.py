@@ -21,6 +21,7 @@ from skcalib._validation.event import (
     read_event,
 )
 from skcalib._validation.frames import read_frame
+from skcalib._validation.kind import as_columns, refuse_labels
 from skcalib._validation.labels import (
     categories_of,
     check_category_order,
@@ -30,18 +31,10 @@ from skcalib._validation.labels import (
 )
 from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.remote import read_remote
-from skcalib._validation.scores import (
-    Survey,
-    as_columns,
-    first_flaw,
-    merge_surveys,
-    read_scores,
-    refuse_labels,
-    sum_tolerance,
-    survey_rows,
-)
-from skcalib._validation.shares import check_shape, name_shares, read_shares, split_shares
+from skcalib._validation.scores import read_scores
+from skcalib._validation.shares import check_shape, read_labels, split_shares
 from skcalib._validation.soft_hits import are_soft, check_soft_hits, refuse_soft
+from skcalib._validation.survey import Survey, first_flaw, merge_surveys, sum_tolerance, survey_rows
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight, effective
 
 # Metrics that an error names as taking soft hits.
@@ -208,14 +201,12 @@ def check_predictions(
     y_proba, y_true, sample_weight = read_remote(
         y_proba, y_true, sample_weight, "y_proba", "y_true"
     )
-    share = read_shares(y_true, "y_true") if shares else None
-    if share is None:
-        y = check_labels(y_true, "y_true", soft=True)
-    else:
-        check_lengths(share, read_scores(y_proba, "y_proba").shape[0], "y_true", "y_proba")
+    share = None
+    if shares:
         names = ("y_proba", "y_true", "labels")
-        share, labels = name_shares(y_proba, y_true, share, labels, names)
-        y = labels[share.argmax(axis=1)]
+        y, share, labels = read_labels(y_proba, y_true, labels, names)
+    else:
+        y = check_labels(y_true, "y_true", soft=True)
     is_soft = are_soft(y)
     order = None
     if not is_soft:

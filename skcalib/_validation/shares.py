@@ -17,15 +17,35 @@ from skcalib._arrays.source import Source, refuse_remote, to_array
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._validation.frames import read_frame
 from skcalib._validation.keywords import shown
-from skcalib._validation.labels import check_classes, name_columns
+from skcalib._validation.labels import check_classes, check_labels, name_columns
 from skcalib._validation.named_columns import column_names
-from skcalib._validation.scores import Options, from_tensor, naming_errors_of, refuse_absent
+from skcalib._validation.options import Options, refuse_absent
+from skcalib._validation.scores import from_tensor, naming_errors_of
 
 # Largest distance of the sum of shares from 1.
 SHARE_TOLERANCE = 1e-2 + 1e-6
 
 
-def read_shares(y: Any, name: str = "y") -> Float64Array | None:
+def read_labels(
+    X: Any,
+    y: Any,
+    classes: ArrayLike | None,
+    names: tuple[str, str, str] = ("X", "y", "classes"),
+    warn: bool = False,
+) -> tuple[NDArray[Any], Float64Array | None, ArrayLike | None]:
+    """Return labels, which may be soft hits; the shares of several raters or None; and the classes.
+
+    Of shares, the label of a row is that of its largest one, and the classes are those of the
+    columns. `names` are those of the arguments.
+    """
+    share = read_shares(y, names[1])
+    if share is None:
+        return check_labels(y, names[1], warn=warn, soft=True), None, classes
+    share, known = name_shares(X, y, share, classes, names)
+    return known[share.argmax(axis=1)], share, known
+
+
+def read_shares(y: Any, name: str) -> Float64Array | None:
     """Return `y` as shares ``(n, K)`` that sum to 1, NaN as 0; None if it has one label a row.
 
     Whole numbers alone are no shares: they are one-hot, or labels of several problems.
@@ -55,12 +75,9 @@ def name_shares(
     y: Any,
     share: Float64Array,
     classes: ArrayLike | None,
-    names: tuple[str, str, str] = ("X", "y", "classes"),
+    names: tuple[str, str, str],
 ) -> tuple[Float64Array, NDArray[Any]]:
-    """Return shares in the order of the labels of the columns, sorted if not given, and these.
-
-    `names` are those of the arguments.
-    """
+    """Return shares in the order of the labels of the columns, sorted if not given, and these."""
     X_name, y_name, argument = names
     of_X, of_y, K = column_names(X), column_names(y), share.shape[1]
     known = None if classes is None else check_classes(classes, K, argument)

@@ -31,40 +31,30 @@ from skcalib._maps.shared import with_arrays
 from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP, log_of_proba
+from skcalib._validation.kind import (
+    as_columns,
+    check_kind,
+    refuse_features,
+    refuse_labels,
+    resolve_kind,
+    two_columns,
+)
 from skcalib._validation.labels import (
     binary_classes,
     categories_of,
     check_category_order,
-    check_labels,
     check_sorted,
     encode_labels,
     ignore_label,
     name_columns,
 )
 from skcalib._validation.named_columns import check_event_name
+from skcalib._validation.options import options_of, read_options, refuse_absent, refuse_nan
 from skcalib._validation.remote import read_remote
-from skcalib._validation.scores import (
-    Survey,
-    as_columns,
-    check_kind,
-    check_values,
-    merge_surveys,
-    options_of,
-    read_options,
-    read_scores,
-    refuse_absent,
-    refuse_features,
-    refuse_labels,
-    refuse_nan,
-    resolve_kind,
-    sum_tolerance,
-    survey_block,
-    two_columns,
-)
+from skcalib._validation.scores import read_scores
 from skcalib._validation.shares import (
     check_shape,
-    name_shares,
-    read_shares,
+    read_labels,
     refuse_absent_shares,
     split_shares,
 )
@@ -73,6 +63,13 @@ from skcalib._validation.soft_hits import (
     check_soft_hits,
     refuse_soft,
     split_soft,
+)
+from skcalib._validation.survey import (
+    Survey,
+    check_values,
+    merge_surveys,
+    sum_tolerance,
+    survey_block,
 )
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
 from skcalib.calibrators._fit_warnings import warn_of_absent_classes
@@ -279,34 +276,28 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     ) -> CheckedRows:
         """Check scores, labels and weights; drop rows of weight 0 or of an ignored label."""
         X, y, sample_weight = read_remote(X, y, sample_weight)
-        shares = read_shares(y)
-        if shares is None:
-            labels = check_labels(y, warn=True, soft=True)
-        else:
-            if ignore_index is not None:
+        labels, shares, classes = read_labels(X, y, classes, warn=True)
+        if ignore_index is not None:
+            if shares is not None:
                 raise ValueError(
                     f"ignore_index={ignore_index!r} leaves out labels, and y has shares: drop such "
                     "rows, or give them weight 0."
                 )
-            check_lengths(shares, read_scores(X).shape[0], "y", "X")
-            shares, classes = name_shares(X, y, shares, classes)
-            labels = classes[shares.argmax(axis=1)]
-        if ignore_index is not None:
             labels, sample_weight = ignore_label(labels, sample_weight, ignore_index)
-        share = labels if are_soft(labels) else None
-        if share is None:
+        soft = labels if are_soft(labels) else None
+        if soft is None:
             X, classes = name_columns(X, labels, classes, sort=True)
         S = read_scores(X)
         check_lengths(labels, S.shape[0], "y", "X")
         if shares is not None:
             check_shape(shares, S)
-        if share is not None:
-            check_soft_hits(share, S, classes)
+        if soft is not None:
+            check_soft_hits(soft, S, classes)
             if not self._takes_soft_hits:
-                refuse_soft(share, "y", type(self).__name__, SUPPORTED)
-            labels = np.ceil(share)
+                refuse_soft(soft, "y", type(self).__name__, SUPPORTED)
+            labels = np.ceil(soft)
         survey = check_values(S, "X", input, self._takes_logs, self._takes_options)
-        refuse_nan(S, survey, input, list(getattr(X, "columns", range(S.shape[1]))))
+        refuse_nan(S, survey, input, getattr(X, "columns", range(S.shape[1])))
         if survey.absent:
             S = as_source(to_array(S))
         kind = resolve_kind(S, survey, input)
@@ -327,8 +318,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             refuse_absent(options_of(S, code, w), code, known, "NaN in X")
         elif kind == "logits" and S.shape[1] > 1:
             options = self._have_options(S, survey, code, w, known, options_before)
-        if share is not None:
-            columns, code, w = split_soft(columns, share.astype(np.float64), w)
+        if soft is not None:
+            columns, code, w = split_soft(columns, soft.astype(np.float64), w)
         if shares is not None:
             if options:
                 refuse_absent_shares(shares, w, S, known)
@@ -477,7 +468,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
         if kind == "logits" and survey.is_mostly_simplex:  # perhaps: rows were not counted exactly
             survey = check_values(S, input=kind)
-        refuse_nan(S, survey, kind, self.classes_.tolist())
+        refuse_nan(S, survey, kind, self.classes_)
         check_kind(S, survey, kind, self._refuses_simplex)
         if kind == "proba" and survey.is_rounded:
             divided = as_columns(S, survey, kind)

@@ -39,9 +39,9 @@ from skcalib._scaling.temperature_stream import Batch, TemperatureStream
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import check_between, check_count, shown
+from skcalib._validation.kind import check_kind
 from skcalib._validation.labels import check_labels
 from skcalib._validation.norm import check_norm
-from skcalib._validation.scores import check_kind
 from skcalib._validation.weights import as_given
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._shown_fit import softness

@@ -10,10 +10,12 @@ from skcalib._arrays.source import as_source
 from skcalib._arrays.tensors import is_tensor
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.keywords import check_between, check_option, shown
+from skcalib._validation.kind import two_columns
 from skcalib._validation.labels import check_labels, ignore_label
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.named_columns import column_names, match_names
-from skcalib._validation.scores import as_matrix, check_axes, check_values, two_columns
+from skcalib._validation.scores import as_matrix, check_axes
+from skcalib._validation.survey import check_values
 from skcalib._validation.weights import check_lengths, read_weight
 
 # A float, or a 0-d tensor of a library that is not imported here.

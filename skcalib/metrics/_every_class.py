@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._scores.responses import align_columns
+from skcalib._validation.kind import two_columns
 from skcalib._validation.labels import check_labels, with_absent_label
-from skcalib._validation.scores import as_matrix, from_tensor, naming_errors_of, two_columns
+from skcalib._validation.scores import as_matrix, from_tensor, naming_errors_of
 from skcalib._validation.weights import check_weight
 
 

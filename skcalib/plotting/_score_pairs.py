@@ -14,14 +14,9 @@ from skcalib._arrays.source import ALL, Source
 from skcalib._arrays.types import Float64Array, FloatArray, Kind
 from skcalib._scores.responses import class_scores, response_kind
 from skcalib._scores.scores import Scores
-from skcalib._validation.scores import (
-    as_columns,
-    as_matrix,
-    check_values,
-    read_scores,
-    refuse_labels,
-    resolve_kind,
-)
+from skcalib._validation.kind import as_columns, refuse_labels, resolve_kind
+from skcalib._validation.scores import as_matrix, read_scores
+from skcalib._validation.survey import check_values
 from skcalib.calibrators._base import ScoreCalibrator
 
 # Probabilities of the grid stay this far from 0 and 1, where a logit would be infinite.

@@ -33,8 +33,8 @@ from skcalib._scaling.scale_losses import (
     shift_of_block,
 )
 from skcalib._scaling.temperature_sums import gaps_of_block
-from skcalib._validation import scores
-from skcalib._validation.scores import errors_of_block
+from skcalib._validation import survey
+from skcalib._validation.survey import errors_of_block
 from skcalib.calibrators._ensemble_temperature import likelihoods_of_block
 from skcalib.testing._promises import make_sample
 
@@ -60,7 +60,7 @@ def no_copy(monkeypatch):
         return convert(x)
 
     convert = tensors.array_of_tensor
-    monkeypatch.setattr(scores, "SAMPLED_ROWS", 10)
+    monkeypatch.setattr(survey, "SAMPLED_ROWS", 10)
     monkeypatch.setattr(tensors, "array_of_tensor", few)
 
 
