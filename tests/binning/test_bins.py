@@ -285,6 +285,17 @@ def test_confidence_accuracy_and_gap_are_means_and_zero_where_empty():
     assert table.count.tolist() == [[2, 0, 1]]
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_edges_enclose_the_scores_of_their_bin(method):
+    P, code, w = coarse(60, 3, seed=17)
+    table = columns_table(Scores(P, "proba"), code, w, Bins(8, method))
+    full = table.weight > 0
+    slack = 1e-12
+    assert (table.left[full] <= table.confidence[full] + slack).all()
+    assert (table.right[full] >= table.confidence[full] - slack).all()
+    assert (np.diff(table.left, axis=1) >= 0).all()
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_edges_by_rank_are_the_least_and_the_largest_score_of_the_bin(weighted):
     rng = np.random.default_rng(3)
