@@ -44,6 +44,7 @@ from skcalib._validation.labels import check_labels
 from skcalib._validation.norm import check_norm
 from skcalib._validation.weights import as_given
 from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.calibrators._fit_rows import check_rows
 from skcalib.calibrators._shown_fit import softness
 
 Metric = Callable[..., float]
@@ -379,8 +380,8 @@ class TemperatureScaling(ScoreCalibrator):
         if stream is not None:
             self._as_seen(X, exactly=True)
             input, options = self.input_, self._options
-        rows = self._check_rows(
-            X, y, sample_weight, input, known, ignore_index, options, scaled=False
+        rows = check_rows(
+            self, X, y, sample_weight, input, known, ignore_index, options, scaled=False
         )
         refuse_remote(rows.source, "TemperatureScaling.partial_fit")
         if rows.survey.absent:

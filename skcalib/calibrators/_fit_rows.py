@@ -1,0 +1,160 @@
+"""The rows of a fit: scores, labels and weights, checked together."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._arrays.source import Source, as_source, to_array
+from skcalib._arrays.types import Float64Array
+from skcalib._scores.scores import Scores
+from skcalib._validation.kind import as_columns, refuse_features, refuse_labels, resolve_kind
+from skcalib._validation.labels import (
+    binary_classes,
+    categories_of,
+    check_category_order,
+    check_sorted,
+    encode_labels,
+    ignore_label,
+    name_columns,
+)
+from skcalib._validation.named_columns import check_event_name
+from skcalib._validation.options import options_of, read_options, refuse_absent, refuse_nan
+from skcalib._validation.remote import read_remote
+from skcalib._validation.scores import read_scores
+from skcalib._validation.shares import check_shape, read_labels, refuse_absent_shares, split_shares
+from skcalib._validation.soft_hits import are_soft, check_soft_hits, refuse_soft, split_soft
+from skcalib._validation.survey import Survey, check_values
+from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
+
+if TYPE_CHECKING:
+    from skcalib.calibrators._base import ScoreCalibrator
+
+# Calibrators that support soft hits.
+SUPPORTED = "PlattScaling, BetaCalibrator, IsotonicCalibrator or HistogramBinning with even bins"
+# What to do about one column that is named by the first of two classes.
+OTHER_EVENT = "pass 1 - X (probabilities) or -X (logits), with another name or none"
+
+
+class CheckedRows(NamedTuple):
+    """Checked rows; of what was `given`, a frame or `source`, the columns and values are known."""
+
+    scores: Scores
+    code: NDArray[np.intp]
+    w: Float64Array
+    given: Any
+    source: Source
+    survey: Survey
+
+    def fitted(self) -> dict[str, Any]:
+        """Return the fitted attributes that rows alone determine."""
+        kind = self.scores.kind
+        return {
+            "input_": kind,
+            "classes_": self.scores.classes,
+            # If the user declared logits and all rows sum to 1, such rows are logits in prediction.
+            "_refuses_simplex": kind == "logits" and not self.survey.is_simplex,
+            "_options": self.scores.options,
+        }
+
+
+def check_rows(
+    calibrator: ScoreCalibrator,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    input: str,
+    classes: ArrayLike | None,
+    ignore_index: Any = None,
+    options_before: bool | None = None,
+    scaled: bool = True,
+) -> CheckedRows:
+    """Check scores, labels and weights; drop rows of weight 0 or of an ignored label."""
+    X, y, sample_weight = read_remote(X, y, sample_weight)
+    labels, shares, classes = read_labels(X, y, classes, warn=True)
+    if ignore_index is not None:
+        if shares is not None:
+            raise ValueError(
+                f"ignore_index={ignore_index!r} leaves out labels, and y has shares: drop such "
+                "rows, or give them weight 0."
+            )
+        labels, sample_weight = ignore_label(labels, sample_weight, ignore_index)
+    soft = labels if are_soft(labels) else None
+    if soft is None:
+        X, classes = name_columns(X, labels, classes, sort=True)
+    S = read_scores(X)
+    check_lengths(labels, S.shape[0], "y", "X")
+    if shares is not None:
+        check_shape(shares, S)
+    if soft is not None:
+        check_soft_hits(soft, S, classes)
+        if not calibrator._takes_soft_hits:
+            refuse_soft(soft, "y", type(calibrator).__name__, SUPPORTED)
+        labels = np.ceil(soft)
+    survey = check_values(S, "X", input, calibrator._takes_logs, calibrator._takes_options)
+    refuse_nan(S, survey, input, getattr(X, "columns", range(S.shape[1])))
+    if survey.absent:
+        S = as_source(to_array(S))
+    kind = resolve_kind(S, survey, input)
+    refuse_labels(X, S, kind)
+    w = check_weight(sample_weight, S.shape[0], scaled=scaled)
+    columns = as_columns(S, survey, kind, input)
+    if classes is None:
+        check_category_order(y, S.shape[1], sort=True)
+        classes = binary_classes(labels) if S.shape[1] == 1 else categories_of(y, S.shape[1])
+    code, known = encode_labels(labels, columns.shape[1], classes, ignore="ignore_index")
+    if classes is None:
+        refuse_features(code, S.shape, kind)
+    check_sorted(known)
+    if S.shape[1] == 1:
+        check_event_name(X, known, 1, "X", OTHER_EVENT)
+    options = survey.absent
+    if options:
+        refuse_absent(options_of(S, code, w), code, known, "NaN in X")
+    elif kind == "logits" and S.shape[1] > 1:
+        options = have_options(calibrator, S, survey, code, w, known, options_before)
+    if soft is not None:
+        columns, code, w = split_soft(columns, soft.astype(np.float64), w)
+    if shares is not None:
+        if options:
+            refuse_absent_shares(shares, w, S, known)
+        columns, code, w = split_shares(columns, shares, w)
+    columns, code, w = drop_zero_weight(columns, code, w)
+    if columns is not S:
+        survey = survey._replace(smallest=None)
+    scores = Scores(columns, kind, known, survey.max_abs, options=options)
+    return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)
+
+
+def have_options(
+    calibrator: ScoreCalibrator,
+    S: Source,
+    survey: Survey,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    classes: NDArray[Any],
+    before: bool | None,
+) -> bool:
+    """Return whether a logit of -inf is an option that was not offered; refuse such labels.
+
+    `before` is what an earlier batch has decided, if there was one.
+    """
+    if before is False or (not calibrator._takes_options and survey.low > -np.inf):
+        return False
+    options = read_options(S, survey, code, w)
+    if options is None:
+        return before is True
+    if not calibrator._takes_options:
+        warnings.warn(
+            f"{type(calibrator).__name__}: X contains -inf: an option that was not offered? -inf "
+            "is read as a small probability here; AutoCalibrator, TemperatureScaling and "
+            "IdentityCalibrator return 0 for it.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return False
+    refuse_absent(options, code, classes, "its logit is -inf")
+    return True
