@@ -153,8 +153,8 @@ class DaskSource(Remote):
 
     def each(self, function: Callable[..., Any], source: Source, per_row: Any) -> list[Any]:
         """Return ``function(source, *per_row)`` of each chunk, in order."""
-        made = self._run(function, source, per_row, tree=False)
-        return [part.value for part in made if part.value is not None]
+        results = self._run(function, source, per_row, tree=False)
+        return [part.value for part in results if part.value is not None]
 
     def spans(self) -> list[slice]:
         """Return the rows of each chunk that has any."""
@@ -170,14 +170,14 @@ class DaskSource(Remote):
         self, function: Callable[..., Any], source: Source, per_row: Any, tree: bool
     ) -> list[ChunkResult]:
         checks = self.checks
-        made = self._computed(function, source, per_row, tree)
+        results = self._computed(function, source, per_row, tree)
         if checks.settle is not None:
-            surveys = list(chain.from_iterable(part.surveys for part in made))
+            surveys = list(chain.from_iterable(part.surveys for part in results))
             checks.correct = checks.settle(surveys).checks.correct
             checks.check = checks.settle = None
             if checks.correct is not None:
-                made = self._computed(function, source, per_row, tree)
-        return made
+                results = self._computed(function, source, per_row, tree)
+        return results
 
     def _computed(
         self, function: Callable[..., Any], source: Source, per_row: Any, tree: bool
@@ -190,12 +190,12 @@ class DaskSource(Remote):
             while len(tasks) > 1:
                 tasks = [join(tasks[i : i + ADDED]) for i in range(0, len(tasks), ADDED)]
         with without_size_warning():
-            made = dask.compute(*tasks)
-        for part in made:
+            results = dask.compute(*tasks)
+        for part in results:
             if isinstance(part, ChunkError):
                 raise part.error
             self.sampled += part.sample  # shared with the sources that are made of this one
-        return list(made)
+        return list(results)
 
     def _tasks(
         self, task: Callable[..., Any], function: Callable[..., Any], source: Source, per_row: Any
@@ -279,9 +279,9 @@ class DaskSource(Remote):
         for start in steps:
             some = slice(start, min(start + step, columns.stop))
             parts = self.each(partial(_read_columns, read, some), source, ())
-            made = np.concatenate(parts, axis=1)
+            numbers = np.concatenate(parts, axis=1)
             del parts  # before copies are made of its numbers
-            yield from use(made, start)
+            yield from use(numbers, start)
 
     # -------------------------------------------------------------- rows
 
@@ -294,12 +294,14 @@ class DaskSource(Remote):
         import dask
 
         wanted = np.arange(self.shape[0])[rows] if self.rows is None else self.rows[rows]
-        own = np.searchsorted(self.starts, wanted, side="right") - 1
+        chunk = np.searchsorted(self.starts, wanted, side="right") - 1
         pick = dask.delayed(_pick, pure=False)
-        tasks = [pick(self.chunks[i], wanted[own == i] - self.starts[i]) for i in np.unique(own)]
-        made = np.concatenate(dask.compute(*tasks)) if tasks else np.empty((0, self.shape[1]))
+        tasks = [
+            pick(self.chunks[i], wanted[chunk == i] - self.starts[i]) for i in np.unique(chunk)
+        ]
+        numbers = np.concatenate(dask.compute(*tasks)) if tasks else np.empty((0, self.shape[1]))
         block = np.empty((wanted.size, self.shape[1]), dtype=self.dtype)
-        block[np.argsort(own, kind="stable")] = made
+        block[np.argsort(chunk, kind="stable")] = numbers
         correct = self.checks.correct
         return (block if correct is None else correct(block))[:, columns]
 

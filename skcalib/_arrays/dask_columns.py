@@ -110,8 +110,8 @@ def written(
     Of the columns in the file, only those that are taken are in memory.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=folder, prefix="skcalib-", ignore_cleanup_errors=True) as own:
-        path = Path(own) / "columns"
+    with TemporaryDirectory(dir=folder, prefix="skcalib-", ignore_cleanup_errors=True) as name:
+        path = Path(name) / "columns"
         path.touch()
         writing = partial(_write_columns, read, columns, path, dtype, remote.shape[0])
         remote.each(writing, source, (range(remote.shape[0]),))

@@ -138,10 +138,10 @@ def of_chunk(
 
 def values_of_chunk(*args: Any) -> NDArray[Any]:
     """Return the columns that a task reads of a chunk, ``(rows, k)``."""
-    made = of_chunk(*args)
-    if isinstance(made, ChunkError):
-        raise made.error
-    return np.asarray(made.value).T
+    result = of_chunk(*args)
+    if isinstance(result, ChunkError):
+        raise result.error
+    return np.asarray(result.value).T
 
 
 def joined(results: Sequence[Any]) -> Any:

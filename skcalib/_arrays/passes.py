@@ -110,7 +110,7 @@ def sum_rows(kernel: Kernel, source: Source, *per_row: PerRow, work: Work = ROWS
 def add(total: Any, part: Any) -> Any:
     """Return the sum of two numbers or arrays, or of tuples of them."""
     if isinstance(total, tuple):
-        sums = [add(*each) for each in zip(total, part, strict=True)]
+        sums = [add(*pair) for pair in zip(total, part, strict=True)]
         return type(total)(*sums) if hasattr(total, "_fields") else tuple(sums)
     return total + part
 
@@ -129,8 +129,8 @@ def merge_rows(
     """
     if source.remote is not None:
         of_chunk = partial(merge_rows, kernel, merge=merge if nested else list, work=work)
-        made = source.remote.each(of_chunk, source, per_row)
-        return merge(made if nested else chain.from_iterable(made))
+        results = source.remote.each(of_chunk, source, per_row)
+        return merge(results if nested else chain.from_iterable(results))
     return merge(work.run(partial(apply, kernel, source, per_row), source))
 
 
@@ -148,12 +148,14 @@ def map_rows(
     """
     out = out if isinstance(out, tuple) else (out,)
     if source.remote is not None:
-        of_chunk = partial(_map_chunk, kernel, [(each.shape[1:], each.dtype) for each in out], work)
-        made = source.remote.each(of_chunk, source, per_row)
-        for rows, (parts, _) in zip(source.remote.spans(), made, strict=True):
+        of_chunk = partial(
+            _map_chunk, kernel, [(whole.shape[1:], whole.dtype) for whole in out], work
+        )
+        results = source.remote.each(of_chunk, source, per_row)
+        for rows, (parts, _) in zip(source.remote.spans(), results, strict=True):
             for whole, part in zip(out, parts, strict=True):
                 whole[rows] = part
-        return [each for _, rest in made for each in rest]
+        return [value for _, rest in results for value in rest]
     with source.filling(out) as filled:
         return list(work.run(partial(fill, kernel, source, per_row, filled), source))
 
@@ -184,8 +186,8 @@ def gathered(
     """
     if source.remote is None:
         return function(source, *per_row)
-    made = source.remote.each(function, source, per_row)
-    return tuple(np.concatenate(parts) for parts in zip(*made, strict=True))
+    results = source.remote.each(function, source, per_row)
+    return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
 
 
 def cached(source: Source, limit: int = CACHED_ENTRIES) -> Source:

@@ -105,8 +105,8 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
     if bins.method == "split":
         middle = (value(cuts, "left") + edges) / 2
         edges = np.concatenate([middle, np.ones(n_bins - 1 - middle.size)])
-    own, other = edge_sides(bins)
-    start = np.concatenate([[0], np.searchsorted(problem.values, edges, side=own), [n]])
+    of_edges, of_scores = edge_sides(bins)
+    start = np.concatenate([[0], np.searchsorted(problem.values, edges, side=of_edges), [n]])
     full = start[1:] > start[:-1]
 
     def sums(values: FloatArray) -> Float64Array:
@@ -116,7 +116,7 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
 
     count = np.diff(start).reshape(shape)
     values, weights = problem.values, problem.weights
-    cell = np.searchsorted(edges, problem.positives, side=other)
+    cell = np.searchsorted(edges, problem.positives, side=of_scores)
     return BinTable(
         np.concatenate([[0.0], edges]).reshape(shape),
         np.concatenate([edges, [1.0]]).reshape(shape),

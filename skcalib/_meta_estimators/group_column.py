@@ -28,11 +28,11 @@ def take_groups(X: Any, groups: Any, column: Any) -> tuple[Any, Any]:
     X = read_frame(X)
     columns = list(column) if isinstance(column, list | tuple) else [column]
     if hasattr(X, "columns"):
-        names = [_name(each, list(X.columns)) for each in columns]
+        names = [_name(place, list(X.columns)) for place in columns]
         rest = X.drop(columns=names) if hasattr(X, "iloc") else X.drop(names)
         return rest, X[names[0]] if len(names) == 1 else X[names]
     table = X.tocsr() if hasattr(X, "tocsr") else np.asarray(from_tensor("X", X))
-    if table.ndim != 2 or any(isinstance(each, str) for each in columns):
+    if table.ndim != 2 or any(isinstance(place, str) for place in columns):
         raise ValueError(
             f"group_column={column!r}: X has no named columns; pass a frame, or a table and the "
             "place of the column, such as group_column=-1."

@@ -241,7 +241,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         refuse_lazy("X", X)
         X, groups = take_groups(X, groups, self.group_column)
         labels = check_labels(y, warn=True)
-        found = read_groups(groups, labels.size)
+        of_rows = read_groups(groups, labels.size)
         common = clone(resolve_calibrator(self.calibrator))
         keyword = weight_keyword(common)
         if ignore_index is not None:
@@ -265,7 +265,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         common.fit(X, given, **weights)
         Q = np.asarray(from_tensor("X", common.predict_proba(X)))
         code, classes = encode_labels(labels, Q.shape[1], common.classes_)
-        fitted = self._fit_differences(Q, code, w, found, offered_in_fit(common, X))
+        fitted = self._fit_differences(Q, code, w, of_rows, offered_in_fit(common, X))
         for name, value in {"calibrator_": common, "classes_": classes, **fitted}.items():
             setattr(self, name, value)
         return self
@@ -295,12 +295,15 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         members = [np.flatnonzero((groups.code == g) & counts) for g in fitted_groups]
         columns = [np.arange(K)] * len(members)
         if offered is not None:  # groups need not share an option, and K may be large
-            columns = [np.flatnonzero(offered[own].any(axis=0)) for own in members]
+            columns = [np.flatnonzero(offered[some].any(axis=0)) for some in members]
         width = max(2, *(part.size for part in columns))
         rows = []
-        for own, part in zip(members, columns, strict=True):
-            z, x = to_the_left(Z[own], part, width, -np.inf), to_the_left(X[own], part, width, 0.0)
-            rows.append(GroupRows(z, x, np.searchsorted(part, code[own]), effective(w[own])))
+        for some, part in zip(members, columns, strict=True):
+            z, x = (
+                to_the_left(Z[some], part, width, -np.inf),
+                to_the_left(X[some], part, width, 0.0),
+            )
+            rows.append(GroupRows(z, x, np.searchsorted(part, code[some]), effective(w[some])))
         strength = None if self.shrinkage == "auto" else float(self.shrinkage)
         fitted = fit_pooled(rows, width, strength)
         # A class that a group never offered gets the slope of all its classes.
@@ -362,33 +365,33 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         refuse_lazy("X", X)
         X, groups = take_groups(X, groups, self.group_column)
         P = np.array(from_tensor("X", self.calibrator_.predict_proba(X)))
-        found = read_groups(groups, len(P))
+        of_rows = read_groups(groups, len(P))
         known = {label: g for g, label in enumerate(self.groups_)}
-        single = len(found.names) == 1
+        single = len(of_rows.names) == 1
         several = isinstance(self.groups_[0], tuple)
         if single == several:
             raise ValueError(
-                f"groups has {len(found.names)} column(s), but in fit it had "
+                f"groups has {len(of_rows.names)} column(s), but in fit it had "
                 f"{len(self.groups_[0]) if several else 1}."
             )
-        place = [known.get(label[0] if single else label, -1) for label in found.labels]
-        if len(P) and max(place) < 0 and found.complete.any():
+        place = [known.get(label[0] if single else label, -1) for label in of_rows.labels]
+        if len(P) and max(place) < 0 and of_rows.complete.any():
             warnings.warn(
-                f"groups: none of them was in fit (here {found.labels[0][0]!r}, there "
+                f"groups: none of them was in fit (here {of_rows.labels[0][0]!r}, there "
                 f"{self.groups_[0]!r}), so all rows get the common map.",
                 UserWarning,
                 stacklevel=3,
             )
         for label, g in enumerate(place):
-            own = np.flatnonzero(found.code == label)
-            if g >= 0 and own.size:
-                P[own] = of_group(P[own], self.coef_[g], self.intercept_[g], self.clip_)
+            some = np.flatnonzero(of_rows.code == label)
+            if g >= 0 and some.size:
+                P[some] = of_group(P[some], self.coef_[g], self.intercept_[g], self.clip_)
         return P
 
     def _in_words(self) -> str:
         common = f"common map {type(self.calibrator_).__name__}"
-        groups, own = counted(len(self.groups_), "group"), span(np.round(self.effective_dof_, 1))
-        return f"{common}; {groups} with {own} parameters of their own"
+        groups, dof = counted(len(self.groups_), "group"), span(np.round(self.effective_dof_, 1))
+        return f"{common}; {groups} with {dof} parameters of their own"
 
     def predict(self, X: Any, groups: Any = None) -> NDArray[Any]:
         """Return the label of the largest calibrated probability, the lowest column on ties.

@@ -80,8 +80,8 @@ def smallest_proba(scores: Scores) -> tuple[Float64Array, NDArray[np.bool_]]:
 
 def smallest_of(blocks: list[Smallest]) -> tuple[Float64Array, NDArray[np.bool_]]:
     """Return the smallest probability above 0 and whether 0 occurs, of all blocks."""
-    each = np.array(blocks)
-    return each[..., 0].min(axis=0), each[..., 1].max(axis=0) > 0
+    pairs = np.array(blocks)
+    return pairs[..., 0].min(axis=0), pairs[..., 1].max(axis=0) > 0
 
 
 def clip_below(

@@ -158,12 +158,12 @@ class Columns:
     They are probabilities or log-odds, whichever were read.
     """
 
-    made: FloatArray
+    numbers: FloatArray
     start: int
 
     def proba_columns(self, columns: slice) -> FloatArray:
         """Return a block of classes, a new array."""
-        return self.made[columns.start - self.start : columns.stop - self.start].copy()
+        return self.numbers[columns.start - self.start : columns.stop - self.start].copy()
 
     log_odds_columns = proba_columns
 
@@ -187,8 +187,8 @@ def map_column_blocks(
     if remote is None:
         scores.prepare_columns(log_odds)
         blocks = column_blocks(n, n_classes, block_bytes, first)
-        made = scores.source.run(partial(kernel, scores), blocks, 1)
-        yield from made if then is None else map(then, made)
+        results = scores.source.run(partial(kernel, scores), blocks, 1)
+        yield from results if then is None else map(then, results)
         return
     read = partial(_read_columns, kind=scores.kind, clip=scores.clip, log_odds=log_odds)
     read = partial(read, max_abs_logit=scores.max_abs_logit)
@@ -198,16 +198,16 @@ def map_column_blocks(
 
 
 def _use_columns(
-    made: FloatArray,
+    numbers: FloatArray,
     start: int,
     kernel: Callable[[Any, slice], T],
     then: Callable[[T], Any] | None,
     block_bytes: int,
 ) -> list[Any]:
-    k, n = made.shape
+    k, n = numbers.shape
     blocks = column_blocks(n, start + k, block_bytes, start)
-    found = map_blocks(partial(kernel, Columns(made, start)), blocks, 1)
-    return list(found if then is None else map(then, found))
+    results = map_blocks(partial(kernel, Columns(numbers, start)), blocks, 1)
+    return list(results if then is None else map(then, results))
 
 
 def _read_columns(source: Source, columns: slice, log_odds: bool, **what: Any) -> FloatArray:
@@ -216,8 +216,8 @@ def _read_columns(source: Source, columns: slice, log_odds: bool, **what: Any) -
 
 
 def _map_some(scores: Scores, columns: slice, function: Callable[[int, FloatArray], T]) -> list[T]:
-    made = scores.proba_columns(columns)
-    return [function(k, column) for k, column in enumerate(made, start=columns.start)]
+    block = scores.proba_columns(columns)
+    return [function(k, column) for k, column in enumerate(block, start=columns.start)]
 
 
 def map_sorted(

@@ -274,19 +274,19 @@ class Scores:
     def _row_normaliser(self) -> Normaliser:
         if self._normaliser is None:
             n = self.shape[0]
-            found = np.empty(n), np.empty(n)
-            map_rows(normaliser_of, self.source, out=found)
-            self._normaliser = found
+            normaliser = np.empty(n), np.empty(n)
+            map_rows(normaliser_of, self.source, out=normaliser)
+            self._normaliser = normaliser
         return self._normaliser
 
     def _row_odds(self) -> TopOdds:
         if self._top_odds is None:
             n = self.shape[0]
-            found = np.empty(n, dtype=np.intp), np.empty(n), np.empty(n)
+            odds = np.empty(n, dtype=np.intp), np.empty(n), np.empty(n)
             clipped = self.kind == "proba"
             source = Computed(self.source, self._clipped) if clipped else self.as_logits()
-            map_rows(partial(top_odds_of, kind=self.kind), source, out=found)
-            self._top_odds = found
+            map_rows(partial(top_odds_of, kind=self.kind), source, out=odds)
+            self._top_odds = odds
         return self._top_odds
 
     def _clipped(self, rows: Rows) -> Float64Array:

@@ -142,7 +142,7 @@ def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
 def _may_be_missing(cls: type[Stored], parameter: str) -> bool:
     """Whether a parameter may be a function, a generator or a splitter, which is not stored."""
     constraints = cls._parameter_constraints.get(parameter, [])
-    return any(each in constraints for each in (callable, "random_state", "cv_object"))
+    return any(kind in constraints for kind in (callable, "random_state", "cv_object"))
 
 
 def _with_parameters(cls: type[Stored], parameters: dict[str, Any]) -> Stored:

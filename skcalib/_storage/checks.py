@@ -211,6 +211,6 @@ def check_selective(gate: SelectiveClassifier, names: set[str]) -> None:
             raise wrong(gate, name, "a float in [0, 1]", value)
 
 
-def wrong(calibrator: object, name: str, wanted: str, found: object) -> ValueError:
-    shown = " ".join(str(found).split())[:60]
+def wrong(calibrator: object, name: str, wanted: str, value: object) -> ValueError:
+    shown = " ".join(str(value).split())[:60]
     return ValueError(f"{type(calibrator).__name__}.{name} must be {wanted}; got {shown}.")

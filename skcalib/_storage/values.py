@@ -92,18 +92,18 @@ def _list(value: object, where: str) -> list[Any]:
 
 
 def _dict_from_plain(pairs: list[Any], where: str, other: Other) -> dict[Any, Any]:
-    found = {}
+    values = {}
     for pair in pairs:
         if type(pair) is not list or len(pair) != 2:
             raise ValueError(f"{where}: a dict must be a list of pairs [key, value].")
         key, value = (from_plain(part, where, other) for part in pair)
         try:
-            found[key] = value
+            values[key] = value
         except TypeError:
             raise ValueError(f"{where}: a {type(key).__name__} cannot be a key.") from None
-    if len(found) != len(pairs):
+    if len(values) != len(pairs):
         raise ValueError(f"{where}: a dict has a key twice.")
-    return found
+    return values
 
 
 def _array_to_plain(array: NDArray[Any], where: str, other: Other) -> dict[str, Any]:

@@ -296,11 +296,11 @@ def name_columns(
         known = check_classes(known, known.size, argument)
         known = np.sort(known) if sort else known
     read = partial(read_column, X)
-    found = match_names(names, known, classes is not None, name, values=read)
-    if found is None:
+    match = match_names(names, known, classes is not None, name, values=read)
+    if match is None:
         return X, classes
-    refuse_rest(names, found, name, None if classes is not None else argument)
-    return take_columns(X, found.order), found.classes
+    refuse_rest(names, match, name, None if classes is not None else argument)
+    return take_columns(X, match.order), match.classes
 
 
 def check_category_order(

@@ -46,11 +46,11 @@ def options_of_block(block: FloatArray, code: Intp, w: Float64Array, rows: range
     return Options(float(away), rows.start + int(absent[0]) if absent.size else None)
 
 
-def merge_options(parts: Iterable[Options]) -> Options:
+def merge_options(blocks: Iterable[Options]) -> Options:
     """Merge the `Options` of blocks."""
-    each = list(parts)
-    absent = [part.absent for part in each if part.absent is not None]
-    return Options(max(part.away for part in each), min(absent, default=None))
+    parts = list(blocks)
+    absent = [part.absent for part in parts if part.absent is not None]
+    return Options(max(part.away for part in parts), min(absent, default=None))
 
 
 def options_of(S: Source, code: Intp, w: Float64Array) -> Options:
@@ -67,17 +67,17 @@ def read_options(S: Source, survey: Survey, code: Intp, w: Float64Array) -> Opti
     None if every row is a log-probability vector, where -inf is the logarithm of 0. Logits without
     -inf are read for that only if none is above 0 and the first row is such a vector.
     """
-    found = Options(np.inf, None)
+    options = Options(np.inf, None)
     few = slice(0, 1)
     if survey.low == -np.inf or (
         survey.high <= SUM_TOLERANCE_BFLOAT16
         and options_of_block(S.read(few), code[few], w[few], range(1)).away < 0.5
     ):
-        found = options_of(S, code, w)
-    if found.away <= SUM_TOLERANCE:
+        options = options_of(S, code, w)
+    if options.away <= SUM_TOLERANCE:
         return None
-    near = found.away <= SUM_TOLERANCE_BFLOAT16
-    return None if near and has_short_mantissa(S, BFLOAT16) else found
+    near = options.away <= SUM_TOLERANCE_BFLOAT16
+    return None if near and has_short_mantissa(S, BFLOAT16) else options
 
 
 def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:

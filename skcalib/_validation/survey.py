@@ -202,18 +202,18 @@ def _may_be_proba(S: FloatArray, most: float) -> NDArray[np.bool_]:
 
 def merge_surveys(surveys: Iterable[Survey]) -> Survey:
     """Merge the surveys of the blocks of scores, in any order."""
-    each = list(surveys)
-    others = [part.other for part in each if part.other is not None]
-    smallest = [part.smallest for part in each if part.smallest is not None]
+    parts = list(surveys)
+    others = [part.other for part in parts if part.other is not None]
+    smallest = [part.smallest for part in parts if part.smallest is not None]
     return Survey(
-        min(part.low for part in each),
-        max(part.high for part in each),
-        sum(part.rows for part in each),
-        sum(part.proba_rows for part in each),
-        max(part.away for part in each),
+        min(part.low for part in parts),
+        max(part.high for part in parts),
+        sum(part.rows for part in parts),
+        sum(part.proba_rows for part in parts),
+        max(part.away for part in parts),
         min(others, default=None),
-        list(chain.from_iterable(smallest)) if len(smallest) == len(each) else None,
-        any(part.absent for part in each),
+        list(chain.from_iterable(smallest)) if len(smallest) == len(parts) else None,
+        any(part.absent for part in parts),
     )
 
 
