@@ -95,9 +95,12 @@ def slow_smooth(x, w, hits, at, taus=TAUS):
     return at + mean, np.einsum("t,tij->ij", weight, spread)
 
 
-def test_the_smooth_curve_and_its_covariance_equal_a_slow_penalised_fit():
+@pytest.mark.parametrize("soft", [False, True])
+def test_the_smooth_curve_and_its_covariance_equal_a_slow_penalised_fit(soft):
     y, p = sample(40, seed=3)
     y[:3] = 1
+    if soft:
+        y = np.clip(p + np.random.default_rng(5).normal(0, 0.2, 40), 0, 1)
     order = np.argsort(p)
     y, p = y[order], p[order]
     w = np.random.default_rng(0).integers(1, 4, p.size)
@@ -167,6 +170,38 @@ def test_isotonic_equals_scikit_learn(digits, weighted):
     at = np.unique(np.concatenate([p[kept], np.linspace(p[kept].min(), p[kept].max(), 301)]))
     found = np.interp(at, curve.prob_pred, curve.prob_true)
     np.testing.assert_allclose(found, expected.predict(at), rtol=0, atol=1e-10)
+
+
+def test_isotonic_curves_and_bins_of_soft_hits():
+    """Those of scikit-learn, and shares of bins in a loop; bands around them."""
+    _, p = sample(200, seed=4, digits=2)
+    f = np.clip(p**1.2 + np.random.default_rng(5).normal(0, 0.2, 200), 0, 1)
+    rising = calibration_curve(f, p, method="isotonic")
+    expected = IsotonicRegression().fit(p, f).predict(rising.prob_pred)
+    np.testing.assert_allclose(rising.prob_true, expected, atol=1e-9)
+    bins = calibration_curve(f, p, n_bins=5)
+    rows = [np.ceil(5 * p).clip(1) == b + 1 for b in range(5)]
+    shares = [f[of_bin].mean() for of_bin in rows if of_bin.any()]
+    np.testing.assert_allclose(bins.prob_true, shares, atol=1e-12)
+    for curve in (rising, bins):
+        for low, high in (BANDS[:2], BANDS[2:]):
+            assert (getattr(curve, low) <= curve.prob_true + 1e-12).all()
+            assert (getattr(curve, high) >= curve.prob_true - 1e-12).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_bands_of_soft_hits_cover_at_least_as_often_as_they_say(method):
+    """Beta-distributed shares, whose mean is a power of the score; 60 samples of 400 rows."""
+    covered = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        p = rng.uniform(0.05, 0.95, 400)
+        q = p**1.4
+        curve = calibration_curve(rng.beta(4 * q, 4 * (1 - q)), p, method=method)
+        truth = curve.prob_pred**1.4
+        covered.append(((curve.low <= truth) & (truth <= curve.high)).mean())
+    assert np.mean(covered) > 0.95
 
 
 def test_bounds_by_runs_equal_loops():

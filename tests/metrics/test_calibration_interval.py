@@ -507,8 +507,6 @@ def test_what_is_no_calibration_error_is_refused():
     y, P, _ = sample(300, 3, 0.5, 0)
     with pytest.raises(ValueError, match="not a calibration error: use bootstrap_interval"):
         calibration_interval(log_loss, y, P, random_state=0)
-    with pytest.raises(ValueError, match="confidence_level"):
-        calibration_interval(SCE, y, P, confidence_level=95)
     with pytest.raises(TypeError, match="metric must be a function"):
         calibration_interval("ece", y, P)
 

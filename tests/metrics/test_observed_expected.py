@@ -67,8 +67,6 @@ def test_probabilities_that_are_all_0_expect_nothing():
     for y in ([0, 1], [0, 0]):
         with pytest.raises(ValueError, match="y_proba is 0 in every row.*O:E has no value"):
             observed_expected_ratio(y, [0.0, 0.0])
-    with pytest.raises(ValueError, match="confidence_level must be a number"):
-        observed_expected_ratio([0, 1], [0.2, 0.3], confidence_level=2)
 
 
 def test_printed_in_one_line():

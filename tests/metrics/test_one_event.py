@@ -257,3 +257,21 @@ def test_intervals_of_each_class_follow_the_columns_of_a_named_frame():
     array = score_decomposition(y, Q, mode="classwise", average=None)
     assert parts.score["b"] == pytest.approx(array.score[1])
     assert parts.score_low["b"] == pytest.approx(array.score_low[1])
+
+
+LEVELS = [
+    name
+    for name in metrics.__all__
+    if name != "SCORERS" and "confidence_level" in signature(getattr(metrics, name)).parameters
+]
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, "0.95", None])
+@pytest.mark.parametrize("name", LEVELS)
+def test_other_confidence_levels_are_refused(name, level):
+    given = {"metric": expected_calibration_error, "y_true": HIT, "y_proba": P}
+    given |= {"groups": NAMES, "thresholds": [0.5]}
+    needed = signature(getattr(metrics, name)).parameters.keys() & given.keys()
+    data = {key: given[key] for key in needed}
+    with pytest.raises(ValueError, match=r"confidence_level must be a number in \(0, 1\)"):
+        getattr(metrics, name)(**data, confidence_level=level)
