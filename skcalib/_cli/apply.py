@@ -49,9 +49,10 @@ def run_apply(args: argparse.Namespace) -> Printed:
     P = calibrator.predict_proba(X, **params)
     accepted = None if gate is None else accepted_rows(P, gate.thresholds_)
     out = write_predictions(args.output, P, classes, saved, accepted)
-    text = f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities"
-    if saved.log is None:
-        text += "\n" + columns_of(saved, classes, event)
+    text = (
+        f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities\n"
+        + columns_of(saved, classes, event)
+    )
     if accepted is not None:
         text += f"\nacts on {accepted.sum():,} rows, {percent(accepted.mean())}"
     return Printed(out.rstrip("\n"), text) if args.output == STREAM else Printed(text)

@@ -12,7 +12,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from skcalib._cli.decision_log import heading
 from skcalib._cli.files import (
     KINDS,
     check_ending,
@@ -22,13 +21,13 @@ from skcalib._cli.files import (
     read,
     rows_that_count,
     save,
+    scores_of,
 )
-from skcalib._cli.measure import OF_CLASSES
 from skcalib._cli.printed import WIDTH, Printed, as_json, flat_records, wrapped
 from skcalib._cli.report import report_html, troubles
 from skcalib._cli.saved_predictions import SavedPredictions, some_of
 from skcalib._cli.sentences import confidence_of, confidence_sentence
-from skcalib._comparison.compare import compare_calibrators
+from skcalib._comparison.compare import METRICS, compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison, predictions_of, rows_of
 from skcalib._comparison.held_out import HeldOutRows, takes_groups
 from skcalib._comparison.tables import summary_table
@@ -50,7 +49,8 @@ def run_compare(args: argparse.Namespace) -> Printed:
     if saved.log is not None:
         in_groups = [] if saved.groups is None else ["groupwise"]
         args.calibrators = args.calibrators or ["auto", "temperature", *in_groups]
-        args.metrics = [name for name in args.metrics if f"neg_{name}" not in OF_CLASSES]
+        if tuple(args.metrics) == METRICS:  # options are no classes
+            args.metrics.remove("static_calibration_error")
     comparison = compare_calibrators(
         X,
         y,
@@ -105,14 +105,10 @@ def printed(
         return Printed(as_json(record))
     alone = (comparison.frame.index[0], "groupwise")  # threshold gives a calibrator no groups
     by = "" if name in alone else f" --calibrator {name}"
-    if saved.log is not None:
-        head = [heading(args.file, saved, saved.log), f"{n_rows:,} rows measured, {where}"]
-    else:
-        what = f"{data.classes.size} classes, {KINDS[data.kind]}"
-        head = [f"{args.file}: {what}; {n_rows:,} rows measured, {where}"]
-        head.append(columns_of(saved, data.classes, data.event))
+    what = scores_of(saved, data.classes.size, data.kind)
     lines = [
-        *head,
+        f"{args.file}: {what}; {n_rows:,} rows measured, {where}",
+        columns_of(saved, data.classes, data.event),
         *([] if counted is None else [f"weights: {counted}"]),
         "",
         format_table(summary_table(comparison.frame), WIDTH),
@@ -157,9 +153,10 @@ def rows_to_compare(
 def measured_on(data: HeldOutRows) -> str:
     """Say which rows were measured."""
     folds = len(data.splits)
+    if folds == 1:
+        return "those of the test split"
     within = "" if data.groups is None else ", within groups"
-    stratified = f"each in one of {folds} stratified folds{within}"
-    return "those of the test split" if folds == 1 else stratified
+    return f"each in one of {folds} stratified folds{within}"
 
 
 def fit_chosen(

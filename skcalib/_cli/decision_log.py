@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,25 +27,36 @@ YES_NO = {"true": "yes", "1": "yes", "false": "no", "0": "no"}
 MOST_OPTIONS = 1000
 # Probabilities of m options with two decimals may sum to 1 within 0.005 m, shares within 0.01.
 ROUNDING, SUM_TOLERANCE = 0.005, 0.01
+# What JSON reads a number as; true and false are no numbers.
+NUMBERS = (int, float)
 
 
 def is_log(path: str) -> bool:
     """Whether the first line of a file is a decision, and not a row of a table."""
     try:
-        record = json.loads(next(lines_of(path), (1, "null"))[1])
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(record, dict):
+        _, record = next(records_of(path), (0, {}))
+    except ValueError:
         return False
     in_options = isinstance(record.get("probabilities"), dict | list)
     return in_options or {QUESTION, "probability"} <= record.keys()
 
 
-def lines_of(path: str) -> Iterator[tuple[int, str]]:
-    """Read the lines that are not empty, with their numbers from 1."""
+def records_of(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read the objects of the lines that are not empty, with the numbers of the lines from 1."""
     opened: Any = gzip.open if path.lower().endswith(".gz") else open
     with opened(path, "rt", encoding="utf-8-sig") as file:
-        yield from ((line, text) for line, text in enumerate(file, 1) if text.strip())
+        for line, text in enumerate(file, 1):
+            if not text.strip():
+                continue
+            try:
+                record = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"line {line}: is not JSON: {error}") from error
+            if not isinstance(record, dict):
+                raise ValueError(
+                    f'line {line}: must be an object, such as {{"probabilities": ...}}'
+                )
+            yield line, record
 
 
 def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) -> SavedPredictions:
@@ -56,40 +66,37 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
     """
     import pandas as pd  # late: only tables need it
 
-    lines, records = [], []
-    for line, text in lines_of(path):
-        lines.append(line)
-        records.append(parsed(line, text))
-    there = list(dict.fromkeys(key for record in records for key in record))
+    lines = list(records_of(path))
+    there = list(dict.fromkeys(key for _, record in lines for key in record))
     args.groups = args.groups or [name for name in (QUESTION,) if name in there]
     names = names_among(there, args, ())
-    n_lines = len(records)
-    if classes is None:
-        rows = [i for i, record in enumerate(records) if record.get(str(names.labels)) is not None]
-        if not rows:
-            raise ValueError("no line has a label: write one, or name its key by --labels")
-        records, lines = [records[i] for i in rows], [lines[i] for i in rows]
-    offered, shares = [], []
-    for line, record in zip(lines, records, strict=True):
+    options = [] if classes is None else [name_of(label) for label in classes.tolist()]
+    records, offered, shares = [], [], []
+    for line, record in lines:
+        label = record.get(str(names.labels))
+        if classes is None and label is None:
+            continue
         try:
-            offered.append(options_of(record))
-            shares.append({} if classes is not None else shares_of(record, names, offered[-1]))
+            row = options_of(record)
+            if classes is None:
+                shares.append(shares_of(record, label, row))
+            elif unknown := row.keys() - options:
+                raise ValueError(f"the calibrator was fitted without the option {min(unknown)!r}")
         except ValueError as error:
             raise ValueError(f"line {line}: {error}") from error
-    if classes is None:
-        options = sorted({name for row in offered for name in row})
-    else:
-        options = [name_of(label) for label in classes.tolist()]
-    P = table_of(offered, options, lines)
-    P /= np.nansum(P, axis=1, keepdims=True)
-    F = np.nan_to_num(table_of(shares, options, lines))
-    code = np.zeros(len(P), dtype=np.intp)
-    if classes is None:
-        drawn = np.random.default_rng(vars(args).get("seed", 0)).random((len(P), 1))
-        up_to = F.cumsum(axis=1)
-        code = (up_to <= drawn * up_to[:, -1:]).sum(axis=1)
+        records.append(record)
+        offered.append(row)
+    if not records:
+        raise ValueError("no line has a label: write one, or name its key by --labels")
+    options = options or sorted({name for row in offered for name in row})
+    if len(options) > MOST_OPTIONS and any(len(row) < len(options) for row in offered):
+        raise ValueError(
+            f"has {len(options):,} options: where their text changes from line to line, write the "
+            "probabilities as a list, by position"
+        )
+    P = pd.DataFrame(offered, columns=options, dtype=np.float64).to_numpy()
     saved = read_rows(
-        P,
+        P / np.nansum(P, axis=1, keepdims=True),
         names._replace(labels=None),
         lambda name: pd.Series([record.get(name) for record in records]).to_numpy(),
         [name for name in there if name not in (*SCORES, names.labels)],
@@ -97,22 +104,14 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
         classes=np.array(options) if classes is None else classes,
         columns=options,
     )
-    are_shares = classes is None and (F.max(axis=1) < 1).any()
-    return saved._replace(
-        labels=np.array(options)[code] if classes is None else None,
-        log=DecisionLog(records, n_lines, F if are_shares else None),
-    )
-
-
-def parsed(line: int, text: str) -> dict[str, Any]:
-    """Return the object of a line."""
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"line {line}: is not JSON: {error}") from error
-    if not isinstance(record, dict):
-        raise ValueError(f'line {line}: must be an object, such as {{"probabilities": ...}}')
-    return record
+    labels = F = None
+    if classes is None:
+        F = pd.DataFrame(shares, columns=options, dtype=np.float64).fillna(0).to_numpy()
+        up_to = F.cumsum(axis=1)
+        drawn = np.random.default_rng(vars(args).get("seed", 0)).random((len(F), 1))
+        labels = np.array(options)[(up_to <= drawn * up_to[:, -1:]).sum(axis=1)]
+        F = F if (F.max(axis=1) < 1).any() else None
+    return saved._replace(labels=labels, log=DecisionLog(records, len(lines), F))
 
 
 def name_of(value: Any) -> str:
@@ -123,143 +122,99 @@ def name_of(value: Any) -> str:
     return json.dumps(int(value) if whole else value)
 
 
-def options_of(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the probability of each option, None where it was not offered."""
-    given = record.get("probabilities")
-    if given is not None:
-        P = by_option(given)
-    else:
-        yes: Any = record.get("probability")
-        if not is_number(yes):
-            raise ValueError("has no 'probabilities', an object or a list, and no 'probability'")
-        P = {"no": 1 - yes, "yes": yes}
+def by_option(given: Any) -> dict[str, Any]:
+    """Return the numbers of an object, of a list by position, or of {"value", "probability"}."""
+    if isinstance(given, dict):
+        return given
+    numbers: dict[str, Any] = {}
+    for place, entry in enumerate(given):
+        name, number = str(place), entry
+        if isinstance(entry, dict):
+            name, number = name_of(entry.get("value", entry.get("label"))), entry.get("probability")
+        if name in numbers:
+            raise ValueError(f"has the option {name!r} twice")
+        numbers[name] = number
+    return numbers
+
+
+def options_of(record: dict[str, Any]) -> dict[str, float]:
+    """Return the probability of each option that was offered."""
+    given: Any = record.get("probabilities")
+    yes: Any = record.get("probability")
+    if given is None and type(yes) in NUMBERS:
+        given = {"no": 1 - yes, "yes": yes}
+    if not isinstance(given, dict | list):
+        raise ValueError("has no 'probabilities', an object or a list, and no 'probability'")
+    P = {name: p for name, p in by_option(given).items() if p is not None}
     for name, p in P.items():
-        if p is not None and not (is_number(p) and 0 <= p <= 1 + SUM_TOLERANCE):
+        if not (type(p) in NUMBERS and 0 <= p <= 1 + SUM_TOLERANCE):
             raise ValueError(f"the probability of {name!r} is {p!r}, not a number from 0 to 1")
-    numbers = [p for p in P.values() if p is not None]
-    if not numbers:
+    if not P:
         raise ValueError("has no option")
-    if abs(sum(numbers) - 1) > max(SUM_TOLERANCE, ROUNDING * len(numbers)) + 1e-6:
-        raise ValueError(f"the probabilities sum to {sum(numbers):.6g}, not to 1")
+    total = sum(P.values())
+    if abs(total - 1) > max(SUM_TOLERANCE, ROUNDING * len(P)) + 1e-6:
+        raise ValueError(f"the probabilities sum to {total:.6g}, not to 1")
     return P
 
 
-def by_option(given: Any) -> dict[str, Any]:
-    """Return a number for each option of an object, of positions or of {"value", "probability"}."""
-    if isinstance(given, dict):
-        return given
-    if not isinstance(given, list):
-        raise ValueError(f"must be an object of option: number, or a list; it is {given!r}")
-    pairs = [
-        (name_of(entry.get("value", entry.get("label"))), entry.get("probability"))
-        if isinstance(entry, dict)
-        else (str(place), entry)
-        for place, entry in enumerate(given)
-    ]
-    name, count = Counter(name for name, _ in pairs).most_common(1)[0] if pairs else ("", 1)
-    if count > 1:
-        raise ValueError(f"has the option {name!r} {count} times")
-    return dict(pairs)
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value of JSON is a number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def shares_of(record: dict[str, Any], names: Any, offered: dict[str, Any]) -> dict[str, float]:
+def shares_of(record: dict[str, Any], label: Any, offered: dict[str, float]) -> dict[str, float]:
     """Return the share of raters for each option: 1 of a label; counts are divided by their sum."""
-    label = record[names.labels]
+    yes_or_no = record.get("probabilities") is None
     if isinstance(label, dict | list):
         shares = by_option(label)
-    elif record.get("probabilities") is None and isinstance(label, float) and 0 < label < 1:
+    elif yes_or_no and isinstance(label, float) and 0 < label < 1:
         shares = {"no": 1 - label, "yes": label}
     else:
         shares = {name_of(label): 1}
-    if record.get("probabilities") is None:
-        shares = {YES_NO.get(name.lower(), name): share for name, share in shares.items()}
-    shares = {name: share for name, share in shares.items() if share not in (0, None)}
-    for name in shares:
-        if offered.get(name) is None:
-            raise ValueError(
-                f"the label, {name!r}, was not offered there, where the options are "
-                f"{some_of([option for option, p in offered.items() if p is not None])}"
-            )
-    numbers = [share for share in shares.values() if is_number(share) and share > 0]
-    total = sum(numbers)
-    counts = all(isinstance(share, int) for share in numbers)
-    if len(numbers) < len(shares) or not (abs(total - 1) <= SUM_TOLERANCE or (counts and total)):
+    names = YES_NO if yes_or_no else {}
+    shares = {names.get(name.lower(), name): share for name, share in shares.items() if share}
+    if absent := shares.keys() - offered.keys():
+        there = some_of(list(offered))
+        raise ValueError(
+            f"the label, {min(absent)!r}, was not offered there, where the options are {there}"
+        )
+    numbers = list(shares.values())
+    total = sum(numbers) if all(type(s) in NUMBERS and s > 0 for s in numbers) else 0
+    if not total or (abs(total - 1) > SUM_TOLERANCE and any(type(s) is float for s in numbers)):
         raise ValueError(f"the shares of the label are {label!r}; they must sum to 1")
     return {name: share / total for name, share in shares.items()}
 
 
-def table_of(rows: list[dict[str, Any]], options: list[str], lines: list[int]) -> NDArray[Any]:
-    """Return the numbers of rows in a column for each option, NaN where there is none."""
-    if len(options) > MOST_OPTIONS and any(len(row) < len(options) for row in rows):
-        raise ValueError(
-            f"has {len(options):,} options: where their text changes from line to line, write the "
-            "probabilities as a list, by position"
-        )
-    place = {name: k for k, name in enumerate(options)}
-    table = np.full((len(rows), len(options)), np.nan)
-    for i, row in enumerate(rows):
-        for name, value in row.items():
-            if name not in place:
-                raise ValueError(
-                    f"line {lines[i]}: the calibrator was fitted without the option {name!r}"
-                )
-            table[i, place[name]] = np.nan if value is None else value
-    return table
+def offered_in(saved: SavedPredictions) -> str:
+    """Say how many questions there are, and how many options."""
+    counts = (~np.isnan(saved.scores)).sum(axis=1)
+    text = " to ".join(map(str, sorted({counts.min(), counts.max()}))) + " options"
+    if saved.groups is None:
+        return text
+    n_groups, name = len(saved.groups.drop_duplicates()), " x ".join(saved.groups.columns)
+    return f"{n_groups:,} {name}{'s' * (n_groups > 1)}, {text}"
 
 
-def heading(path: str, saved: SavedPredictions, log: DecisionLog) -> str:
-    """Say what a log contains."""
-    n, offered = len(saved.scores), (~np.isnan(saved.scores)).sum(axis=1)
-    fewest, most = offered.min(), offered.max()
-    options = f"{most}" if fewest == most else f"{fewest} to {most}"
-    groups = ""
-    if saved.groups is not None:
-        n_groups, name = len(saved.groups.drop_duplicates()), " x ".join(saved.groups.columns)
-        groups = f", {n_groups:,} {name}{'s' * (n_groups > 1)}"
-    lines = [f"{path}: {n:,} rows{groups}, {options} options, probabilities"]
-    if n < log.n_lines:
-        lines.append(f"{log.n_lines - n:,} of {log.n_lines:,} lines have no label")
+def labels_in(log: DecisionLog) -> str:
+    """Say how many lines have no label, and whether labels are shares."""
+    without = log.n_lines - len(log.records)
+    text = f"\n{without:,} of {log.n_lines:,} lines have no label" if without else ""
     if log.shares is not None:
-        lines.append("labels: shares of raters; errors are those of one rater drawn in each row")
-    if saved.unused:
-        lines.append(f"not used: {some_of(saved.unused)}")
-    return "\n".join(lines)
-
-
-def losses_of_shares(P: NDArray[Any], F: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Return the mean losses of each row over its raters."""
-    return {
-        "log_loss": -(F * np.log(np.maximum(P, 1e-12))).sum(axis=1),
-        "brier_score": (P**2).sum(axis=1) - 2 * (F * P).sum(axis=1) + 1,
-        "error_rate": 1 - F[np.arange(len(P)), P.argmax(axis=1)],
-    }
-
-
-def entropy(F: NDArray[Any]) -> NDArray[Any]:
-    """Return the entropy of the shares of each row, which no log loss is below."""
-    return np.asarray(-(F * np.log(np.where(F > 0, F, 1.0))).sum(axis=1))
+        text += "\nlabels: shares of raters; errors are those of one rater drawn in each row"
+    return text
 
 
 def calibrated_lines(
     log: DecisionLog, P: NDArray[Any], classes: NDArray[Any], accepted: NDArray[Any] | None
 ) -> str:
     """Write each line with "calibrated", in the form of its probabilities; perhaps "accepted"."""
-    place = {name_of(label): k for k, label in enumerate(classes.tolist())}
+    options = [name_of(label) for label in classes.tolist()]
     texts = []
     for i, (record, p) in enumerate(zip(log.records, P.tolist(), strict=True)):
-        given, q = record.get("probabilities"), [p[place[name]] for name in options_of(record)]
-        calibrated: Any = q
-        if given is None:
-            calibrated = q[1]
-        elif isinstance(given, dict):
-            calibrated = dict(zip(given, q, strict=True))
-        elif isinstance(given[0], dict):
-            calibrated = [{**e, "probability": v} for e, v in zip(given, q, strict=True)]
+        given, q = record.get("probabilities"), dict(zip(options, p, strict=True))
+        calibrated: Any = q.get("yes")
+        if given is not None:
+            calibrated = {name: q.get(name, 0.0) for name in by_option(given)}
+        if isinstance(given, list):
+            calibrated = [
+                {**entry, "probability": value} if isinstance(entry, dict) else value
+                for entry, value in zip(given, calibrated.values(), strict=True)
+            ]
         act = {} if accepted is None else {"accepted": bool(accepted[i])}
         texts.append(json.dumps({**record, "calibrated": calibrated, **act}, ensure_ascii=False))
     return "\n".join(texts) + "\n"

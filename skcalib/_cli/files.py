@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import skcalib
-from skcalib._cli.decision_log import calibrated_lines, is_log, read_log
+from skcalib._cli import decision_log
 from skcalib._cli.saved_predictions import (
     ARRAYS,
     JSON_LINES,
@@ -55,8 +55,8 @@ def read(args: argparse.Namespace, classes: NDArray[Any] | None = None) -> Saved
         predictions = read_table(io.BytesIO(sys.stdin.buffer.read()), ".csv", args, classes)
     elif (suffix := known_ending(path)) in ARRAYS:
         predictions = (read_npz if suffix == ".npz" else read_npy)(path, args)
-    elif suffix in JSON_LINES and is_log(path):
-        predictions = read_log(path, args, classes)
+    elif suffix in JSON_LINES and decision_log.is_log(path):
+        predictions = decision_log.read_log(path, args, classes)
     else:
         predictions = read_table(path, suffix, args, classes)
     return predictions if args.input is None else predictions._replace(input=args.input)
@@ -95,7 +95,8 @@ def write_predictions(
         last["split"] = read.test.astype(np.uint8)
     if read.log is not None:
         check_ending(None if path == STREAM else path, JSON_LINES)
-        file.write(calibrated_lines(read.log, P, classes, accepted).encode())
+        lines = decision_log.calibrated_lines(read.log, P, classes, accepted)
+        file.write(lines.encode())
     elif suffix == ".npy":
         np.save(file, P)
     elif suffix == ".npz":
@@ -197,10 +198,18 @@ def mapping_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None
     return dict(zip(names, given.tolist(), strict=True))
 
 
+def scores_of(saved: SavedPredictions, n_classes: int, kind: str) -> str:
+    """Say what the scores of a file are."""
+    columns = f"{n_classes} classes" if saved.log is None else decision_log.offered_in(saved)
+    return f"{columns}, {KINDS[kind]}"
+
+
 def columns_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None) -> str:
     """Say which column was taken for which label, and what was not used."""
-    pairs = mapping_of(saved, classes, event)
     unused = f"\nnot used: {', '.join(saved.unused)}" if saved.unused else ""
+    if saved.log is not None:
+        return f"options: {some_of(classes.tolist())}{decision_log.labels_in(saved.log)}{unused}"
+    pairs = mapping_of(saved, classes, event)
     if len(pairs) == 1:
         (name,) = pairs
         return f"column: {name} is the score of {pairs[name]}{unused}"

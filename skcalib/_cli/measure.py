@@ -8,11 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
 from skcalib._arrays.source import to_array
-from skcalib._cli.decision_log import entropy, losses_of_shares
-from skcalib._cli.decision_log import heading as log_heading
-from skcalib._cli.files import KINDS, columns_of, event_of, mapping_of, read, rows_that_count
+from skcalib._cli.files import (
+    KINDS,
+    columns_of,
+    event_of,
+    mapping_of,
+    read,
+    rows_that_count,
+    scores_of,
+)
 from skcalib._cli.printed import Printed, as_json, flat_records, wrapped
 from skcalib._cli.progress import drawing
 from skcalib._cli.sentences import confidence_of, confidence_sentence
@@ -33,17 +40,8 @@ from skcalib.metrics._statistics.row_means import mean_interval
 
 # General calibration error is, at its defaults, ECE.
 MEASURED = [name for name in SCORERS if name != "neg_general_calibration_error"]
-# Those of single classes, or of the order of all classes.
-OF_CLASSES = {
-    f"neg_{name}"
-    for name in (
-        "static_calibration_error",
-        "adaptive_calibration_error",
-        "thresholded_adaptive_calibration_error",
-        "avuc_loss",
-        "soft_avuc_loss",
-    )
-}
+# What the names of those begin with that are of single classes, or of the order of all classes.
+OF_CLASSES = ("neg_static_", "neg_adaptive_", "neg_thresholded_", "neg_avuc_", "neg_soft_avuc_")
 # The smallest p-value that the simulated sets of labels can show.
 LEAST_P = 1 / (1 + NULL_SETS)
 # A p-value up to this one is a finding.
@@ -95,9 +93,9 @@ def run_measure(args: argparse.Namespace) -> Printed:
     w = None if saved.weights is None else saved.weights[rows]
     predictions = check_predictions(y[rows], P, w, classes, pos_label)
     n, n_classes = predictions.P.shape
-    log = saved.log
-    F = None if log is None or log.shares is None else log.shares[rows]
-    measured = measure_all(predictions, w, args.seed, log is not None, F)
+    F = None if saved.log is None or saved.log.shares is None else saved.log.shares[rows]
+    F = F if F is None or w is None else F[w > 0]
+    measured = measure_all(predictions, w, args.seed, saved.log is not None, F)
     summary = summarize(predictions, measured)
     code, failure = 0, ""
     if args.fail_above is not None:
@@ -106,10 +104,6 @@ def run_measure(args: argparse.Namespace) -> Printed:
         if value > most:
             code, failure = 1, f"{name}, less what chance adds, is {value:.4f}: above {most:g}"
     which = "" if saved.test is None else " of the test split"
-    heading = f"{args.file}: {n:,} rows{which}, {n_classes} classes, {KINDS[data.kind]}"
-    columns = columns_of(saved, classes, event)
-    if log is not None:
-        heading, columns = log_heading(args.file, saved, log), f"{n:,} rows measured{which}"
     counted = rows_that_count(w)
     groups = None if saved.groups is None else saved.groups.iloc[rows]
     if groups is not None:
@@ -135,8 +129,8 @@ def run_measure(args: argparse.Namespace) -> Printed:
         return Printed(as_json(record), failure, code)
     head = ["metric", "debiased", "95 % interval", "as measured", "if calibrated", "p-value"]
     lines = [
-        heading,
-        columns,
+        f"{args.file}: {n:,} rows{which}, {scores_of(saved, n_classes, data.kind)}",
+        columns_of(saved, classes, event),
         *([] if counted is None else [f"weights: {counted}"]),
         *([] if F is None else [divergence(measured, F, predictions.w)]),
         "",
@@ -163,17 +157,19 @@ def measure_all(
     are those of the top label; losses are means over the raters of `shares`.
     """
     rows, w = [], predictions.w
-    over_raters = {} if shares is None else losses_of_shares(to_array(predictions.P), shares)
     for name, loss in ROW_LOSSES.items():
         losses = loss.losses(predictions)
-        losses = losses._replace(losses=over_raters.get(name, losses.losses))
+        if shares is not None:
+            row, code = np.nonzero(shares)
+            parts = shares[row, code] * loss.of(to_array(predictions.P)[row], code)
+            losses = losses._replace(losses=np.bincount(row, parts).astype(np.float64))
         low, high = mean_interval(
             losses.losses, w, 0.95, low=0.0, high=loss.most, pseudo=losses.pseudo_error
         )
         rows.append(Measured(name, losses.mean(w), np.nan, low, high, np.nan, np.nan))
     measured = MEASURED
     if of_options and predictions.event is None:
-        measured = [name for name in MEASURED if name not in OF_CLASSES]
+        measured = [name for name in MEASURED if not name.startswith(OF_CLASSES)]
         score, hit = event_or_top(predictions)
         predictions = check_predictions(hit.astype(int), score, None, [0, 1])._replace(w=w)
     P, code, _, classes, event = predictions[:5]
@@ -210,8 +206,8 @@ def measure_all(
 
 def divergence(measured: list[Measured], shares: NDArray[Any], w: NDArray[Any]) -> str:
     """Say how far the log loss is from the least that shares allow, their entropy."""
-    least = float(np.average(entropy(shares), weights=w))
-    (loss,) = [row.value for row in measured if row.metric == "log_loss"]
+    least = float(np.average(entr(shares).sum(axis=1), weights=w))
+    loss = next(row.value for row in measured if row.metric == "log_loss")
     parts = f"entropy of the shares {least:.4f} + KL divergence {loss - least:.4f}"
     return f"log loss {loss:.4f} = {parts}"
 

@@ -18,6 +18,7 @@ from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._comparison.held_out import (
     HeldOutFit,
     HeldOutRows,
+    TestRows,
     check_same_classes,
     fit_rows,
     groups_of_rows,
@@ -50,26 +51,19 @@ def is_lazy(X: Any) -> bool:
 
 
 def open_data(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    *,
-    test: tuple[Any, ...] | None,
-    input: str,
-    classes: ArrayLike | None,
-    pos_label: Any,
-    groups: Any = None,
+    X: Any, y: Any, sample_weight: Any, *, test: tuple[Any, ...] | None, **keywords: Any
 ) -> HeldOutRows:
-    """Check all arguments once; the only split is that of the test rows, if there are any."""
-    keywords: dict[str, Any] = {"input": input, "classes": classes, "pos_label": pos_label}
-    keywords["groups"] = groups
-    if not is_lazy(X):
-        X, y, sample_weight = read_remote(X, y, sample_weight)
-        if test is not None:
-            X_test, y_test, w_test, of_test = test_rows(test)
-            test = (*read_remote(X_test, y_test, w_test, "test X", "test y"), of_test)
-        return read_rows(X, y, sample_weight, test=test, **keywords)
-    return _open_chunks(X, y, sample_weight, test=test, **keywords)
+    """Check all arguments once; the only split is that of the test rows, if there are any.
+
+    The keywords are those of `read_rows`.
+    """
+    rows = None if test is None else test_rows(test)
+    if is_lazy(X):
+        return _open_chunks(X, y, sample_weight, test=rows, **keywords)
+    X, y, sample_weight = read_remote(X, y, sample_weight)
+    if rows is not None:
+        rows = (*read_remote(*rows[:3], "test X", "test y"), rows[3])
+    return read_rows(X, y, sample_weight, test=rows, **keywords)
 
 
 def _open_chunks(
@@ -77,7 +71,7 @@ def _open_chunks(
     y: Any,
     sample_weight: Any,
     *,
-    test: tuple[Any, ...] | None,
+    test: TestRows | None,
     input: str,
     classes: ArrayLike | None,
     pos_label: Any,
@@ -89,7 +83,7 @@ def _open_chunks(
     check_option("input", input, ("auto", "logits", "proba"))
     parts = [_known(X, y, sample_weight, "X", "y")]
     if test is not None:
-        parts.append(_known(*test_rows(test)[:3], "test X", "test y"))
+        parts.append(_known(*test[:3], "test X", "test y"))
     arrays, labels, weights = zip(*parts, strict=True)
     n_fit, n_classes = arrays[0].shape
     if classes is None:
@@ -106,7 +100,7 @@ def _open_chunks(
     code, known = encode_labels(names, n_classes, known)
     event = event_of_columns(known, pos_label)
     rows = np.arange(code.size)
-    weighted = sample_weight is not None or (test is not None and test_rows(test)[2] is not None)
+    weighted = sample_weight is not None or (test is not None and test[2] is not None)
     return HeldOutRows(
         X,
         kind,

@@ -275,16 +275,8 @@ def compare_calibrators(
     temperature   0.56   1.0
     """
     check_level(confidence_level)
-    data = open_data(
-        X,
-        y,
-        sample_weight,
-        test=test,
-        input=input,
-        classes=classes,
-        pos_label=pos_label,
-        groups=groups,
-    )
+    known = {"input": input, "classes": classes, "pos_label": pos_label, "groups": groups}
+    data = open_data(X, y, sample_weight, test=test, **known)
     folds = in_folds(data, cv)
     data = folds if test is None else data
     measures = as_measures(METRICS if metrics is None else metrics)

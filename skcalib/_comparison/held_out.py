@@ -54,6 +54,9 @@ from skcalib._validation.weights import (
     effective,
 )
 
+# Scores, labels, weights and groups of test rows, the last two perhaps None.
+TestRows = tuple[Any, Any, Any, Any]
+
 
 class HeldOutRows(NamedTuple):
     """Checked scores and labels, and which rows are fitted on and which are measured.
@@ -92,11 +95,11 @@ def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
         rows = rows[data.w[rows] > 0]
     S = np.zeros((rows.size, 1)) if is_dask(data.scores) else data.scores.read(rows)
     labels = data.classes[data.code[rows]]
-    if data.groups is not None and isinstance(cv, int):
-        folds = folds_in_groups(cv, data.code[rows], data.groups[rows])
+    if data.groups is not None and isinstance(cv, int | np.integer) and cv > 1:
+        folds = folds_in_groups(int(cv), data.code[rows], data.groups[rows])
     else:
         folds = _folds(cv, S, labels)
-        warn_of_lost_classes(labels, folds)
+    warn_of_lost_classes(labels, folds)
     seen: Intp = np.empty(0, dtype=np.intp)
     splits = []
     for train, test in folds:
@@ -112,13 +115,16 @@ def read_rows(
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     *,
-    test: tuple[Any, ...] | None = None,
+    test: TestRows | None = None,
     input: str,
     classes: ArrayLike | None,
     pos_label: Any = None,
     groups: Any = None,
 ) -> HeldOutRows:
-    """Check rows without folds; the only split is that of the test rows, if there are any."""
+    """Check rows without folds; the only split is that of the test rows, if there are any.
+
+    `test` is what `test_rows` returns.
+    """
     check_option("input", input, ("auto", "logits", "proba"))
     S, survey, labels, w, known = _open(X, y, sample_weight, classes, input, "X", "y")
     kind = resolve_kind(S, survey, input)
@@ -127,7 +133,7 @@ def read_rows(
     n_rows, n_fit = w.size, int((w > 0).sum())
     weighted = sample_weight is not None
     if test is not None:
-        X_test, y_test, given, _ = test_rows(test)
+        X_test, y_test, given, _ = test
         S_test, found_test, labels_test, w_test, _ = _open(
             X_test, y_test, given, known if classes is None else classes, kind, "test X", "test y"
         )
@@ -161,7 +167,7 @@ def read_rows(
     return HeldOutRows(columns, kind, code, known, w_given, splits, event, by, of_rows)
 
 
-def test_rows(test: Any) -> tuple[Any, Any, Any, Any]:
+def test_rows(test: Any) -> TestRows:
     """Return the scores, labels, weights and groups of test rows, the last two perhaps None."""
     if not isinstance(test, tuple | list) or len(test) not in (2, 3, 4):
         raise ValueError(
@@ -174,7 +180,7 @@ def test_rows(test: Any) -> tuple[Any, Any, Any, Any]:
 
 def groups_of_rows(groups: Any, n_fit: int, test: Any, n_test: int) -> NDArray[Any] | None:
     """Return the labels of the groups of calibration and test rows, None if none are given."""
-    of_test = groups if test is None else test_rows(test)[3]
+    of_test = groups if test is None else test[3]
     if (groups is None) != (of_test is None):
         raise ValueError(
             "groups are given for calibration or test rows alone: pass groups= and "
@@ -182,12 +188,12 @@ def groups_of_rows(groups: Any, n_fit: int, test: Any, n_test: int) -> NDArray[A
         )
     if groups is None:
         return None
-    given = {"groups": (groups, n_fit)}
-    if test is not None:
-        given["test groups"] = (of_test, n_test)
-    for name, (labels, n_rows) in given.items():
-        read_groups(labels, n_rows, name)
-    return np.concatenate([labels_of_rows(labels).astype(object) for labels, _ in given.values()])
+    read_groups(groups, n_fit)
+    labels = labels_of_rows(groups).astype(object)
+    if test is None:
+        return labels
+    read_groups(of_test, n_test, "test groups")
+    return np.concatenate([labels, labels_of_rows(of_test).astype(object)])
 
 
 def check_same_classes(n_test: int, n: int) -> None:

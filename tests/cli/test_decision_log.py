@@ -106,7 +106,10 @@ def test_every_form_of_a_line_is_read(path):
         ("[" * 100_000, "line 12: is not JSON: maximum recursion depth"),
         ({"label": "a"}, "line 12: has no 'probabilities', an object or a list, and no"),
         ({"probability": "0.9", "label": 1}, "line 12: has no 'probabilities'"),
-        ({"probabilities": 0.9, "label": 1}, "line 12: must be an object of option: number"),
+        (
+            {"probabilities": 0.9, "label": 1},
+            "line 12: has no 'probabilities', an object or a list",
+        ),
         ({"probabilities": {}, "label": "a"}, "line 12: has no option"),
         (
             {"probabilities": {"a": 70, "b": 30}, "label": "a"},
@@ -142,7 +145,7 @@ def test_every_form_of_a_line_is_read(path):
         ),
         (
             {"probabilities": [{"value": 1, "probability": 0.5}] * 2, "label": 1},
-            "line 12: has the option '1' 2 times",
+            "line 12: has the option '1' twice",
         ),
     ],
 )
@@ -190,7 +193,8 @@ def test_measure_is_of_all_rows_and_of_each_question(capsys):
     printed = run(capsys, *given)
     assert printed.startswith(
         "log.jsonl: 400 rows, 4 sites, 2 to 5 options, probabilities\n"
-        "37 of 437 lines have no label\nnot used: id\n400 rows measured\n"
+        "options: a0, a1, b0, b1, b2, c0, c1, c2, c3, d0, d1, d2, ...\n"
+        "37 of 437 lines have no label\nnot used: id\n"
     )
     assert "static_calibration_error" not in printed
     assert "Miscalibrated groups: a (1 of 4 tested" in printed
@@ -236,6 +240,19 @@ def test_losses_of_shares_are_means_over_the_raters(capsys):
     ]
     write(counts, "counts.jsonl")
     assert run(capsys, "measure", "counts.jsonl").partition("\n")[2] == printed.partition("\n")[2]
+
+
+@pytest.mark.usefixtures("few_errors")
+def test_a_row_of_weight_0_is_absent_from_losses_of_shares(capsys):
+    """The same as a log without these lines."""
+    records = [{**r, "weights": i % 3} for i, r in enumerate(drawn(90, raters=5))]
+    write(records)
+    write([r for r in records if r["weights"]], "less.jsonl")
+    losses = [
+        json.loads(run(capsys, "measure", path, "--format", "json"))["metrics"][:2]
+        for path in ("log.jsonl", "less.jsonl")
+    ]
+    assert losses[0] == losses[1]
 
 
 def test_a_drawn_rater_has_the_share_as_its_probability():

@@ -616,6 +616,13 @@ def test_folds_have_equal_shares_of_each_label_in_each_group():
             assert max(counts) - min(counts) <= 1
 
 
+@pytest.mark.parametrize("cv", [1, 0, -1])
+def test_fewer_than_two_folds_are_refused_with_groups_too(cv):
+    y, Z, groups = in_groups(60)
+    with pytest.raises(ValueError, match=f"^cv: .*got n_splits={cv}; pass a number of folds"):
+        compare_calibrators(Z, y, ["temperature"], groups=groups, cv=cv)
+
+
 def test_groups_join_groupwise_to_the_default_calibrators(monkeypatch):
     """Beside the others, with a gain in groups that need their own maps."""
     few = {name: calibrators_by_name()[name] for name in ("identity", "auto", "temperature")}
