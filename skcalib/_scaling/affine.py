@@ -195,7 +195,9 @@ def _diagonal(X: Array) -> Array:
 
 def _lifted(diagonal: Array, lift: float) -> Array:
     """Return a ridge that makes a Hessian with this diagonal positive definite."""
-    return np.where(diagonal > NOTHING, lift * diagonal, 1.0)
+    # Where all rows are certain, curvature of 1e-11 would allow steps of 1e11.
+    usual = 1.0 / len(diagonal)
+    return np.where(diagonal > NOTHING, lift * (diagonal + usual), 1.0)
 
 
 def _inverses(blocks: Array, ridge: Array, lift: float) -> Array:
@@ -314,6 +316,7 @@ def fit_affine(
             tol,
             max_iter,
             _report(verbose),
+            problem.start().size <= LARGEST_EXACT[1],
         )
     theta, converged = at.theta, problem.largest(at.gradient) <= tol
     if n_iter < max_iter:  # rounding for logits of a large scale: a small scaled gradient is enough

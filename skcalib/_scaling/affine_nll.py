@@ -25,7 +25,6 @@ from skcalib._arrays.passes import (
     ONE_BY_ONE,
     PRODUCTS,
     PerRow,
-    add,
     cached,
     merge_rows,
     sum_rows,
@@ -295,7 +294,11 @@ class AffineNLL:
     def _sum(self, parts: Iterator[Any]) -> Any:
         total = next(parts)
         for part in parts:
-            total = add(total, part)
+            if isinstance(total, tuple):
+                for whole, piece in zip(total, part, strict=True):
+                    whole += piece  # in place, because arrays may be large
+            else:
+                total += part
         return self.source.fetch(total)
 
     def hessian_by_class(self, theta: Array) -> Array:

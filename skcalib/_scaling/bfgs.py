@@ -22,20 +22,19 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Linear = Callable[[Array], Array]
 
-# The latest pairs (s, y) that B contains, fewer of many parameters: 64 MiB for a million.
-PAIRS, PAIR_ENTRIES = 10, 1 << 23
+# The latest pairs (s, y) that B contains, fewer of many parameters: 32 MiB in all.
+PAIRS, PAIR_ENTRIES = 10, 1 << 22
 # The inverse is computed again if a step leaves more than this share of the decrement g'Bg, but not
-# before some steps: they also teach B what an inverse of this kind leaves out.
-SLOW, STEPS = 0.5, 5
-# Relative ridge on the Hessian, against rounding: at first, and the largest one. It grows a
-# hundredfold each time that no step leads to a lower point.
-LIFTS = 1e-15, 1e-1
-# A step that leads to no lower point becomes shorter by a factor between these.
-SHORTEST, LONGEST = 0.05, 0.5
+# before some steps, which teach B what the inverse leaves out; fewer, if it is that of the Hessian.
+SLOW, STEPS, STEPS_OF_HESSIAN = 0.5, 5, 2
+# Relative ridge on the Hessian, at first against rounding, and the largest one. Where a full step
+# leads to no lower point, the curvature is no guide: the ridge grows (Levenberg 1944), to RIDGE at
+# least. Each full step lowers it.
+LIFTS, RIDGE, RAISED, LOWERED = (1e-15, 1e-1), 1e-4, 100.0, 10.0
 SMALLEST_LENGTH = 1e-8
 # A smaller decrement, as a share of the objective, is below its rounding: slopes are compared
 # instead. The fit ends after a few such steps without a smaller gradient than before.
-BLIND, FLATTER, STALLED = 1e-14, 0.9, 3
+BLIND, FLATTER, STALLED = 1e-14, 0.9, 2
 
 
 class Point(NamedTuple):
@@ -81,14 +80,17 @@ def minimise(
     tol: float,
     max_iter: int,
     report: Callable[[int, float, float], None],
+    exact: bool = False,
 ) -> tuple[Point, int]:
     """Return the point where ``size(gradient) <= tol``, and the number of steps.
 
     Ends earlier where no step leads to a lower point. ``precondition(theta, turn, lift)`` returns
     an approximate inverse of the Hessian at `theta`; `turn` is the number of earlier ones, `lift`
     the ridge relative to its diagonal. ``report(number of steps, objective, size)`` is called at
-    the start and after each step.
+    the start and after each step. `exact` says that the inverse is that of the Hessian, without
+    ridge: pairs of earlier steps then say no more than it does.
     """
+    steps = STEPS_OF_HESSIAN if exact else STEPS
     at = Point(start, *objective(start))
     left = least = size(at.gradient)
     inverse: Inverse | None = None
@@ -101,7 +103,7 @@ def minimise(
             turn, since, before = turn + 1, 0, np.inf
         step = -inverse(at.gradient)
         decrement = -scalar(step, at.gradient)
-        slow = since >= STEPS and decrement > SLOW * before
+        slow = since >= steps and decrement > SLOW * before
         blind = decrement < BLIND * max(1.0, abs(at.value))
         new: Point | None = None
         if decrement > 0.0 and not slow:
@@ -109,17 +111,26 @@ def minimise(
         if new is None:
             pairs = inverse.pairs if slow else []
             inverse = None
-            lift *= 1.0 if slow else 100.0
-            if lift > LIFTS[1]:
+            if not slow and lift >= LIFTS[1]:
                 break
+            lift = lift if slow else raised(lift)
             continue
         inverse.scale *= length
         inverse.add(new.theta - at.theta, new.gradient - at.gradient)
         at, left, before, since, n_iter = new, size(new.gradient), decrement, since + 1, n_iter + 1
+        if exact and length < 1.0:
+            pairs, inverse, lift = [], None, raised(lift)
+        else:
+            lift = max(LIFTS[0], lift / LOWERED)
         stalled = stalled + 1 if blind and left >= least else 0
         least = min(least, left)
         report(n_iter, at.value, left)
     return at, n_iter
+
+
+def raised(lift: float) -> float:
+    """Return the next larger ridge."""
+    return min(max(RAISED * lift, RIDGE), LIFTS[1])
 
 
 def search(
@@ -141,9 +152,7 @@ def search(
         fall = at.value - new.value
         if abs(slope) <= FLATTER * decrement if blind else fall >= 1e-4 * length * decrement:
             return new, length
-        # Where the slope rises to be positive, the secant's estimate of its root.
-        share = decrement / (decrement + slope) if slope > 0.0 else LONGEST
-        length *= min(max(share, SHORTEST), LONGEST)
+        length /= 2
     return None, length
 
 

@@ -84,13 +84,28 @@ def test_odir_reaches_1e_8_at_any_scale_of_logits(factor):
     assert largest_gradient(factor * Z, y, fitted, penalty) < 2e-8
 
 
-@pytest.mark.parametrize("off", [1e-4, 0.05, 10.0])
-def test_a_matrix_of_many_classes_converges_for_any_strength_of_penalty(off):
+def count_passes(monkeypatch):
+    """Return a list that gets the name of each pass over the rows."""
+    passes = []
+    for name in ("value_and_gradient", "hessian", "hessian_by_class", "factors"):
+        method = getattr(AffineNLL, name)
+        monkeypatch.setattr(
+            AffineNLL,
+            name,
+            lambda *args, method=method, name=name: (passes.append(name), method(*args))[1],
+        )
+    return passes
+
+
+@pytest.mark.parametrize(("off", "most"), [(1e-4, 45), (0.05, 25), (10.0, 20)])
+def test_the_preconditioner_by_factors_serves_any_strength_of_penalty(monkeypatch, off, most):
     """More parameters than one matrix contains: cheap with the off-diagonal free, or strict."""
+    passes = count_passes(monkeypatch)
     Z, y = data(1200, 30)
     penalty = (0.0, off, 0.01)
     fitted = fit(Z, y, full=True, penalty=penalty)
-    assert fitted.n_iter < 30
+    assert "factors" in passes
+    assert fitted.n_iter < len(passes) < most
     assert largest_gradient(Z, y, fitted, penalty) < 1.5e-8
 
 
@@ -148,7 +163,7 @@ def test_a_tolerance_below_rounding_ends_at_the_optimum_with_a_warning(full):
     penalty = (0.0, 0.0, 0.0)
     with pytest.warns(ConvergenceWarning, match="stopped after .* of at most 100 .* Raise tol"):
         fitted = fit(Z, y, full=full, penalty=penalty, tol=1e-18)
-    assert fitted.n_iter < 40
+    assert fitted.n_iter < 20
     assert largest_gradient(Z, y, fitted, penalty) < 1e-13
 
 
@@ -209,7 +224,7 @@ def test_a_curvature_lost_in_rounding_is_a_warning_and_no_wrong_map():
         found = dirichlet.fit(1e-8 * Z, y).predict_proba(1e-8 * Z)
     centred = Z - Z.mean(axis=1, keepdims=True)
     expected = VectorScaling(penalty=None, input="logits").fit(centred, y).predict_proba(centred)
-    np.testing.assert_allclose(found, expected, atol=2e-3)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
 # ------------------------------------------------------------------------- passes over the data
@@ -266,12 +281,13 @@ def of_noisy_classes(n, K):
 
 @pytest.mark.parametrize("factor", ["columns", pytest.param(1e3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("penalty", [pytest.param(None, marks=pytest.mark.slow), "structured"])
-def test_vector_scaling_of_many_classes_takes_at_most_thirty_steps(factor, penalty):
+def test_vector_scaling_of_many_classes_takes_at_most_forty_passes(monkeypatch, factor, penalty):
     """To a gradient of 1e-6, at 25 rows a class, whatever the scale of all logits or of each."""
+    passes = count_passes(monkeypatch)
     Z, y = of_noisy_classes(7500, 300)
     Z *= 10 ** np.random.default_rng(1).uniform(-1, 1, 300) if factor == "columns" else factor
     fitted = VectorScaling(penalty=penalty, tol=1e-6).fit(Z, y)
-    assert fitted.n_iter_ <= (30 if penalty is None else 15)
+    assert fitted.n_iter_ < len(passes) <= (40 if penalty is None else 20)
     if penalty is None:
         result = AffineFit(fitted.coef_, fitted.intercept_, fitted.n_iter_)
         assert largest_gradient(Z, y, result, (0.0, 0.0, 0.0)) < 1.1e-6
@@ -329,18 +345,33 @@ def test_a_root_beyond_the_range_is_its_end(root, end, name):
 # ---------------------------------------------------------------------------- threads and memory
 
 
+@pytest.mark.parametrize(("n_iter", "arrays"), [(3, 8), (15, 32)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_large_matrix_takes_a_bounded_number_of_arrays_of_its_parameters():
-    """Two for each of ten pairs of BFGS, and some for a step, beside blocks and the logits."""
+def test_a_large_matrix_takes_a_bounded_number_of_arrays_of_its_parameters(n_iter, arrays):
+    """Two for each of at most ten pairs of BFGS, and some for a step, beside blocks and logits."""
     K = 400
     Z, y = data(700, K)
     tracemalloc.start()
     try:
-        MatrixScaling(penalty="odir", max_iter=15, tol=1e-12).fit(Z, y)
+        MatrixScaling(penalty="odir", max_iter=n_iter, tol=1e-12).fit(Z, y)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 32 * 8 * K * (K + 1) + 8 * Z.size + 4 * affine_nll.TALL_BLOCK_BYTES
+    copies = 8 * Z.size + 4 * Z.size
+    assert peak < arrays * 8 * K * (K + 1) + copies + 3.5 * affine_nll.TALL_BLOCK_BYTES
+
+
+@pytest.mark.slow
+def test_a_matrix_of_1000_classes_takes_at_most_128_mib():
+    Z, y = data(5000, 1000)
+    Z = Z.astype(np.float32)
+    tracemalloc.start()
+    try:
+        MatrixScaling(max_iter=12).fit(Z, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 128 << 20
 
 
 # -------------------------------------------------------------------------------------- progress
@@ -374,12 +405,14 @@ def test_rows_that_are_all_the_same_have_a_fit(K):
         np.testing.assert_allclose(fitted.predict_proba(P[:1])[0], rates, atol=1e-5)
 
 
-def test_classes_without_rows_are_separated_with_a_warning():
-    rng = np.random.default_rng(12)
+@pytest.mark.parametrize("seed", [12, 1, 2, 3, 4, 5])
+def test_classes_without_rows_are_separated_with_a_warning(seed):
+    """Curvatures vanish on the way: a ridge must keep the steps within reason."""
+    rng = np.random.default_rng(seed)
     Z = 2 * rng.normal(size=(100, 20))
     y = np.zeros(100, dtype=int)
     y[[10, 30, 50, 70]] = 1, 3, 8, 15
     calibrator = MatrixScaling(penalty=None, classes=np.arange(20))
     with pytest.warns(ConvergenceWarning, match="separate the classes"):
         P = calibrator.fit(Z, y).predict_proba(Z)
-    assert P[np.arange(100), y].min() > 0.99
+    assert -np.log(P[np.arange(100), y]).mean() < 1e-5
