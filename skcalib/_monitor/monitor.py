@@ -82,11 +82,10 @@ def events_of(predictions: Predictions, groups: Any) -> dict[str, Event]:
     """Return the events of a batch: of all rows, of each of more classes, of each group."""
     events: dict[str, Event] = {}
     if predictions.event is None:
-        P, code = predictions.P, predictions.code
-        p, predicted = top_label(P)
-        y = predicted == code
+        p, predicted = top_label(predictions.P)
+        y = predictions.hits(predicted)
         for k, label in enumerate(predictions.classes):
-            events[f"class {label}"] = predictions.column(k).astype(np.float64), code == k
+            events[f"class {label}"] = predictions.column(k).astype(np.float64), predictions.hits(k)
     else:
         p, y = predictions.of_event()
     score = p.astype(np.float64)
@@ -220,8 +219,9 @@ class CalibrationMonitor(BaseEstimator):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            Labels, or shares of one event in [0, 1]; a batch may be empty.
+        y_true : array-like of shape (n,) or (n, K)
+            Labels, shares of one event in [0, 1], or the shares of several raters, a column for
+            each class; a batch may be empty.
         y_proba : array-like of shape (n, K), (n, 1) or (n,)
             The probabilities that were acted on; a column for each label in sorted order, or that
             of one event.

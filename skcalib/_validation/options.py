@@ -110,11 +110,17 @@ def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
     )
 
 
-def refuse_absent(options: Options, code: Intp, classes: NDArray[Any], what: str) -> None:
-    """Refuse a label that was not offered; its entry of X is `what`."""
-    if options.absent is not None:
-        label = classes.tolist()[code[options.absent]]
+def refuse_absent(
+    options: Options, code: Intp, classes: NDArray[Any], what: str, rows: Intp | None
+) -> None:
+    """Refuse a label that was not offered; its entry of X is `what`.
+
+    `rows` are the numbers of the rows of X, None if these are all, one by one.
+    """
+    at = options.absent
+    if at is not None:
+        label, row = classes.tolist()[code[at]], at if rows is None else rows[at]
         raise ValueError(
-            f"y: the label of row {options.absent}, {label!r}, was not offered there ({what}): "
-            "correct the label or X, or drop the row."
+            f"y: the label of row {row}, {label!r}, was not offered there ({what}): correct "
+            "the label or X, or drop the row."
         )

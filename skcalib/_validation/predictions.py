@@ -33,7 +33,7 @@ from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.remote import read_remote
 from skcalib._validation.scores import read_scores
 from skcalib._validation.shares import check_shape, read_labels, split_shares
-from skcalib._validation.soft_hits import are_soft, check_soft_hits, refuse_soft
+from skcalib._validation.soft_hits import are_soft, check_soft_hits, refuse_soft, shares_of_soft
 from skcalib._validation.survey import Survey, first_flaw, merge_surveys, sum_tolerance, survey_rows
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight, effective
 
@@ -52,8 +52,8 @@ class Predictions(NamedTuple):
     ``event_by`` says. Both are None where more columns are measured. ``order (K,)`` are the classes
     in the order of a frame's columns, if it was read by name.
 
-    Of soft hits, ``code`` contains float64 shares of the second of two classes, 0 and 1. Of several
-    raters, ``share (n, K)`` contains the share of each class, ``code`` the class of the largest.
+    Of several raters, ``code (n, K)`` contains float64 shares of each class; of soft hits, those of
+    the classes 0 and 1.
     """
 
     P: Source
@@ -63,37 +63,29 @@ class Predictions(NamedTuple):
     event: int | None = None
     event_by: EventBy | None = None
     order: NDArray[np.intp] | None = None
-    share: NDArray[np.float64] | None = None
 
     @property
-    def are_soft(self) -> bool:
-        """Whether hits are shares of the event."""
-        return self.code.dtype.kind == "f"
+    def are_shares(self) -> bool:
+        """Whether hits are shares of raters, or soft."""
+        return self.code.ndim == 2
 
     def of_event(self) -> tuple[FloatArray, NDArray[Any]]:
-        """Return the probability of the event ``(n,)``, and whether it happened.
-
-        Soft hits are the shares of the event, float64.
-        """
+        """Return the probability of the event ``(n,)``, and whether it happened, or its share."""
         assert self.event is not None
-        if self.share is not None:
-            return self.column(self.event), self.share[:, self.event]
-        if self.are_soft:
-            return self.column(self.event), self.code if self.event else 1.0 - self.code
-        return self.column(self.event), self.code == self.event
+        return self.column(self.event), self.hits(self.event)
 
-    def hits(self, predicted: NDArray[np.intp]) -> NDArray[Any]:
+    def hits(self, predicted: NDArray[np.intp] | int) -> NDArray[Any]:
         """Return whether a predicted class is the true one ``(n,)``, or its share of the raters."""
-        if self.share is None:
-            return predicted == self.code
-        return np.take_along_axis(self.share, predicted[:, None], axis=1)[:, 0]
+        if self.are_shares:
+            return self.code[np.arange(len(self.code)), predicted]
+        return np.asarray(self.code == predicted)
 
     def split(self) -> Predictions:
         """Return a row for each label that raters gave, with its share of the row's weight."""
-        if self.share is None:
+        if not self.are_shares:
             return self
-        P, code, w = split_shares(self.P, self.share, self.w)
-        return self._replace(P=P, code=code, w=w, share=None)
+        rows, code, w = split_shares(self.code, self.w)
+        return self._replace(P=take_rows(self.P, rows), code=code, w=w)
 
     def column(self, k: int) -> FloatArray:
         """Return the probabilities of a class ``(n,)``."""
@@ -142,15 +134,6 @@ class Predictions(NamedTuple):
         return self.without_event()
 
 
-def refuse_each_class(predictions: Predictions, average: str | None) -> None:
-    """Refuse ``average=None``, an error for each class, with soft hits."""
-    if average is None and predictions.are_soft:
-        raise ValueError(
-            "average=None gives an error for each class, but soft hits are shares of one event: "
-            "leave average out."
-        )
-
-
 def takes_predictions(metric: Metric) -> Metric:
     """Mark a metric that passes its arguments to `check_predictions`: it takes checked ones."""
     metric.takes_predictions = True  # type: ignore[attr-defined]
@@ -182,18 +165,16 @@ def check_predictions(
     pos_label: Any = None,
     *,
     soft: bool = False,
-    shares: bool = False,
     caller: str = "this metric",
 ) -> Predictions:
     """Check the arguments of a metric and drop rows of weight 0.
 
     `y_proba` may be checked predictions, which include labels and weights: a metric that is
-    evaluated a thousand times then checks its data once. Soft hits are refused in the name of
-    `caller` unless `soft` says that the metric takes them. `shares` says that of the shares of
-    several raters, ``(n, K)``.
+    evaluated a thousand times then checks its data once. Soft hits, and the shares of several
+    raters, are refused in the name of `caller` unless `soft` says that the metric takes them.
     """
     if isinstance(y_proba, Predictions):
-        if y_proba.are_soft and not soft:
+        if y_proba.are_shares and not soft:
             refuse_soft(y_proba.code, "y_true", caller, TAKERS)
         if pos_label is None:
             return y_proba
@@ -202,7 +183,7 @@ def check_predictions(
         y_proba, y_true, sample_weight, "y_proba", "y_true"
     )
     share = None
-    if shares:
+    if soft:
         names = ("y_proba", "y_true", "labels")
         y, share, labels = read_labels(y_proba, y_true, labels, names)
     else:
@@ -231,7 +212,7 @@ def check_predictions(
     event: int | None
     code: NDArray[Any]
     if is_soft:
-        code, classes = y.astype(np.float64), np.array([0, 1])
+        code, classes = shares_of_soft(y), np.array([0, 1])
         event = 1 if pos_label is None else class_column(pos_label, classes, "pos_label")
     elif single:
         code, classes, event = read_event(y, labels, pos_label)
@@ -242,12 +223,12 @@ def check_predictions(
             check_category_order(y_true, P.shape[1], name="y_true", argument="labels")
             labels = categories_of(y_true, P.shape[1])
         code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")
+        code = code if share is None else share
         event = event_of_columns(classes, pos_label)
     if single and event == 0:
         P = as_source(to_array(P)[:, ::-1])
-    share = share if share is None else share[w > 0]
     P, code, w = drop_zero_weight(P, code, w)
-    return Predictions(P, code, w, classes, event, event_by(event, pos_label, single), order, share)
+    return Predictions(P, code, w, classes, event, event_by(event, pos_label, single), order)
 
 
 def _order_of_columns(

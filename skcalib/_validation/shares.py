@@ -12,14 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.dask import is_dask
-from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import Source, refuse_remote, to_array
+from skcalib._arrays.source import Source, refuse_remote
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._validation.frames import read_frame
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_classes, check_labels, name_columns
 from skcalib._validation.named_columns import column_names
-from skcalib._validation.options import Options, refuse_absent
 from skcalib._validation.scores import from_tensor, naming_errors_of
 
 # Largest distance of the sum of shares from 1.
@@ -101,12 +99,10 @@ def name_shares(
     return share[:, [given.index(label) for label in known.tolist()]], known
 
 
-def split_shares(
-    S: Source, share: Float64Array, w: Float64Array
-) -> tuple[Source, Intp, Float64Array]:
-    """Return a row for each label of each row, with its part of the weight."""
+def split_shares(share: Float64Array, w: Float64Array) -> tuple[Intp, Intp, Float64Array]:
+    """Return the number of the row, the label and the part of the weight of each share above 0."""
     rows, code = np.nonzero(share)
-    return take_rows(S, rows), code, w[rows] * share[rows, code]
+    return rows, code, w[rows] * share[rows, code]
 
 
 def check_shape(share: Float64Array, S: Source, y_name: str = "y", X_name: str = "X") -> None:
@@ -118,13 +114,3 @@ def check_shape(share: Float64Array, S: Source, y_name: str = "y", X_name: str =
             f"{y_name} has shape {share.shape}, but {X_name} has shape {S.shape}: {way}"
         )
     refuse_remote(S, f"{y_name} of shares")
-
-
-def refuse_absent_shares(
-    share: Float64Array, w: Float64Array, S: Source, classes: NDArray[Any]
-) -> None:
-    """Refuse a share above 0 of an option that was not offered: NaN or -inf in S."""
-    wrong = (share > 0) & (w > 0)[:, None] & ~(to_array(S) > -np.inf)
-    if wrong.any():
-        row, _ = np.argwhere(wrong)[0]
-        refuse_absent(Options(0.0, int(row)), wrong.argmax(axis=1), classes, "NaN or -inf in X")

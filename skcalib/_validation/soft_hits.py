@@ -11,9 +11,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import ALL, Source
-from skcalib._arrays.types import Float64Array, Intp
+from skcalib._arrays.types import Float64Array
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_classes
 
@@ -26,7 +25,12 @@ def are_soft(y: NDArray[Any]) -> bool:
 
 
 def refuse_soft(y: NDArray[Any], y_name: str, caller: str, supported: str) -> NoReturn:
-    """Raise the error of what takes no soft hits."""
+    """Raise the error of what takes no soft hits, ``(n,)`` or as shares ``(n, K)``."""
+    if y.ndim == 2 and y.shape[1] > 2:
+        raise ValueError(
+            f"{y_name} has shares of several raters: {caller} takes one label for each row; draw "
+            f"one rater per row, rng.choice(K, p=share), or use {supported}, which take shares."
+        )
     row, value = _first_fraction(y)
     raise ValueError(
         f"Unknown label type: continuous. {y_name} has {value:.6g} at row {row}: {caller} takes "
@@ -63,16 +67,13 @@ def check_soft_hits(
         )
 
 
-def split_soft(
-    S: Source, share: Float64Array, w: Float64Array
-) -> tuple[Source, Intp, Float64Array]:
-    """Return a hit and a miss for each soft hit, with their parts of its weight above 0."""
-    weight = np.concatenate([w * share, w * (1.0 - share)])
-    rows = np.flatnonzero(weight > 0)
-    code = np.repeat(np.array([1, 0], dtype=np.intp), share.size)
-    return take_rows(S, rows % share.size), code[rows], weight[rows]
+def shares_of_soft(y: NDArray[Any]) -> Float64Array:
+    """Return the shares ``(n, 2)`` of a miss and of a hit."""
+    hit = y.astype(np.float64)
+    return np.column_stack([1.0 - hit, hit])
 
 
 def _first_fraction(y: NDArray[Any]) -> tuple[int, float]:
-    row = int(np.flatnonzero(y != np.floor(y))[0])
+    y = y if y.ndim == 1 else y[:, -1]
+    row = int((y != np.floor(y)).argmax())
     return row, float(y[row])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import Source, as_source, to_array
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.scores import Scores
@@ -25,8 +26,8 @@ from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.options import options_of, read_options, refuse_absent, refuse_nan
 from skcalib._validation.remote import read_remote
 from skcalib._validation.scores import read_scores
-from skcalib._validation.shares import check_shape, read_labels, refuse_absent_shares, split_shares
-from skcalib._validation.soft_hits import are_soft, check_soft_hits, refuse_soft, split_soft
+from skcalib._validation.shares import check_shape, read_labels, split_shares
+from skcalib._validation.soft_hits import are_soft, check_soft_hits, refuse_soft, shares_of_soft
 from skcalib._validation.survey import Survey, check_values
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
 
@@ -82,18 +83,18 @@ def check_rows(
                 "rows, or give them weight 0."
             )
         labels, sample_weight = ignore_label(labels, sample_weight, ignore_index)
-    soft = labels if are_soft(labels) else None
-    if soft is None:
+    is_soft = are_soft(labels)
+    if not is_soft:
         X, classes = name_columns(X, labels, classes, sort=True)
     S = read_scores(X)
     check_lengths(labels, S.shape[0], "y", "X")
     if shares is not None:
         check_shape(shares, S)
-    if soft is not None:
-        check_soft_hits(soft, S, classes)
+    if is_soft:
+        check_soft_hits(labels, S, classes)
         if not calibrator._takes_soft_hits:
-            refuse_soft(soft, "y", type(calibrator).__name__, SUPPORTED)
-        labels = np.ceil(soft)
+            refuse_soft(labels, "y", type(calibrator).__name__, SUPPORTED)
+        labels, shares = np.ceil(labels), shares_of_soft(labels)
     survey = check_values(S, "X", input, calibrator._takes_logs, calibrator._takes_options)
     refuse_nan(S, survey, input, getattr(X, "columns", range(S.shape[1])))
     if survey.absent:
@@ -111,17 +112,15 @@ def check_rows(
     check_sorted(known)
     if S.shape[1] == 1:
         check_event_name(X, known, 1, "X", OTHER_EVENT)
+    rows = None
+    if shares is not None:
+        rows, code, w = split_shares(shares, w)
+        columns, S = take_rows(columns, rows), take_rows(S, rows)
     options = survey.absent
     if options:
-        refuse_absent(options_of(S, code, w), code, known, "NaN in X")
+        refuse_absent(options_of(S, code, w), code, known, "NaN in X", rows)
     elif kind == "logits" and S.shape[1] > 1:
-        options = have_options(calibrator, S, survey, code, w, known, options_before)
-    if soft is not None:
-        columns, code, w = split_soft(columns, soft.astype(np.float64), w)
-    if shares is not None:
-        if options:
-            refuse_absent_shares(shares, w, S, known)
-        columns, code, w = split_shares(columns, shares, w)
+        options = have_options(calibrator, S, survey, code, w, known, options_before, rows)
     columns, code, w = drop_zero_weight(columns, code, w)
     if columns is not S:
         survey = survey._replace(smallest=None)
@@ -137,10 +136,12 @@ def have_options(
     w: Float64Array,
     classes: NDArray[Any],
     before: bool | None,
+    rows: NDArray[np.intp] | None,
 ) -> bool:
     """Return whether a logit of -inf is an option that was not offered; refuse such labels.
 
-    `before` is what an earlier batch has decided, if there was one.
+    `before` is what an earlier batch has decided, if there was one; `rows` are as in
+    `refuse_absent`.
     """
     if before is False or (not calibrator._takes_options and survey.low > -np.inf):
         return False
@@ -156,5 +157,5 @@ def have_options(
             stacklevel=4,
         )
         return False
-    refuse_absent(options, code, classes, "its logit is -inf")
+    refuse_absent(options, code, classes, "its logit is -inf", rows)
     return True

@@ -53,7 +53,7 @@ class Evaluation:
         keywords = dict(self.keywords)
         if "labels" in self.accepted:
             keywords["labels"] = classes
-        y_true = code if predictions.are_soft else classes[code]
+        y_true = classes[code] if code.ndim == 1 else code[:, 1] if self.column else code
         y_proba = predictions.of_event()[0] if self.column else to_array(P)
         event = predictions.as_classes().event
         if event is not None and "pos_label" in self.accepted:
@@ -62,7 +62,7 @@ class Evaluation:
             keywords["sample_weight"] = as_given(w)
         else:
             copies = w.astype(np.intp)
-            y_true, y_proba = np.repeat(y_true, copies), np.repeat(y_proba, copies, axis=0)
+            y_true, y_proba = (np.repeat(part, copies, axis=0) for part in (y_true, y_proba))
         try:
             return np.asarray(self.metric(y_true, y_proba, **keywords), dtype=np.float64)
         except TypeError as error:

@@ -115,8 +115,8 @@ def every_probability(
     predictions: Predictions,
 ) -> tuple[FloatArray, Hits, Float64Array, tuple[str, str]]:
     """Return all n K probabilities, whether the class of each is true, weights, names of axes."""
-    P = to_array(predictions.P)
-    hit = predictions.code[:, None] == np.arange(P.shape[1])
+    P, code = to_array(predictions.P), predictions.code
+    hit = code if predictions.are_shares else code[:, None] == np.arange(P.shape[1])
     names = ("Probability of a class", "Share of rows of the class")
     return P.ravel(), hit.ravel(), np.repeat(predictions.w, P.shape[1]), names
 

@@ -124,7 +124,7 @@ def test_what_takes_no_shares_says_what_to_pass():
     with pytest.raises(ValueError, match=r"it is one-hot: pass y.argmax"):
         IdentityCalibrator().fit(Z, np.eye(3)[labels[:, 0]])
     with pytest.raises(ValueError, match=r"draw one rater per row, rng.choice\(K, p=share\)"):
-        skcalib.metrics.reliability_table(share, softmax(Z, axis=1))
+        skcalib.metrics.avuc_loss(share, softmax(Z, axis=1))
     with pytest.raises(ValueError, match="ignore_index=0 leaves out labels, and y has shares"):
         IsotonicCalibrator().fit(Z, share, ignore_index=0)
 

@@ -186,7 +186,23 @@ def test_bootstrap_draws_rows_with_their_shares():
 # ------------------------------------------------------------------ refused elsewhere
 
 
-def test_several_columns_errors_of_classes_and_numbers_beyond_one_are_refused():
+@pytest.mark.parametrize(
+    ("metric", "apart"),
+    [
+        (static_calibration_error, {}),
+        (ks_calibration_error, {"mode": "classwise"}),
+        (METRICS["smooth_calibration_error"], {"mode": "classwise"}),
+        (score_decomposition, {"mode": "classwise"}),
+    ],
+)
+def test_the_errors_of_both_classes_are_those_of_the_event_and_of_the_other(metric, apart):
+    f, p = judged()
+    both = np.stack(metric(f, p, average=None, **apart), axis=-1)
+    alone = [metric(1 - f, 1 - p), metric(f, p)]
+    np.testing.assert_allclose(both, alone, atol=1e-9)
+
+
+def test_several_columns_and_numbers_beyond_one_are_refused():
     f, p = judged()
     both = np.column_stack([1 - p, p])
     for call in (expected_calibration_error, top_label_brier_score, reliability_table):
@@ -194,14 +210,6 @@ def test_several_columns_errors_of_classes_and_numbers_beyond_one_are_refused():
             call(f, both)
     with pytest.raises(ValueError, match="X has 2 columns.*soft hits"):
         PlattScaling().fit(both, f)
-    for call, apart in (
-        (static_calibration_error, {}),
-        (ks_calibration_error, {"mode": "classwise"}),
-        (METRICS["smooth_calibration_error"], {"mode": "classwise"}),
-        (score_decomposition, {"mode": "classwise"}),
-    ):
-        with pytest.raises(ValueError, match="soft hits are shares of one event"):
-            call(f, p, average=None, **apart)
     for bad in (f * 2, f - 0.5, np.where(f == 0.3, np.nan, f)):
         with pytest.raises(ValueError, match="y_true"):
             expected_calibration_error(bad, p)

@@ -7,19 +7,29 @@ import pandas as pd
 import pytest
 from scipy.special import softmax
 
+from skcalib import CalibrationMonitor
 from skcalib.metrics import (
     adaptive_calibration_error,
+    avuc_loss,
+    bootstrap_interval,
+    calibration_curve,
+    calibration_interval,
     expected_calibration_error,
     general_calibration_error,
+    integrated_calibration_index,
     ks_calibration_error,
     label_binned_calibration_error,
+    local_calibration,
     maximum_calibration_error,
+    reliability_table,
     root_mean_squared_calibration_error,
+    score_decomposition,
     smooth_calibration_error,
     static_calibration_error,
     thresholded_adaptive_calibration_error,
     top_label_brier_score,
 )
+from skcalib.plotting import DecompositionDisplay, ReliabilityDisplay
 
 RATERS = 4
 TOP = [
@@ -31,6 +41,15 @@ TOP = [
     label_binned_calibration_error,
     smooth_calibration_error,
     top_label_brier_score,
+    score_decomposition,
+    local_calibration,
+]
+# How sure these are of their shape depends on the number of rows, not on weights alone.
+OF_ROWS = [
+    lambda *a, **k: reliability_table(*a, **k)[["count", "confidence", "accuracy", "gap"]],
+    lambda *a, **k: calibration_curve(*a, **k).prob_true,
+    lambda *a, **k: integrated_calibration_index(*a, **k),
+    lambda *a, **k: bootstrap_interval(ks_calibration_error, *a, random_state=0, **k),
 ]
 OF_CLASSES = [
     static_calibration_error,
@@ -38,6 +57,7 @@ OF_CLASSES = [
     thresholded_adaptive_calibration_error,
     partial(ks_calibration_error, mode="classwise"),
     partial(smooth_calibration_error, mode="classwise"),
+    partial(score_decomposition, mode="classwise"),
 ]
 
 
@@ -49,22 +69,22 @@ def rated(n=400, K=3, seed=0):
     return softmax(Z, axis=1), labels, (labels[:, :, None] == np.arange(K)).mean(axis=1)
 
 
-@pytest.mark.parametrize("metric", TOP, ids=lambda metric: metric.__name__)
+@pytest.mark.parametrize("metric", TOP + OF_ROWS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_hit_of_the_top_label_is_its_share(metric, weighted):
     P, _, share = rated()
     w = np.random.default_rng(1).uniform(0.5, 2, len(P)) if weighted else None
     hit = share[np.arange(len(P)), P.argmax(axis=1)]
-    assert metric(share, P, sample_weight=w) == pytest.approx(
-        metric(hit, P.max(axis=1), sample_weight=w), rel=1e-9
-    )
+    expected = metric(hit, P.max(axis=1), sample_weight=w)
+    np.testing.assert_allclose(metric(share, P, sample_weight=w), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("metric", TOP + OF_CLASSES)
 def test_a_row_that_counts_for_each_rater_is_a_row_for_each_rater(metric):
     P, labels, share = rated()
     value = metric(share, P, sample_weight=np.full(len(P), RATERS))
-    assert value == pytest.approx(metric(labels.ravel(), np.repeat(P, RATERS, axis=0)), rel=1e-9)
+    expected = metric(labels.ravel(), np.repeat(P, RATERS, axis=0))
+    np.testing.assert_allclose(value, expected, rtol=1e-9)
 
 
 def test_the_hit_of_a_class_is_its_share():
@@ -74,6 +94,60 @@ def test_the_hit_of_a_class_is_its_share():
     np.testing.assert_allclose(each, alone, rtol=1e-9)
     of_second = expected_calibration_error(share, P, pos_label=1)
     assert of_second == pytest.approx(expected_calibration_error(share[:, 1], P[:, 1]), rel=1e-9)
+
+
+def test_a_bootstrap_gives_other_metrics_the_shares():
+    P, _, share = rated()
+
+    def log_loss(y, P):
+        return float(-(y * np.log(P)).sum(axis=1).mean())
+
+    found = bootstrap_interval(log_loss, share, P, n_resamples=50, random_state=0)
+    assert found.estimate == pytest.approx(log_loss(share, P))
+    assert found.low < found.estimate < found.high
+
+
+@pytest.mark.usefixtures("closed_figures")
+def test_displays_show_shares():
+    P, labels, share = rated()
+    hit = share[np.arange(len(P)), P.argmax(axis=1)]
+    top = ReliabilityDisplay.from_predictions(share, P)
+    assert top.means == pytest.approx((P.max(axis=1).mean(), hit.mean()))
+    every = ReliabilityDisplay.from_predictions(share, P, mode="all")
+    of_raters = ReliabilityDisplay.from_predictions(
+        labels.ravel(), np.repeat(P, RATERS, axis=0), mode="all"
+    )
+    assert every.error == pytest.approx(of_raters.error, rel=1e-9)
+    parts = DecompositionDisplay.from_predictions(share, P).frame.loc["model"]
+    assert parts.tolist() == list(score_decomposition(share, P))
+
+
+def test_a_monitor_bets_on_shares():
+    P, _, share = rated(K=2)
+    of_event = CalibrationMonitor().update(share[:, 1], P[:, 1])
+    assert CalibrationMonitor().update(share, P).e_value_ == pytest.approx(of_event.e_value_)
+    P, labels, share = rated()
+    frames = [
+        CalibrationMonitor(labels=range(3)).update(y, Q).frame
+        for y, Q in ((share, P), (labels.ravel(), np.repeat(P, RATERS, axis=0)))
+    ]
+    columns = ["mean_proba", "rate"]
+    np.testing.assert_allclose(*(frame[columns] for frame in frames), rtol=1e-9)
+
+
+def test_what_takes_no_shares_says_so():
+    P, _, share = rated()
+    with pytest.raises(ValueError, match="avuc_loss takes one label for each row; draw one rater"):
+        bootstrap_interval(avuc_loss, share, P)
+    with pytest.raises(ValueError, match=r"draw one rater per row, rng.choice\(K, p=share\)"):
+        calibration_interval(expected_calibration_error, share, P)
+    for call in (
+        partial(ks_calibration_error, r=2),
+        partial(ks_calibration_error, mode="within_top"),
+        partial(score_decomposition, mode="joint"),
+    ):
+        with pytest.raises(ValueError, match="shares of several raters: .* needs? labels"):
+            call(share, P)
 
 
 def test_two_columns_are_one_event():

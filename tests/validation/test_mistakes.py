@@ -20,12 +20,12 @@ from skcalib import (
 )
 from skcalib.losses import brier_loss, focal_loss, nll_loss
 from skcalib.metrics import (
+    avuc_loss,
     bootstrap_interval,
     calibration_curve,
     calibration_interval,
     expected_calibration_error,
     make_calibration_scorer,
-    reliability_table,
     static_calibration_error,
 )
 
@@ -168,7 +168,7 @@ def test_scores_of_several_axes_say_how_to_make_rows(shape):
 
 def test_soft_labels_say_what_to_pass():
     says = r"its rows sum to 1: pass y_true.argmax\(axis=1\) if these are soft labels.*exchanged"
-    refused(says, reliability_table, PROBA, PROBA)
+    refused(says, avuc_loss, PROBA, PROBA)
     refused("were they exchanged", expected_calibration_error, PROBA, CODE)
 
 

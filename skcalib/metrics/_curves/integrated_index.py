@@ -149,11 +149,11 @@ class IntegratedCalibrationIndex(float):
 
     @cached_property
     def interval(self) -> CalibrationInterval:
-        """The intervals of all four numbers; a ValueError for soft hits."""
-        if self._predictions.are_soft:
+        """The intervals of all four numbers; a ValueError for soft hits and shares."""
+        if self._predictions.are_shares:
             raise ValueError(
-                "y_true has soft hits, but intervals of the ICI are of outcomes 0 and 1: round "
-                "y_true, or take bootstrap_interval(integrated_calibration_index, ...)."
+                "y_true has soft hits or shares, but intervals of the ICI are of outcomes 0 and 1: "
+                "round y_true, or take bootstrap_interval(integrated_calibration_index, ...)."
             )
         with np.errstate(under="ignore"):
             return distance_intervals(self._predictions, self.confidence_level, random_state=0)
@@ -162,13 +162,13 @@ class IntegratedCalibrationIndex(float):
     def frame(self) -> pd.DataFrame:
         """A row for each of the four numbers, with their intervals, as a frame."""
         columns = {"estimate": [getattr(self, name) for name in NAMES]}
-        if not self._predictions.are_soft:
+        if not self._predictions.are_shares:
             columns = self.interval._asdict()
         return pd.DataFrame(columns, index=list(NAMES))
 
     def __repr__(self) -> str:
         parts = [f"{name}={getattr(self, name):.4g}" for name in NAMES]
-        if not self._predictions.are_soft:
+        if not self._predictions.are_shares:
             _, debiased, low, high, *_ = self.interval
             parts = [
                 f"{part} (debiased {middle:.4g}, {start:.4g} to {end:.4g})"
@@ -232,8 +232,9 @@ def integrated_calibration_index(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels; with one column also soft hits, shares of the event in [0, 1].
+    y_true : array-like of shape (n,) or (n, K)
+        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
+        several raters, a column for each class.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One or two columns

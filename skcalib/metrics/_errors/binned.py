@@ -20,7 +20,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_between, check_count, check_flags, check_option
 from skcalib._validation.norm import Norm, check_norm, exponent
-from skcalib._validation.predictions import Predictions, check_predictions, refuse_each_class
+from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._listed import listed
 
 Strategy = Literal["uniform", "quantile"]
@@ -124,8 +124,7 @@ def binned_error(
     check_option("average", average, ("macro", None))
     if average is None and not reduction.get("class_conditional"):
         raise ValueError("average=None gives an error for each class: it needs class_conditional.")
-    predictions = check_predictions(*data, soft=True, shares=True)
-    refuse_each_class(predictions, average)
+    predictions = check_predictions(*data, soft=True)
     if average is None:  # each class, whether or not one of them is the event
         predictions = predictions.without_event()
     elif not has_event:

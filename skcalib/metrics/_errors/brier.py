@@ -71,9 +71,7 @@ def top_label_brier_score(
     >>> round(top_label_brier_score([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), 4)
     0.1367
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, soft=True, shares=True
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     score, hit = event_or_top(predictions.as_classes())
     w = predictions.w
     # Of a soft hit, the mean over a hit and a miss: t (1 - s)^2 + (1 - t) s^2.

@@ -17,7 +17,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label, top_r, within_top_r
 from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_count, check_option
-from skcalib._validation.predictions import Predictions, check_predictions, refuse_each_class
+from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import check_mode
 from skcalib.metrics._listed import listed
@@ -49,7 +49,7 @@ def reduce_top(
     if predictions.event is not None:
         return predictions.of_event()
     P, code = predictions.P, predictions.code
-    if predictions.share is not None and (mode == "within_top" or r > 1):
+    if predictions.are_shares and (mode == "within_top" or r > 1):
         raise ValueError("y_true has shares of several raters: r= and within_top need labels.")
     if mode == "within_top":
         return within_top_r(P, code, int(r))
@@ -134,10 +134,7 @@ def ks_calibration_error(
     array([0.2, 0.1])
     """
     check_mode(mode, average, (None, "top", "within_top", "classwise"))
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, soft=True, shares=True
-    )
-    refuse_each_class(predictions, average)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     if mode != "classwise" or (predictions.event is not None and average is not None):
         score, hit = reduce_top(predictions, mode, r)
         w = predictions.w

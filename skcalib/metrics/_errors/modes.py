@@ -19,7 +19,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_option
 from skcalib._validation.norm import Norm, exponent
-from skcalib._validation.predictions import check_predictions, refuse_each_class
+from skcalib._validation.predictions import check_predictions
 
 Mode = Literal["top", "classwise"] | None
 BinaryError = Callable[..., float]
@@ -70,18 +70,16 @@ def error_by_mode(
     probabilities as given. Scores are passed as `dtype`, with None as their own.
     """
     check_mode(mode, average)
-    predictions = check_predictions(*data, soft=soft, shares=soft, caller=caller)
-    refuse_each_class(predictions, average)
-    predictions = predictions.of_mode(mode)
+    predictions = check_predictions(*data, soft=soft, caller=caller).of_mode(mode)
     if mode != "classwise" or (predictions.event is not None and average is not None):
         score, hit = event_or_top(predictions)
         return float(error(score.astype(dtype or score.dtype, copy=False), hit, predictions.w))
-    P, code, w, *_ = predictions.split()
 
     def measure(k: int, column: FloatArray) -> float:
-        return float(error(column.astype(dtype or column.dtype, copy=False), code == k, w))
+        score = column.astype(dtype or column.dtype, copy=False)
+        return float(error(score, predictions.hits(k), predictions.w))
 
-    each = np.array(list(map_columns(measure, Scores(P, "proba"))))
+    each = np.array(list(map_columns(measure, Scores(predictions.P, "proba"))))
     if average is None:
         return predictions.of_classes(each, data[1])
     return mean_of_classes(each, average, norm)

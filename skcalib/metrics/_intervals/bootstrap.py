@@ -39,7 +39,7 @@ def draw_counts(
     predictions: Predictions, seed: np.random.SeedSequence, size: int
 ) -> Iterator[Predictions]:
     """Yield bootstrap resamples of rows of relative weights, or of copies of rows."""
-    w, n = predictions.w, predictions.code.size
+    w, n = predictions.w, len(predictions.code)
     random = np.random.default_rng(seed)
     unit = is_unit(w)
     for _ in range(size):
@@ -112,8 +112,9 @@ def bootstrap_interval(
         ``metric(y_true, y_proba, ...)``: any metric of this package or of scikit-learn, your
         own, or one with keywords fixed by `functools.partial`. It gets `labels` if it takes
         them, and ``sample_weight`` if it takes that, else repeated rows.
-    y_true : array-like of shape (n,)
-        Labels; with one column also soft hits, shares of the event in [0, 1].
+    y_true : array-like of shape (n,) or (n, K)
+        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
+        several raters, a column for each class.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One or two columns
@@ -203,10 +204,10 @@ def bootstrap_interval(
     random = check_seed(random_state)
     values = resample(evaluate, draw_counts, predictions, n_resamples, random, n_jobs)
     alpha = np.array([(1 - confidence_level) / 2, (1 + confidence_level) / 2])
-    if method == "percentile" or predictions.code.size == 1:
+    if method == "percentile" or len(predictions.code) == 1:
         low, high = np.quantile(values, alpha, axis=0)
     else:
-        n = predictions.code.size
+        n = len(predictions.code)
         n_groups = min(n, JACKKNIFE_GROUPS)
         group = random.permutation(n) % n_groups
         parts = [

@@ -8,11 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._validation.keywords import check_level, check_option
-from skcalib._validation.predictions import (
-    check_predictions,
-    refuse_each_class,
-    takes_predictions,
-)
+from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import check_mode
 from skcalib.metrics._listed import listed
@@ -85,8 +81,9 @@ def score_decomposition(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels; with one column also soft hits, shares of the event in [0, 1].
+    y_true : array-like of shape (n,) or (n, K)
+        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
+        several raters, a column for each class.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One or two columns
@@ -191,7 +188,6 @@ def score_decomposition(
     check_mode(mode, average, (None, "top", "classwise", "joint"))
     check_level(confidence_level)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
-    refuse_each_class(predictions, average)
     predictions = predictions.of_mode(mode)
     if average is None:
         predictions = predictions.without_event()

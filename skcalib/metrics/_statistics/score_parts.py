@@ -141,9 +141,11 @@ def score_problems(
     predictions: Predictions, score: ScoreName, mode: str | None, calibrator: Any
 ) -> Iterator[RowScores]:
     """Yield the scores of one event, of the top label, of each class, or of vectors."""
-    P, code, w, event = predictions.P, predictions.code, predictions.w, predictions.event
+    P, w, event = predictions.P, predictions.w, predictions.event
     Q = None if calibrator is None else recalibrate(predictions, calibrator)
     if mode == "joint" and event is None:
+        if predictions.are_shares:
+            raise ValueError("y_true has shares of several raters: mode='joint' needs labels.")
         if Q is None:
             raise ValueError(
                 "mode='joint' scores whole vectors, and isotonic regression recalibrates one "
@@ -153,13 +155,13 @@ def score_problems(
     elif mode == "classwise" and event is None:
 
         def of_class(k: int, p: FloatArray) -> RowScores:
-            return score_event(p, code == k, w, score, None if Q is None else Q[:, k])
+            return score_event(p, predictions.hits(k), w, score, None if Q is None else Q[:, k])
 
         yield from map_columns(of_class, Scores(P, "proba"))
     else:
         p, hit = event_or_top(predictions)
         if Q is not None:
-            at = top_label(P)[1] if event is None else np.full(code.size, event)
+            at = top_label(P)[1] if event is None else np.full(w.size, event)
             Q = np.take_along_axis(Q, at[:, None], axis=1)[:, 0]
         yield score_event(p, hit, w, score, Q)
 
