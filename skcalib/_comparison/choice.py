@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.passes import map_rows
+from skcalib._arrays.source import to_array
 from skcalib._arrays.types import Float64Array
 from skcalib._comparison.row_losses import (
     hall_interval,
@@ -18,6 +19,7 @@ from skcalib._comparison.row_losses import (
     wrong_log_loss,
 )
 from skcalib._validation.predictions import Predictions
+from skcalib._validation.shares import split_shares
 
 # Standard errors by which another calibrator must be better than the recommended one to be taken:
 # by chance the best of a dozen is often better by two.
@@ -84,13 +86,20 @@ def held_out(
     loss: Callable[..., NDArray[Any]] = row_log_loss,
     if_wrong: Callable[..., NDArray[Any]] | None = wrong_log_loss,
 ) -> HeldOut:
-    """Return the losses of held-out predictions, log losses by default, and the pseudo-error."""
-    n = predictions.code.size
-    losses, wrong = np.empty(n), np.empty(n)
-    map_rows(loss, predictions.P, predictions.code, out=losses)
+    """Return the losses of held-out predictions, log losses by default, and the pseudo-error.
+
+    Those of shares are means over the raters.
+    """
+    P, code = predictions.P, predictions.code
+    losses, wrong = np.empty(len(code)), np.empty(len(code))
+    if predictions.are_shares:
+        row, label, share = split_shares(code, np.ones(len(code)))
+        losses[:] = np.bincount(row, share * loss(to_array(P)[row], label))
+    else:
+        map_rows(loss, P, code, out=losses)
     if if_wrong is None:
         return HeldOut(losses, None)
-    map_rows(if_wrong, predictions.P, out=wrong)
+    map_rows(if_wrong, P, out=wrong)
     return HeldOut(losses, float(np.average(wrong, weights=predictions.w)))
 
 

@@ -158,8 +158,8 @@ def compare_calibrators(
     X : array-like of shape (n, K), (n, 1) or (n,)
         Scores of rows that the classifier was not fitted on: logits or probabilities, as a
         calibrator takes them. A Dask array is read chunk by chunk.
-    y : array-like of shape (n,)
-        Labels.
+    y : array-like of shape (n,) or (n, K)
+        Labels; or the shares of several raters, a column for each class.
     calibrators : dict, list or None, default=None
         A list of calibrators or of names such as "temperature", or a dict that names each. Any
         classifier is allowed: it is fitted on scores as features. The identity is always
@@ -244,6 +244,10 @@ def compare_calibrators(
     fitted calibrators, not the sampling of the rows that they are fitted on. They are not corrected
     for the number of metrics.
 
+    Of shares, losses are means over the raters, and a row is one observation. Calibration errors
+    have no debiased value, and their gains intervals by resampling, because labels are simulated
+    for all else; `choose_by` is log loss. Metrics have to take shares.
+
     On a Dask array, means over rows have intervals. Calibration errors have their value and gain
     alone, because the rest is simulated on all rows at once; `choose_by` is log loss, and metrics
     of other packages are refused.
@@ -284,6 +288,11 @@ def compare_calibrators(
     is_lazy = is_dask(data.scores)
     if is_lazy:
         refuse_metrics(measures, chosen_by)
+    if data.shares is not None and chosen_by is not None:
+        raise ValueError(
+            f"choose_by={choose_by!r}: what chance adds to an error is simulated for labels, and y "
+            "has shares: choose by 'log_loss', or draw one rater per row, rng.choice(K, p=share)."
+        )
     named, left_out = _choose(calibrators, data)
     seed = seed_of(random_state)
     task = Task(folds, None if test is None else data, measures, chosen_by, seed)

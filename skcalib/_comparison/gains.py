@@ -56,8 +56,8 @@ def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> li
 
 
 def simulated(measures: list[Measure], predictions: Predictions) -> list[Evaluation]:
-    """Return the errors whose intervals are simulated: none of remote predictions."""
-    if predictions.P.remote is not None:
+    """Return the errors whose intervals are simulated: none of remote predictions or of shares."""
+    if predictions.P.remote is not None or predictions.are_shares:
         return []
     return [m.evaluate for m in measures if m.evaluate is not None and m.evaluate.is_error]
 
@@ -76,7 +76,7 @@ class Gains:
         self.simulation = GainSimulation(own, before, random_state=seed) if own else None
         self.is_remote = before.P.remote is not None
         self.losses = {m.name: m.loss.losses(before) for m in measures if m.loss is not None}
-        others = [m for m in measures if m.loss is None and (self.is_remote or not m.is_own_error)]
+        others = [m for m in measures if m.loss is None and m.evaluate not in own]
         if self.is_remote:
             self.values = {m.name: m.value(before) for m in others}
         else:

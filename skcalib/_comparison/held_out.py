@@ -45,6 +45,7 @@ from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.options import refuse_nan
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.scores import naming_errors_of, read_scores
+from skcalib._validation.shares import check_shape, read_labels
 from skcalib._validation.survey import Survey, check_values
 from skcalib._validation.weights import (
     as_given,
@@ -64,7 +65,8 @@ class HeldOutRows(NamedTuple):
     ``scores (n, K)``, a source or a Dask array; ``code (n,)`` columns of the true classes;
     ``w (n,)`` weights, None if none were given, 0 only beside a Dask array; ``splits``, pairs of
     row numbers (fitted on, measured), no row measured twice; ``event`` and ``event_by`` as those
-    of `Predictions`; ``groups (n,)`` or ``(n, g)`` labels of groups, None if none were given.
+    of `Predictions`; ``groups (n,)`` or ``(n, g)`` labels of groups, None if none were given;
+    ``shares (n, K)`` of raters beside ``code``, the labels of most of them, or None.
     """
 
     scores: Any
@@ -76,6 +78,12 @@ class HeldOutRows(NamedTuple):
     event: int | None = None
     event_by: EventBy | None = None
     groups: NDArray[Any] | None = None
+    shares: NDArray[np.float64] | None = None
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Labels, or shares of raters, as a calibrator takes them."""
+        return self.classes[self.code] if self.shares is None else self.shares
 
 
 class HeldOutFit(NamedTuple):
@@ -126,7 +134,7 @@ def read_rows(
     `test` is what `test_rows` returns.
     """
     check_option("input", input, ("auto", "logits", "proba"))
-    S, survey, labels, w, known = _open(X, y, sample_weight, classes, input, "X", "y")
+    S, survey, labels, shares, w, known = _open(X, y, sample_weight, classes, input, "X", "y")
     kind = resolve_kind(S, survey, input)
     refuse_labels(X, S, kind)
     columns = as_columns(S, survey, kind, input)
@@ -134,7 +142,7 @@ def read_rows(
     weighted = sample_weight is not None
     if test is not None:
         X_test, y_test, given, _ = test
-        S_test, found_test, labels_test, w_test, _ = _open(
+        S_test, found_test, labels_test, shares_test, w_test, _ = _open(
             X_test, y_test, given, known if classes is None else classes, kind, "test X", "test y"
         )
         certain = kind == "logits" and not survey.is_simplex
@@ -143,6 +151,10 @@ def read_rows(
         check_same_classes(columns_test.shape[1], columns.shape[1])
         columns = as_source(np.concatenate([to_array(columns), to_array(columns_test)]))
         labels = check_labels([*labels.tolist(), *labels_test.tolist()])
+        if (shares is None) != (shares_test is None):
+            raise ValueError("y and test y: give shares of raters for both, or labels for both.")
+        if shares is not None and shares_test is not None:
+            shares = np.concatenate([shares, shares_test])
         w = np.concatenate([w, w_test])
         weighted = weighted or given is not None
     event: int | None
@@ -160,11 +172,12 @@ def read_rows(
         event = event_of_columns(known, pos_label)
     of_rows = groups_of_rows(groups, n_rows, test, w.size - n_rows)
     of_rows = None if of_rows is None else of_rows[w > 0]
+    shares = None if shares is None else shares[w > 0]
     columns, code, w = drop_zero_weight(columns, code, w)
     splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]
     by = event_by(event, pos_label, single)
     w_given = w if weighted else None
-    return HeldOutRows(columns, kind, code, known, w_given, splits, event, by, of_rows)
+    return HeldOutRows(columns, kind, code, known, w_given, splits, event, by, of_rows, shares)
 
 
 def test_rows(test: Any) -> TestRows:
@@ -219,21 +232,29 @@ def _open(
     input: str,
     X_name: str,
     y_name: str,
-) -> tuple[Source, Survey, NDArray[Any], NDArray[np.float64], ArrayLike | None]:
-    """Return scores, survey, labels, weights, and the sorted labels of the columns, or None."""
-    labels = check_labels(y, y_name)
+) -> tuple[Source, Survey, NDArray[Any], Any, NDArray[np.float64], ArrayLike | None]:
+    """Return scores, survey, labels, shares, weights, and the sorted labels of the columns.
+
+    Shares and these labels may be None.
+    """
+    names = (X_name, y_name, "classes")
+    labels, shares, classes = read_labels(X, y, classes, names, soft=False)
     named, known = name_columns(X, labels, classes, name=X_name, sort=True)
     S = read_scores(named, X_name)
+    check_lengths(labels, S.shape[0], y_name, X_name)
+    if shares is not None:
+        check_shape(shares, S, y_name, X_name)
+        shares = shares[:, np.argsort(np.asarray(classes))]
+        labels = np.sort(np.asarray(classes))[shares.argmax(axis=1)]
     if known is classes is not None:  # not read by name: `classes` gives the order of the columns
         order, known = sorted_classes(classes, max(S.shape[1], 2))
         if S.shape[1] > 1 and order is not None:
             S = as_source(to_array(S)[:, order])
     survey = check_values(S, X_name, input, options=True)
     refuse_nan(S, survey, input, range(S.shape[1]) if known is None else np.asarray(known))
-    check_lengths(labels, S.shape[0], y_name, X_name)
     if known is None and S.shape[1] > 1:
         check_category_order(y, S.shape[1], name=y_name)
-    return S, survey, labels, check_weight(sample_weight, S.shape[0]), known
+    return S, survey, labels, shares, check_weight(sample_weight, S.shape[0]), known
 
 
 def _folds(cv: Any, S: FloatArray, labels: NDArray[Any]) -> list[tuple[Intp, Intp]]:
@@ -283,7 +304,7 @@ def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
     scored = ScoredRows(None, rows, data.scores.read(rows), response)
     w = None if data.w is None else as_given(data.w)
     groups = data.groups if takes_groups(calibrator.fit) else None
-    training = TrainingData(None, data.classes[data.code], data.classes, w, {}, groups)
+    training = TrainingData(None, data.y, data.classes, w, {}, groups)
     with config_context(enable_metadata_routing=False):  # only if it takes weights
         return fit_calibrator(calibrator, scored, training)
 
@@ -303,7 +324,7 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
     rows = np.concatenate([test for _, test in data.splits])
     order = np.argsort(rows)
     rows, P = rows[order], np.concatenate(parts)[order]
-    checked = check_predictions(data.classes[data.code[rows]], P, None, data.classes)
+    checked = check_predictions(data.y[rows], P, None, data.classes, soft=True)
     w = checked.w if data.w is None else effective(data.w[rows])
     predictions = checked._replace(w=w, event=data.event, event_by=data.event_by)
     return HeldOutFit(predictions, seconds)

@@ -25,9 +25,11 @@ from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import log_of_proba
 from skcalib._validation.groups import Groups, read_groups
-from skcalib._validation.labels import check_labels, encode_labels, ignore_label
+from skcalib._validation.labels import encode_labels, ignore_label
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.scores import from_tensor
+from skcalib._validation.shares import read_labels, split_shares
+from skcalib._validation.soft_hits import are_soft, shares_of_soft
 from skcalib._validation.weights import as_given, check_weight, effective
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._names import resolve_calibrator
@@ -214,8 +216,8 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         X : array-like of shape (n, K), (n, 1) or (n,)
             Held-out scores, as the calibrator takes them; with `group_column`, and if `groups` is
             None, a table with that column too.
-        y : array-like of shape (n,)
-            Labels.
+        y : array-like of shape (n,) or (n, K)
+            Labels; or the shares of several raters, or soft hits, as the calibrator takes them.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
             the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
@@ -240,9 +242,12 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         self._validate_params()
         refuse_lazy("X", X)
         X, groups = take_groups(X, groups, self.group_column)
-        labels = check_labels(y, warn=True)
-        of_rows = read_groups(groups, labels.size)
         common = clone(resolve_calibrator(self.calibrator))
+        known = getattr(common, "classes", None)
+        labels, shares, _ = read_labels(X, y, known, warn=True, ignore_index=ignore_index)
+        if are_soft(labels):
+            labels, shares = np.ceil(labels), shares_of_soft(labels)
+        of_rows = read_groups(groups, labels.size)
         keyword = weight_keyword(common)
         if ignore_index is not None:
             if keyword is None:
@@ -260,12 +265,14 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
                 UserWarning,
                 stacklevel=2,
             )
-        given = y if isinstance(common, ScoreCalibrator) else labels  # y may have categories
+        # y may have categories, or be shares.
+        given = labels if shares is None and not isinstance(common, ScoreCalibrator) else y
         weights = {} if sample_weight is None or keyword is None else {keyword: as_given(w)}
         common.fit(X, given, **weights)
         Q = np.asarray(from_tensor("X", common.predict_proba(X)))
         code, classes = encode_labels(labels, Q.shape[1], common.classes_)
-        fitted = self._fit_differences(Q, code, w, of_rows, offered_in_fit(common, X))
+        target = code if shares is None else shares
+        fitted = self._fit_differences(Q, target, w, of_rows, offered_in_fit(common, X))
         for name, value in {"calibrator_": common, "classes_": classes, **fitted}.items():
             setattr(self, name, value)
         return self
@@ -273,12 +280,12 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
     def _fit_differences(
         self,
         Q: FloatArray,
-        code: Intp,
+        code: NDArray[Any],
         w: Float64Array,
         groups: Groups,
         offered: NDArray[np.bool_] | None,
     ) -> dict[str, Any]:
-        """Return the fitted attributes of the groups."""
+        """Return the fitted attributes of the groups; `code` are labels, or shares ``(n, K)``."""
         counts, K = w > 0, Q.shape[1]
         P = Q if offered is None else np.where(offered, Q, np.nan)
         clip = find_clip(Scores(P[counts], "proba", options=offered is not None), w[counts])
@@ -299,11 +306,15 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         width = max(2, *(part.size for part in columns))
         rows = []
         for some, part in zip(members, columns, strict=True):
+            label, weight = code[some], effective(w[some])
+            if code.ndim == 2:
+                at, label, weight = split_shares(code[some], weight)
+                some = some[at]
             z, x = (
                 to_the_left(Z[some], part, width, -np.inf),
                 to_the_left(X[some], part, width, 0.0),
             )
-            rows.append(GroupRows(z, x, np.searchsorted(part, code[some]), effective(w[some])))
+            rows.append(GroupRows(z, x, np.searchsorted(part, label), weight))
         strength = None if self.shrinkage == "auto" else float(self.shrinkage)
         fitted = fit_pooled(rows, width, strength)
         # A class that a group never offered gets the slope of all its classes.

@@ -30,6 +30,8 @@ def read_labels(
     classes: ArrayLike | None,
     names: tuple[str, str, str] = ("X", "y", "classes"),
     warn: bool = False,
+    ignore_index: Any = None,
+    soft: bool = True,
 ) -> tuple[NDArray[Any], Float64Array | None, ArrayLike | None]:
     """Return labels, which may be soft hits; the shares of several raters or None; and the classes.
 
@@ -38,7 +40,12 @@ def read_labels(
     """
     share = read_shares(y, names[1])
     if share is None:
-        return check_labels(y, names[1], warn=warn, soft=True), None, classes
+        return check_labels(y, names[1], warn=warn, soft=soft), None, classes
+    if ignore_index is not None:
+        raise ValueError(
+            f"ignore_index={ignore_index!r} leaves out labels, and y has shares: drop such rows, "
+            "or give them weight 0."
+        )
     share, known = name_shares(X, y, share, classes, names)
     return known[share.argmax(axis=1)], share, known
 

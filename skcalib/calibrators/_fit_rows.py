@@ -75,13 +75,8 @@ def check_rows(
 ) -> CheckedRows:
     """Check scores, labels and weights; drop rows of weight 0 or of an ignored label."""
     X, y, sample_weight = read_remote(X, y, sample_weight)
-    labels, shares, classes = read_labels(X, y, classes, warn=True)
+    labels, shares, classes = read_labels(X, y, classes, warn=True, ignore_index=ignore_index)
     if ignore_index is not None:
-        if shares is not None:
-            raise ValueError(
-                f"ignore_index={ignore_index!r} leaves out labels, and y has shares: drop such "
-                "rows, or give them weight 0."
-            )
         labels, sample_weight = ignore_label(labels, sample_weight, ignore_index)
     is_soft = are_soft(labels)
     if not is_soft:

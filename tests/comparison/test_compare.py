@@ -635,3 +635,85 @@ def test_groups_join_groupwise_to_the_default_calibrators(monkeypatch):
     assert "groupwise" not in frame.index
     missing = compare_calibrators(Z, y, [skcalib.GroupwiseCalibrator()], metrics=["log_loss"])
     assert "pass groups= with a label" in missing.frame.loc["GroupwiseCalibrator", ("error", "")]
+
+
+def rated(n=300, raters=4, seed=0):
+    """Logits twice too large, the shares of raters, groups and weights."""
+    _, Z, groups = in_groups(n, seed)
+    rng = np.random.default_rng(seed)
+    labels = (Z[:, None] / 2 + rng.gumbel(size=(n, raters, 3))).argmax(axis=2)
+    w = rng.integers(0, 3, n)
+    return Z, (labels[:, :, None] == np.arange(3)).mean(axis=1), groups, w
+
+
+def test_shares_are_measured_and_fitted_as_they_are():
+    """A loop over the ratings of the folds; weight 0 is a row's absence; groups are cut along."""
+    Z, shares, groups, w = rated()
+    shown = {"T": TemperatureScaling(), "G": skcalib.GroupwiseCalibrator("temperature")}
+    metrics = ["log_loss", "brier_score", "error_rate", "expected_calibration_error"]
+    given = {"groups": groups, "sample_weight": w, "metrics": metrics}
+    comparison = compare_calibrators(Z, shares, shown, **given)
+    data = in_folds(read_rows(Z, shares, w, input="auto", classes=None, groups=groups), 5)
+    kept = w > 0
+    Z, shares, groups, w = Z[kept], shares[kept], groups[kept], w[kept]
+    losses, Q = np.zeros(4), np.empty(Z.shape)
+    for train, test in data.splits:
+        fitted = TemperatureScaling().fit(Z[train], shares[train], w[train])
+        Q[test] = fitted.predict_proba(Z[test])
+    for q, row, weight in zip(Q, shares, w, strict=True):
+        for k, share in enumerate(row):
+            of_label = -np.log(q[k]), ((q - np.eye(3)[k]) ** 2).sum(), q.argmax() != k, 1
+            losses += weight * share * np.array(of_label, dtype=float)
+    values = comparison.frame.xs("value", axis=1, level=1).loc["T"]
+    np.testing.assert_allclose(values[metrics[:3]], losses[:3] / losses[3], rtol=1e-9)
+    ece = skcalib.metrics.expected_calibration_error(shares, Q, sample_weight=w)
+    assert values["expected_calibration_error"] == pytest.approx(ece, rel=1e-9)
+    assert np.isnan(comparison.frame.loc["T", ("expected_calibration_error", "debiased")])
+    gain = comparison.frame.loc["T", "expected_calibration_error"][["low", "gain", "high"]]
+    assert gain.is_monotonic_increasing
+    whole = skcalib.GroupwiseCalibrator("temperature").fit(Z, shares, w, groups=groups)
+    np.testing.assert_allclose(comparison.fit("G").coef_, whole.coef_, rtol=1e-6)
+
+
+def test_shares_of_columns_in_another_order_and_of_frames():
+    Z, shares, _, _ = rated()
+    names, order = ["a", "b", "c"], [2, 0, 1]
+    keywords = {"calibrators": ["temperature"], "metrics": ["log_loss"]}
+    expected = compare_calibrators(Z, shares, **keywords).frame["log_loss"]
+    moved = [names[k] for k in order]
+    found = compare_calibrators(Z[:, order], shares[:, order], classes=moved, **keywords)
+    np.testing.assert_allclose(found.frame["log_loss"], expected, rtol=1e-9)
+    assert found.fit("temperature").classes_.tolist() == names
+    X, y = pd.DataFrame(Z, columns=names)[moved], pd.DataFrame(shares, columns=names)
+    found = compare_calibrators(X, y, **keywords)
+    np.testing.assert_allclose(found.frame["log_loss"], expected, rtol=1e-9)
+
+
+def test_shares_of_test_rows_and_what_takes_no_shares():
+    Z, shares, _, w = rated()
+    few = {"calibrators": ["temperature"], "metrics": ["log_loss"]}
+    test = (Z[200:], shares[200:], w[200:])
+    frame = compare_calibrators(
+        Z[:200], shares[:200], sample_weight=w[:200], test=test, **few
+    ).frame
+    Q = TemperatureScaling().fit(Z[:200], shares[:200], w[:200]).predict_proba(Z[200:])
+    expected = -(w[200:] @ (shares[200:] * np.log(Q)).sum(axis=1)) / w[200:].sum()
+    assert frame.loc["temperature", ("log_loss", "value")] == pytest.approx(expected, rel=1e-9)
+    with pytest.raises(ValueError, match="y and test y: give shares of raters for both"):
+        compare_calibrators(Z, shares, test=(Z, shares.argmax(axis=1)), **few)
+    with pytest.raises(ValueError, match=r"y has shape \(300, 3\), but X has shape \(300, 1\)"):
+        compare_calibrators(Z[:, :1], shares, **few)
+    with pytest.raises(ValueError, match="simulated for labels, and y has shares: choose by"):
+        compare_calibrators(Z, shares, choose_by="ks_calibration_error", **few)
+    with pytest.raises(ValueError, match="avuc_loss takes one label for each row; draw one rater"):
+        compare_calibrators(Z, shares, ["temperature"], metrics=["avuc_loss"])
+
+
+def test_shares_beside_options():
+    """The default calibrators, by question; what was not offered is 0."""
+    Z, shares, groups, _ = rated()
+    P = np.where(shares > 0, np.exp(Z), np.nan)
+    P /= np.nansum(P, axis=1, keepdims=True)
+    frame = compare_calibrators(P, shares, groups=groups, metrics=["log_loss"]).frame
+    assert sorted(frame.index) == ["auto", "groupwise", "identity", "temperature"]
+    assert (frame["error"] == "").all()

@@ -469,6 +469,64 @@ def test_an_option_that_a_group_never_offered_gets_its_common_slope():
     np.testing.assert_allclose(fitted.predict_proba(new, groups=[0]), mass / mass.sum(), atol=1e-12)
 
 
+def rated(P, raters, seed=0):
+    """Shares of raters, who draw from a sharper P, and their labels ``(n, raters)``."""
+    rng = np.random.default_rng(seed)
+    Q = np.nan_to_num(P) ** 1.4
+    up_to = (Q / Q.sum(axis=1, keepdims=True)).cumsum(axis=1)
+    labels = (up_to[:, None] < rng.random((len(P), raters, 1))).sum(axis=2)
+    return (labels[:, :, None] == np.arange(P.shape[1])).mean(axis=1), labels
+
+
+@pytest.mark.parametrize("common", ["temperature", "auto", "vector"])
+@pytest.mark.parametrize("options", [False, True])
+def test_shares_of_a_row_that_counts_for_each_rater_are_the_labels_of_the_raters(common, options):
+    if common == "vector" and options:
+        return
+    P, _, group = questions()
+    P = P if options else np.sort(P, axis=1)[:, :3]
+    shares, labels = rated(P, 4)
+    fit = GroupwiseCalibrator(common).fit
+    four = np.full(len(P), 4)
+    found = fit(P, shares, four, groups=group).predict_proba(P, groups=group)
+    rows = np.repeat(np.arange(len(P)), 4)
+    expected = fit(P[rows], labels.ravel(), groups=group[rows]).predict_proba(P, groups=group)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_shares_keep_the_number_of_rows_of_relative_weights():
+    """A row of weight w is one observation, however many raters share it."""
+    P, _, group = questions()
+    w = np.random.default_rng(1).uniform(0.5, 2, len(P))
+    label = np.random.default_rng(2).permutation(len(P)) % 2 + 3 * group
+    shares = 0.999 * np.eye(9)[label] + 0.001 * np.eye(9)[label // 3 * 3 + 2]
+    found = GroupwiseCalibrator(shrinkage=5.0).fit(P, shares, w, groups=group)
+    nearly = GroupwiseCalibrator(shrinkage=5.0).fit(P, label, w, groups=group)
+    np.testing.assert_allclose(found.effective_dof_, nearly.effective_dof_, rtol=1e-2)
+    np.testing.assert_allclose(found.coef_, nearly.coef_, atol=1e-2)
+
+
+def test_soft_hits_are_the_shares_of_two_classes():
+    p, _, site = two_classes()
+    f = np.round(np.clip(p**1.5, 0, 1), 1)
+    found = GroupwiseCalibrator("platt").fit(p, f, groups=site).predict_proba(p, groups=site)
+    both = np.column_stack([1 - p, p]), np.column_stack([1 - f, f])
+    fitted = GroupwiseCalibrator("platt").fit(*both, groups=site)
+    np.testing.assert_allclose(found, fitted.predict_proba(both[0], groups=site), atol=1e-7)
+
+
+def test_shares_that_a_map_cannot_take_are_refused():
+    P, _, group = questions()
+    shares, _ = rated(P, 4)
+    with pytest.raises(ValueError, match="ignore_index=0 leaves out labels, and y has shares"):
+        GroupwiseCalibrator().fit(P, shares, groups=group, ignore_index=0)
+    with pytest.raises(ValueError, match="y should be a 1d array"):
+        GroupwiseCalibrator(LogisticRegression()).fit(np.nan_to_num(P), shares, groups=group)
+    shares[5] = np.eye(9)[8]
+    with pytest.raises(ValueError, match="y: the label of row 5, 8, was not offered there"):
+        GroupwiseCalibrator().fit(P, shares, groups=group)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("differ", "most"), [(True, -0.05), (False, 0.001)])
 def test_maps_of_a_hundred_questions_pay_where_they_differ(differ, most):
