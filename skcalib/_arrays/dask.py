@@ -57,9 +57,9 @@ def bring(*arrays: Any) -> tuple[Any, ...]:
     """Return arrays with a number for each row as NumPy arrays, and others as they are."""
     import dask
 
-    lazy = [each for each in arrays if is_dask(each)]
+    lazy = [array for array in arrays if is_dask(array)]
     loaded = iter(dask.compute(*lazy))
-    return tuple(next(loaded) if is_dask(each) else each for each in arrays)
+    return tuple(next(loaded) if is_dask(array) else array for array in arrays)
 
 
 def bring_chunks(y: Any) -> tuple[NDArray[Any], list[int]]:
@@ -212,11 +212,11 @@ class DaskSource(Remote):
     def _pieces(self, per_row: Sequence[PerRow]) -> Iterator[tuple[Any, ...]]:
         ends = self._ends()
         chosen = [None] * len(self.chunks) if self.rows is None else self._parts(self.rows, True)
-        each = [self._parts(values) for values in per_row]
+        per_chunk = [self._parts(values) for values in per_row]
         for i, chunk in enumerate(self.chunks):
             span = range(int(self.starts[i]), int(self.starts[i + 1]))
             if ends[i] < ends[i + 1] or self.checks.check is not None:
-                yield chunk, span, chosen[i], [parts[i] for parts in each]
+                yield chunk, span, chosen[i], [parts[i] for parts in per_chunk]
 
     def _parts(self, values: Any, places: bool = False) -> list[Any]:
         """Return the part of each chunk; a cluster keeps those of an array from pass to pass."""

@@ -86,7 +86,7 @@ def use_block(use: Callable[..., list[Any]], block: NDArray[Any], first: int) ->
 
 def check_workers(client: Any, column_bytes: int, n: int) -> None:
     """Refuse columns that the smallest worker cannot take, before anything is exchanged."""
-    limits = [each["memory_limit"] for each in client.scheduler_info()["workers"].values()]
+    limits = [worker["memory_limit"] for worker in client.scheduler_info()["workers"].values()]
     least = min((limit for limit in limits if limit), default=np.inf)
     needed = COPIES * column_bytes
     if needed > least:

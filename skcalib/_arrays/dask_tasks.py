@@ -80,9 +80,9 @@ class Parcel(pickle.Unpickler):
         import cloudpickle
 
         class Pickler(cloudpickle.CloudPickler):
-            def persistent_id(self, each: Any) -> str | None:
-                if isinstance(each, Remote):
-                    assert each is remote
+            def persistent_id(self, values: Any) -> str | None:
+                if isinstance(values, Remote):
+                    assert values is remote
                     return "chunk"
                 return None
 
@@ -130,8 +130,8 @@ def of_chunk(
             if not len(array):
                 return ChunkResult(None, surveys, sample)
             function, source = Parcel.loads(sent.work, ArraySource(array))
-            each = (part.unpacked() if isinstance(part, Part) else part for part in parts)
-            return ChunkResult(function(source, *each), surveys, sample)
+            values = (part.unpacked() if isinstance(part, Part) else part for part in parts)
+            return ChunkResult(function(source, *values), surveys, sample)
     except ValueError as error:
         return ChunkError(error)
 

@@ -103,13 +103,13 @@ def to_onnx(
         o.name_output(o.take(o.constant(names), o.predicted(x, q, plan.label)), "label")
         outputs.insert(0, info("label", LABELS[names.dtype.kind], ["n"]))
     o.name_output(o.in_type_of_scores(q), "probabilities")
-    kept = o.drop_unused()
+    constants = o.drop_unused()
     graph = helper.make_graph(
         o.nodes,
         type(calibrator).__name__,
         [info("scores", FLOATS[dtype], ["n", calibrator.n_features_in_])],
         outputs,
-        kept,
+        constants,
     )
     opsets = [helper.make_opsetid("", opset)]
     model = helper.make_model(

@@ -270,12 +270,12 @@ class OnnxOperations(SharedOperations):
 
     def drop_unused(self) -> list[onnx.TensorProto]:
         """Keep only the nodes that outputs need, and return the constants that those take."""
-        needed, kept = set(self._outputs), []
+        needed, nodes = set(self._outputs), []
         for node in reversed(self.nodes):
             if needed.intersection(node.output):
                 needed.update(node.input)
-                kept.append(node)
-        self.nodes = kept[::-1]
+                nodes.append(node)
+        self.nodes = nodes[::-1]
         return [tensor for name, tensor in self.constants.items() if name in needed]
 
     def predicted(self, x: Value, q: Value, label: str) -> Value:
@@ -294,5 +294,5 @@ class OnnxOperations(SharedOperations):
             return
         for node in self.nodes:
             for names in (node.input, node.output):
-                names[:] = [name if each == x.name else each for each in names]
+                names[:] = [name if other == x.name else other for other in names]
         x.name = name

@@ -162,13 +162,15 @@ class Part:
     def paste(self) -> None:
         """Add the nodes to the graph of skl2onnx, under names that are free there."""
         prefix = self.scope.get_unique_variable_name("calibrated") + "_"
-        outputs = {each.full_name for each in self.operator.outputs}
+        outputs = {value.full_name for value in self.operator.outputs}
         constants = self.o.drop_unused()
-        made = {each.name for each in constants}
-        made.update(name for node in self.o.nodes for name in node.output if name not in outputs)
+        names_here = {value.name for value in constants}
+        names_here.update(
+            name for node in self.o.nodes for name in node.output if name not in outputs
+        )
         for node in self.o.nodes:
             for names in (node.input, node.output):
-                names[:] = [prefix + name if name in made else name for name in names]
+                names[:] = [prefix + name if name in names_here else name for name in names]
             self._add(node)
         for tensor in constants:
             tensor.name = prefix + tensor.name

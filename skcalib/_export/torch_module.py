@@ -90,9 +90,9 @@ class CalibratorModule(torch.nn.Module):
         return f"input={self.input!r}, n_classes={self.n_classes}, output={self.output!r}"
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> CalibratorModule:
-        kept = dict(self._buffers)
+        buffers = dict(self._buffers)
         super()._apply(fn, recurse)
-        for name, before in kept.items():
+        for name, before in buffers.items():
             after = self._buffers[name]
             if after.dtype != before.dtype:
                 self._buffers[name] = before.to(after.device)

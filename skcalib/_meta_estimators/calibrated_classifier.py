@@ -304,9 +304,9 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
         with recorded_warnings() as caught:
             pairs = [(fold.estimator, fit_calibrator(calibrator, fold, data)) for fold in folds]
         # Once for all folds, whose numbers of rows may differ.
-        texts = {str(each.message).split(" among ")[0]: each for each in reversed(caught)}
-        for each in texts.values():
-            warnings.warn(each.message, stacklevel=3)
+        texts = {str(warning.message).split(" among ")[0]: warning for warning in reversed(caught)}
+        for warning in texts.values():
+            warnings.warn(warning.message, stacklevel=3)
         return {"pairs_": pairs, "response_method_": response}
 
     def _each_fold(self, score: Any, data: TrainingData, splits: Any) -> list[ScoredRows]:

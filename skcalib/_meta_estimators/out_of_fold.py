@@ -304,8 +304,8 @@ def weight_keyword(estimator: Any) -> str | None:
     if has_fit_parameter(estimator, "sample_weight"):
         return "sample_weight"
     if get_config()["enable_metadata_routing"]:
-        wanted = get_routing_for_object(estimator).consumes("fit", ["sample_weight"])
-        return "sample_weight" if wanted else None
+        takes_weights = get_routing_for_object(estimator).consumes("fit", ["sample_weight"])
+        return "sample_weight" if takes_weights else None
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         keyword = weight_keyword(last)

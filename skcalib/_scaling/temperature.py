@@ -31,15 +31,15 @@ CLEARLY_WORSE = 0.05
 
 def fit_temperature(scores: Scores, code: Intp, w: Float64Array, objective: str = "nll") -> float:
     """Return T of softmax(z / T) by an objective of `SCALE_FITS`, to 1e-8; warn at a bound."""
-    found = find_temperature(scores, code, w, objective)
-    warn_at_bound(found)
-    return found.value
+    temperature = find_temperature(scores, code, w, objective)
+    warn_at_bound(temperature)
+    return temperature.value
 
 
-def warn_at_bound(found: Temperature) -> None:
+def warn_at_bound(temperature: Temperature) -> None:
     """Warn of a temperature at a bound."""
-    if found.bound:
-        warnings.warn(_AT_BOUND[found.bound], ConvergenceWarning, stacklevel=3)
+    if temperature.bound:
+        warnings.warn(_AT_BOUND[temperature.bound], ConvergenceWarning, stacklevel=3)
 
 
 def find_temperature(

@@ -97,8 +97,8 @@ def _check_value(calibrator: Any, name: str, value: Any) -> None:
     if isinstance(value, np.ndarray):
         inside |= np.isneginf(array)
     if not inside.all():
-        wanted = f"from {-LARGEST:g} to {LARGEST:g}"
-        raise wrong(calibrator, name, wanted, array[~inside].ravel()[0])
+        expected = f"from {-LARGEST:g} to {LARGEST:g}"
+        raise wrong(calibrator, name, expected, array[~inside].ravel()[0])
     is_column = array.ndim == 2 and array.shape[1] == 1
     if is_column and len(array) * calibrator.classes_.size > MOST_BROADCAST:
         raise wrong(calibrator, name, "fewer numbers", f"shape {array.shape}")
@@ -211,6 +211,6 @@ def check_selective(gate: SelectiveClassifier, names: set[str]) -> None:
             raise wrong(gate, name, "a float in [0, 1]", value)
 
 
-def wrong(calibrator: object, name: str, wanted: str, value: object) -> ValueError:
+def wrong(calibrator: object, name: str, expected: str, value: object) -> ValueError:
     shown = " ".join(str(value).split())[:60]
-    return ValueError(f"{type(calibrator).__name__}.{name} must be {wanted}; got {shown}.")
+    return ValueError(f"{type(calibrator).__name__}.{name} must be {expected}; got {shown}.")

@@ -28,15 +28,15 @@ def fit_beta(odds: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
     negative = fitted.coef < 0
     lowest = np.full(hit.shape[0], np.inf)
     for j in range(2):
-        held = np.flatnonzero(negative[:, j])
-        if held.size:
-            part = F[held], hit[held], w
+        rows = np.flatnonzero(negative[:, j])
+        if rows.size:
+            part = F[rows], hit[rows], w
             without = _without(j, *part)
             loss = logistic_loss(*part, without)
-            better = np.flatnonzero(loss < lowest[held])
-            lowest[held[better]] = loss[better]
-            fitted.coef[held[better]] = without.coef[better]
-            fitted.intercept[held[better]] = without.intercept[better]
+            better = np.flatnonzero(loss < lowest[rows])
+            lowest[rows[better]] = loss[better]
+            fitted.coef[rows[better]] = without.coef[better]
+            fitted.intercept[rows[better]] = without.intercept[better]
     return fitted
 
 

@@ -78,8 +78,8 @@ def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: Sof
     refuse_remote(scores.source, "TemperatureScaling with a soft-binned objective")
     check_count("objective_params['n_bins']", bins.n_bins, 1)
     check_norm(bins.norm, name="objective_params['norm']", has_max=False)
-    wanted = "a positive number"
-    check_between("objective_params['temperature']", bins.temperature, 0, np.inf, wanted)
+    what = "a positive number"
+    check_between("objective_params['temperature']", bins.temperature, 0, np.inf, what)
     bins = bins._replace(n_bins=int(bins.n_bins))
     shifted = ShiftedLogits(scores, code, w)
     hit, top = np.empty(code.size, dtype=bool), np.empty(code.size)
@@ -98,12 +98,12 @@ def metric_objective(
     """Return ``metric(y_true, softmax(z / T), **params)`` as a function of T."""
     refuse_remote(scores.source, "TemperatureScaling with a metric as its objective")
     y_true = scores.classes[code]
-    taken = inspect.signature(metric).parameters
+    parameters = inspect.signature(metric).parameters
     keywords: dict[str, Any] = {}
-    if "labels" in taken:
+    if "labels" in parameters:
         keywords["labels"] = scores.classes
     if not is_unit(w):
-        if "sample_weight" not in taken:
+        if "sample_weight" not in parameters:
             raise ValueError(
                 "TemperatureScaling was given sample_weight, but its objective has no such "
                 "keyword: pass a metric that takes sample_weight, or leave the weights out."

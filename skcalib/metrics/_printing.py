@@ -17,12 +17,12 @@ SHOWN = 3
 
 def shown(value: Any, smallest: float = np.nan) -> str:
     """Return "=0.0123", or "<0.02" for a value at its lower limit `smallest`."""
-    each = [_number(x, smallest) for x in np.ravel(value).tolist()]
+    numbers = [_number(x, smallest) for x in np.ravel(value).tolist()]
     if np.ndim(value) == 0:
-        return each[0] if each[0].startswith("<") else f"={each[0]}"
-    if len(each) > 2 * SHOWN:
-        each[SHOWN:-SHOWN] = ["..."]
-    return f"=[{', '.join(each)}]"
+        return numbers[0] if numbers[0].startswith("<") else f"={numbers[0]}"
+    if len(numbers) > 2 * SHOWN:
+        numbers[SHOWN:-SHOWN] = ["..."]
+    return f"=[{', '.join(numbers)}]"
 
 
 def interval_text(low: float, high: float) -> str:

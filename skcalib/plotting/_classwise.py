@@ -309,8 +309,8 @@ class ClasswiseDisplay(PredictionDisplay):
     ) -> NDArray[np.intp]:
         if labels is None:
             return default
-        wanted = np.asarray(labels).ravel().tolist()
-        return np.array([class_column(label, self.classes, argument) for label in wanted], np.intp)
+        names = np.asarray(labels).ravel().tolist()
+        return np.array([class_column(label, self.classes, argument) for label in names], np.intp)
 
     def _draw_bars(
         self,

@@ -423,9 +423,9 @@ def mark_parts(ax: Axes, optional: dict[str, bool | None]) -> dict[str, str | No
     """
     n_models, marks = count_models(ax) + 1, {}
     for part, most in MOST.items():
-        asked = optional[part]
-        drawn = n_models <= most if asked is None else asked
-        marks[part] = (f"{AUTO}{part}" if asked is None else part) if drawn else None
+        wish = optional[part]
+        drawn = n_models <= most if wish is None else wish
+        marks[part] = (f"{AUTO}{part}" if wish is None else part) if drawn else None
         if n_models > most:
             for artist in ax.get_children():
                 if artist.get_gid() == f"{AUTO}{part}":

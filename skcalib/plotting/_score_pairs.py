@@ -47,8 +47,8 @@ def score_pairs(estimator: Any, X: Any) -> ScorePairs:
         response = estimator.response_method_
         pairs = estimator._pairs()
         kind = response_kind(response)
-        each = [_proba(class_scores(model, X, response, classes), kind) for model, _ in pairs]
-        before = np.mean(each, axis=0)
+        parts = [_proba(class_scores(model, X, response, classes), kind) for model, _ in pairs]
+        before = np.mean(parts, axis=0)
         calibrator = pairs[0][1] if len(pairs) == 1 else None
         n_columns = classes.size
     else:
@@ -78,12 +78,12 @@ def proba_before(estimator: Any, X: Any) -> FloatArray:
             f"{type(estimator).__name__} is not one: draw two models by two calls, the second with "
             "the ax= of the first."
         )
-    classes, each = np.asarray(estimator.classes_), []
+    classes, parts = np.asarray(estimator.classes_), []
     for model, _ in estimator._pairs():
-        own = hasattr(model, "predict_proba")
-        response = "predict_proba" if own else estimator.response_method_
-        each.append(_proba(class_scores(model, X, response, classes), response_kind(response)))
-    return np.asarray(np.mean(each, axis=0))
+        has_proba = hasattr(model, "predict_proba")
+        response = "predict_proba" if has_proba else estimator.response_method_
+        parts.append(_proba(class_scores(model, X, response, classes), response_kind(response)))
+    return np.asarray(np.mean(parts, axis=0))
 
 
 def read_proba(X: Any, input: str, name: str) -> tuple[FloatArray, Kind, int]:

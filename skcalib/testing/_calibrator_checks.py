@@ -203,8 +203,8 @@ def check_weights_are_relative(calibrator: Any) -> None:
         w = np.random.default_rng(2).lognormal(size=code.size)
         same = {"2.0 everywhere": (None, np.full(code.size, 2.0)), "1000.5 times": (w, 1000.5 * w)}
         for how, pair in same.items():
-            expected, found = (fit_proba(calibrator, S, code, S, sample_weight=x) for x in pair)
-            require_close(found, expected, f"{name}, {how}", REFIT)
+            expected, actual = (fit_proba(calibrator, S, code, S, sample_weight=x) for x in pair)
+            require_close(actual, expected, f"{name}, {how}", REFIT)
 
 
 def check_weight_zero_is_absence(calibrator: Any) -> None:

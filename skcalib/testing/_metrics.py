@@ -54,8 +54,10 @@ def _without_ties(n_classes: int) -> Sample:
 
 
 def _takes(metric: Metric, keyword: str) -> bool:
-    taken = signature(metric).parameters
-    return keyword in taken or any(p.kind is Parameter.VAR_KEYWORD for p in taken.values())
+    parameters = signature(metric).parameters
+    return keyword in parameters or any(
+        p.kind is Parameter.VAR_KEYWORD for p in parameters.values()
+    )
 
 
 def _value(metric: Metric, y: Any, P: Any, labels: Any = None, **keywords: Any) -> float:
@@ -145,8 +147,8 @@ def check_weights_are_relative(metric: Metric) -> None:
         w = np.random.default_rng(2).lognormal(size=code.size)
         same = {"2.0 everywhere": (None, np.full(code.size, 2.0)), "1000.5 times": (w, 1000.5 * w)}
         for how, pair in same.items():
-            expected, found = (_value(metric, code, S, labels, sample_weight=x) for x in pair)
-            require_close(found, expected, f"{name}, {how}", ROUNDING)
+            expected, actual = (_value(metric, code, S, labels, sample_weight=x) for x in pair)
+            require_close(actual, expected, f"{name}, {how}", ROUNDING)
 
 
 def check_weights_count(metric: Metric) -> None:

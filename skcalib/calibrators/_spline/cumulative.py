@@ -219,15 +219,15 @@ def choose(
     best: tuple[int | None, float] = (None, 0.0)
     least = none
     for which, (n_knots, change) in enumerate(zip(knots, changes, strict=True)):
-        own = (n_knots - 1) / n  # mean leverage of a row
-        if own >= 0.5:
+        h = (n_knots - 1) / n  # mean leverage of a row
+        if h >= 0.5:
             continue
-        gain = _dot(hits - group * score, change) - own * none
-        size = _dot(group, change**2) - 2 * own * (gain + own * none) + own**2 * none
+        gain = _dot(hits - group * score, change) - h * none
+        size = _dot(group, change**2) - 2 * h * (gain + h * none) + h**2 * none
         if gain <= 0 or size <= 0:
             continue
-        kept = min(gain * (1 - own) / size, 1.0)
-        error = none - 2 * kept * gain / (1 - own) + kept**2 * size / (1 - own) ** 2
+        share = min(gain * (1 - h) / size, 1.0)
+        error = none - 2 * share * gain / (1 - h) + share**2 * size / (1 - h) ** 2
         if error < least:
-            best, least = (which, kept), error
+            best, least = (which, share), error
     return best

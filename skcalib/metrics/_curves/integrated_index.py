@@ -138,11 +138,11 @@ class IntegratedCalibrationIndex(float):
         cls, distances: Float64Array, predictions: Predictions, level: float
     ) -> IntegratedCalibrationIndex:
         """Keep the four numbers, and what their intervals are made of."""
-        made = super().__new__(cls, distances[0])
-        vars(made).update(zip(NAMES, distances.tolist(), strict=True))
-        made.confidence_level = level
-        made._distances, made._predictions = distances, predictions
-        return made
+        index = super().__new__(cls, distances[0])
+        vars(index).update(zip(NAMES, distances.tolist(), strict=True))
+        index.confidence_level = level
+        index._distances, index._predictions = distances, predictions
+        return index
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         return self._distances, self._predictions, self.confidence_level

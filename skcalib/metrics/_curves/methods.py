@@ -95,8 +95,8 @@ def binned_points(
 ) -> tuple[Points, Float64Array]:
     """Return the bins that have rows, and their weights."""
     table, _ = bin_predictions(predictions, bins)
-    kept = table.weight[0] > 0
-    p, share, W = (part[0][kept] for part in (table.confidence, table.accuracy, table.weight))
+    full = table.weight[0] > 0
+    p, share, W = (part[0][full] for part in (table.confidence, table.accuracy, table.weight))
     return points_of_shares(p, share, W, level), W
 
 

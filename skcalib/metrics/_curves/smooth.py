@@ -116,9 +116,9 @@ def line_of(z: Float64Array) -> Float64Array:
 def reach_of(x: Float64Array, information: Float64Array) -> tuple[float, float]:
     """Return the least and the largest logit that labels can speak of."""
     ends = []
-    for each, amount in ((x, information), (x[::-1], information[::-1])):
+    for places, amount in ((x, information), (x[::-1], information[::-1])):
         i = int(np.searchsorted(np.cumsum(amount), LEAST_INFORMATION))
-        ends.append(float(each[min(i, x.size - 1)]))
+        ends.append(float(places[min(i, x.size - 1)]))
     return min(ends), max(ends)
 
 
@@ -126,11 +126,11 @@ def place_knots(z: Float64Array, weight: Float64Array, n_knots: int) -> Float64A
     """Return at most `n_knots` quantiles of ascending places, some distance apart."""
     share = (np.cumsum(weight) - weight / 2) / weight.sum()
     knots = np.interp(np.linspace(0.0, 1.0, n_knots), share, z)
-    kept = [knots[0]]
+    apart = [knots[0]]
     for knot in knots[1:]:
-        if knot - kept[-1] > LEAST_GAP:
-            kept.append(knot)
-    return np.array(kept)
+        if knot - apart[-1] > LEAST_GAP:
+            apart.append(knot)
+    return np.array(apart)
 
 
 def bending(spline: CubicSpline) -> Float64Array:

@@ -86,20 +86,20 @@ def norm_of_gaps(
     """Return the norm of gaps ``(..., m, B)`` of all problems, ``(...)``, and of each."""
     gap = np.abs(gap)
     if norm == "max":
-        each = gap.max(axis=-1)
-        return each.max(axis=-1), each
+        errors = gap.max(axis=-1)
+        return errors.max(axis=-1), errors
     q = exponent(norm)
-    kept = weight.sum(axis=-1)
+    mass = weight.sum(axis=-1)
     if bin_weight == "count":
-        share = weight / np.where(kept > 0, kept, 1.0)[..., None]
+        share = weight / np.where(mass > 0, mass, 1.0)[..., None]
     else:
         share = (weight > 0) / gap.shape[-1]
-    each = (share * gap**q).sum(axis=-1)
-    if class_weight == "count" and kept.any():
-        total = (kept * each).sum(axis=-1) / kept.sum(axis=-1)
+    errors = (share * gap**q).sum(axis=-1)
+    if class_weight == "count" and mass.any():
+        total = (mass * errors).sum(axis=-1) / mass.sum(axis=-1)
     else:
-        total = each.sum(axis=-1) / each.shape[-1]
-    return total ** (1 / q), each ** (1 / q)
+        total = errors.sum(axis=-1) / errors.shape[-1]
+    return total ** (1 / q), errors ** (1 / q)
 
 
 def binned_error(
@@ -130,8 +130,8 @@ def binned_error(
     elif not has_event:
         predictions = predictions.as_classes()
     table, _ = bin_predictions(predictions, bins, **reduction)
-    total, each = norm_of_gaps(table.gap, table.weight, norm, class_weight, bin_weight)
-    return predictions.of_classes(each, data[1]) if average is None else float(total)
+    total, errors = norm_of_gaps(table.gap, table.weight, norm, class_weight, bin_weight)
+    return predictions.of_classes(errors, data[1]) if average is None else float(total)
 
 
 @listed("Nixon et al. 2020", scorer=True, has_event=False)

@@ -75,5 +75,5 @@ def top_label_brier_score(
     score, hit = event_or_top(predictions.as_classes())
     w = predictions.w
     # Of a soft hit, the mean over a hit and a miss: t (1 - s)^2 + (1 - t) s^2.
-    each = (score.astype(np.float64) - hit) ** 2 + hit * (1.0 - hit)
-    return float(w @ each / w.sum())
+    square = (score.astype(np.float64) - hit) ** 2 + hit * (1.0 - hit)
+    return float(w @ square / w.sum())

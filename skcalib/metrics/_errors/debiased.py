@@ -137,7 +137,7 @@ def debiased_calibration_error(
     table, _ = bin_predictions(
         predictions, bins, max_prob=not classwise, class_conditional=classwise, threshold=None
     )
-    each = debiased_error(table)
+    errors = debiased_error(table)
     if average is None:
-        return predictions.of_classes(each, y_proba)
-    return mean_of_classes(each, average, "l2") if classwise else float(each[0])
+        return predictions.of_classes(errors, y_proba)
+    return mean_of_classes(errors, average, "l2") if classwise else float(errors[0])

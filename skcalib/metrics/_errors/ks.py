@@ -140,8 +140,8 @@ def ks_calibration_error(
         w = predictions.w
         return ks_error(sort_problem(score, hit, None if is_unit(w) else w))
     P, code, w, *_ = predictions.split()
-    each = np.array(list(map_sorted(ks_error, Scores(P, "proba"), code, w)))
-    return predictions.of_classes(each, y_proba) if average is None else float(each.mean())
+    errors = np.array(list(map_sorted(ks_error, Scores(P, "proba"), code, w)))
+    return predictions.of_classes(errors, y_proba) if average is None else float(errors.mean())
 
 
 @listed("Gupta et al. 2021")

@@ -38,17 +38,17 @@ def check_mode(
 
 
 def mean_of_classes(
-    each: Float64Array, average: str | None, norm: Norm = "l1"
+    errors: Float64Array, average: str | None, norm: Norm = "l1"
 ) -> float | Float64Array:
     """Average the errors of m problems, ``(..., m)``; None returns all of them."""
     if average is None:
-        return each
+        return errors
     if norm == "max":
-        mean = each.max(axis=-1)
+        mean = errors.max(axis=-1)
     else:
         q = exponent(norm)
-        mean = (each**q).mean(axis=-1) ** (1 / q)
-    return float(mean) if each.ndim == 1 else np.asarray(mean)
+        mean = (errors**q).mean(axis=-1) ** (1 / q)
+    return float(mean) if errors.ndim == 1 else np.asarray(mean)
 
 
 def error_by_mode(
@@ -79,7 +79,7 @@ def error_by_mode(
         score = column.astype(dtype or column.dtype, copy=False)
         return float(error(score, predictions.hits(k), predictions.w))
 
-    each = np.array(list(map_columns(measure, Scores(predictions.P, "proba"))))
+    errors = np.array(list(map_columns(measure, Scores(predictions.P, "proba"))))
     if average is None:
-        return predictions.of_classes(each, data[1])
-    return mean_of_classes(each, average, norm)
+        return predictions.of_classes(errors, data[1])
+    return mean_of_classes(errors, average, norm)

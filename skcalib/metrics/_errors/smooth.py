@@ -63,10 +63,10 @@ def _widths(masses: Float64Array) -> Float64Array:
 
     def excess_of(width: Float64Array) -> Float64Array:
         needed = CELLS_PER_WIDTH / max(float(width.min()), 1.0 / rate.size)
-        kept = slice(min(1 << int(np.log2(max(needed, FEWEST_CELLS))), rate.size - 1) + 1)
-        transform = np.exp(np.square(width)[:, None] * rate[kept])
+        cells = slice(min(1 << int(np.log2(max(needed, FEWEST_CELLS))), rate.size - 1) + 1)
+        transform = np.exp(np.square(width)[:, None] * rate[cells])
         return np.asarray(
-            integral(np.abs(smoothed_density(coefficients[:, kept], transform))) - width
+            integral(np.abs(smoothed_density(coefficients[:, cells], transform))) - width
         )
 
     width = np.sqrt(low * high)
@@ -92,8 +92,8 @@ def smoothed_size(nodes: Float64Array, cells: int | None = None) -> Callable[[fl
 
     It is integrated over `cells` cells; None means those of the grid.
     """
-    kept = slice(nodes.size if cells is None else cells + 1)
-    coefficients, rate = cosine_coefficients(nodes)[kept], walk_rate(nodes.size)[kept]
+    part = slice(nodes.size if cells is None else cells + 1)
+    coefficients, rate = cosine_coefficients(nodes)[part], walk_rate(nodes.size)[part]
 
     def size(width: float) -> float:
         with np.errstate(under="ignore"):

@@ -80,7 +80,7 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> NDArray[np.intp]
     values, weights, hits, position, hits_below = rows
     whole, total = is_whole(weights), position[-1]
     most = max(1, round(n_rows) - 1)
-    found = np.full(len(hits), most)
+    n_bins = np.full(len(hits), most)
     # Bins below the first hit have accuracy 0 and bins above the last miss 1: neither breaks the
     # order, and where the classes are nearly apart there is little between.
     some, missed = hits > 0.0, hits < weights
@@ -98,11 +98,11 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> NDArray[np.intp]
         below = rows.at(weight_below, hits_below[left])
         failed = _first_fall(M, weight_below, below, total, hits_below[left, -1], whole)
         fell = failed > 0
-        found[left[fell]] = failed[fell] - 1
+        n_bins[left[fell]] = failed[fell] - 1
         left = left[~fell]
         start += sweep.size
         size = min(2 * size, max(8, MOST_EDGES * sweep.size // (j.size * max(1, left.size))))
-    return found
+    return n_bins
 
 
 def _edges_between(
@@ -167,13 +167,13 @@ def sweep_errors(
     errors = np.empty(len(n_bins))
     total, q = rows.weight_below[-1], exponent(norm)
     for B in np.unique(n_bins):
-        own = n_bins == B
+        with_b_bins = n_bins == B
         cuts = rows.cuts(np.arange(B + 1), int(B), bins)
         cuts[0], cuts[-1] = 0.0, total
         W, S = np.diff(cuts), np.diff(rows.at(cuts, score_below))
-        H = np.diff(rows.at(cuts, rows.hits_below[own]))
+        H = np.diff(rows.at(cuts, rows.hits_below[with_b_bins]))
         gap = np.divide(np.abs(H - S), W, out=np.zeros_like(H), where=W > 0)
-        errors[own] = (gap**q @ W / total) ** (1 / q)
+        errors[with_b_bins] = (gap**q @ W / total) ** (1 / q)
     return errors
 
 

@@ -82,8 +82,8 @@ def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> Ce
     weighting = keywords.get("class_weight", "uniform"), keywords.get("bin_weight", "count")
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
-        total, each = norm_of_gaps(quotient(H - S, W), W, keywords["norm"], *weighting)
-        return total[..., None] if average == "macro" else each
+        total, errors = norm_of_gaps(quotient(H - S, W), W, keywords["norm"], *weighting)
+        return total[..., None] if average == "macro" else errors
 
     return _with_bins(predictions, keywords, average, close, None, **reduction)
 
@@ -102,8 +102,8 @@ def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
             noise = acc * (1 - acc) / np.maximum(W - 1, 1.0)
             square = np.where(W >= 2, square - noise, 0.0)
         share = W / np.maximum(W.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
-        each = (share * square).sum(axis=-1)
-        mean = each.mean(axis=-1, keepdims=True) if average == "macro" else each
+        power = (share * square).sum(axis=-1)
+        mean = power.mean(axis=-1, keepdims=True) if average == "macro" else power
         return np.sign(mean) * np.sqrt(np.abs(mean))
 
     return _with_bins(
@@ -143,8 +143,8 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
         curve = H - S
         np.cumsum(curve, axis=-1, out=curve)
         largest = np.maximum(curve.max(axis=-1), -curve.min(axis=-1))
-        each = largest / np.maximum(W.sum(axis=-1), np.finfo(float).tiny)
-        return each.mean(axis=-1, keepdims=True) if average == "macro" else each
+        errors = largest / np.maximum(W.sum(axis=-1), np.finfo(float).tiny)
+        return errors.mean(axis=-1, keepdims=True) if average == "macro" else errors
 
     if mode != "classwise" or (event is not None and average is not None):
         if event is not None or (mode in (None, "top") and keywords["r"] == 1):

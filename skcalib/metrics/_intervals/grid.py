@@ -65,13 +65,13 @@ def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
     def size(
         H: Float64Array, _: Float64Array, W: Float64Array, narrower: float = 1.0
     ) -> Float64Array:
-        found = np.empty(H.shape[:-1])
+        errors = np.empty(H.shape[:-1])
         for j, width in widths.items():
             weight = W[..., j, :]
             total = weight.sum(axis=-1, keepdims=True)
             hits = H[..., j, :] / total
-            found[..., j] = kde_of_masses(weight / total, hits, narrower * width, norm)
-        return found
+            errors[..., j] = kde_of_masses(weight / total, hits, narrower * width, norm)
+        return errors
 
     def measure(score: FloatArray, j: int) -> int:
         widths[j] = kernel_width(score.astype(np.float64), w)
@@ -103,9 +103,9 @@ def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | Non
             accuracy = quotient(by_bin(H), mass)
             score = quotient(S, W)
             power = np.zeros(H.shape[:-1])
-            for b, own in enumerate(U.T):
+            for b, share in enumerate(U.T):
                 gap = np.abs(accuracy[..., b, None] - score) ** q
-                power += (W * own * gap).sum(axis=-1)
+                power += (W * share * gap).sum(axis=-1)
         return np.asarray((power / W.sum(axis=-1)) ** (1 / q))
 
     return on_grid(predictions, keywords, size, norm=norm)
@@ -115,35 +115,35 @@ def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | No
     """Return the label-binned error: a cell is the part of a node that lies in one bin."""
     bins = check_bins(keywords["n_bins"], keywords["strategy"])
     norm, B = keywords["norm"], bins.n_bins
-    each = classwise(predictions, keywords)
+    by_class = classwise(predictions, keywords)
     if keywords["average"] is None:  # each class, whether or not one of them is the event
         predictions = predictions.without_event()
-    table, _ = bin_predictions(predictions, bins, max_prob=not each, class_conditional=each)
+    table, _ = bin_predictions(predictions, bins, max_prob=not by_class, class_conditional=by_class)
     edges = table.left[:, 1:]
     bin_of = np.zeros((len(edges), COARSE + B), dtype=np.intp)
 
     def shift(score: FloatArray, j: int) -> NDArray[np.integer]:
-        found = bin_index(score, edges[j], bins)
-        bin_of[j, nearest(score, COARSE) + found] = found
-        return found
+        index = bin_index(score, edges[j], bins)
+        bin_of[j, nearest(score, COARSE) + index] = index
+        return index
 
     def by_bin(table: Float64Array) -> Float64Array:
         return (table[..., None, :] @ indicator)[..., 0, :]
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         accuracy = quotient(by_bin(H), by_bin(W))
-        own = np.broadcast_to(of_cell, H.shape)
-        gap = np.abs(np.take_along_axis(accuracy, own, axis=-1) - quotient(S, W))
+        bins_of_cells = np.broadcast_to(of_cell, H.shape)
+        gap = np.abs(np.take_along_axis(accuracy, bins_of_cells, axis=-1) - quotient(S, W))
         if norm == "max":
             return np.asarray(np.where(W > 0, gap, 0.0).max(axis=-1))
         q = exponent(norm)
         return np.asarray(((W * gap**q).sum(axis=-1) / W.sum(axis=-1)) ** (1 / q))
 
-    made = on_grid(predictions, keywords, size, norm=norm, shift=shift, n_shifts=B)
+    error = on_grid(predictions, keywords, size, norm=norm, shift=shift, n_shifts=B)
     # Bins rise with the score: a cell without rows is given the bin before it.
     of_cell = np.maximum.accumulate(bin_of, axis=1)
     indicator = (of_cell[..., None] == np.arange(B)).astype(np.float64)
-    return made
+    return error
 
 
 def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
@@ -174,16 +174,16 @@ def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
             total = W.sum(axis=-1, keepdims=True)
             H, S, W = H / total, S / total, W / total
         most = LIMIT_BINS + 1 if many else n_rows
-        found = np.empty(H.shape[:-1])
+        result = np.empty(H.shape[:-1])
         for j in range(H.shape[1]):
             if W.ndim == 2:  # the weights of all sets of labels
-                found[:, j] = errors(H[:, j], S[j], W[j], most)
+                result[:, j] = errors(H[:, j], S[j], W[j], most)
             else:
-                found[:, j] = [
+                result[:, j] = [
                     errors(*one, most)[0]
                     for one in zip(H[:, j, None], S[:, j], W[:, j], strict=True)
                 ]
-        return found
+        return result
 
     def errors(H: Float64Array, S: Float64Array, W: Float64Array, most: float) -> Float64Array:
         full = W > 0
@@ -227,8 +227,8 @@ def on_grid(
         cells = cells_of_rows(rows, cell(rows.score, 0), (1, n_cells))
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array, size: Size) -> Float64Array:
-        found = np.asarray(mean_of_classes(size(H, S, W), average, norm))
-        return found if average is None else found[..., None]
+        errors = np.asarray(mean_of_classes(size(H, S, W), average, norm))
+        return errors if average is None else errors[..., None]
 
     labels, truth = (partial(close, size=each) for each in (size, limit or size))
     return CellError(cells, labels, truth)

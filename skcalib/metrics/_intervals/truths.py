@@ -255,8 +255,8 @@ def moved_scores(
     shift = np.zeros(full.size)
     noise = np.sqrt(share * chance) * random.standard_normal(rows.size)
     shift[full] = share * error + noise
-    own = np.searchsorted(table.left[0, 1:], score, side=edge_sides(bins)[1])
-    return np.clip(score + shift[own], 0.0, 1.0)
+    bin_of_row = np.searchsorted(table.left[0, 1:], score, side=edge_sides(bins)[1])
+    return np.clip(score + shift[bin_of_row], 0.0, 1.0)
 
 
 def move_top(block: FloatArray, top: Intp, score: FloatArray, moved: Float64Array) -> Float64Array:

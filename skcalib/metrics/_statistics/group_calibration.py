@@ -60,18 +60,18 @@ class GroupCalibration:
         self.verdict = self._verdict(corrected)
 
     def _verdict(self, corrected: Any) -> str:
-        found = corrected <= 1 - self.confidence_level
+        miscalibrated = corrected <= 1 - self.confidence_level
         n_tested = int((~np.isnan(corrected)).sum())
         if not n_tested:
             return "No group has enough rows to be tested."
         small = len(corrected) - n_tested
         how = f"{n_tested} tested{f', {small} too small to test' if small else ''}; smallest "
         how += f"corrected p-value {self._p_text(self.p_value)}"
-        if not found.any():
+        if not miscalibrated.any():
             return f"No group is found miscalibrated ({how})."
-        names = [label_text(label) for label in self.frame.index[found]]
-        shown = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
-        return f"Miscalibrated groups: {shown} ({found.sum()} of {how})."
+        names = [label_text(label) for label in self.frame.index[miscalibrated]]
+        listed = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+        return f"Miscalibrated groups: {listed} ({miscalibrated.sum()} of {how})."
 
     def _p_text(self, p: float) -> str:
         """Write a corrected p-value with two digits; one at the floor of its test is "< 0.005"."""
