@@ -99,11 +99,12 @@ Points = tuple[Float64Array, Float64Array]
 def points_of_classes(
     x: Float64Array, y: Float64Array, k: NDArray[np.intp], n_classes: int
 ) -> list[Points]:
-    """Return the points ``(x, y)`` of each class, once each."""
+    """Return the points ``(x, y)`` of each class, once each; no y decreases by rounding."""
     once = (np.diff(x, prepend=-1.0) > 0) | (np.diff(k, prepend=-1) > 0)
     x, y, k = x[once], y[once], k[once]
     cuts = np.searchsorted(k, np.arange(1, n_classes))
-    return list(zip(np.split(x, cuts), np.split(y, cuts), strict=True))
+    rising = map(np.maximum.accumulate, np.split(y, cuts))
+    return list(zip(np.split(x, cuts), rising, strict=True))
 
 
 def block_ends(problems: list[SortedProblem]) -> list[Points]:

@@ -105,6 +105,16 @@ def test_a_missing_class_answers_zero_and_an_all_zero_row_is_uniform():
     np.testing.assert_allclose(nowhere, [[1 / 3, 1 / 3, 1 / 3]], rtol=0, atol=1e-15)
 
 
+def test_maps_of_several_classes_do_not_decrease_by_rounding():
+    """All classes are fitted at once, their values apart by 2."""
+    rng = np.random.default_rng(2)
+    P = np.round(rng.dirichlet(np.ones(40), size=300), 2) + 1e-9
+    P /= P.sum(axis=1, keepdims=True)
+    y, w = rng.integers(0, 40, 300), 10.0 ** rng.uniform(-12, 6, 300)
+    calibrator = IsotonicCalibrator().fit(P, y, w)
+    assert all((np.diff(v) >= 0).all() for v in calibrator.y_thresholds_)
+
+
 @pytest.mark.parametrize("centered", [False, True])
 def test_wild_weights_and_tiny_scores_give_a_map(centered):
     """Rounding of the sums must not push a block of nothing but positives above 1."""
