@@ -232,9 +232,6 @@ class OnnxOperations(SharedOperations):
         ends = (self.value([end], "int64") for end in (start, stop, axis))
         return self.emit("Slice", x, *ends, dtype=x.dtype)
 
-    def choose(self, x: Value, columns: list[int]) -> Value:
-        return self.emit("Gather", x, self.value(columns, "int64"), dtype=x.dtype, axis=1)
-
     def sorted_top(self, x: Value, k: int) -> list[Value]:
         # Many versions of ONNX Runtime crash on an empty array, so a row is added.
         longer = self.emit("Pad", x, self.value([0, 0, 1, 0], "int64"))

@@ -216,7 +216,7 @@ class SharedOperations:
         return place
 
     def share_ties(self: Any, best: Value, q: Value, n: int) -> Value:
-        before = self.choose(best, [0, *range(n - 1)])
+        before = self.concat(self.columns(best, 0, 1), self.columns(best, 0, n - 1))
         falls = before > (moved(best, ROUNDING) if self.kind == "logits" else best)
         group = self.cumulative(self.to_whole(falls))
         none = q * 0.0

@@ -75,13 +75,13 @@ class TorchOperations(SharedOperations):
         return torch.cat(parts, dim=1)
 
     def combine(self, weights: Tensor, *terms: Tensor) -> Tensor:
-        return (weights[:, None] * torch.stack(terms)).sum(dim=0)
+        total = weights[0] * terms[0]
+        for j in range(1, len(terms)):
+            total = torch.addcmul(total, weights[j], terms[j])
+        return total
 
     def columns(self, x: Tensor, start: int, stop: int) -> Tensor:
         return x[:, start:stop]
-
-    def choose(self, x: Tensor, columns: list[int]) -> Tensor:
-        return x[:, columns]
 
     def sorted_top(self, x: Tensor, k: int) -> list[Tensor]:
         top = torch.topk(x, k, dim=1)

@@ -73,9 +73,9 @@ def smoothing_constants(smoothing: Smoothing) -> Constants:
     small = OFFSET_SHARE * epsilon
     return {
         "beta": smoothing.beta,
-        "kept": 1.0 - epsilon,
+        "share": 1.0 - epsilon,
         "uniform": epsilon / K,
-        "kept_offset": 1.0 - small,
+        "share_offset": 1.0 - small,
         "uniform_offset": small / K,
         "lift": 1.0 / (n * K),
     }
@@ -166,7 +166,7 @@ def auto(o: Operations, c: Constants, terms: Any, options: bool, shared: bool) -
 def features(o: Operations, c: Constants) -> Features:
     """Return what all terms are made of."""
     p = o.softmax(c["beta"] * o.logits())
-    q = c["kept"] * p + c["uniform"]
+    q = c["share"] * p + c["uniform"]
     a = o.log(q)
     return Features(p, q, a, o.row_sum(q * a), o.row_max(a))
 
@@ -180,7 +180,7 @@ def log_terms(o: Operations, f: Features, c: Constants) -> Value:
 def position_terms(o: Operations, f: Features, c: Constants, *of_position: Value) -> Value:
     """Return the sum of the terms of both forms with a position."""
     rest = o.log(1.0 - f.q + c["lift"])
-    offset = o.log(c["kept_offset"] * f.p + c["uniform_offset"])
+    offset = o.log(c["share_offset"] * f.p + c["uniform_offset"])
     return o.combine(c["terms"], log_terms(o, f, c), f.q, rest, offset, *of_position)
 
 
