@@ -12,6 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from skcalib._cli.decision_log import one_label
 from skcalib._cli.files import (
     KINDS,
     check_ending,
@@ -44,6 +45,8 @@ def run_compare(args: argparse.Namespace) -> Printed:
     check_ending(args.report, (".html", ".htm"))
     check_ending(args.save, (".json",))
     saved = read(args)
+    if args.report:  # its figures are of labels
+        saved = one_label(saved, args.seed)
     X, y, rows = rows_to_compare(saved, args)
     verbose = 1 if sys.stderr.isatty() else 0
     if saved.log is not None:
@@ -82,7 +85,7 @@ def printed(
     if args.save:
         save(fitted, args.save)
         notes.append(f"calibrator ({name}): {args.save}")
-    n_rows, where = before.code.size, measured_on(data)
+    n_rows, where = len(before.code), measured_on(data)
     sure = confidence_of(before)
     if args.format == "json":
         record = {
@@ -130,6 +133,7 @@ def rows_to_compare(
     """Return the scores and labels to calibrate on, and keywords with those to measure on."""
     X, y, w, test = saved.scores, saved.labels, saved.weights, saved.test
     assert y is not None
+    known = y if y.ndim == 1 or saved.classes is None else saved.classes
     if y.size and (y == y[0]).all():
         raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
     rows: dict[str, Any] = {
@@ -138,7 +142,7 @@ def rows_to_compare(
         "sample_weight": w,
         "input": saved.input,
         "classes": saved.classes,
-        "pos_label": event_of(args.pos_label, y),
+        "pos_label": event_of(args.pos_label, known),
         "groups": saved.groups,
     }
     if test is not None:

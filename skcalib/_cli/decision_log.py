@@ -18,13 +18,12 @@ from skcalib._cli.saved_predictions import (
     read_rows,
     some_of,
 )
+from skcalib._validation.options import MOST_OPTIONS
 
 QUESTION = "question"
 SCORES = ("probabilities", "probability")
 # Names of the options of a `probability`, as JSON writes its label.
 YES_NO = {"true": "yes", "1": "yes", "false": "no", "0": "no"}
-# More options are no columns: their text changes from row to row.
-MOST_OPTIONS = 1000
 # Probabilities of m options with two decimals may sum to 1 within 0.005 m, shares within 0.01.
 ROUNDING, SUM_TOLERANCE = 0.005, 0.01
 # What JSON reads a number as; true and false are no numbers.
@@ -53,22 +52,20 @@ def records_of(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"line {line}: is not JSON: {error}") from error
             if not isinstance(record, dict):
-                raise ValueError(
-                    f'line {line}: must be an object, such as {{"probabilities": ...}}'
-                )
+                raise ValueError(f'line {line}: must be an object, {{"probabilities": ...}}')
             yield line, record
 
 
 def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) -> SavedPredictions:
     """Read a log; lines without a label are left out, unless a calibrator of `classes` is applied.
 
-    An option that was not offered is NaN. Of shares, the label of a row is that of one drawn rater.
+    An option that was not offered is NaN. Labels are shares ``(n, K)`` if some line has shares.
     """
     import pandas as pd  # late: only tables need it
 
     lines = list(records_of(path))
     there = list(dict.fromkeys(key for _, record in lines for key in record))
-    args.groups = args.groups or [name for name in (QUESTION,) if name in there]
+    args.groups = args.groups or [QUESTION] * (QUESTION in there)
     names = names_among(there, args, ())
     options = [] if classes is None else [name_of(label) for label in classes.tolist()]
     records, offered, shares = [], [], []
@@ -89,7 +86,7 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
     if not records:
         raise ValueError("no line has a label: write one, or name its key by --labels")
     options = options or sorted({name for row in offered for name in row})
-    if len(options) > MOST_OPTIONS and any(len(row) < len(options) for row in offered):
+    if len(options) > MOST_OPTIONS:  # before there is a table
         raise ValueError(
             f"has {len(options):,} options: where their text changes from line to line, write the "
             "probabilities as a list, by position"
@@ -104,14 +101,12 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
         classes=np.array(options) if classes is None else classes,
         columns=options,
     )
-    labels = F = None
+    labels = None
     if classes is None:
-        F = pd.DataFrame(shares, columns=options, dtype=np.float64).fillna(0).to_numpy()
-        up_to = F.cumsum(axis=1)
-        drawn = np.random.default_rng(vars(args).get("seed", 0)).random((len(F), 1))
-        labels = np.array(options)[(up_to <= drawn * up_to[:, -1:]).sum(axis=1)]
-        F = F if (F.max(axis=1) < 1).any() else None
-    return saved._replace(labels=labels, log=DecisionLog(records, len(lines), F))
+        labels = pd.DataFrame(shares, columns=options, dtype=np.float64).fillna(0).to_numpy()
+        if (labels.max(axis=1) == 1).all():
+            labels = np.array(options)[labels.argmax(axis=1)]
+    return saved._replace(labels=labels, log=DecisionLog(records, len(lines)))
 
 
 def name_of(value: Any) -> str:
@@ -126,31 +121,28 @@ def by_option(given: Any) -> dict[str, Any]:
     """Return the numbers of an object, of a list by position, or of {"value", "probability"}."""
     if isinstance(given, dict):
         return given
-    numbers: dict[str, Any] = {}
-    for place, entry in enumerate(given):
-        name, number = str(place), entry
-        if isinstance(entry, dict):
-            name, number = name_of(entry.get("value", entry.get("label"))), entry.get("probability")
-        if name in numbers:
-            raise ValueError(f"has the option {name!r} twice")
-        numbers[name] = number
-    return numbers
+    pairs = [
+        (name_of(entry.get("value", entry.get("label"))), entry.get("probability"))
+        if isinstance(entry, dict)
+        else (str(place), entry)
+        for place, entry in enumerate(given)
+    ]
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError(f"has an option twice: {some_of([name for name, _ in pairs])}")
+    return dict(pairs)
 
 
 def options_of(record: dict[str, Any]) -> dict[str, float]:
     """Return the probability of each option that was offered."""
-    given: Any = record.get("probabilities")
-    yes: Any = record.get("probability")
-    if given is None and type(yes) in NUMBERS:
-        given = {"no": 1 - yes, "yes": yes}
+    given, yes = record.get("probabilities"), record.get("probability")
+    if given is None and yes is not None:
+        given = {"yes": yes, "no": 1 - yes if type(yes) in NUMBERS else None}
     if not isinstance(given, dict | list):
         raise ValueError("has no 'probabilities', an object or a list, and no 'probability'")
     P = {name: p for name, p in by_option(given).items() if p is not None}
     for name, p in P.items():
         if not (type(p) in NUMBERS and 0 <= p <= 1 + SUM_TOLERANCE):
             raise ValueError(f"the probability of {name!r} is {p!r}, not a number from 0 to 1")
-    if not P:
-        raise ValueError("has no option")
     total = sum(P.values())
     if abs(total - 1) > max(SUM_TOLERANCE, ROUNDING * len(P)) + 1e-6:
         raise ValueError(f"the probabilities sum to {total:.6g}, not to 1")
@@ -159,25 +151,30 @@ def options_of(record: dict[str, Any]) -> dict[str, float]:
 
 def shares_of(record: dict[str, Any], label: Any, offered: dict[str, float]) -> dict[str, float]:
     """Return the share of raters for each option: 1 of a label; counts are divided by their sum."""
-    yes_or_no = record.get("probabilities") is None
-    if isinstance(label, dict | list):
-        shares = by_option(label)
-    elif yes_or_no and isinstance(label, float) and 0 < label < 1:
-        shares = {"no": 1 - label, "yes": label}
-    else:
-        shares = {name_of(label): 1}
-    names = YES_NO if yes_or_no else {}
-    shares = {names.get(name.lower(), name): share for name, share in shares.items() if share}
+    shares = by_option(label) if isinstance(label, dict | list) else {name_of(label): 1}
+    if record.get("probabilities") is None:
+        shares = {YES_NO.get(name.lower(), name.lower()): share for name, share in shares.items()}
+    shares = {name: share for name, share in shares.items() if share}
     if absent := shares.keys() - offered.keys():
         there = some_of(list(offered))
         raise ValueError(
             f"the label, {min(absent)!r}, was not offered there, where the options are {there}"
         )
-    numbers = list(shares.values())
-    total = sum(numbers) if all(type(s) in NUMBERS and s > 0 for s in numbers) else 0
-    if not total or (abs(total - 1) > SUM_TOLERANCE and any(type(s) is float for s in numbers)):
+    total = sum(s if type(s) in NUMBERS and s > 0 else np.nan for s in shares.values())
+    are_counts = all(type(share) is int for share in shares.values())
+    if not (total > 0 and (are_counts or abs(total - 1) <= SUM_TOLERANCE)):
         raise ValueError(f"the shares of the label are {label!r}; they must sum to 1")
     return {name: share / total for name, share in shares.items()}
+
+
+def one_label(saved: SavedPredictions, seed: int) -> SavedPredictions:
+    """Return predictions with the label of one drawn rater in place of shares."""
+    shares = saved.labels
+    if shares is None or shares.ndim == 1 or saved.classes is None:
+        return saved
+    up_to = shares.cumsum(axis=1)
+    drawn = np.random.default_rng(seed).random((len(shares), 1)) * up_to[:, -1:]
+    return saved._replace(labels=saved.classes[(up_to <= drawn).sum(axis=1)])
 
 
 def offered_in(saved: SavedPredictions) -> str:
@@ -191,12 +188,9 @@ def offered_in(saved: SavedPredictions) -> str:
 
 
 def labels_in(log: DecisionLog) -> str:
-    """Say how many lines have no label, and whether labels are shares."""
+    """Say how many lines have no label."""
     without = log.n_lines - len(log.records)
-    text = f"\n{without:,} of {log.n_lines:,} lines have no label" if without else ""
-    if log.shares is not None:
-        text += "\nlabels: shares of raters; errors are those of one rater drawn in each row"
-    return text
+    return f"\n{without:,} of {log.n_lines:,} lines have no label" if without else ""
 
 
 def calibrated_lines(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from skcalib._arrays.source import to_array
+from skcalib._cli.decision_log import one_label
 from skcalib._cli.files import (
     KINDS,
     columns_of,
@@ -81,8 +82,10 @@ class Measured(NamedTuple):
 def run_measure(args: argparse.Namespace) -> Printed:
     """Measure every error."""
     saved = read(args)
+    shares, saved = saved.labels, one_label(saved, args.seed)
     X, y = saved.scores, saved.labels
     assert y is not None
+    assert shares is not None
     data = read_rows(
         X, y, None, input=saved.input, classes=saved.classes, pos_label=event_of(args.pos_label, y)
     )
@@ -91,11 +94,11 @@ def run_measure(args: argparse.Namespace) -> Printed:
     pos_label = None if event is None else classes.tolist()[event]
     P = fit_rows(IdentityCalibrator(), data).predict_proba(data.scores.read(rows))
     w = None if saved.weights is None else saved.weights[rows]
-    predictions = check_predictions(y[rows], P, w, classes, pos_label)
+    predictions = of_raters = check_predictions(y[rows], P, w, classes, pos_label)
+    if shares is not y:
+        of_raters = check_predictions(shares[rows], P, w, classes, pos_label, soft=True)
     n, n_classes = predictions.P.shape
-    F = None if saved.log is None or saved.log.shares is None else saved.log.shares[rows]
-    F = F if F is None or w is None else F[w > 0]
-    measured = measure_all(predictions, w, args.seed, saved.log is not None, F)
+    measured = measure_all(predictions, of_raters, w, args.seed, saved.log is not None)
     summary = summarize(predictions, measured)
     code, failure = 0, ""
     if args.fail_above is not None:
@@ -132,7 +135,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         f"{args.file}: {n:,} rows{which}, {scores_of(saved, n_classes, data.kind)}",
         columns_of(saved, classes, event),
         *([] if counted is None else [f"weights: {counted}"]),
-        *([] if F is None else [divergence(measured, F, predictions.w)]),
+        *([divergence(measured, of_raters)] if of_raters.are_shares else []),
         "",
         format_table([head, *(row.cells() for row in measured)]),
         "",
@@ -146,23 +149,19 @@ def run_measure(args: argparse.Namespace) -> Printed:
 
 def measure_all(
     predictions: Predictions,
+    of_raters: Predictions,
     weights: NDArray[Any] | None,
     seed: int,
     of_options: bool = False,
-    shares: NDArray[Any] | None = None,
 ) -> list[Measured]:
     """Return the proper scores, every error, and the other metrics.
 
     `weights` are those of all rows, as they were given. Of options, which are no classes, errors
-    are those of the top label; losses are means over the raters of `shares`.
+    are those of the top label; losses are means over the raters of the same rows.
     """
     rows, w = [], predictions.w
     for name, loss in ROW_LOSSES.items():
-        losses = loss.losses(predictions)
-        if shares is not None:
-            row, code = np.nonzero(shares)
-            parts = shares[row, code] * loss.of(to_array(predictions.P)[row], code)
-            losses = losses._replace(losses=np.bincount(row, parts).astype(np.float64))
+        losses = loss.losses(of_raters)
         low, high = mean_interval(
             losses.losses, w, 0.95, low=0.0, high=loss.most, pseudo=losses.pseudo_error
         )
@@ -204,12 +203,15 @@ def measure_all(
     return rows
 
 
-def divergence(measured: list[Measured], shares: NDArray[Any], w: NDArray[Any]) -> str:
+def divergence(measured: list[Measured], of_raters: Predictions) -> str:
     """Say how far the log loss is from the least that shares allow, their entropy."""
-    least = float(np.average(entr(shares).sum(axis=1), weights=w))
+    least = float(np.average(entr(of_raters.code).sum(axis=1), weights=of_raters.w))
     loss = next(row.value for row in measured if row.metric == "log_loss")
-    parts = f"entropy of the shares {least:.4f} + KL divergence {loss - least:.4f}"
-    return f"log loss {loss:.4f} = {parts}"
+    return (
+        "labels: shares of raters; errors are those of one rater drawn in each row\n"
+        f"log loss {loss:.4f} = entropy of the shares {least:.4f} "
+        f"+ KL divergence {loss - least:.4f}"
+    )
 
 
 def summarize(predictions: Predictions, measured: list[Measured]) -> str:

@@ -50,7 +50,7 @@ def run_monitor(args: argparse.Namespace) -> Printed:
     monitor.labels = data.classes
     rows = slice(None) if found.test is None else np.flatnonzero(found.test)
     groups = None if found.groups is None else found.groups.iloc[rows]
-    monitor.update(data.classes[data.code][rows], P[rows], groups=groups)
+    monitor.update(data.y[rows], P[rows], groups=groups)
     monitor._files = [*files, digest]
     save_json(monitor, args.state)
     text = (

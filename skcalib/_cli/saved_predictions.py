@@ -33,11 +33,10 @@ Read = Callable[[str], NDArray[Any]]
 
 
 class DecisionLog(NamedTuple):
-    """The objects of the lines that are read, of `n_lines`; ``shares (n, K)`` of raters or None."""
+    """The objects of the lines that are read, of `n_lines`."""
 
     records: list[dict[str, Any]]
     n_lines: int
-    shares: NDArray[np.float64] | None
 
 
 class SavedPredictions(NamedTuple):
@@ -47,7 +46,8 @@ class SavedPredictions(NamedTuple):
     columns where the file says them; ``columns`` the names of the columns of a table, in the
     order of the scores; ``groups`` and ``ids`` frames with a column for each that was named;
     ``weights (n,)`` counts or relative weights; ``unused`` the names of columns or arrays that are
-    none of these; ``log`` what else a log of decisions contains.
+    none of these; ``log`` what else a log of decisions contains, whose labels may be shares of
+    raters ``(n, K)``.
     Labels, test, classes, columns, groups, ids, weights and log are None where there are none.
     """
 

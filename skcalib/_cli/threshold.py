@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
 from skcalib._cli.apply import in_columns_of
+from skcalib._cli.decision_log import one_label
 from skcalib._cli.files import (
     KINDS,
     check_ending,
@@ -87,7 +88,7 @@ def run_threshold(args: argparse.Namespace) -> Printed:
         raise ValueError("--save writes one gate: pass one --accuracy")
     if args.save and args.groups:
         raise ValueError("--save writes one gate for all rows: leave out --groups")
-    saved = counted_rows(read(args))
+    saved = counted_rows(one_label(read(args), 0))
     new = predict_new(saved, args)
     predictions = new.predictions.as_classes()
     targets = find_targets(rank_predictions(predictions), accuracies, args.confidence)

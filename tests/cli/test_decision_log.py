@@ -11,6 +11,8 @@ from running import contents, fails, run
 from sklearn.metrics import log_loss
 
 import skcalib
+from skcalib import TemperatureScaling
+from skcalib._cli.decision_log import one_label
 from skcalib.metrics import expected_calibration_error
 
 FORMS = [
@@ -105,12 +107,25 @@ def test_every_form_of_a_line_is_read(path):
         ("[1, 2]", "line 12: must be an object"),
         ("[" * 100_000, "line 12: is not JSON: maximum recursion depth"),
         ({"label": "a"}, "line 12: has no 'probabilities', an object or a list, and no"),
-        ({"probability": "0.9", "label": 1}, "line 12: has no 'probabilities'"),
+        (
+            {"probability": "0.9", "label": 1},
+            "line 12: the probability of 'yes' is '0.9', not a number from 0 to 1",
+        ),
+        (
+            {"probabilities": {"a": "0.9", "b": 0.1}, "label": "a"},
+            "line 12: the probability of 'a' is '0.9', not a number from 0 to 1",
+        ),
+        ({"probability": 97, "label": 1}, "line 12: the probability of 'yes' is 97, not a number"),
+        ({"probability": 0.9, "label": 2}, "'2', was not offered there, where the options are yes"),
+        (
+            {"probabilities": [0.5, 0.5], "label": {"0": "1"}},
+            "line 12: the shares of the label are {'0': '1'}; they must sum to 1",
+        ),
         (
             {"probabilities": 0.9, "label": 1},
             "line 12: has no 'probabilities', an object or a list",
         ),
-        ({"probabilities": {}, "label": "a"}, "line 12: has no option"),
+        ({"probabilities": {}, "label": "a"}, "line 12: the probabilities sum to 0, not to 1"),
         (
             {"probabilities": {"a": 70, "b": 30}, "label": "a"},
             "line 12: the probability of 'a' is 70, not a number from 0 to 1",
@@ -145,7 +160,7 @@ def test_every_form_of_a_line_is_read(path):
         ),
         (
             {"probabilities": [{"value": 1, "probability": 0.5}] * 2, "label": 1},
-            "line 12: has the option '1' twice",
+            "line 12: has an option twice: 1, 1",
         ),
     ],
 )
@@ -257,9 +272,40 @@ def test_a_row_of_weight_0_is_absent_from_losses_of_shares(capsys):
 
 def test_a_drawn_rater_has_the_share_as_its_probability():
     write([{"probabilities": [0.2, 0.3, 0.5], "label": [0.6, 0.0, 0.4]}] * 4000)
-    labels = contents("log.jsonl").labels
+    shares = contents("log.jsonl")
+    np.testing.assert_allclose(shares.labels, np.tile([0.6, 0.0, 0.4], (4000, 1)))
+    labels = one_label(shares, 0).labels
     assert np.mean(labels == "0") == pytest.approx(0.6, abs=0.03)
     assert set(labels) == {"0", "2"}
+
+
+def test_compare_fits_on_shares_and_measures_means_over_the_raters(capsys):
+    """The saved temperature is that of the shares; the log loss that of the Python comparison."""
+    records = drawn(200, raters=5)
+    write(records)
+    P, options = as_arrays(records)
+    shares = pd.DataFrame([r["label"] for r in records]).reindex(columns=options).fillna(0)
+    given = ["--calibrators", "temperature", "--metrics", "log_loss"]
+    record = json.loads(
+        run(capsys, "compare", "log.jsonl", *given, "--save", "t.json", "--format", "json")
+    )
+    groups = [r["question"] for r in records]
+    frame = skcalib.compare_calibrators(
+        P, shares.to_numpy(), ["temperature"], metrics=["log_loss"], groups=groups, input="proba"
+    ).frame
+    losses = [row["log_loss_value"] for row in record["calibrators"]]
+    assert losses == pytest.approx(frame["log_loss", "value"].tolist(), rel=1e-9)
+    assert record["choice"] == "temperature"
+    T = TemperatureScaling(input="proba").fit(P, shares.to_numpy()).temperature_
+    assert skcalib.load_json("t.json").temperature_ == pytest.approx(T, rel=1e-9)
+    run(capsys, "compare", "log.jsonl", *given, "--report", "r.html")
+    assert "log.jsonl" in Path("r.html").read_text(encoding="utf-8")
+
+
+def test_other_commands_take_shares(capsys):
+    write(drawn(400, raters=5)[2::4])  # a question whose probabilities are calibrated
+    assert "100 rows" in run(capsys, "threshold", "log.jsonl")
+    assert "100 rows" in run(capsys, "monitor", "log.jsonl", "--state", "s.json")
 
 
 def test_a_log_is_compared_and_corrected_by_question(capsys):
