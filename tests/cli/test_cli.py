@@ -403,6 +403,9 @@ def test_one_column_is_the_score_of_an_event(capsys):
     run(capsys, "apply", "best.json", "p.csv", "-o", "q.csv", "--pos-label", "case")
     applied = pd.read_csv("q.csv")["prob_case"]
     np.testing.assert_allclose(applied, fitted.predict_proba(both)[:, 0], atol=1e-9)
+    skcalib.save_json(PlattScaling().fit(p, np.where(hit, "owl", "fox")), "other.json")
+    line = fails(capsys, "apply", "other.json", "p.csv", "-o", "q.csv", "--pos-label", "fox")
+    assert "--pos-label fox: the calibrator was fitted on one column, the score of owl" in line
     line = fails(capsys, "measure", "p.csv", "--pos-label", "cow")
     assert "--pos-label cow is not one of the labels ['case', 'control']" in line
 

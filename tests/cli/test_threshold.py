@@ -124,6 +124,9 @@ def test_a_stored_calibrator_and_a_split_measure_new_rows(capsys):
 
 def test_errors_of_one_line(capsys, decisions):
     both = ["--accuracy", "0.9", "0.95", "--save", "gate.json"]
+    for text in ("most", "1.5"):
+        line = fails(capsys, "threshold", "p.npz", "--accuracy", text)
+        assert f"must be a number in (0, 1); got {text}" in line
     assert "--save writes one gate: pass one --accuracy" in fails(
         capsys, "threshold", *EVENT, *both
     )

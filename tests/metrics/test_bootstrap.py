@@ -250,3 +250,13 @@ def test_printed_it_is_one_line():
     low = [f"{value:.4g}" for value in each.low]
     assert f", low=[{', '.join(low[:3])}, ..., {', '.join(low[-3:])}], " in repr(each)
     assert "\n" not in repr(each)
+
+
+def test_seeds_and_counts_that_cannot_be_drawn_are_refused():
+    y, p = np.arange(20) % 2, np.full(20, 0.5)
+    with pytest.raises(ValueError, match="random_state must be None, an integer in"):
+        bootstrap_interval(top_label_brier_score, y, p, random_state="seed")
+    with pytest.raises(
+        ValueError, match="counts 20,000,000,000 rows, each of which would be drawn"
+    ):
+        bootstrap_interval(top_label_brier_score, y, p, sample_weight=np.full(20, 10**9))

@@ -38,6 +38,11 @@ def test_labels_of_every_type():
     assert TemperatureScaling().fit(Z, names, ignore_index=255).classes_.size == 5
 
 
+def test_weights_of_another_number_of_rows_are_refused():
+    with pytest.raises(ValueError, match=r"sample_weight.shape == \(3,\), expected \(900,\)"):
+        TemperatureScaling().fit(Z, np.where(ignored, 255, y), np.ones(3), ignore_index=255)
+
+
 def test_batches_leave_them_out_too():
     marked = np.where(ignored, 255, y)
     stream = TemperatureScaling()

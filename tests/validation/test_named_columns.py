@@ -1,5 +1,6 @@
 """The order of labels: as given, or as the columns of a frame say."""
 
+import sys
 import time
 
 import numpy as np
@@ -389,6 +390,13 @@ def test_an_unused_category_is_a_class():
     assert expected_calibration_error(y.to_frame(), P) == expected
 
 
+def test_ordered_categories_without_rows_are_left_out():
+    names = ["low", "medium", "none", "high"]
+    y = pd.Categorical(Y, names, ordered=True)
+    with pytest.raises(ValueError, match=r"\['low', 'medium', 'high'\] if they are in the order"):
+        static_calibration_error(y, P)
+
+
 def test_one_column_of_ordered_categories():
     """The last category is "mild", as is the first label: the column may be either's."""
     y = pd.Categorical(np.where(CODE == 0, "severe", "mild"), ["severe", "mild"], ordered=True)
@@ -401,6 +409,13 @@ def test_one_column_of_ordered_categories():
 def other_frames():
     pa = pytest.importorskip("pyarrow")
     return {"pyarrow": lambda A, names: pa.table(dict(zip(names, A.T, strict=True)))}
+
+
+def test_tables_of_other_libraries_need_narwhals(monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    monkeypatch.setitem(sys.modules, "narwhals", None)
+    with pytest.raises(ImportError, match="which narwhals reads: pip install narwhals, or pass"):
+        static_calibration_error(Y, pa.table(dict(zip(GIVEN, P.T, strict=True))))
 
 
 @pytest.mark.parametrize("form", ["{}", "P({})"])
