@@ -30,8 +30,9 @@ def resolve_calibrator(calibrator: Any) -> Any:
         return calibrator
     named = calibrators_by_name()
     if calibrator not in named:
+        sigmoid = "; scikit-learn's sigmoid is 'platt'; the default is better"
         raise ValueError(
             f"calibrator={calibrator!r} is not a calibrator name; pass one of "
-            f"{', '.join(named)}, or a calibrator."
+            f"{', '.join(named)}, or a calibrator{sigmoid if calibrator == 'sigmoid' else ''}."
         )
     return named[calibrator]

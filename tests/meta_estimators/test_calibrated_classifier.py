@@ -903,3 +903,6 @@ def test_a_name_that_is_none_is_refused_with_those_there_are():
     X, y = load_wine(return_X_y=True)
     with pytest.raises(ValueError, match="'platts' is not a calibrator name; .*platt, spline"):
         CalibratedClassifier(GaussianNB(), "platts").fit(X, y)
+    ending = r"; scikit-learn's sigmoid is 'platt'; the default is better\.$"
+    with pytest.raises(ValueError, match=f"'sigmoid' is not a calibrator name; .*{ending}"):
+        CalibratedClassifier(GaussianNB(), "sigmoid").fit(X, y)
