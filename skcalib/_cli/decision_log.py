@@ -6,6 +6,7 @@ import argparse
 import gzip
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,18 +27,22 @@ SCORES = ("probabilities", "probability")
 YES_NO = {"true": "yes", "1": "yes", "false": "no", "0": "no"}
 # Probabilities of m options with two decimals may sum to 1 within 0.005 m, shares within 0.01.
 ROUNDING, SUM_TOLERANCE = 0.005, 0.01
+# Lines that show whether a file is a log.
+FIRST_LINES = 100
 # What JSON reads a number as; true and false are no numbers.
 NUMBERS = (int, float)
 
 
 def is_log(path: str) -> bool:
-    """Whether the first line of a file is a decision, and not a row of a table."""
-    try:
-        _, record = next(records_of(path), (0, {}))
-    except ValueError:
-        return False
-    in_options = isinstance(record.get("probabilities"), dict | list)
-    return in_options or {QUESTION, "probability"} <= record.keys()
+    """Whether one of the first lines of a file is a decision, and not a row of a table."""
+    records = [record for _, record in islice(records_of(path), FIRST_LINES)]
+    if not records:
+        raise ValueError("has no line: write an object for each row")
+    return any(
+        isinstance(record.get("probabilities"), dict | list)
+        or {QUESTION, "probability"} <= record.keys()
+        for record in records
+    )
 
 
 def records_of(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -50,9 +55,11 @@ def records_of(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
             try:
                 record = json.loads(text)
             except (ValueError, RecursionError) as error:
-                raise ValueError(f"line {line}: is not JSON: {error}") from error
+                raise ValueError(
+                    f"line {line}: is not JSON: {getattr(error, 'msg', error)}"
+                ) from error
             if not isinstance(record, dict):
-                raise ValueError(f'line {line}: must be an object, {{"probabilities": ...}}')
+                raise ValueError(f'line {line}: must be an object, {{"label": ..., ...}}')
             yield line, record
 
 
@@ -78,7 +85,10 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
             if classes is None:
                 shares.append(shares_of(record, label, row))
             elif unknown := row.keys() - options:
-                raise ValueError(f"the calibrator was fitted without the option {min(unknown)!r}")
+                raise ValueError(
+                    f"the calibrator was fitted without the option {min(unknown)!r}: fit it on "
+                    "lines that offer it, or drop the line"
+                )
         except ValueError as error:
             raise ValueError(f"line {line}: {error}") from error
         records.append(record)
@@ -138,7 +148,7 @@ def options_of(record: dict[str, Any]) -> dict[str, float]:
     if given is None and yes is not None:
         given = {"yes": yes, "no": 1 - yes if type(yes) in NUMBERS else None}
     if not isinstance(given, dict | list):
-        raise ValueError("has no 'probabilities', an object or a list, and no 'probability'")
+        raise ValueError("has no 'probabilities', an object or a list, and no 'probability' of yes")
     P = {name: p for name, p in by_option(given).items() if p is not None}
     for name, p in P.items():
         if not (type(p) in NUMBERS and 0 <= p <= 1 + SUM_TOLERANCE):

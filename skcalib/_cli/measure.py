@@ -98,6 +98,8 @@ def run_measure(args: argparse.Namespace) -> Printed:
     if shares is not y:
         of_raters = check_predictions(shares[rows], P, w, classes, pos_label, soft=True)
     n, n_classes = predictions.P.shape
+    if n < 2:
+        raise ValueError(f"{n} row to measure: intervals take two at least")
     measured = measure_all(predictions, of_raters, w, args.seed, saved.log is not None)
     summary = summarize(predictions, measured)
     code, failure = 0, ""

@@ -102,7 +102,7 @@ def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
         )
     names = list(names.tolist() if isinstance(names, np.ndarray) else names)
     j, total = int(np.isnan(row).argmax()), float(np.nansum(row, dtype=np.float64))
-    rounded = input == "auto" and abs(total - 1.0) <= SUM_TOLERANCE_DECLARED
+    rounded = input != "proba" and abs(total - 1.0) <= SUM_TOLERANCE_DECLARED
     raise ValueError(
         f"X contains NaN at row {where}, column {names[j]!r}: an "
         "option that was not offered is allowed in probabilities, whose other entries sum to 1; "

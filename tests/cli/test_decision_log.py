@@ -170,6 +170,42 @@ def test_a_broken_line_is_named(capsys, line, message):
     assert message in fails(capsys, "measure", "log.jsonl")
 
 
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([""], "log.jsonl: has no line: write an object for each row"),
+        (["question,p,label", "a,0.5,1"], "log.jsonl: line 1: is not JSON: Expecting value"),
+        ([json.dumps(FORMS)], "log.jsonl: line 1: must be an object"),
+        (
+            [{"question": "a", "probabilities": 0.9, "label": "a"}, *FORMS],
+            "log.jsonl: line 1: has no 'probabilities', an object or a list",
+        ),
+        ([FORMS[0]], "log.jsonl: 1 row to measure: intervals take two at least"),
+        (
+            [{**FORMS[0], "y": 1}] * 2,
+            "log.jsonl: has label and y: pass --labels NAME, that of the labels",
+        ),
+    ],
+)
+def test_a_file_that_is_no_log_of_several_rows_is_named(capsys, lines, message):
+    write(lines)
+    assert message in fails(capsys, "measure", "log.jsonl")
+
+
+def test_groups_of_one_row_are_measured_and_compared(capsys):
+    write([*drawn(80), {"question": "one", "probability": 0.9, "label": True}])
+    assert "one " in run(capsys, "measure", "log.jsonl")
+    given = ["--calibrators", "groupwise", "--metrics", "log_loss", "--save", "g.json"]
+    assert "81 rows measured" in run(capsys, "compare", "log.jsonl", *given)
+
+
+def test_a_log_is_no_logits(capsys):
+    write(drawn(40))
+    assert "these sum to 1: pass input='proba'." in fails(
+        capsys, "measure", "log.jsonl", "--input", "logits"
+    )
+
+
 def test_options_whose_text_changes_are_refused_before_a_wide_table_is_made(capsys):
     write([{"probabilities": {f"a{i}": 0.5, f"b{i}": 0.5}, "label": f"a{i}"} for i in range(600)])
     said = fails(capsys, "measure", "log.jsonl")
