@@ -75,6 +75,11 @@ class DeviceBlocks(Source):
                 result = task(rows)
             yield result
 
+    def empty_rows(self) -> Any:
+        """Return a new tensor for a number of each row."""
+        torch = sys.modules["torch"]
+        return torch.empty(self.shape[0], dtype=torch.float64, device=self.tensor.device)
+
     def place(self, values: Any) -> Any:
         """Return an array with an entry for each row as a tensor on the device."""
         if not isinstance(values, np.ndarray):

@@ -125,6 +125,6 @@ def sum_of_clipped(block: FloatArray) -> Float64Array:
 
 def _copy_small(selection: Selection) -> Source:
     n, n_columns = selection.shape
-    if n * n_columns * selection.dtype.itemsize > COPIED_BYTES:
+    if n * n_columns * selection.dtype.itemsize > COPIED_BYTES or selection.on_device() is not None:
         return selection
     return ArraySource(selection.read(ALL))

@@ -56,6 +56,10 @@ class Source(ABC):
         """Return the float64 blocks that ``compute(rows)`` makes of these."""
         return Computed(self, compute)
 
+    def empty_rows(self) -> Any:
+        """Return a new array for a number of each row, where the blocks are."""
+        return np.empty(self.shape[0])
+
     def place(self, values: Any) -> Any:
         """Return an array with an entry for each row where the blocks are."""
         return values

@@ -7,6 +7,7 @@ or on another device is converted block by block, when a block is read.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,14 @@ def rows_of(block: Any) -> Any:
     return torch_rows
 
 
+def is_beside(x: Any, X: Any) -> bool:
+    """Whether `x` is a tensor of real numbers ``(n,)`` on the device of a tensor `X`."""
+    strided = is_tensor(x) and is_tensor(X) and x.layout == X.layout
+    return (
+        strided and x.ndim == 1 and x.device == X.device and not (x.is_complex() or x.is_quantized)
+    )
+
+
 def array_of_tensor(x: Any) -> NDArray[Any]:
     """Return the numbers of a tensor as an array, in float32 if NumPy lacks their type.
 
@@ -82,6 +91,19 @@ def array_of_tensor(x: Any) -> NDArray[Any]:
         bits = x.view(sys.modules["torch"].int16).numpy().view(np.uint16).astype(np.uint32)
         return np.left_shift(bits, 16, out=bits).view(np.float32)
     return (x.float() if x.is_floating_point() and x.element_size() < 2 else x).numpy()
+
+
+def on_host(x: Any) -> Any:
+    """Return the numbers of a tensor as an array; return anything else as it is."""
+    return array_of_tensor(x) if is_tensor(x) else x
+
+
+def joined(parts: Iterable[Any]) -> Any:
+    """Return a copy of arrays or tensors, one after the other, where the last of them is."""
+    *_, last = parts = list(parts)
+    if not is_tensor(last):
+        return np.concatenate([on_host(part) for part in parts])
+    return sys.modules["torch"].cat([as_type_of(part, last).to(last.device) for part in parts])
 
 
 class TensorSource(Source):

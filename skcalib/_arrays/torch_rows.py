@@ -148,6 +148,11 @@ def above(A: Tensor, cut: np.floating) -> tuple[NDArray[np.intp], NDArray[Any]]:
     return places[:, 0].cpu().numpy(), values.cpu().numpy()
 
 
+def counts(code: Tensor, n_codes: int) -> NDArray[np.intp]:
+    """Return how many rows have each code, on the host."""
+    return code.bincount(minlength=n_codes).cpu().numpy()
+
+
 def vector(values: list[Tensor]) -> Tensor:
     """Return numbers as a tensor."""
     return torch.stack(values)

@@ -20,7 +20,7 @@ import numpy as np
 
 from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import CACHED_ENTRIES, map_rows, sum_rows
-from skcalib._arrays.rowwise import block_order, row_sums, weighted_sum
+from skcalib._arrays.rowwise import block_order, row_sums
 from skcalib._arrays.selection import Selection
 from skcalib._arrays.source import ArraySource, Source
 from skcalib._arrays.tensors import rows_of
@@ -194,7 +194,7 @@ class ShiftedLogits:
         n, self.n_classes = scores.shape
         device = scores.device_logits()
         logits = device or scores.as_logits()
-        top, self.true, self._row_sums = np.empty(n), np.empty(n), np.empty(n)
+        top, self.true, self._row_sums = (logits.empty_rows() for _ in range(3))
         self.source = logits.computed(partial(minus_top, logits, top))
         out = [top, self.true, self._row_sums]
         keep = n * self.n_classes <= CACHED_ENTRIES and device is None
@@ -205,17 +205,18 @@ class ShiftedLogits:
             self.source = ArraySource(out[-1])
         kernel = partial(shift_of_block, keep=keep)
         self._lowest = min(map_rows(kernel, logits, code, out=tuple(out)))
-        self._weigh(w / (w.sum() if weight is None else weight))
+        self._weigh(logits.place(w / (w.sum() if weight is None else weight)))
 
     def _weigh(self, share: Float64Array) -> None:
-        self.share = share
-        self.mean_true_gap = -weighted_sum(self.share, self.true)
-        self.mean_gap = -weighted_sum(self.share, self._row_sums) / self.n_classes
+        self.share, r = share, rows_of(share)
+        self.mean_true_gap = -float(r.weighted_sum(share, self.true))
+        self.mean_gap = -float(r.weighted_sum(share, self._row_sums)) / self.n_classes
 
     def subsample(self, n_rows: int) -> Self:
         """Return `n_rows` to twice as many evenly spaced rows, or self if there are fewer."""
         n_rows = min(n_rows, max(LEAST_SAMPLE, SAMPLE_ENTRIES // self.n_classes))
-        step = self.share.size // n_rows
+        n = self.source.shape[0]
+        step = n // n_rows
         if step < 2:
             return self
         few = copy(self)
@@ -224,7 +225,7 @@ class ShiftedLogits:
         elif isinstance(self.source, DeviceBlocks):
             few.source = self.source.every(step)
         else:
-            few.source = Selection(self.source, np.arange(0, self.share.size, step))
+            few.source = Selection(self.source, np.arange(0, n, step))
         few.true, few._row_sums = self.true[::step], self._row_sums[::step]
         share = self.share[::step]
         few._weigh(share / share.sum())

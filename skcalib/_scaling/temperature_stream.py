@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skcalib._arrays.passes import add, map_rows
-from skcalib._arrays.rowwise import row_max, row_sums
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import as_source
+from skcalib._arrays.tensors import TensorSource, is_tensor, joined, on_host, rows_of
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scaling.root import rising_root
 from skcalib._scaling.scale_losses import exponentials
@@ -67,12 +67,7 @@ class Kept(NamedTuple):
 
     def take(self, rows: slice) -> Kept:
         """Return a copy of some rows."""
-        return Kept(
-            self.scores[rows].copy(),
-            self.code[rows].copy(),
-            self.w[rows].copy(),
-            self.window[rows].copy(),
-        )
+        return Kept(*(joined([part[rows]]) for part in self))
 
 
 @dataclass(frozen=True)
@@ -83,6 +78,10 @@ class Sample:
     step: int = 1
     count: int = 0
     max_abs: float = 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state with arrays in place of tensors, whose device a reader may not have."""
+        return {**vars(self), "pieces": tuple(Kept(*map(on_host, kept)) for kept in self.pieces)}
 
     def with_rows(self, batch: Batch, window: int) -> Sample:
         """Return the sample of these and more rows."""
@@ -98,7 +97,9 @@ class Sample:
             pieces = (self.whole().take(every),)
         chosen = np.arange(-self.count % step, n, step)
         if chosen.size:
-            read = batch.scores.source.read(chosen)
+            source = batch.scores.source
+            on_device = batch.scores.device_logits() is not None
+            read = (source.on_device() if on_device else source).read(chosen)
             owner = np.full(chosen.size, window)
             pieces = (*pieces, Kept(read, batch.code[chosen], batch.w[chosen], owner))
         max_abs = max(self.max_abs, batch.scores.max_abs_logit)
@@ -106,12 +107,13 @@ class Sample:
 
     def whole(self) -> Kept:
         """Return all pieces as one."""
-        return Kept(*map(np.concatenate, zip(*self.pieces, strict=True)))
+        return Kept(*map(joined, zip(*self.pieces, strict=True)))
 
     def batch(self, like: Scores) -> Batch:
         """Return the sample, as scores of the kind, classes and clip of others."""
         kept = self.whole()
-        scores = like.of(as_source(kept.scores))
+        rows = TensorSource(kept.scores) if is_tensor(kept.scores) else as_source(kept.scores)
+        scores = like.of(rows)
         scores.max_abs_logit = self.max_abs
         return Batch(scores, kept.code, kept.w)
 
@@ -241,11 +243,12 @@ class Shapes:
         batch = self.rows_of(i)
         if self._window(i, start) is None:
             return np.inf
-        before, after = np.empty(batch.w.size), np.empty(batch.w.size)
+        before, after = np.empty((2, len(batch.w)))
         for at, out in ((start, before), (log_beta, after)):
             kernel = partial(expected_gaps, beta=float(np.exp(at)))
-            map_rows(kernel, batch.scores.as_logits(), out=out)
-        influence = batch.w * (after / (batch.w @ after) - before / (batch.w @ before))
+            map_rows(kernel, batch.scores.device_logits() or batch.scores.as_logits(), out=out)
+        w = on_host(batch.w)
+        influence = w * (after / (w @ after) - before / (w @ before))
         return float(np.sqrt(influence @ influence))
 
     def _window(self, i: int, log_beta: float) -> Window | None:
@@ -261,9 +264,11 @@ class Shapes:
 
 def expected_gaps(Z: Float64Array, beta: float) -> Float64Array:
     """Return the expected gap of each row of a block at a scale."""
-    U = Z - row_max(Z)[:, None]
+    r = rows_of(Z)
+    U = r.minus(Z, r.row_max(Z))
     Q = exponentials(U, beta, -np.inf)
-    return -np.einsum("ij,ij->i", Q, U) / row_sums(Q)
+    gaps: Float64Array = -r.row_dots(Q, U) / r.row_sums(Q)
+    return gaps
 
 
 def solve(parts: Sequence[Part], shapes: Shapes, start: float) -> Found:

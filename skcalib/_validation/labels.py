@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
-from skcalib._arrays.tensors import is_bfloat16
+from skcalib._arrays.tensors import (
+    array_of_tensor,
+    as_type_of,
+    is_beside,
+    is_bfloat16,
+    is_on_device,
+    is_tensor,
+)
 from skcalib._validation.frames import read_frame
 from skcalib._validation.keywords import shown
 from skcalib._validation.lazy import refuse_lazy
@@ -177,7 +184,17 @@ def encode_labels(
     `n_classes` of them; else ``0..n_classes-1`` when all labels are integers in that range and 0
     occurs; two booleans need not both occur. An integer that is unlike the others is refused (see
     `_find_stray`); the message names the keyword `ignore`, if there is one, that drops its rows.
+    Of a tensor, `code` is a tensor on its device, and the host gets the distinct labels.
     """
+    if is_tensor(y):
+        tensor: Any = y
+        names: dict[str, Any] = {"name": name, "argument": argument, "ignore": ignore}
+        labels, place = tensor.unique(return_inverse=True)
+        try:
+            column, known = encode_labels(array_of_tensor(labels), n_classes, classes, **names)
+        except ValueError:  # which counts rows
+            return encode_labels(array_of_tensor(y), n_classes, classes, **names)
+        return as_type_of(column, y)[place], known
     distinct, inverse = find_distinct(y)
     if classes is not None:
         known = check_classes(classes, n_classes, argument)
@@ -229,6 +246,12 @@ def _find_stray(distinct: NDArray[Any], n_classes: int) -> float | None:
     if any(np.array_equal(distinct, labels) for labels in usual):
         return None
     return float(distinct[outside][0])
+
+
+def are_on_device(y: Any, X: Any) -> bool:
+    """Whether labels are read as a tensor of whole numbers on the device of the scores."""
+    whole = ("bool", "uint8", "int8", "int16", "int32", "int64")
+    return is_beside(y, X) and is_on_device(X) and str(y.dtype).removeprefix("torch.") in whole
 
 
 def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

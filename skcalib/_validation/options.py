@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from skcalib._arrays.passes import LIGHT, merge_rows
 from skcalib._arrays.rowwise import row_sums
 from skcalib._arrays.source import Source, to_array
+from skcalib._arrays.tensors import on_host
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._validation.survey import (
     BFLOAT16,
@@ -55,10 +56,8 @@ def merge_options(blocks: Iterable[Options]) -> Options:
 
 def options_of(S: Source, code: Intp, w: Float64Array) -> Options:
     """Return the `Options` of all rows."""
-    rows = range(S.shape[0])
-    return merge_rows(
-        options_of_block, S, code, w, rows, merge=merge_options, work=LIGHT, nested=True
-    )
+    per_row = on_host(code), on_host(w), range(S.shape[0])
+    return merge_rows(options_of_block, S, *per_row, merge=merge_options, work=LIGHT, nested=True)
 
 
 def read_options(S: Source, survey: Survey, code: Intp, w: Float64Array) -> Options | None:
@@ -71,7 +70,7 @@ def read_options(S: Source, survey: Survey, code: Intp, w: Float64Array) -> Opti
     few = slice(0, 1)
     if survey.low == -np.inf or (
         survey.high <= SUM_TOLERANCE_BFLOAT16
-        and options_of_block(S.read(few), code[few], w[few], range(1)).away < 0.5
+        and options_of_block(S.read(few), on_host(code[few]), on_host(w[few]), range(1)).away < 0.5
     ):
         options = options_of(S, code, w)
     if options.away <= SUM_TOLERANCE:

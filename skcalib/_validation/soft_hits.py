@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.source import ALL, Source
+from skcalib._arrays.tensors import is_tensor
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_classes
@@ -19,7 +20,7 @@ from skcalib._validation.labels import check_classes
 
 def are_soft(y: NDArray[Any]) -> bool:
     """Whether checked labels are numbers in [0, 1], some of them fractions."""
-    if y.dtype.kind != "f" or not y.size or y.min() < 0 or y.max() > 1:
+    if is_tensor(y) or y.dtype.kind != "f" or not y.size or y.min() < 0 or y.max() > 1:
         return False
     return bool(((y > 0) & (y < 1)).any())
 

@@ -20,12 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import Source
+from skcalib._arrays.tensors import as_type_of, is_beside, is_tensor, on_host
 from skcalib._validation.scores import from_tensor, naming_errors_of
 
 # Range of the sum of the weights, so that its square stays within float64.
 WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
 # Float64 has all whole numbers up to this one.
 MOST_COUNTED = 2**53
+# The largest number below 1.
+BELOW_ONE = 1 - 2**-53
 
 
 def check_weight(
@@ -34,18 +37,37 @@ def check_weight(
     name: str = "sample_weight",
     *,
     scaled: bool = True,
+    labels: Any = None,
 ) -> NDArray[np.float64]:
     """Return float64 weights ``(n,)`` that sum to the number of rows that they count as.
 
     None gives ones. Negative or only zero weights are refused. Relative weights that are not
-    `scaled` can be compared with those of other batches.
+    `scaled` can be compared with those of other batches. Beside `labels` on a device, the weights
+    are a tensor there.
     """
+    if is_tensor(labels):
+        tensor = _on_device(sample_weight, labels, scaled)
+        if tensor is not None:
+            return tensor
+        return as_type_of(check_weight(sample_weight, n_rows, name, scaled=scaled), labels)
     if sample_weight is None:
         return np.ones(n_rows)
     w = read_weight(sample_weight, n_rows, name)
     is_final = w.dtype.kind == "i" or not scaled
     w = w.astype(np.float64, copy=False)
     return w if is_final else _scaled(w)
+
+
+def _on_device(given: Any, labels: Any, scaled: bool) -> Any:
+    """Return the checked weights of a tensor; None if the host has to read or refuse them."""
+    if not is_beside(given, labels) or given.shape != labels.shape:
+        return None
+    w, are_counts = given.detach().double(), not given.is_floating_point()
+    total = float(w.sum())
+    valid = float(w.amin()) >= 0 and total >= WEIGHT_LOW
+    if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # also true of NaN
+        return None
+    return w if are_counts or not scaled else _scaled(w)
 
 
 def read_weight(
@@ -116,17 +138,15 @@ def as_given(w: NDArray[np.float64]) -> NDArray[Any]:
 
 def _scaled(w: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return relative weights scaled to the effective number of rows."""
-    rows = np.flatnonzero(w)
-    some = w[rows]  # so that rows of weight 0 do not even change a rounding error
-    if np.ptp(some) == 0.0:
-        some = np.ones(some.size)
-    else:
-        some = some / some.max()  # so that no square is lost
+    positive = w > 0
+    some = w[positive]  # so that rows of weight 0 do not even change a rounding error
+    some = some / some.max()  # so that no square is lost
+    if some.min() < 1:
         some *= some.sum() / (some @ some)
         # One may happen to be 2.0, and rows of it alone would then be read as copies.
-        some = np.where((some > 1) & (some == np.floor(some)), np.nextafter(some, 0.0), some)
-    scaled = np.zeros(w.size)
-    scaled[rows] = some
+        some[(some > 1) & (some == some.round())] *= BELOW_ONE
+    scaled = 0 * w
+    scaled[positive] = some
     return scaled
 
 
@@ -146,5 +166,4 @@ def drop_zero_weight(
     keep = w > 0
     if keep.all():
         return S, code, w
-    rows = np.flatnonzero(keep)
-    return take_rows(S, rows), code[rows], w[rows]
+    return take_rows(S, np.flatnonzero(on_host(keep))), code[keep], w[keep]

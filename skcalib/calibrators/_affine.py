@@ -30,6 +30,7 @@ class AffineCalibrator(ScoreCalibrator):
     """
 
     _takes_logs = True
+    _fits_on_device = True
     _full: ClassVar[bool]
     _of_log_proba: ClassVar[bool] = False
     _work = IN_PLACE

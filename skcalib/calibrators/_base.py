@@ -21,7 +21,7 @@ from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source, as_source, to_array
-from skcalib._arrays.tensors import array_of_tensor, as_type_of, is_tensor
+from skcalib._arrays.tensors import as_type_of, on_host
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
 from skcalib._maps.arrays import predict
 from skcalib._maps.device import predict_on_device
@@ -131,6 +131,11 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
 
         ``_fit`` then gets a hit and a miss for each row, with their parts of its weight.
         """
+        return False
+
+    @property
+    def _fits_on_device(self) -> bool:
+        """Whether ``_fit`` takes the codes and weights of scores on a device as tensors there."""
         return False
 
     def __sklearn_tags__(self) -> Tags:
@@ -364,7 +369,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             return self._lazily(X, type(self).predict, (), self.classes_.dtype)
         proba = self.predict_proba(X)
         best = proba.argmax(axis=1)
-        return as_type_of(self.classes_[array_of_tensor(best) if is_tensor(best) else best], X)
+        return as_type_of(self.classes_[on_host(best)], X)
 
 
 def check_and_map(

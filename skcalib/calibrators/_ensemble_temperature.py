@@ -10,7 +10,7 @@ import numpy as np
 
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import weighted_columns, weighted_sum
-from skcalib._arrays.tensors import rows_of
+from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._maps.operations import Constants, Operations, Plan, Value
 from skcalib._scaling.temperature import fit_temperature
@@ -190,12 +190,13 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
 
     _paper = "Zhang et al. 2020"
     _takes_logs = True
+    _fits_on_device = True
     _preserves_top_label = True
     _monotone = True
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         T = fit_temperature(scores, code, w)
-        weights, n_iter = mixture_weights(member_likelihoods(scores, code, T), w)
+        weights, n_iter = mixture_weights(member_likelihoods(scores, code, T), on_host(w))
         return {"temperature_": T, "weights_": weights, "n_iter_": n_iter}
 
     def _in_words(self) -> str:

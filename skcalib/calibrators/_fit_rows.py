@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import Source, as_source, to_array
+from skcalib._arrays.tensors import on_host
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.scores import Scores
 from skcalib._validation.kind import as_columns, refuse_features, refuse_labels, resolve_kind
 from skcalib._validation.labels import (
+    are_on_device,
     binary_classes,
     categories_of,
     check_category_order,
@@ -75,7 +77,12 @@ def check_rows(
 ) -> CheckedRows:
     """Check scores, labels and weights; drop rows of weight 0 or of an ignored label."""
     X, y, sample_weight = read_remote(X, y, sample_weight)
-    labels, shares, classes = read_labels(X, y, classes, warn=True, ignore_index=ignore_index)
+    labels: Any
+    shares: Float64Array | None
+    if calibrator._fits_on_device and ignore_index is None and are_on_device(y, X):
+        labels, shares = y, None
+    else:
+        labels, shares, classes = read_labels(X, y, classes, warn=True, ignore_index=ignore_index)
     if ignore_index is not None:
         labels, sample_weight = ignore_label(labels, sample_weight, ignore_index)
     is_soft = are_soft(labels)
@@ -96,7 +103,7 @@ def check_rows(
         S = as_source(to_array(S))
     kind = resolve_kind(S, survey, input)
     refuse_labels(X, S, kind)
-    w = check_weight(sample_weight, S.shape[0], scaled=scaled)
+    w = check_weight(sample_weight, S.shape[0], scaled=scaled, labels=labels)
     columns = as_columns(S, survey, kind, input)
     if classes is None:
         check_category_order(y, S.shape[1], sort=True)
@@ -120,6 +127,8 @@ def check_rows(
     if columns is not S:
         survey = survey._replace(smallest=None)
     scores = Scores(columns, kind, known, survey.max_abs, options=options)
+    if scores.device_logits() is None:  # NumPy computes them
+        code, w = on_host(code), on_host(w)
     return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)
 
 

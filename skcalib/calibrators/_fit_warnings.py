@@ -9,19 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from skcalib._arrays.tensors import rows_of
+
 # Classes without rows that a warning names.
 NAMED = 5
 
 
 def warn_of_absent_classes(code: NDArray[np.intp], classes: NDArray[Any], probability: str) -> None:
     """Warn of classes without rows, and say what every probability of them becomes."""
-    absent = classes[np.bincount(code, minlength=classes.size) == 0].tolist()
+    absent = classes[rows_of(code).counts(code, classes.size) == 0].tolist()
     if absent:
         names = ", ".join(repr(label) for label in absent[:NAMED])
         more = f" and {len(absent) - NAMED:,} more" if len(absent) > NAMED else ""
         one = len(absent) == 1
         warnings.warn(
-            f"no row of {'class' if one else 'classes'} {names}{more} among {code.size:,}: every "
+            f"no row of {'class' if one else 'classes'} {names}{more} among {len(code):,}: every "
             f"probability of {'it' if one else 'them'} becomes {probability}; fit on rows of every "
             "class, or use AutoCalibrator, which leaves it above 0.",
             ConvergenceWarning,

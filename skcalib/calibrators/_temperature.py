@@ -16,8 +16,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from skcalib._arrays.passes import map_rows
-from skcalib._arrays.rowwise import row_sums
 from skcalib._arrays.source import refuse_remote
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
 from skcalib._maps.operations import Constants, Operations, Plan, Value
@@ -69,8 +69,8 @@ def hits_of_block(U: Float64Array, code: Intp) -> NDArray[np.bool_]:
 
 def top_of_block(U: Float64Array, T: float) -> Float64Array:
     """Return the largest probability of each row of a block of shifted logits."""
-    Q = U / T
-    return 1.0 / row_sums(np.exp(Q, out=Q))
+    r = rows_of(U)
+    return 1.0 / r.row_sums(r.exp_(U / T))
 
 
 def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: SoftBins) -> Objective:
@@ -288,6 +288,10 @@ class TemperatureScaling(ScoreCalibrator):
         start = find_temperature(scores, code, w)
         centre = start.mean_gap if start.bound else start.value
         return {"temperature_": search_temperature(objective, centre, rounds)}
+
+    @property
+    def _fits_on_device(self) -> bool:
+        return isinstance(self.objective, str) and self.objective in SCALE_FITS
 
     def _check_objective(self) -> bool:
         """Say why there is no `partial_fit`, if there is none."""

@@ -1,11 +1,15 @@
 """Tensors computed where they lie: on the CPU, as on a device, against NumPy."""
 
+import pickle
 import warnings
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from discovery import CALIBRATORS
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -19,6 +23,7 @@ from skcalib import (
     metrics,
 )
 from skcalib._arrays import device, rowwise, selection, tensors, torch_rows
+from skcalib._scaling import temperature_stream
 from skcalib._scaling.affine_nll import (
     Diagonal,
     Full,
@@ -46,6 +51,11 @@ FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 @pytest.fixture
 def tensors_stay(monkeypatch):
     """Compute tensors on the CPU as those on a device, in several blocks."""
+
+    def refuse(*_):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+    monkeypatch.setattr(torch.Tensor, "__array__", refuse)  # as of a GPU
     monkeypatch.setattr(tensors, "DEVICES", {"cpu"})
     monkeypatch.setattr(device, "BLOCK_ENTRIES", 1 << 10)
     monkeypatch.setattr(selection, "COPIED_BYTES", 0)
@@ -98,14 +108,39 @@ def test_temperature_of_probabilities(tensors_stay, no_copy, dtype):
     assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=2e-7)
 
 
+@pytest.mark.parametrize("drift", [0, 1])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_batches(tensors_stay, dtype):
+def test_batches(tensors_stay, no_copy, monkeypatch, dtype, drift):
+    monkeypatch.setattr(temperature_stream, "KEPT_ROWS", 500)
+    one, other = TemperatureScaling(input="logits"), TemperatureScaling(input="logits")
+    rng = np.random.default_rng(0)
+    for batch in range(8):
+        Z, _, y = logits(dtype, n=300, K=5, seed=batch)
+        Z *= 1 + drift * batch
+        numbers = (Z if dtype == torch.float64 else Z.float()).numpy()
+        w = rng.integers(0, 3, 300) if batch % 2 else rng.uniform(0, 2, 300)
+        labels, weights = (torch.tensor(y), torch.tensor(w)) if batch % 3 else (y, w)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # T leaves the range of the sums
+            one.partial_fit(Z, labels, weights)
+            other.partial_fit(numbers, y, w)
+        assert one.temperature_ == pytest.approx(other.temperature_, rel=2e-7)
+        assert all(kept.scores.dtype == dtype for kept in one._stream.sample.pieces)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_batches_after_a_checkpoint(tensors_stay, dtype):
     Z, numbers, y = logits(dtype, n=6000)
     one, other = TemperatureScaling(input="logits"), TemperatureScaling(input="logits")
-    for rows in np.array_split(np.arange(6000), 4):
-        one.partial_fit(Z[rows], y[rows])
+    for rows in np.array_split(np.arange(6000), 5):
+        one.partial_fit(Z[rows], torch.tensor(y[rows]))
         other.partial_fit(numbers[rows], y[rows])
+        one = pickle.loads(pickle.dumps(one))
+        for kept in one._stream.sample.pieces:  # the reader may have no GPU
+            assert all(isinstance(part, np.ndarray) for part in kept)
     assert one.temperature_ == pytest.approx(other.temperature_, rel=2e-7)
+    one.partial_fit(numbers, y)  # rows of the host may follow
+    assert one.temperature_ == pytest.approx(other.partial_fit(numbers, y).temperature_, rel=2e-7)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -127,6 +162,93 @@ def test_maps_of_logits(tensors_stay, no_copy, calibrator, K, dtype):
     np.testing.assert_allclose(
         fitted.predict_proba(few), expected.predict_proba(few), rtol=0, atol=1e-5
     )
+
+
+@contextmanager
+def few_numbers():
+    """Fail where more than a bit of each of 700 rows is brought to the host."""
+
+    def few(x):
+        assert x.dtype == torch.bool or x.numel() < 700, "numbers of rows were copied"
+        return numpy(x)
+
+    numpy = torch.Tensor.numpy
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.Tensor, "numpy", few)
+        patch.setattr(survey, "SAMPLED_ROWS", 10)
+        yield
+
+
+LABELS = [torch.int64, torch.int32, torch.uint8]
+
+
+@pytest.mark.parametrize("weights", [None, "relative", "float32", "equal", "counts", "bool"])
+@pytest.mark.parametrize(
+    ("dtype", "of_labels"), list(zip(FLOATS, [*LABELS, torch.int8], strict=True))
+)
+def test_labels_and_weights_are_read_on_the_device(tensors_stay, dtype, of_labels, weights):
+    Z, numbers, y = logits(dtype)
+    y[y == 3] = 2  # no row of a class
+    rng = np.random.default_rng(1)
+    w = {
+        "relative": rng.uniform(0, 2, y.size) * (np.arange(y.size) % 9 > 0),
+        "float32": rng.uniform(0.1, 2, y.size).astype(np.float32),
+        "equal": np.full(y.size, 0.3),
+        "counts": rng.integers(0, 4, y.size),
+        "bool": rng.random(y.size) < 0.7,
+    }.get(weights)
+    given = {} if w is None else {"sample_weight": torch.tensor(w)}
+    same = {} if w is None else {"sample_weight": w}
+    for make in (TemperatureScaling, partial(TemperatureScaling, objective="brier")):
+        with few_numbers():
+            fitted = make(input="logits").fit(Z, torch.tensor(y).to(of_labels), **given)
+        expected = make(input="logits").fit(numbers, y, **same)
+        tolerance = 1e-8 if dtype == torch.float64 else 1e-7
+        assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=tolerance)
+        assert fitted.classes_.tolist() == list(range(7))
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [VectorScaling(), MatrixScaling(), DirichletCalibrator(), EnsembleTemperatureScaling()],
+    ids=str,
+)
+def test_maps_of_labels_on_the_device(tensors_stay, calibrator):
+    for K, of_labels in ((2, torch.bool), (4, torch.int64)):
+        Z, numbers, y = logits(torch.float64, n=1500, K=K)
+        y = torch.tensor(y).to(of_labels)
+        w = torch.rand(1500, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        w[::9] = 0
+        calibrator = clone(calibrator).set_params(input="logits")
+        expected = clone(calibrator).fit(numbers, y.numpy(), w.numpy())
+        fitted = clone(calibrator).fit(Z, y, w)
+        assert fitted.classes_.dtype == expected.classes_.dtype
+        few = numbers[:100]
+        np.testing.assert_allclose(
+            fitted.predict_proba(few), expected.predict_proba(few), rtol=0, atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_a_soft_binned_error_as_the_objective(tensors_stay, no_copy, dtype):
+    Z, numbers, y = logits(dtype)
+    calibrator = TemperatureScaling(objective="soft_binned", input="logits")
+    temperatures = [clone(calibrator).fit(X, y).temperature_ for X in (Z, numbers)]
+    error = metrics.soft_binned_calibration_error
+    one, other = (error(y, softmax(numbers.astype(float) / T, axis=1)) for T in temperatures)
+    assert one == pytest.approx(other, abs=1e-7)
+    assert temperatures[0] == pytest.approx(temperatures[1], rel=1e-3)
+
+
+def test_log_probabilities_with_impossible_classes_are_read_by_the_host(tensors_stay):
+    Z, _, y = logits(torch.float64)
+    Z = torch.log_softmax(Z, 1)
+    Z[torch.arange(700), (torch.tensor(y) + 1) % 7] = -torch.inf
+    w = torch.rand(700, generator=torch.Generator().manual_seed(0))
+    for X in (Z, Z - torch.logsumexp(Z, 1, keepdim=True)):  # options, and probabilities of 0
+        fitted = TemperatureScaling(input="logits").fit(X, torch.tensor(y), w)
+        expected = TemperatureScaling(input="logits").fit(X.numpy(), y, w.numpy())
+        assert fitted.temperature_ == expected.temperature_
 
 
 def test_classes_without_an_error_are_found(tensors_stay):
@@ -202,23 +324,58 @@ def too_few_labels(Z, y):
     return Z, y[:-1]
 
 
+def rows_of_labels(wrong, at=123):
+    def labels(Z, y):
+        return Z, np.where(np.arange(y.size) == at, wrong, y)
+
+    return labels
+
+
+def features(Z, y):
+    return Z.repeat(1, 3), y
+
+
 @pytest.mark.parametrize(
     "wrong",
-    [nan, infinite, impossible, huge, mixed, percentages, unnormalised, too_few_labels],
+    [
+        *[nan, infinite, impossible, huge, mixed, percentages, unnormalised, too_few_labels],
+        *[features, rows_of_labels(255), rows_of_labels(-1), rows_of_labels(2.5)],
+    ],
 )
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_errors_are_those_of_arrays(tensors_stay, wrong, dtype):
     Z, _, y = logits(dtype)
     Z, y = wrong(Z, y)
     messages = []
-    for X in (Z, Z.numpy()):
+    for X, labels in ((Z, torch.tensor(y)), (Z, y), (Z.numpy(), y)):
         with pytest.raises(ValueError) as caught:  # noqa: PT011
-            TemperatureScaling().fit(X, y)
+            TemperatureScaling().fit(X, labels)
         messages.append(str(caught.value))
         with pytest.raises(ValueError) as caught:  # noqa: PT011
-            metrics.static_calibration_error(y, X)
+            metrics.static_calibration_error(labels, X)
         messages.append(str(caught.value))
-    assert messages[:2] == messages[2:]
+    assert messages[:2] == messages[2:4] == messages[4:]
+
+
+@pytest.mark.parametrize(
+    ("at", "wrong"),
+    [(5, -1.0), (9, np.nan), (3, np.inf), (slice(None), 0), (slice(None), 1e-110)],
+)
+def test_errors_of_weights_and_classes_are_those_of_arrays(tensors_stay, at, wrong):
+    Z, numbers, y = logits(torch.float64)
+    w = np.ones(y.size)
+    w[at] = wrong
+    cases = [({}, w), ({}, w[:-1]), ({}, np.full(y.size, 2**60)), ({}, w[:, None])]
+    cases += [({"classes": classes}, None) for classes in ([*range(6)], [*range(6, -1, -1)])]
+    cases += [({"classes": [*range(5), 7, 8]}, None)]
+    for keywords, w in cases:
+        messages = []
+        for X, labels in ((Z, torch.tensor(y)), (numbers, y)):
+            weights = torch.tensor(w) if X is Z and w is not None else w
+            with pytest.raises(ValueError) as caught:  # noqa: PT011
+                TemperatureScaling(input="logits", **keywords).fit(X, labels, weights)
+            messages.append(str(caught.value))
+        assert messages[0] == messages[1]
 
 
 # ------------------------------------------------------------------ memory, waits, contexts
@@ -245,9 +402,10 @@ def test_no_temporary_exceeds_a_block_and_nothing_waits_for_each_block(tensors_s
     n, K = 4000, 40
     Z, _, y = logits(torch.float32, n=n, K=K)
     P = torch.softmax(Z, 1)
-    calibrator = TemperatureScaling(input="logits")
+    calibrator, labels = TemperatureScaling(input="logits"), torch.tensor(y)
     for use in (
         lambda: calibrator.fit(Z, y),
+        lambda: calibrator.fit(Z, labels, torch.rand(n)),
         lambda: metrics.expected_calibration_error(y, P),
         lambda: metrics.ks_calibration_error(y, P),
     ):
@@ -294,15 +452,15 @@ def test_predictions_are_formulas_on_the_device(tensors_stay, no_copy, calibrato
         if kind == "proba" and dtype in (torch.float16, torch.bfloat16):
             X = X.float()  # sums of rounded probabilities are those of other tests
         numbers = (X if dtype == torch.float64 else X.float()).numpy()
-        found = fitted.predict_proba(X)
+        proba = fitted.predict_proba(X)
         exact = X.dtype == torch.float64
-        assert found.dtype == (torch.float64 if exact else torch.float32)
+        assert proba.dtype == (torch.float64 if exact else torch.float32)
         expected = fitted.predict_proba(numbers)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 if exact else 1e-6)
+        np.testing.assert_allclose(proba.numpy(), expected, rtol=0, atol=1e-12 if exact else 1e-6)
         if exact:
             assert torch.equal(fitted.predict(X), torch.tensor(fitted.predict(numbers)))
         log = fitted.predict_log_proba(X).exp()
-        np.testing.assert_allclose(log, expected, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(log.numpy(), expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
