@@ -24,47 +24,44 @@ def run_monitor(args: argparse.Namespace) -> Printed:
     """Count the rows of a file; the exit code is 1 after an alarm."""
     if args.file == STREAM:
         raise ValueError("monitor counts files, each once: pass a file, not -")
-    found = read(args)
-    assert found.labels is not None
-    if found.weights is not None:
+    saved = read(args)
+    assert saved.labels is not None
+    if saved.weights is not None:
         raise ValueError("a monitor takes no weights: leave them out, or pass copies of rows")
-    given = {name: value for name in OPTIONS if (value := getattr(args, name)) is not None}
+    options = {name: value for name in OPTIONS if (value := getattr(args, name)) is not None}
     if Path(args.state).exists():
-        monitor = load_monitor(args.state, given)
+        monitor = load_monitor(args.state, options)
     else:
-        monitor = CalibrationMonitor(**given, pos_label=event_of(args.pos_label, found.labels))
+        monitor = CalibrationMonitor(**options, pos_label=event_of(args.pos_label, saved.labels))
     digest = hashlib.sha256(Path(args.file).read_bytes()).hexdigest()
     files = getattr(monitor, "_files", [])
     if digest in files:
         raise ValueError(f"these rows were counted before, as update {files.index(digest) + 1}")
-    classes = getattr(monitor, "classes_", found.classes)
     data = read_rows(
-        found.scores,
-        found.labels,
+        saved.scores,
+        saved.labels,
         None,
-        input=found.input,
-        classes=classes,
+        input=saved.input,
+        classes=getattr(monitor, "classes_", saved.classes),
         pos_label=monitor.pos_label,
     )
-    P = fit_rows(IdentityCalibrator(), data).predict_proba(data.scores.read(slice(None)))
+    rows = slice(None) if saved.test is None else np.flatnonzero(saved.test)
+    P = fit_rows(IdentityCalibrator(), data).predict_proba(data.scores.read(slice(None)))[rows]
     monitor.labels = data.classes
-    rows = slice(None) if found.test is None else np.flatnonzero(found.test)
-    groups = None if found.groups is None else found.groups.iloc[rows]
-    monitor.update(data.y[rows], P[rows], groups=groups)
+    groups = None if saved.groups is None else saved.groups.iloc[rows]
+    monitor.update(data.y[rows], P, groups=groups)
     monitor._files = [*files, digest]
     save_json(monitor, args.state)
-    text = (
-        f"{args.file}: update {monitor.n_updates_:,}, {len(P[rows]):,} rows: {monitor.in_words()}"
-    )
+    text = f"{args.file}: update {monitor.n_updates_:,}, {len(P):,} rows: {monitor.in_words()}"
     return Printed(text, code=int(monitor.alarm_))
 
 
-def load_monitor(path: str, given: dict[str, float]) -> CalibrationMonitor:
+def load_monitor(path: str, options: dict[str, float]) -> CalibrationMonitor:
     """Return the monitor of a state file, whose options stay."""
     monitor = load_json(path)
     if not isinstance(monitor, CalibrationMonitor):
         raise ValueError(f"{path} is a calibrator, not the state of a monitor")
-    for name, value in given.items():
+    for name, value in options.items():
         before = getattr(monitor, name)
         if value != before:
             raise ValueError(f"--{name} {value:g}: {path} has {before:g}; begin another state file")

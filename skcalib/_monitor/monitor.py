@@ -21,6 +21,7 @@ supermartingale, so that by Doob's inequality
 from __future__ import annotations
 
 import warnings
+from html import escape
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -48,6 +49,8 @@ BETS = np.array([*SHIFTS, *SLOPES, *BOTH])
 IS_SHIFT = BETS[:, 0] == 1.0
 ALL_ROWS = "all rows"
 MOST_COMPONENTS = 1000
+# Rows at a time, for all bets.
+BLOCK_ROWS = 2000
 # Logarithm of the largest e-value that is shown.
 MOST_LOG = 700.0
 
@@ -62,16 +65,13 @@ def log_odds(p: Float64Array) -> Float64Array:
 def log_gains(z: Float64Array, y: NDArray[Any], width: float) -> Float64Array:
     """Return log L of each bet for the log-odds and outcomes of a batch."""
     gains = np.zeros(len(BETS))
-    for j, (a, b) in enumerate(BETS):
-        t = a * z + b
-        nearest = z + np.clip(t - z, -width, width)
-        gains[j] = (y * (t - nearest) - np.logaddexp(0, t) + np.logaddexp(0, nearest)).sum()
+    a, b = np.hsplit(BETS, 2)
+    for start in range(0, z.size, BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        t = a * z[rows] + b
+        t0 = z[rows] + np.clip(t - z[rows], -width, width)
+        gains += (y[rows] * (t - t0) - np.logaddexp(0, t) + np.logaddexp(0, t0)).sum(axis=1)
     return gains
-
-
-def log_sum_exp(x: NDArray[Any]) -> float:
-    """Return the logarithm of the sum of exponentials."""
-    return float(np.logaddexp.reduce(x, axis=None))
 
 
 # Probabilities and outcomes of the rows of a component.
@@ -90,10 +90,9 @@ def events_of(predictions: Predictions, groups: Any) -> dict[str, Event]:
         p, y = predictions.of_event()
     score = p.astype(np.float64)
     if groups is not None:
-        found = read_groups(groups, score.size)
-        for g, labels in enumerate(found.labels):
-            rows = found.code == g
-            events[f"group {', '.join(map(str, labels))}"] = score[rows], y[rows]
+        code, labels, _ = read_groups(groups, score.size)
+        for g, label in enumerate(labels):
+            events[f"group {', '.join(map(str, label))}"] = score[code == g], y[code == g]
     return {ALL_ROWS: (score, y), **events}
 
 
@@ -281,7 +280,7 @@ class CalibrationMonitor(BaseEstimator):
             self._log_r = np.logaddexp(self._log_r, 0.0) + gains
             self._start = np.where(self._page <= 0, n_updates, self._start)
             self._page = np.maximum(self._page, 0.0) + gains
-            total = log_sum_exp(self._evidence()) - np.log(self.period)
+            total = np.logaddexp.reduce(self._evidence(), axis=None) - np.log(self.period)
             e_value = float(np.exp(min(total, MOST_LOG)))
         p, y = events[ALL_ROWS]
         means = (float(p.mean()), float(y.mean())) if p.size else (np.nan, np.nan)
@@ -329,18 +328,17 @@ class CalibrationMonitor(BaseEstimator):
         if not self.alarm_:
             return "nothing"
         log_r = self._log_r[self._strongest()]
-        shifts_suffice = log_sum_exp(log_r[IS_SHIFT]) >= log_sum_exp(log_r[~IS_SHIFT])
-        return "shift the offset" if shifts_suffice else "fit again"
+        shifts, others = (np.logaddexp.reduce(log_r[bets]) for bets in (IS_SHIFT, ~IS_SHIFT))
+        return "shift the offset" if shifts >= others else "fit again"
 
     @property
     def frame(self) -> pd.DataFrame:
         """A row for each update."""
         import pandas as pd  # imported late, because pandas takes long to import
 
-        self._check_updated()
-        names = ["rows", "mean_proba", "rate", "e_value"]
-        update = pd.RangeIndex(1, len(self._history) + 1, name="update")
-        frame = pd.DataFrame(self._history, update, names)
+        history = getattr(self, "_history", [])
+        update = pd.RangeIndex(1, len(history) + 1, name="update")
+        frame = pd.DataFrame(history, update, ["rows", "mean_proba", "rate", "e_value"])
         frame.insert(3, "gap", frame["rate"] - frame["mean_proba"])
         return frame
 
@@ -358,8 +356,8 @@ class CalibrationMonitor(BaseEstimator):
         text += f"; ALARM in {self.where_} since about update {self.since_}: {self.advice_}"
         return text + (f" by {self.shift_:+.2f} log-odds" if "shift" in self.advice_ else "")
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+    _repr_mimebundle_ = None  # else notebooks show its diagram of parameters
+
+    def _repr_html_(self) -> str:
         """Return the updates as a table, for notebooks."""
-        if not hasattr(self, "n_updates_"):
-            return super()._repr_mimebundle_()
-        return {"text/plain": repr(self), "text/html": f"<p>{self!r}</p>{self.frame.to_html()}"}
+        return f"<p>{escape(repr(self))}</p>{self.frame.to_html()}"

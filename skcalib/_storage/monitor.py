@@ -5,7 +5,7 @@ A file may come from anywhere: its numbers are checked, and nothing in it is exe
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,32 +18,30 @@ NAME = CalibrationMonitor.__name__
 WRONG = f"The stored {NAME} is refused: "
 
 
+def refuse(value: Any, where: str) -> NoReturn:
+    """Refuse a value that no monitor has."""
+    raise ValueError(f"{where} is a {type(value).__name__}, which is not stored in this format.")
+
+
 def monitor_to_plain(monitor: CalibrationMonitor) -> dict[str, Any]:
     """Write the parameters and the state of a monitor."""
-
-    def other(value: Any, where: str) -> Any:
-        raise ValueError(f"{where} is a {type(value).__name__}, which cannot be stored as JSON.")
-
+    monitor._check_updated()
     parameters = monitor.get_params()
     state = {name: value for name, value in vars(monitor).items() if name not in parameters}
     parts = {"parameters": parameters, "state": state}
     return {KEY: NAME} | {
-        part: {k: to_plain(v, f"{NAME}.{k}", other) for k, v in values.items()}
+        part: {k: to_plain(v, f"{NAME}.{k}", refuse) for k, v in values.items()}
         for part, values in parts.items()
     }
 
 
 def monitor_from_plain(body: dict[str, Any]) -> CalibrationMonitor:
     """Return the stored monitor, or raise ValueError."""
-
-    def other(_: Any, where: str) -> Any:
-        raise ValueError(f"{where} is not written as this skcalib stores values.")
-
     parts = body.get("parameters"), body.get("state")
     if set(body) != {KEY, "parameters", "state"} or not all(type(part) is dict for part in parts):
         raise ValueError(f"A stored {NAME} has '{KEY}', 'parameters' and 'state'.")
     parameters, state = (
-        {k: from_plain(v, f"{NAME}.{k}", other) for k, v in body[part].items()}
+        {k: from_plain(v, f"{NAME}.{k}", refuse) for k, v in body[part].items()}
         for part in ("parameters", "state")
     )
     if set(parameters) != set(CalibrationMonitor().get_params()):
@@ -80,6 +78,6 @@ def check_state(state: dict[str, Any]) -> None:
         "_start": ((start >= 1) & (start <= n_updates)).all(),
         "_shares": shares.shape == form[:1] and (shares > 0).all() and abs(shares.sum() - 1) < 1e-9,
     }
-    for name, holds in rules.items():
-        if not holds:
+    for name, is_right in rules.items():
+        if not is_right:
             raise ValueError(f"{WRONG}{name} is not as an update leaves it.")

@@ -19,24 +19,34 @@ def batch(rng, n, shift=0.0, scale=1.0):
     return (rng.random(n) < expit(scale * z + shift)).astype(int), expit(z)
 
 
-def mean_of_bets(z, true, width):
-    """Return E[L] of each bet over all outcomes, by enumeration."""
-    total = np.zeros(len(BETS))
-    for outcome in product([0, 1], repeat=z.size):
-        y = np.array(outcome)
-        total += np.prod(np.where(y, true, 1 - true)) * np.exp(log_gains(z, y, width))
-    return total
+def gains_of_outcomes(z, width):
+    """Return all outcomes of some rows, and log L of each bet for each of them."""
+    outcomes = np.array(list(product([0, 1], repeat=z.size)))
+    rows = [[log_gains(x, np.array([y]), width) for y in (0, 1)] for x in np.split(z, z.size)]
+    return outcomes, np.array(rows)[np.arange(z.size), outcomes].sum(axis=1)
 
 
-@pytest.mark.parametrize("n", [1, 3, 7])
-def test_a_bet_gains_nothing_in_the_mean_if_odds_are_right_within_the_tolerance(n):
-    rng = np.random.default_rng(n)
-    for _ in range(40):
+def test_a_bet_gains_nothing_in_the_mean_if_odds_are_right_within_the_tolerance():
+    def mean(outcomes, gains, true):
+        return np.where(outcomes, true, 1 - true).prod(axis=1) @ np.exp(gains)
+
+    for n in range(1, 11):
+        rng = np.random.default_rng(n)
         z = rng.normal(0, 2, n)
-        np.testing.assert_allclose(mean_of_bets(z, expit(z), 0.0), 1.0, rtol=1e-12)
+        np.testing.assert_allclose(mean(*gains_of_outcomes(z, 0.0), expit(z)), 1.0, rtol=1e-12)
         width = rng.uniform(0.01, 0.5)
-        true = expit(z + rng.uniform(-width, width, n))
-        assert (mean_of_bets(z, true, width) <= 1 + 1e-12).all()
+        outcomes, gains = gains_of_outcomes(z, width)
+        np.testing.assert_allclose(gains[-2], log_gains(z, outcomes[-2], width), rtol=1e-12)
+        for _ in range(100):
+            true = expit(z + rng.uniform(-width, width, n))
+            assert (mean(outcomes, gains, true) <= 1 + 1e-12).all()
+
+
+def test_rows_are_read_in_blocks():
+    rng = np.random.default_rng(0)
+    y, p = batch(rng, 4500)
+    parts = [log_gains(logit(p[i : i + 900]), y[i : i + 900], 0.1) for i in range(0, 4500, 900)]
+    np.testing.assert_allclose(log_gains(logit(p), y, 0.1), np.sum(parts, axis=0), rtol=1e-10)
 
 
 def test_shares_with_the_same_mean_gain_no_more():
@@ -91,8 +101,8 @@ def test_order_means_nothing():
     y, groups = rng.integers(0, 3, 90), rng.integers(0, 4, 90)
     order = rng.permutation(90)
     expected = CalibrationMonitor().update(y, P, groups=groups).e_value_
-    found = CalibrationMonitor().update(y[order], P[order], groups=groups[order]).e_value_
-    assert found == pytest.approx(expected, rel=1e-12)
+    permuted = CalibrationMonitor().update(y[order], P[order], groups=groups[order]).e_value_
+    assert permuted == pytest.approx(expected, rel=1e-12)
     classes = CalibrationMonitor().update(2 - y, P[:, ::-1], groups=3 - groups).e_value_
     assert classes == pytest.approx(expected, rel=1e-12)
 
@@ -105,6 +115,8 @@ def test_batches_without_rows_groups_without_rows_and_later_groups():
     monitor.update([], [])
     with pytest.raises(NotFittedError, match="call update first"):
         monitor.where_  # noqa: B018
+    with pytest.raises(NotFittedError, match="call update first"):
+        to_dict(monitor)
     monitor.update(y, p, groups=groups)
     monitor.update([], [], groups=[])
     monitor.update(y[:25], p[:25], groups=groups[:25])
@@ -210,60 +222,134 @@ def test_what_is_shown():
     text = repr(monitor)
     assert "; ALARM in all rows since about update " in text
     assert "shift the offset by +" in text
-    assert "<table" in monitor._repr_mimebundle_()["text/html"]
+
+
+def test_notebooks_show_the_updates():
+    assert "CalibrationMonitor()" in CalibrationMonitor()._repr_html_()
+    monitor = CalibrationMonitor().update([], [])
+    assert "<td>0</td>" in monitor._repr_html_()
+    y, p = batch(np.random.default_rng(8), 500)
+    y[:250] = 1
+    monitor.update(y, p, groups=np.repeat(["<b>", "a"], 250))
+    html = monitor._repr_html_()
+    assert "<td>500</td>" in html
+    assert "ALARM in group &lt;b&gt; since" in html
 
 
 # ------------------------------------------------------------------ drifts
 
+DRIFTS = {
+    "T 1.2": lambda z, g: z / 1.2,
+    "T 1.5": lambda z, g: z / 1.5,
+    "T 1/1.2": lambda z, g: z * 1.2,
+    "offset .3": lambda z, g: z + 0.3,
+    "odds x 1.5": lambda z, g: z + np.log(1.5),
+    "1 of 8 groups +1": lambda z, g: z + (g == 3),
+}
 
-def first_alarm(rng, n, true, start=12, **keywords):
-    """Return the monitor and the number of updates from the drift to the alarm."""
-    monitor = CalibrationMonitor(**keywords)
-    for t in range(52):
-        z = rng.normal(0, 1.5, n)
-        y = rng.random(n) < expit(true(z) if t >= start else z)
-        if monitor.update(y, expit(z)).alarm_:
-            return monitor, t - start + 1
+
+def first_alarm(run, n, drift, with_groups=False, **keywords):
+    """Return the monitor of a year with a drift from week 13, and the weeks until its alarm."""
+    rng = np.random.default_rng([7, run])
+    monitor = CalibrationMonitor(labels=[0, 1], **keywords)
+    for week in range(-11, 41):
+        z, g = rng.normal(0, 1.5, n), rng.integers(8, size=n)
+        true = DRIFTS[drift](z, g) if week > 0 else z
+        y = (rng.random(n) < expit(true)).astype(int)
+        if monitor.update(y, expit(z), groups=g if with_groups else None).alarm_:
+            return monitor, week
     return monitor, np.inf
 
 
-def test_advice_and_start_of_a_drift():
-    rng = np.random.default_rng(9)
-    right = {"shift the offset": lambda z: z + 0.3, "fit again": lambda z: z / 1.5}
-    for advice, drift in right.items():
-        runs = [first_alarm(rng, 500, drift) for _ in range(20)]
-        assert np.mean([monitor.advice_ == advice for monitor, _ in runs]) >= 0.8
-        assert abs(np.median([monitor.since_ for monitor, _ in runs]) - 13) <= 1
-    shifts = [first_alarm(rng, 500, lambda z: z + 0.3)[0].shift_ for _ in range(10)]
-    assert np.mean(shifts) == pytest.approx(0.3, abs=0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("tolerance", [0.0, 0.1])
-def test_false_alarms_of_a_year(tolerance):
-    width = np.log1p(tolerance)
-    for true in (lambda z: z, lambda z: z + width, lambda z: z - width * np.sign(z)):
-        rng = np.random.default_rng(10)
-        alarms = [first_alarm(rng, 50, true, 0, tolerance=tolerance)[1] for _ in range(400)]
-        assert np.isfinite(alarms).mean() <= 0.072  # 5 % and two standard errors
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("n", "tolerance", "drift", "weeks"),
+    ("drift", "advice"), [("offset .3", "shift the offset"), ("T 1.5", "fit again")]
+)
+def test_advice_and_start_of_a_drift(drift, advice):
+    monitors = [first_alarm(run, 500, drift)[0] for run in range(20)]
+    assert np.mean([monitor.advice_ == advice for monitor in monitors]) >= 0.85
+    assert abs(np.median([monitor.since_ for monitor in monitors]) - 13) <= 1
+    if drift == "offset .3":
+        assert np.mean([monitor.shift_ for monitor in monitors]) == pytest.approx(0.3, abs=0.05)
+
+
+NEVER = np.inf  # not within the year, in half of the runs
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:group .* was not in the first update")
+@pytest.mark.parametrize(
+    ("n", "runs", "keywords", "weeks"),
     [
-        (50, 0.0, lambda z: z / 1.5, 10),
-        (50, 0.1, lambda z: z / 1.5, 15),
-        (50, 0.1, lambda z: z + np.log(1.5), 18),
-        (500, 0.0, lambda z: z / 1.5, 2),
-        (500, 0.1, lambda z: z / 1.2, 12),
-        (500, 0.1, lambda z: z + 0.3, 6),
-        (500, 0.0, lambda z: z + 0.3, 3),
+        (50, 60, {"tolerance": 0}, [NEVER, 10, 30, 18, 11, NEVER]),
+        (50, 60, {}, [NEVER, 15, NEVER, 35, 18, NEVER]),
+        (50, 60, {"with_groups": True}, [NEVER, 16, NEVER, 38, 19, 24]),
+        (500, 40, {"tolerance": 0}, [4, 2, 6, 3, 2, 13]),
+        (500, 40, {}, [12, 2, 12, 6, 3, NEVER]),
+        (500, 40, {"with_groups": True}, [12, 2, 12, 7, 3, 4]),
+        (5000, 8, {"tolerance": 0}, [1, 1, 1, 1, 1, 2]),
+        (5000, 8, {}, [2, 1, 3, 1, 1, NEVER]),
     ],
 )
-def test_median_delays(n, tolerance, drift, weeks):
-    delays = [
-        first_alarm(np.random.default_rng([7, r]), n, drift, tolerance=tolerance)[1]
-        for r in range(60)
-    ]
-    assert abs(np.median(delays) - weeks) <= 1 + (n == 50)
+def test_median_delays(n, runs, keywords, weeks):
+    for drift, expected in zip(DRIFTS, weeks, strict=True):
+        delay = np.median([first_alarm(run, n, drift, **keywords)[1] for run in range(runs)])
+        assert delay == expected or abs(delay - expected) <= 1, drift
+
+
+# ------------------------------------------------------------------ false alarms
+
+
+def shares(rng, p):
+    """Draw shares with mean p: of ten raters, each right or wrong as the others are or alone."""
+    return np.where(rng.random(p.size) < 0.5, rng.binomial(10, p) / 10, rng.random(p.size) < p)
+
+
+def of_an_event(z=lambda rng: rng.normal(0, 1.5, 50), true=lambda z: z, step=0.0, groups=0):
+    def draw(rng):
+        scores = z(rng)
+        p = expit(scores)
+        stated = np.round(p / step) * step if step else p
+        g = rng.integers(groups, size=p.size) if groups else None
+        return (rng.random(p.size) < expit(true(scores))).astype(int), stated, g
+
+    return draw
+
+
+def of_four_classes(rng):
+    P = rng.dirichlet(np.ones(4), 50)
+    return (P.cumsum(axis=1) < rng.random((50, 1))).sum(axis=1).clip(max=3), P, None
+
+
+def of_shares(rng):
+    p = expit(rng.normal(0, 1.5, 50))
+    return shares(rng, p), p, None
+
+
+EDGE = np.log(1.1)  # the tolerance
+CELLS = {
+    "calibrated": of_an_event(),
+    "all too low": of_an_event(true=lambda z: z + EDGE),
+    "not extreme enough": of_an_event(true=lambda z: z + EDGE * np.sign(z)),
+    "too extreme": of_an_event(true=lambda z: z - EDGE * np.sign(z)),
+    "rare": of_an_event(z=lambda rng: rng.normal(-4, 1, 50)),
+    "steps of .01": of_an_event(step=0.01),
+    "20 groups": of_an_event(groups=20),
+    "four classes": of_four_classes,
+    "shares": of_shares,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:group .* was not in the first update")
+@pytest.mark.parametrize("cell", CELLS)
+def test_false_alarms_of_a_year(cell):
+    rng = np.random.default_rng(10)
+    alarms = 0
+    for _ in range(400):
+        monitor = CalibrationMonitor(labels=range(4 if cell == "four classes" else 2))
+        for _ in range(52):
+            y, p, groups = CELLS[cell](rng)
+            if monitor.update(y, p, groups=groups).alarm_:
+                alarms += 1
+                break
+    assert alarms / 400 <= 0.072  # 5 % and two standard errors
