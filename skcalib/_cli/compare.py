@@ -49,7 +49,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
         saved = one_label(saved, args.seed)
     X, y, rows = rows_to_compare(saved, args)
     verbose = 1 if sys.stderr.isatty() else 0
-    if saved.log is not None:
+    if saved.records is not None:
         in_groups = [] if saved.groups is None else ["groupwise"]
         args.calibrators = args.calibrators or ["auto", "temperature", *in_groups]
         if tuple(args.metrics) == METRICS:  # options are no classes

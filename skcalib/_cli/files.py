@@ -93,10 +93,9 @@ def write_predictions(
     last: dict[str, Any] = {} if read.labels is None else {"labels": read.labels}
     if read.test is not None:
         last["split"] = read.test.astype(np.uint8)
-    if read.log is not None:
+    if read.records is not None:
         check_ending(None if path == STREAM else path, JSON_LINES)
-        lines = decision_log.calibrated_lines(read.log, P, classes, accepted)
-        file.write(lines.encode())
+        file.write(decision_log.calibrated_lines(read, P, classes, accepted).encode())
     elif suffix == ".npy":
         np.save(file, P)
     elif suffix == ".npz":
@@ -200,15 +199,15 @@ def mapping_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None
 
 def scores_of(saved: SavedPredictions, n_classes: int, kind: str) -> str:
     """Say what the scores of a file are."""
-    columns = f"{n_classes} classes" if saved.log is None else decision_log.offered_in(saved)
+    columns = f"{n_classes} classes" if saved.records is None else decision_log.offered_in(saved)
     return f"{columns}, {KINDS[kind]}"
 
 
 def columns_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None) -> str:
     """Say which column was taken for which label, and what was not used."""
     unused = f"\nnot used: {', '.join(saved.unused)}" if saved.unused else ""
-    if saved.log is not None:
-        return f"options: {some_of(classes.tolist())}{decision_log.labels_in(saved.log)}{unused}"
+    if saved.records is not None:
+        return f"options: {some_of(classes.tolist())}{unused}"
     pairs = mapping_of(saved, classes, event)
     if len(pairs) == 1:
         (name,) = pairs

@@ -100,7 +100,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
     n, n_classes = predictions.P.shape
     if n < 2:
         raise ValueError(f"{n} row to measure: intervals take two at least")
-    measured = measure_all(predictions, of_raters, w, args.seed, saved.log is not None)
+    measured = measure_all(predictions, of_raters, w, args.seed, saved.records is not None)
     summary = summarize(predictions, measured)
     code, failure = 0, ""
     if args.fail_above is not None:

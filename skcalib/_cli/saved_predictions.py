@@ -32,13 +32,6 @@ TEST = {"test", "testing", "eval", "evaluation", "holdout", "1", "true"}
 Read = Callable[[str], NDArray[Any]]
 
 
-class DecisionLog(NamedTuple):
-    """The objects of the lines that are read, of `n_lines`."""
-
-    records: list[dict[str, Any]]
-    n_lines: int
-
-
 class SavedPredictions(NamedTuple):
     """The contents of a file: ``scores (n, K)`` or ``(n,)``, ``labels (n,)``, and the test rows.
 
@@ -46,9 +39,9 @@ class SavedPredictions(NamedTuple):
     columns where the file says them; ``columns`` the names of the columns of a table, in the
     order of the scores; ``groups`` and ``ids`` frames with a column for each that was named;
     ``weights (n,)`` counts or relative weights; ``unused`` the names of columns or arrays that are
-    none of these; ``log`` what else a log of decisions contains, whose labels may be shares of
-    raters ``(n, K)``.
-    Labels, test, classes, columns, groups, ids, weights and log are None where there are none.
+    none of these; ``records`` the objects of the lines of a log of decisions, whose labels may be
+    shares of raters ``(n, K)``.
+    Labels, test, classes, columns, groups, ids, weights and records are None where there are none.
     """
 
     scores: NDArray[Any]
@@ -61,7 +54,7 @@ class SavedPredictions(NamedTuple):
     ids: pd.DataFrame | None
     weights: NDArray[Any] | None
     unused: Sequence[str]
-    log: DecisionLog | None = None
+    records: list[dict[str, Any]] | None = None
 
 
 class Names(NamedTuple):

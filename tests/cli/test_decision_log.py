@@ -97,7 +97,7 @@ def test_every_form_of_a_line_is_read(path):
     assert saved.groups["question"].tolist() == [
         *("team", "answer", "refund", "refund", 7, None, 7, "team")
     ]
-    assert saved.log.n_lines == 9
+    assert saved.unused == ["1 of 9 lines, which have no label"]
 
 
 @pytest.mark.parametrize(
@@ -109,17 +109,17 @@ def test_every_form_of_a_line_is_read(path):
         ({"label": "a"}, "line 12: has no 'probabilities', an object or a list, and no"),
         (
             {"probability": "0.9", "label": 1},
-            "line 12: the probability of 'yes' is '0.9', not a number from 0 to 1",
+            "line 12: the probability of 'yes' is '0.9', not a number of at least 0",
         ),
         (
             {"probabilities": {"a": "0.9", "b": 0.1}, "label": "a"},
-            "line 12: the probability of 'a' is '0.9', not a number from 0 to 1",
+            "line 12: the probability of 'a' is '0.9', not a number of at least 0",
         ),
-        ({"probability": 97, "label": 1}, "line 12: the probability of 'yes' is 97, not a number"),
-        ({"probability": 0.9, "label": 2}, "'2', was not offered there, where the options are yes"),
+        ({"probability": 97, "label": 1}, "line 12: the probability of 'no' is -96, not a number"),
+        ({"probability": 0.9, "label": 2}, "line 12: label '2' was not offered; options: yes, no"),
         (
             {"probabilities": [0.5, 0.5], "label": {"0": "1"}},
-            "line 12: the shares of the label are {'0': '1'}; they must sum to 1",
+            "line 12: the share of '0' is '1', not a number of at least 0",
         ),
         (
             {"probabilities": 0.9, "label": 1},
@@ -128,7 +128,7 @@ def test_every_form_of_a_line_is_read(path):
         ({"probabilities": {}, "label": "a"}, "line 12: the probabilities sum to 0, not to 1"),
         (
             {"probabilities": {"a": 70, "b": 30}, "label": "a"},
-            "line 12: the probability of 'a' is 70, not a number from 0 to 1",
+            "line 12: the probabilities sum to 100, not to 1",
         ),
         (
             {"probabilities": {"a": True, "b": 0}, "label": "a"},
@@ -144,11 +144,11 @@ def test_every_form_of_a_line_is_read(path):
         ),
         (
             {"probabilities": {"a": 0.5, "b": 0.5}, "label": "team-b"},
-            "line 12: the label, 'team-b', was not offered there, where the options are a, b",
+            "line 12: label 'team-b' was not offered; options: a, b",
         ),
         (
             {"probabilities": {"a": 1, "b": None}, "label": {"a": 0.5, "b": 0.5}},
-            "line 12: the label, 'b', was not offered there",
+            "line 12: label 'b' was not offered; options: a",
         ),
         (
             {"probabilities": {"a": 0.5, "b": 0.5}, "label": {"a": 0.5, "b": 0.3}},
@@ -156,11 +156,11 @@ def test_every_form_of_a_line_is_read(path):
         ),
         (
             {"probabilities": {"a": 0.5, "b": 0.5}, "label": {"a": 1.5, "b": -0.5}},
-            "line 12: the shares of the label",
+            "line 12: the share of 'b' is -0.5, not a number of at least 0",
         ),
         (
             {"probabilities": [{"value": 1, "probability": 0.5}] * 2, "label": 1},
-            "line 12: has an option twice: 1, 1",
+            "line 12: the probabilities sum to 0.5, not to 1",
         ),
     ],
 )
@@ -209,7 +209,7 @@ def test_a_log_is_no_logits(capsys):
 def test_options_whose_text_changes_are_refused_before_a_wide_table_is_made(capsys):
     write([{"probabilities": {f"a{i}": 0.5, f"b{i}": 0.5}, "label": f"a{i}"} for i in range(600)])
     said = fails(capsys, "measure", "log.jsonl")
-    assert "has 1,200 options: where their text changes from line to line, write" in said
+    assert "has 1,200 options: if their text changes, write them as lists" in said
 
 
 def test_a_log_without_labels_is_refused(capsys):
@@ -227,7 +227,7 @@ def test_a_table_of_columns_stays_a_table(capsys):
     table = pd.DataFrame({"probability": p, "label": (rng.random(50) < p).astype(int)})
     table.to_json("p.jsonl", orient="records", lines=True)
     saved = contents("p.jsonl")
-    assert saved.log is None
+    assert saved.records is None
     assert saved.scores.tolist() == pytest.approx(p.tolist())
 
 
@@ -243,9 +243,9 @@ def test_measure_is_of_all_rows_and_of_each_question(capsys):
     given = ["measure", "log.jsonl", "--groups", "site"]
     printed = run(capsys, *given)
     assert printed.startswith(
-        "log.jsonl: 400 rows, 4 sites, 2 to 5 options, probabilities\n"
+        "log.jsonl: 400 rows, 4 questions, 2 to 5 options, probabilities\n"
         "options: a0, a1, b0, b1, b2, c0, c1, c2, c3, d0, d1, d2, ...\n"
-        "37 of 437 lines have no label\nnot used: id\n"
+        "not used: id, 37 of 437 lines, which have no label\n"
     )
     assert "static_calibration_error" not in printed
     assert "Miscalibrated groups: a (1 of 4 tested" in printed
@@ -394,7 +394,7 @@ def test_positions_and_a_probability_keep_their_form(capsys):
     write(records)
     run(capsys, "compare", "log.jsonl", "--save", "c.json", "--calibrators", "temperature")
     write([*records, {"probabilities": {"other": 1.0}}], "new.jsonl")
-    assert "new.jsonl: line 601: the calibrator was fitted without the option 'other'" in fails(
+    assert "new.jsonl: line 601: option 'other' was not in fit: fit again on such lines" in fails(
         capsys, "apply", "c.json", "new.jsonl"
     )
     write(records[:2], "new.jsonl")
