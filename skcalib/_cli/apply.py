@@ -21,6 +21,7 @@ from skcalib._cli.files import (
 from skcalib._cli.printed import Printed
 from skcalib._cli.saved_predictions import STREAM, SUFFIXES
 from skcalib._cli.sentences import percent
+from skcalib._comparison.held_out import takes_groups
 from skcalib._meta_estimators.selective import accepted_rows
 from skcalib._validation.event import read_event
 from skcalib._validation.kind import two_columns
@@ -38,14 +39,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
     # In two dimensions, so that a wrong number of columns is said as such.
     X = saved.scores.reshape(len(saved.scores), -1)
     X, event = in_columns_of(calibrator, X, saved.classes, args.pos_label)
-    params = {}
-    if isinstance(calibrator, skcalib.GroupwiseCalibrator):
-        if saved.groups is None:
-            raise ValueError(
-                f"{args.calibrator}: a GroupwiseCalibrator needs the group of each row: name their "
-                "column by --groups"
-            )
-        params["groups"] = saved.groups
+    params = {"groups": saved.groups} if takes_groups(calibrator.predict_proba) else {}
     P = calibrator.predict_proba(X, **params)
     accepted = None if gate is None else accepted_rows(P, gate.thresholds_)
     out = write_predictions(args.output, P, classes, saved, accepted)

@@ -133,7 +133,7 @@ def rows_to_compare(
     """Return the scores and labels to calibrate on, and keywords with those to measure on."""
     X, y, w, test = saved.scores, saved.labels, saved.weights, saved.test
     assert y is not None
-    known = y if y.ndim == 1 or saved.classes is None else saved.classes
+    known = y if saved.classes is None else saved.classes
     if y.size and (y == y[0]).all():
         raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
     rows: dict[str, Any] = {
@@ -146,21 +146,18 @@ def rows_to_compare(
         "groups": saved.groups,
     }
     if test is not None:
-        of_test = None if saved.groups is None else saved.groups[test]
-        rows["test"] = (X[test], y[test], None if w is None else w[test], of_test)
-        rows["groups"] = None if saved.groups is None else saved.groups[~test]
-        rows["sample_weight"] = None if w is None else w[~test]
-        X, y = X[~test], y[~test]
+        given = [X, y, w, saved.groups]
+        rows["test"] = tuple(None if part is None else part[test] for part in given)
+        some: list[Any] = [None if part is None else part[~test] for part in given]
+        X, y, rows["sample_weight"], rows["groups"] = some
     return X, y, rows
 
 
 def measured_on(data: HeldOutRows) -> str:
     """Say which rows were measured."""
-    folds = len(data.splits)
-    if folds == 1:
-        return "those of the test split"
-    within = "" if data.groups is None else ", within groups"
-    return f"each in one of {folds} stratified folds{within}"
+    folds, within = len(data.splits), "" if data.groups is None else ", within groups"
+    stratified = f"each in one of {folds} stratified folds{within}"
+    return "those of the test split" if folds == 1 else stratified
 
 
 def fit_chosen(

@@ -137,7 +137,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         f"{args.file}: {n:,} rows{which}, {scores_of(saved, n_classes, data.kind)}",
         columns_of(saved, classes, event),
         *([] if counted is None else [f"weights: {counted}"]),
-        *([divergence(measured, of_raters)] if of_raters.are_shares else []),
+        *([divergence(measured[0].value, of_raters)] if of_raters.are_shares else []),
         "",
         format_table([head, *(row.cells() for row in measured)]),
         "",
@@ -205,15 +205,11 @@ def measure_all(
     return rows
 
 
-def divergence(measured: list[Measured], of_raters: Predictions) -> str:
+def divergence(log_loss: float, of_raters: Predictions) -> str:
     """Say how far the log loss is from the least that shares allow, their entropy."""
     least = float(np.average(entr(of_raters.code).sum(axis=1), weights=of_raters.w))
-    loss = next(row.value for row in measured if row.metric == "log_loss")
-    return (
-        "labels: shares of raters; errors are those of one rater drawn in each row\n"
-        f"log loss {loss:.4f} = entropy of the shares {least:.4f} "
-        f"+ KL divergence {loss - least:.4f}"
-    )
+    parts = f"entropy of the shares {least:.4f} + KL divergence {log_loss - least:.4f}"
+    return f"errors are those of one rater drawn in each row\nlog loss {log_loss:.4f} = {parts}"
 
 
 def summarize(predictions: Predictions, measured: list[Measured]) -> str:

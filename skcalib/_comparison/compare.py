@@ -289,10 +289,7 @@ def compare_calibrators(
     if is_lazy:
         refuse_metrics(measures, chosen_by)
     if data.shares is not None and chosen_by is not None:
-        raise ValueError(
-            f"choose_by={choose_by!r}: what chance adds to an error is simulated for labels, and y "
-            "has shares: choose by 'log_loss', or draw one rater per row, rng.choice(K, p=share)."
-        )
+        raise ValueError(f"choose_by={choose_by!r}: y has shares: choose by 'log_loss'.")
     named, left_out = _choose(calibrators, data)
     seed = seed_of(random_state)
     task = Task(folds, None if test is None else data, measures, chosen_by, seed)

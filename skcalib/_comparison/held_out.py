@@ -193,20 +193,18 @@ def test_rows(test: Any) -> TestRows:
 
 def groups_of_rows(groups: Any, n_fit: int, test: Any, n_test: int) -> NDArray[Any] | None:
     """Return the labels of the groups of calibration and test rows, None if none are given."""
-    of_test = groups if test is None else test[3]
-    if (groups is None) != (of_test is None):
-        raise ValueError(
-            "groups are given for calibration or test rows alone: pass groups= and "
-            "test=(X, y, sample_weight, groups), where sample_weight may be None."
-        )
-    if groups is None:
+    given = [(groups, n_fit, "groups")]
+    if test is not None:
+        given.append((test[3], n_test, "test groups"))
+    if all(labels is None for labels, *_ in given):
         return None
-    read_groups(groups, n_fit)
-    labels = labels_of_rows(groups).astype(object)
-    if test is None:
-        return labels
-    read_groups(of_test, n_test, "test groups")
-    return np.concatenate([labels, labels_of_rows(of_test).astype(object)])
+    for labels, n_rows, name in given:
+        if labels is None:
+            raise ValueError(
+                f"{name} is None: pass groups= and test=(X, y, sample_weight, groups)."
+            )
+        read_groups(labels, n_rows, name)
+    return np.concatenate([labels_of_rows(labels).astype(object) for labels, *_ in given])
 
 
 def check_same_classes(n_test: int, n: int) -> None:

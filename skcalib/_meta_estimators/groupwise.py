@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skcalib._arrays.source import to_array
 from skcalib._arrays.tensors import as_type_of
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._meta_estimators.group_column import labels_of_rows, take_groups
 from skcalib._meta_estimators.out_of_fold import weight_keyword
 from skcalib._scaling.pooled import Blocks, GroupRows, fit_pooled
@@ -48,15 +48,6 @@ def offered_in_fit(common: Any, X: Any) -> NDArray[np.bool_] | None:
         return None
     offered = to_array(common._as_seen(X)) > -np.inf  # False for NaN
     return None if offered.all() else offered
-
-
-def to_the_left(A: Float64Array, columns: Intp, width: int, absent: float) -> Float64Array:
-    """Return some columns of A and, from there to the width, columns of `absent`."""
-    if columns.size == width == A.shape[1]:
-        return A
-    moved = np.full((len(A), width), absent)
-    moved[:, : columns.size] = A[:, columns]
-    return moved
 
 
 def of_group(
@@ -304,17 +295,16 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         if offered is not None:  # groups need not share an option, and K may be large
             columns = [np.flatnonzero(offered[some].any(axis=0)) for some in members]
         width = max(2, *(part.size for part in columns))
+        # Column K is that of an option which a group does not offer.
+        X, Z = np.pad(X, ((0, 0), (0, 1))), np.pad(Z, ((0, 0), (0, 1)), constant_values=-np.inf)
         rows = []
         for some, part in zip(members, columns, strict=True):
             label, weight = code[some], effective(w[some])
             if code.ndim == 2:
-                at, label, weight = split_shares(code[some], weight)
-                some = some[at]
-            z, x = (
-                to_the_left(Z[some], part, width, -np.inf),
-                to_the_left(X[some], part, width, 0.0),
-            )
-            rows.append(GroupRows(z, x, np.searchsorted(part, label), weight))
+                row, label, weight = split_shares(code[some], weight)
+                some = some[row]
+            at = np.ix_(some, np.pad(part, (0, width - part.size), constant_values=K))
+            rows.append(GroupRows(Z[at], X[at], np.searchsorted(part, label), weight))
         strength = None if self.shrinkage == "auto" else float(self.shrinkage)
         fitted = fit_pooled(rows, width, strength)
         # A class that a group never offered gets the slope of all its classes.

@@ -16,7 +16,7 @@ from skcalib._arrays.source import Source, refuse_remote
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._validation.frames import read_frame
 from skcalib._validation.keywords import shown
-from skcalib._validation.labels import check_classes, check_labels, name_columns
+from skcalib._validation.labels import check_classes, check_labels
 from skcalib._validation.named_columns import column_names
 from skcalib._validation.scores import from_tensor, naming_errors_of
 
@@ -84,21 +84,17 @@ def name_shares(
 ) -> tuple[Float64Array, NDArray[Any]]:
     """Return shares in the order of the labels of the columns, sorted if not given, and these."""
     X_name, y_name, argument = names
-    of_X, of_y, K = column_names(X), column_names(y), share.shape[1]
-    known = None if classes is None else check_classes(classes, K, argument)
-    if of_X is None and of_y is None:
-        return share, np.arange(K) if known is None else known
-    given: list[Any] = np.array(of_y or of_X).tolist()
+    known = None if classes is None else check_classes(classes, share.shape[1], argument)
+    given = np.array(column_names(y) or column_names(X)).tolist()  # None without names
+    if given is None:
+        return share, np.arange(share.shape[1]) if known is None else known
     known = np.array(sorted(given)) if known is None else known
-    if of_y is None:
-        columns = name_columns(X, known, known, name=X_name, argument=argument)[0].columns
-        return share[:, [given.index(name) for name in columns]], known
     if set(given) != set(known.tolist()):
         raise ValueError(
             f"{y_name} has shares of {shown(given)}, but {argument}={shown(known.tolist())}: give "
             "a share for each class."
         )
-    if of_X is None and given != known.tolist():
+    if given != known.tolist() and column_names(X) is None:
         raise ValueError(
             f"{y_name} has the columns {shown(given)}, and {X_name} has no names: pass {X_name} "
             "as a frame with these names, or the columns of both in sorted order."
@@ -115,9 +111,8 @@ def split_shares(share: Float64Array, w: Float64Array) -> tuple[Intp, Intp, Floa
 def check_shape(share: Float64Array, S: Source, y_name: str = "y", X_name: str = "X") -> None:
     """Refuse shares of another shape than the scores, and scores that lie elsewhere."""
     if share.shape != S.shape:
-        way = f"give a share for each column of {X_name}."
-        way = "were they exchanged?" if S.shape[1] == 1 else way
         raise ValueError(
-            f"{y_name} has shape {share.shape}, but {X_name} has shape {S.shape}: {way}"
+            f"{y_name} has shape {share.shape}, but {X_name} has shape {S.shape}: give a share for "
+            f"each column of {X_name}; were they exchanged?"
         )
     refuse_remote(S, f"{y_name} of shares")

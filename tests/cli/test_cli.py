@@ -466,7 +466,7 @@ def test_groups_of_a_file_have_a_map_each(capsys):
     with np.load("q.npz") as q:
         np.testing.assert_allclose(q["probs"], expected, rtol=1e-9)
     said = fails(capsys, "apply", "g.json", "p.npz", "-o", "q.npz")
-    assert "g.json: a GroupwiseCalibrator needs the group of each row: name their column by" in said
+    assert "groups is None: pass groups= with a label for each row" in said
     assert "needs the group of each row, which only apply takes" in fails(
         capsys, "export", "g.json", "-o", "g.onnx"
     )
