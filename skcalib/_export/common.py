@@ -23,8 +23,7 @@ def plan_of(calibrator: Any, function: str) -> Plan | ColumnPlan:
     if calibrator._options and calibrator.input_ == "proba":
         raise ValueError(
             f"{function}: {type(calibrator).__name__} was fitted on probabilities with NaN, which "
-            "models do not read: fit it on their logarithms plus a constant, such as np.log(P) + "
-            "1, with -inf where an option was not offered."
+            "models do not read: fit it on np.log(P) + 1, -inf where an option was not offered."
         )
     return calibrator._exported_plan()
 

@@ -90,22 +90,21 @@ def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
         )
     if survey.is_simplex and input != "logits":
         return
-    where = survey.other
-    if where is None:
-        where = int(np.isnan(to_array(S)).any(axis=1).argmax())
+    absent = np.asarray(np.isnan(to_array(S)).any(axis=1))
+    where = int(absent.argmax()) if survey.other is None else survey.other
     row = S.read(slice(where, where + 1))[0]
-    if not np.isnan(row).any():
+    if not absent[where]:
         raise ValueError(
             "X contains NaN, an option that was not offered, which is allowed in probabilities, "
             f"but {first_flaw(S, survey)}."
         )
-    names = list(names.tolist() if isinstance(names, np.ndarray) else names)
-    j, total = int(np.isnan(row).argmax()), float(np.nansum(row, dtype=np.float64))
+    name = np.asarray(names).tolist()[np.isnan(row).argmax()]
+    total = float(np.nansum(row, dtype=np.float64))
     rounded = input != "proba" and abs(total - 1.0) <= SUM_TOLERANCE_DECLARED
     raise ValueError(
-        f"X contains NaN at row {where}, column {names[j]!r}: an "
-        "option that was not offered is allowed in probabilities, whose other entries sum to 1; "
-        f"these sum to {total:.6g}{': pass input=' + repr('proba') if rounded else ''}."
+        f"X contains NaN at row {where}, column {name!r}: an option that was not offered is "
+        "allowed in probabilities, whose other entries sum to 1; these sum to "
+        f"{total:.6g}{': pass input=' + repr('proba') if rounded else ''}."
     )
 
 

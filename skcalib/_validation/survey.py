@@ -154,31 +154,30 @@ def survey_block(
 
 def survey_options(block: FloatArray, rows: range, name: str, tolerance: float) -> Survey:
     """Survey a block with NaN where an option was not offered."""
-    n_options = (~np.isnan(block)).sum(axis=1)
+    offered = ~np.isnan(block)
+    n_options = offered.sum(axis=1)
     if not n_options.all():
         first = rows.start + int(n_options.argmin())
         raise ValueError(f"{name} has no option at row {first} (all NaN): drop the row.")
-    P = np.where(np.isnan(block), 0.0, block)
+    P = np.where(offered, block, 0.0)
     if P.max() == np.inf:
         raise ValueError(_not_a_number(block, rows.start, name))
-    with np.errstate(invalid="ignore", over="ignore"):
-        off = np.abs(row_sums(P.astype(np.float64)) - 1.0)
-    low, high, most = row_min(P), row_max(P), np.full(len(P), tolerance)
-    if tolerance == SUM_TOLERANCE_DECLARED:
-        most = np.clip(OF_TWO_DECIMALS * n_options, tolerance, MOST_OF_SUM)
-    is_proba = (off <= most) & (low >= -ENTRY_TOLERANCE) & (high <= 1 + most)
-    away = np.maximum(off, np.maximum(-low, high - 1.0))[is_proba].max(initial=0.0)
+    is_declared = tolerance == SUM_TOLERANCE_DECLARED
+    most = np.clip(OF_TWO_DECIMALS * n_options * is_declared, tolerance, MOST_OF_SUM)
+    is_proba = np.ones(len(P), dtype=bool)
+    away = _find_proba_rows(is_proba, P, most, 1 + most)
     other = None if is_proba.all() else rows.start + int(is_proba.argmin())
-    n_proba = int(is_proba.sum())
-    return Survey(
-        float(low.min()), float(high.max()), len(P), n_proba, float(away), other, absent=True
-    )
+    n_proba, low, high = int(is_proba.sum()), float(P.min()), float(P.max())
+    return Survey(low, high, len(P), n_proba, away, other, absent=True)
 
 
 def _find_proba_rows(
-    is_proba: NDArray[np.bool_], block: FloatArray, tolerance: float, most: float
+    is_proba: NDArray[np.bool_], block: FloatArray, tolerance: Any, most: Any
 ) -> float:
-    """Mark in `is_proba` which of its rows are probability vectors; return their largest error."""
+    """Mark in `is_proba` which of its rows are probability vectors; return their largest error.
+
+    If all are marked, `tolerance` and `most` may have an entry for each row.
+    """
     near = block[is_proba].astype(np.float64)
     if not near.size:
         return 0.0

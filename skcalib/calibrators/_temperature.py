@@ -390,8 +390,7 @@ class TemperatureScaling(ScoreCalibrator):
         refuse_remote(rows.source, "TemperatureScaling.partial_fit")
         if rows.survey.absent:
             raise ValueError(
-                "TemperatureScaling.partial_fit: X contains NaN, an option that was not offered: "
-                "use fit, or pass logits with -inf for it."
+                "partial_fit: X contains NaN: use fit, or pass logits with -inf for it."
             )
         if stream is not None:
             check_kind(rows.source, rows.survey, self.input_, self._refuses_simplex)
