@@ -1,25 +1,27 @@
 """The same line in another library and in skcalib, run on the same rows.
 
-``python -m benchmarks.studies.coming_from`` prints, for each library that is installed, pairs of
-lines and how far their results are from each other, with 2 and with 10 classes. ``--write`` puts
-that into the pages docs/from_*.md, below the line ``<!-- measured -->``.
+``python -m benchmarks.studies.coming_from`` reads the pairs of lines of the pages docs/from_*.md,
+below ``<!-- measured -->``, evaluates them as they stand there, for each library that is installed,
+and prints how far their results are from each other; ``--write`` puts that into the pages.
 
-The lines are evaluated as they are printed. ``X, y`` are rows new to ``model`` and ``X_new``
-others; ``P`` and ``P_new`` are over-confident probabilities, of logits 2.5 times too large, and
-``p_new`` is the column of P_new of the last class, ``event`` whether that is the label.
+``P, y`` and ``X, y`` are rows to fit, ``P_new, y_new`` and ``X_new`` others: of several kinds, see
+`scores` and `models`, and of 2 and of 10 classes, unless the title of the pair says of how many.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import warnings
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.datasets import make_classification
+from scipy.special import softmax
+from sklearn.datasets import load_digits, make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
@@ -29,324 +31,174 @@ from benchmarks._shared.peers import version
 
 DOCS = Path(__file__).parents[2] / "docs"
 MARK = "<!-- measured -->"
-CLASSES = (2, 10)
+# The title and the lines of a pair, what is measured, and why.
+BLOCK = re.compile(r"(### (.+)\n\n```\n((?:.+\n)+)```\n\n)(.*?)(| Why: .*)\n")
 EQUAL = 1e-10
 NEARLY = 1e-3
+N = 1000  # rows to fit, and new ones
+SCORES = (
+    "over-confident rows",
+    "under-confident rows",
+    "gaps of both signs",
+    "ties",
+    "votes with zeros",
+)
+OF_PROBABILITIES = ("naive Bayes", "a forest", "naive Bayes of digits")
+OF_VALUES = ("an SVM", "a logistic regression")
+IMPORTS = {
+    "scikit-learn": "from sklearn.calibration import CalibratedClassifierCV\n"
+    "from sklearn.frozen import FrozenEstimator",
+    "netcal": "import netcal.binning, netcal.metrics, netcal.scaling",
+    "probmetrics": "from probmetrics.calibrators import get_calibrator\n"
+    "from probmetrics.metrics import Metrics\nfrom torch import tensor",
+    "torchmetrics": "from torchmetrics.functional.classification import *\n"
+    "from torch import tensor",
+}
 
 
 class Pair(NamedTuple):
-    """A line there, the line here, and why their numbers differ.
-
-    {P}, {P_new} and {Y_new} are all columns and labels; of two classes, a column and the event.
-    """
+    """Lines there, a line here, and what to run them on."""
 
     title: str
     there: str
     here: str
-    why: str = ""
-    classes: tuple[int, ...] = CLASSES
+    kinds: tuple[str, ...]
+    classes: tuple[int, ...]
 
 
-FROZEN = "CalibratedClassifierCV(FrozenEstimator({}), method={!r})"
-FITTED = ".fit(X, y).predict_proba(X_new)"
-OF_MODEL = "CalibratedClassifier(FrozenEstimator({}), {!r})" + FITTED
-FOLDS = "CalibratedClassifierCV({}, method={!r}, ensemble={}, cv=5)" + FITTED
-OURS = "CalibratedClassifier({}, {!r}, ensemble={}, cv=5)" + FITTED
-BY_VALUES = (
-    "scikit-learn maps the decision values of a class, skcalib the probabilities that their "
-    "softmax gives. With two classes that is the same map, but for rows whose probabilities round "
-    "to 1."
-)
-ZEROS = (
-    "an exact 0 counts as half the smallest probability above 0 of the calibration rows here; "
-    "scikit-learn adds 1e-12 to every probability."
-)
+def page_of(library: str) -> Path:
+    """Return the page for those who come from a library."""
+    return DOCS / f"from_{library.replace('scikit-learn', 'sklearn')}.md"
 
 
-def of_frozen(name: str, method: str, ours: str, why: str = "") -> Pair:
-    """Return the pair for a fitted model."""
-    there, here = (FROZEN + FITTED).format(name, method), OF_MODEL.format(name, ours)
-    kind = "decision values" if name == "svm" else "probabilities"
-    return Pair(f"A fitted model with {kind}: {method}", there, here, why)
+def pair_of(title: str, lines: str) -> Pair:
+    """Return the pair of a block of a page."""
+    there, here = lines.rstrip().rsplit("\n", 1)
+    of_models = OF_VALUES if "decision values" in title else OF_PROBABILITIES
+    only = re.search(r"(\d+) classes", title)
+    classes = (int(only[1]),) if only else (2, 10)
+    return Pair(title, there, here, of_models if "X_new" in lines else SCORES, classes)
 
 
-def of_folds(name: str, method: str, ours: str, ensemble: bool, why: str = "") -> Pair:
-    """Return the pair for a model that is fitted in folds."""
-    there, here = FOLDS.format(name, method, ensemble), OURS.format(name, ours, ensemble)
-    kind = "a model for each fold" if ensemble else "one model of all rows"
-    return Pair(f"In folds, {kind}: {method}", there, here, why)
+def pairs_of(library: str) -> Iterator[Pair]:
+    """Yield the pairs of the page of a library."""
+    for block in BLOCK.finditer(page_of(library).read_text().split(MARK)[1]):
+        yield pair_of(block[2], block[3])
 
 
-SKLEARN = [
-    of_frozen("bayes", "isotonic", "isotonic"),
-    of_frozen("svm", "isotonic", "isotonic", BY_VALUES),
-    of_frozen("bayes", "temperature", "temperature", ZEROS),
-    of_frozen("svm", "temperature", "temperature"),
-    of_frozen(
-        "svm", "sigmoid", "platt",
-        "scikit-learn moves the labels 0 and 1 inwards, as Platt's paper does, and fits each "
-        "class's decision value; skcalib fits the labels as they are, and each class's log-odds.",
-    ),
-    of_frozen(
-        "bayes", "sigmoid", "platt",
-        "scikit-learn fits the sigmoid to the probability itself, skcalib to its log-odds. A "
-        "sigmoid of a probability cannot leave a calibrated model as it is.",
-    ),
-    of_folds("GaussianNB()", "isotonic", "isotonic", True),
-    of_folds("GaussianNB()", "isotonic", "isotonic", False),
-    of_folds("LinearSVC()", "temperature", "temperature", False),
-    of_folds("GaussianNB()", "temperature", "temperature", True, ZEROS),
-]  # fmt: skip
+def scores(kind: str, n_classes: int) -> dict[str, Any]:
+    """Return probabilities of a kind, and labels drawn from the true ones.
 
-
-def of_netcal(path: str, ours: str, why: str = "") -> Pair:
-    """Return the pair for a calibrator; of two classes netcal gets one column."""
-    there = f"netcal.{path}.fit({{P}}, y).transform({{P_new}})"
-    here = f"{ours}.fit(P, y).predict_proba(P_new)"
-    return Pair(ours.split("(")[0], there, here, why)
-
-
-NETCAL = [
-    of_netcal("scaling.TemperatureScaling()", "TemperatureScaling()"),
-    of_netcal("binning.IsotonicRegression()", "IsotonicCalibrator()"),
-    of_netcal("binning.HistogramBinning(15)", "HistogramBinning(n_bins=15)"),
-    of_netcal("scaling.LogisticCalibration()", "PlattScaling()")._replace(classes=(2,)),
-    of_netcal(
-        "scaling.LogisticCalibration()", "VectorScaling(penalty=None)",
-        "both minimise the same log loss, and their optimisers stop a little apart.",
-    )._replace(classes=(10,)),
-    of_netcal(
-        "scaling.BetaCalibration()", "BetaCalibrator()",
-        "with more than two classes netcal fits one model of all classes, skcalib each class "
-        "against the rest.",
-    ),
-    of_netcal(
-        "binning.BBQ()", "BayesianBinning()",
-        "by default, netcal has bins of even width and weighs the numbers of bins by BIC; skcalib "
-        "has bins of equal numbers of rows and the paper's score.",
-    ),
-    Pair(
-        "ECE", "netcal.metrics.ECE(15).measure({P_new}, y_new)",
-        "expected_calibration_error({Y_new}, {P_new}, n_bins=15)",
-    ),
-    Pair(
-        "MCE", "netcal.metrics.MCE(15).measure({P_new}, y_new)",
-        "maximum_calibration_error({Y_new}, {P_new}, n_bins=15)",
-    ),
-    Pair(
-        "ECE, bins of equal numbers of rows",
-        "netcal.metrics.ECE(15, equal_intervals=False).measure({P_new}, y_new)",
-        "expected_calibration_error({Y_new}, {P_new}, n_bins=15, strategy='quantile')",
-    ),
-    Pair(
-        "ACE: all bins count the same", "netcal.metrics.ACE(15).measure({P_new}, y_new)",
-        "general_calibration_error({Y_new}, {P_new}, n_bins=15, max_prob=True, "
-        "bin_weight='uniform')",
-        "netcal takes the mean of the bins that have rows; here a bin without rows has no gap.",
-    ),
-    Pair(
-        "MMCE", "netcal.metrics.MMCE().measure({P_new}, y_new)",
-        "maximum_mean_calibration_error({Y_new}, {P_new})", classes=(10,),
-    ),
-]  # fmt: skip
-
-
-def of_probmetrics(name: str, ours: str, why: str = "") -> Pair:
-    """Return the pair for a calibrator that probmetrics knows by name."""
-    there = f"get_calibrator({name!r}).fit(P, y).predict_proba(P_new)"
-    here = f"{ours}.fit(P, y).predict_proba(P_new)"
-    return Pair(f"{name}", there, here, why)
-
-
-STRUCTURED = (
-    "both draw the map towards a temperature by a penalty of strength K / n; the cause of the rest "
-    "was not traced."
-)
-PROBMETRICS = [
-    of_probmetrics("temp-scaling", "TemperatureScaling()"),
-    of_probmetrics("isotonic", "IsotonicCalibrator()"),
-    of_probmetrics("affine-scaling", "PlattScaling()")._replace(classes=(2,)),
-    of_probmetrics("quadratic-scaling", "PlattScaling(degree=2)")._replace(classes=(2,)),
-    of_probmetrics("svs", "VectorScaling()", STRUCTURED),
-    of_probmetrics("sms", "MatrixScaling()", STRUCTURED),
-    of_probmetrics(
-        "platt", "PlattScaling()",
-        "probmetrics calls scikit-learn, which fits the sigmoid to the probability itself.",
-    ),
-    Pair(
-        "ece-15",
-        "Metrics.from_names(['ece-15']).compute_all_from_labels_probs("
-        "tensor(y_new), tensor(P_new))['ece-15']",
-        "general_calibration_error(y_new, P_new, n_bins=15)",
-        "probmetrics computes in float32.",
-    ),
-]  # fmt: skip
-
-SINGLE = "torchmetrics computes the largest probability in float32."
-TORCHMETRICS = [
-    Pair(
-        f"{name}: norm={norm!r}",
-        f"multiclass_calibration_error(tensor(P_new), tensor(y_new), K, n_bins=15, norm={norm!r})",
-        f"{here}",
-        SINGLE,
-    )
-    for name, norm, here in (
-        ("ECE", "l1", "general_calibration_error(y_new, P_new, n_bins=15)"),
-        ("MCE", "max", "general_calibration_error(y_new, P_new, n_bins=15, norm='max')"),
-        ("RMSCE", "l2", "general_calibration_error(y_new, P_new, n_bins=15, norm='l2')"),
-    )
-] + [
-    Pair(
-        "One event",
-        "binary_calibration_error(tensor(p_new), tensor(event), n_bins=15)",
-        "expected_calibration_error(event, p_new, n_bins=15)",
-    ),
-    Pair(
-        "Probabilities of exactly 1",
-        "binary_calibration_error(tensor(p_one), tensor(hits), n_bins=10)",
-        "expected_calibration_error(hits, p_one, n_bins=10)",
-        "1.0 has a bin of its own there, and lies in the last bin here.",
-        (2,),
-    ),
-]  # fmt: skip
-
-LIBRARIES = {
-    "scikit-learn": ("from_sklearn.md", SKLEARN),
-    "netcal": ("from_netcal.md", NETCAL),
-    "probmetrics": ("from_probmetrics.md", PROBMETRICS),
-    "torchmetrics": ("from_torchmetrics.md", TORCHMETRICS),
-}
-
-
-# --- run ------------------------------------------------------------------------------------
-
-
-def rows(n_classes: int) -> dict[str, Any]:
-    """Return what the lines name: rows, scores and fitted models."""
-    X, y = make_classification(
-        6000, 20, n_informative=10, n_classes=n_classes, class_sep=0.7, random_state=0
-    )
-    train, fit, new = slice(0, 2000), slice(2000, 4000), slice(4000, None)
+    Logits are too large, or too small, or else too large in rows whose largest is, and too small in
+    the others. Ties are multiples of 1/40, and votes those of 20 trees; the label mostly follows an
+    odd number of votes, so that the gaps of neighbouring scores differ in sign.
+    """
     rng = np.random.default_rng(n_classes)
-    Z = 2.5 * (rng.normal(size=(6000, n_classes)) + 1.6 * np.eye(n_classes)[y])
-    P = np.exp(Z - Z.max(axis=1, keepdims=True))
-    P /= P.sum(axis=1, keepdims=True)
-    p_one = np.repeat([0.55, 0.95, 1.0], 100)
-    return {
-        "X": X[fit], "y": y[fit], "P": P[fit], "p": P[fit, -1],
-        "X_new": X[new], "y_new": y[new], "P_new": P[new], "p_new": P[new, -1],
-        "event": (y[new] == n_classes - 1).astype(int), "K": n_classes,
-        "p_one": p_one, "hits": np.repeat([1, 1, 1, 0], [100, 100, 80, 20]),
-        "bayes": GaussianNB().fit(X[train], y[train]),
-        "svm": LinearSVC(random_state=0).fit(X[train], y[train]),
-    }  # fmt: skip
+    z = 2 * rng.normal(size=(2 * N, n_classes))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    top = z.max(axis=1, keepdims=True)
+    by_size = np.where(top > np.median(top), 2.5, 0.4)
+    factor = {"over-confident rows": 2.5, "under-confident rows": 0.4}.get(kind, by_size)
+    P = softmax(factor * z, axis=1)
+    if kind == "ties":
+        P = (rng.multinomial(40 - n_classes, P) + 1) / 40
+    if kind == "votes with zeros":
+        P = rng.multinomial(20, P) / 20
+        odd = (20 * P.max(axis=1)).round() % 2 == 1
+        y = np.where(odd & (rng.random(2 * N) < 0.8), P.argmax(axis=1), y)
+    return {"P": P[:N], "y": y[:N], "P_new": P[N:], "y_new": y[N:], "K": n_classes}
 
 
-def names_of(library: str) -> dict[str, Any]:
-    """Return what the lines of a library import."""
-    imports = {
-        "scikit-learn": {
-            "sklearn.calibration": ["CalibratedClassifierCV"],
-            "sklearn.frozen": ["FrozenEstimator"],
-            "sklearn.naive_bayes": ["GaussianNB"],
-            "sklearn.svm": ["LinearSVC"],
-        },
-        "netcal": {"netcal.scaling": [], "netcal.binning": [], "netcal.metrics": []},
-        "probmetrics": {
-            "probmetrics.calibrators": ["get_calibrator"],
-            "probmetrics.metrics": ["Metrics"],
-            "torch": ["tensor"],
-        },
-        "torchmetrics": {
-            "torchmetrics.functional.classification": [
-                "multiclass_calibration_error",
-                "binary_calibration_error",
-            ],
-            "torch": ["tensor"],
-        },
-    }[library]
-    found: dict[str, Any] = {}
-    for module in imports:
-        import_module(module)
-        root = module.split(".")[0]
-        found[root] = import_module(root)
-    for module, names in imports.items():
-        found |= {name: getattr(import_module(module), name) for name in names}
-    return found
+def models(kind: str, n_classes: int) -> dict[str, Any]:
+    """Return rows and a model fitted to others; digits are two classes by their half."""
+    X, y = make_classification(
+        3 * N, 20, n_informative=10, n_classes=n_classes, class_sep=0.7, flip_y=0.2, random_state=0
+    )
+    if kind == "naive Bayes of digits":
+        X, y = load_digits(return_X_y=True)
+        y = y if n_classes == 10 else (y >= 5).astype(int)
+    n = len(y) // 3
+    model = {
+        "a forest": RandomForestClassifier(20, random_state=0),
+        "an SVM": LinearSVC(random_state=0),
+        "a logistic regression": LogisticRegression(max_iter=1000),
+    }.get(kind, GaussianNB())
+    fit = slice(n, n + 300 if kind == "a logistic regression" else 2 * n)
+    return {"model": model.fit(X[:n], y[:n]), "X": X[fit], "y": y[fit], "X_new": X[2 * n :]}
 
 
-def distance(pair: Pair, library: str, n_classes: int) -> tuple[float, float]:
-    """Return the largest and the mean distance of what the two lines give."""
-    names = {**vars(skcalib), **vars(skcalib.metrics), **names_of(library), **rows(n_classes)}
-    two = n_classes == 2
-    column = {"P": "p", "P_new": "p_new", "Y_new": "event"} if two else {}
-    columns = {"P": "P", "P_new": "P_new", "Y_new": "y_new"} | column
+def distance(pair: Pair, library: str, kind: str, n_classes: int) -> tuple[float, float]:
+    """Return the largest and the mean distance of what the lines give, NaN for an error there."""
+    rows = (scores if kind in SCORES else models)(kind, n_classes)
+    if library == "netcal" and n_classes == 2:
+        rows |= {"P": rows["P"][:, 1], "P_new": rows["P_new"][:, 1]}
+    names = {**vars(skcalib), **vars(skcalib.metrics), **rows, "np": np}
+    *before, last = pair.there.split("\n")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        there, here = (
-            np.asarray(eval(line.format(**columns), dict(names)), dtype=float)
-            for line in (pair.there, pair.here)
-        )
-    if there.ndim == 1 and here.ndim == 2:
-        here = here[:, 1]
-    apart = np.abs(there - here)
+        exec("\n".join([IMPORTS[library], *before]), names)
+        here = np.asarray(eval(pair.here, names), dtype=float)
+        try:
+            there = np.asarray(eval(last, names), dtype=float)
+        except ValueError:
+            return np.nan, np.nan
+    apart = np.abs(there - (here[:, 1] if there.ndim < here.ndim else here))
     return float(apart.max()), float(apart.mean())
 
 
-def verdict(found: dict[int, tuple[float, float]]) -> str:
-    """Return in words how far apart the numbers are."""
-    said = {}
-    for n_classes, (most, mean) in found.items():
-        if most <= EQUAL:
-            said[n_classes] = "equal"
-        elif most <= NEARLY:
-            said[n_classes] = f"equal to within {10.0 ** np.ceil(np.log10(most)):.0e}"
-        else:
-            said[n_classes] = f"different by at most {most:.2g}, on average {mean:.1g}"
-            if most == mean:  # a single number
-                said[n_classes] = f"different by {most:.2g}"
-    if len(set(said.values())) == 1 and len(said) == len(CLASSES):
-        return f"{next(iter(said.values())).capitalize()}."
-    parts = [f"{words} with {n_classes} classes" for n_classes, words in said.items()]
-    return "; ".join(parts).capitalize() + "."
-
-
-def shown(pair: Pair) -> str:
-    """Return both lines as a page shows them."""
-    lines = f"{pair.there}\n{pair.here}".format(P="P", P_new="P_new", Y_new="y_new")
-    return lines.replace("(bayes)", "(model)").replace("(svm)", "(model)").replace("'", '"')
-
-
-def measured(library: str, pairs: Sequence[Pair]) -> str:
-    """Return the section of a page: each pair of lines with its verdict."""
-    lines = [
-        f"Measured with {library} {version(library)} on 2,000 rows of 2 and of 10 "
-        "classes, and 2,000 others where something is fitted, by "
-        "`python -m benchmarks.studies.coming_from`. The first line of a "
-        f"block is that of {library}, the second that of skcalib."
+def verdict(apart: dict[str, tuple[float, float]]) -> str:
+    """Return in words how far apart the numbers are, by the kind of rows unless all differ."""
+    near = [most for most, _ in apart.values() if most <= NEARLY]
+    far = {f"for {kind} ": sizes for kind, sizes in apart.items() if sizes[0] > NEARLY}
+    if len(far) == len(apart):
+        far = {"": tuple(np.max(list(apart.values()), axis=0))}
+    said = []
+    if near:
+        within = 10.0 ** np.ceil(np.log10(max(EQUAL, *near)))
+        said.append(f"equal to within {within:.0e}" if within > EQUAL else "equal")
+    sizes = [
+        f"{kind}by up to {most:.2g}{f' ({mean:.1g})' if mean < most else ''}"
+        for kind, (most, mean) in far.items()
     ]
-    for pair in pairs:
-        found = {n_classes: distance(pair, library, n_classes) for n_classes in pair.classes}
-        said = verdict(found)
-        why = f" Why: {pair.why}" if pair.why and not said.startswith("Equal.") else ""
-        lines += [f"### {pair.title}", f"```\n{shown(pair)}\n```", said + why]
-    return "\n\n".join(lines) + "\n"
+    if sizes:
+        said.append(f"different {', '.join(sizes)}")
+    errors = [kind for kind, (most, _) in apart.items() if np.isnan(most)]
+    if errors:
+        said.append(f"an error there for {', '.join(errors)}")
+    return " but ".join(said)
+
+
+def measure(library: str, pair: Pair) -> str:
+    """Return in words how far apart the lines of a pair are, for each number of classes."""
+    said = {
+        K: verdict({kind: distance(pair, library, kind, K) for kind in pair.kinds})
+        for K in pair.classes
+    }
+    text = "; ".join(f"with {K} classes {words}" for K, words in said.items())
+    if len(set(said.values())) == 1:
+        text = next(iter(said.values()))
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print or write what is measured of each library that is installed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("libraries", nargs="*", default=list(IMPORTS))
     parser.add_argument("--write", action="store_true", help="into the pages docs/from_*.md")
     args = parser.parse_args(argv)
-    for library, (name, pairs) in LIBRARIES.items():
+    for library in args.libraries:
         if version(library) is None:
             print(f"{library} is not installed\n")
             continue
-        text = measured(library, pairs)
-        print(text)
+        page = page_of(library)
+        text = page.read_text()
+        for block in BLOCK.finditer(text):
+            said = measure(library, pair_of(block[2], block[3]))
+            print(f"{block[1]}{said}{block[5]}\n", flush=True)
+            text = text.replace(block[0], f"{block[1]}{said}{block[5]}\n")
         if args.write:
-            page = DOCS / name
-            page.write_text(page.read_text().split(MARK)[0] + MARK + "\n\n" + text)
+            measured = f"Measured with {library} {version(library)}"
+            page.write_text(re.sub(rf"Measured with {library} \S+", measured, text))
 
 
 if __name__ == "__main__":
