@@ -10,6 +10,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skcalib._arrays.rowwise import NEAR
 from skcalib._arrays.types import Clip, Kind
@@ -23,13 +24,18 @@ from skcalib._maps.operations import (
     Value,
 )
 from skcalib._maps.search import tables
+from skcalib._scores.clip import LEAST_CLIP
 
 # Finite logits are at most 1e30 in absolute value; below this, a number of float32, they are -inf.
 LEAST_LOGIT = -3e38
 
 
 def with_arrays(
-    plan: Plan | ColumnPlan, n_classes: int, clip: Clip | None, options: bool
+    plan: Plan | ColumnPlan,
+    n_classes: int,
+    clip: Clip | None,
+    options: bool,
+    any_zero: bool | NDArray[np.bool_],
 ) -> Plan | ColumnPlan:
     """Return the plan with all constants as arrays, those of searches by name, and the clip."""
     constants = {name: _constant(value, n_classes) for name, value in plan.constants.items()}
@@ -38,6 +44,7 @@ def with_arrays(
         # A logit of -inf that is an option not offered gets the exponential 0.
         log_clip = LEAST_LOGIT if options else np.log(clip)
         constants |= {"clip": np.asarray(clip), "log_clip": np.asarray(log_clip)}
+        constants["least"] = np.where(any_zero, clip, LEAST_CLIP)
     return plan._replace(constants=constants)
 
 
@@ -106,9 +113,15 @@ class SharedOperations:
 
     def logits(self: Any) -> Value:
         if self.kind == "proba":
-            return self.log(self.maximum(self.x, self.c["clip"]))
+            return self.log(self._clipped())
         floor = self.log_sum_exp(self.x) + self.c["log_clip"]
         return self.where(self.x > LEAST_LOGIT, self.x, floor)
+
+    def _clipped(self: Any) -> Value:
+        """Return probabilities above 0, as `clip_of_rows` does."""
+        smallest = -self.row_max(self.where(self.x > 0.0, -self.x, -1.0))
+        zero = self.minimum(smallest * 0.5, self.c["clip"])
+        return self.maximum(self.x, self.maximum(zero, self.c["least"]))
 
     def log_proba(self: Any) -> Value:
         """Return the logarithms of clipped probabilities."""
@@ -119,7 +132,7 @@ class SharedOperations:
     def log_odds(self: Any) -> Value:
         """Return log-odds of each class, ``(n, K)``, or ``(n, 1)`` for the second of two."""
         if self.kind == "proba":
-            p = self.maximum(self.x, self.c["clip"])
+            p = self._clipped()
             if self.n_classes == 2:
                 return self.log(self.columns(p, 1, 2) / self.columns(p, 0, 1))
             best = self._first_of_largest(p)

@@ -21,7 +21,7 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._meta_estimators.group_column import labels_of_rows, take_groups
 from skcalib._meta_estimators.out_of_fold import weight_keyword
 from skcalib._scaling.pooled import Blocks, GroupRows, fit_pooled
-from skcalib._scores.clip import find_clip
+from skcalib._scores.clip import LEAST_CLIP, find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import log_of_proba
 from skcalib._validation.groups import Groups, read_groups
@@ -107,7 +107,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         Penalties found for the "slope" of all classes, the "shift" and the "class slope" of each;
         the slope alone with more than 100 classes.
     clip_ : float, or ndarray of shape (2,) for two classes
-        Lower limit of q before its logarithm is taken.
+        Smaller q are raised to it before their logarithm is taken.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
 
@@ -279,7 +279,8 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         """Return the fitted attributes of the groups; `code` are labels, or shares ``(n, K)``."""
         counts, K = w > 0, Q.shape[1]
         P = Q if offered is None else np.where(offered, Q, np.nan)
-        clip = find_clip(Scores(P[counts], "proba", options=offered is not None), w[counts])
+        clip, zeros = find_clip(Scores(P[counts], "proba", options=offered is not None))
+        clip = np.where(zeros, clip, LEAST_CLIP)[()]
         Z = np.log(np.maximum(Q, clip, dtype=np.float64))
         X = Z - (centre := w @ Z / w.sum())
         if offered is not None:

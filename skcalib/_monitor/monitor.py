@@ -58,7 +58,7 @@ MOST_LOG = 700.0
 def log_odds(p: Float64Array) -> Float64Array:
     """Return the log-odds of probabilities of a batch, 0 and 1 replaced by its clip."""
     scores = Scores(np.column_stack([1 - p, p]), "proba")
-    scores.set_clip(find_clip(scores, np.ones(p.size)))
+    scores.set_clip(find_clip(scores)[0])
     return scores.log_odds_columns(slice(1, 2))[0]
 
 

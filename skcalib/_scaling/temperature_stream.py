@@ -169,7 +169,7 @@ class TemperatureStream:
         sample = self.sample.with_rows(batch, self.active)
         kept = sample.batch(batch.scores)
         if sample.step == 1:
-            clip = RunningClip(find_clip(kept.scores, kept.w))
+            clip = RunningClip(*find_clip(kept.scores))
             kept.scores.set_clip(clip.clip)
             return TemperatureStream(sample, clip), Found(find_temperature(*kept))
         # The first batch after which not all rows are kept: those before it are.
@@ -199,10 +199,8 @@ class TemperatureStream:
 
     def _clip_with(self, batches: list[Batch]) -> RunningClip:
         clip = self.clip if self.parts else NO_ROWS
-        weight = sum(part.sums.weight for part in self.parts)
         for batch in batches:
-            weight += float(batch.w.sum())
-            clip = clip.with_rows(batch.scores, weight)
+            clip = clip.with_rows(batch.scores)
         return clip
 
 

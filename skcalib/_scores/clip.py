@@ -2,14 +2,13 @@ r"""The clip: the lower bound on probabilities before their logarithm is taken.
 
 A probability of 0 stands for a number below the resolution of the scores: below 1 / 100 for a
 forest of 100 trees, below 0.05 for confidences in multiples of 5 %. The smallest probability m
-above 0 among the calibration rows estimates the resolution. With K classes and a sum of weights n,
-probabilities below
+above 0 among the calibration rows estimates the resolution. With K classes, probabilities below
 
 .. math:: c = \max\left(l, \min\left(\frac{m}{2}, \frac{1}{2K}\right)\right)
 
 are raised to c, where l is the smallest normal number of float32. Calibration rows without a 0 do
-not show the resolution; then c only concerns new rows and is at most :math:`1 / 2n`. In both cases
-the only calibration probabilities that change are 0 and those below l.
+not show the resolution. Then only a 0 of a new row is raised, to c or to half the smallest number
+above 0 of its row, whichever is less; all others above l keep their own logarithm.
 
 With two classes, each column has its own clip, because float32 resolves p to 1e-45 near 0 and to
 6e-8 near 1. If one column was computed as 1 - p, a remainder of a few roundings counts as 0: ten
@@ -39,16 +38,28 @@ MOST_CLIP = 0.25
 
 
 def find_clip(
-    scores: Scores, w: NDArray[np.float64], smallest: list[Smallest] | None = None
-) -> Clip:
-    """Return the clip for calibration scores ``(n, K)`` with positive weights.
+    scores: Scores, smallest: list[Smallest] | None = None
+) -> tuple[Clip, bool | NDArray[np.bool_]]:
+    """Return the clip for calibration scores ``(n, K)``, and whether there is a 0 among them.
 
     The smallest probabilities of blocks, where they are known, need not be read.
     """
     if needs_no_clip(scores):
-        return LEAST_CLIP
-    least = smallest_proba(scores) if smallest is None else smallest_of(smallest)
-    return clip_below(*least, most_options(scores), float(w.sum()))
+        return LEAST_CLIP, True
+    least, any_zero = smallest_proba(scores) if smallest is None else smallest_of(smallest)
+    clip = clip_below(least, most_options(scores))
+    return clip, any_zero if any_zero.size == 2 else bool(any_zero[0])
+
+
+def clip_of_rows(P: FloatArray, clip: Clip, any_zero: bool | NDArray[np.bool_]) -> Clip:
+    """Return the lower limits of new probabilities, given what `find_clip` returns."""
+    if np.all(any_zero):
+        return clip
+    low = np.fmin.reduce(P, axis=None)
+    if low > 0.0:
+        return np.where(any_zero, clip, max(low, LEAST_CLIP))
+    least = np.where(P > 0.0, P, 1.0).min(axis=1, keepdims=True).astype(np.float64)
+    return np.maximum(np.where(any_zero, clip, LEAST_CLIP), np.minimum(clip, least / 2))
 
 
 def most_options(scores: Scores) -> int:
@@ -84,12 +95,9 @@ def smallest_of(blocks: list[Smallest]) -> tuple[Float64Array, NDArray[np.bool_]
     return pairs[..., 0].min(axis=0), pairs[..., 1].max(axis=0) > 0
 
 
-def clip_below(
-    smallest: Float64Array, any_zero: NDArray[np.bool_], n_classes: int, weight: float
-) -> Clip:
-    """Return the clip from what `smallest_proba` returns and the sum of the weights."""
-    most = np.where(any_zero, 0.5 / n_classes, 0.5 / max(n_classes, weight))
-    clip = np.maximum(np.minimum(smallest / 2, most), LEAST_CLIP)
+def clip_below(smallest: Float64Array, n_classes: int) -> Clip:
+    """Return the clip from the smallest probability above 0."""
+    clip = np.maximum(np.minimum(smallest / 2, 0.5 / n_classes), LEAST_CLIP)
     return clip if clip.size == 2 else float(clip[0])
 
 
@@ -102,18 +110,18 @@ class RunningClip:
     """
 
     clip: Clip = LEAST_CLIP
-    smallest: Float64Array | float = np.inf
     any_zero: NDArray[np.bool_] | bool = False
+    smallest: Float64Array | float = np.inf
 
-    def with_rows(self, scores: Scores, weight: float) -> RunningClip:
-        """Return the clip with a batch; `weight` is the sum of all weights, with those of it."""
+    def with_rows(self, scores: Scores) -> RunningClip:
+        """Return the clip with a batch."""
         if needs_no_clip(scores):
             return self
         smallest, any_zero = smallest_proba(scores)
         smallest, any_zero = np.minimum(smallest, self.smallest), any_zero | self.any_zero
-        now = clip_below(smallest, any_zero, scores.shape[1], weight)
+        now = clip_below(smallest, scores.shape[1])
         clip = np.where(self.any_zero, self.clip, now)
-        return RunningClip(clip if clip.size > 1 else float(clip.item()), smallest, any_zero)
+        return RunningClip(clip if clip.size > 1 else float(clip.item()), any_zero, smallest)
 
 
 NO_ROWS = RunningClip()

@@ -54,7 +54,7 @@ class Scores:
         Labels of the columns; None means 0..K-1.
     max_abs_logit : float, default=inf
         Upper bound on the absolute value of the logits; inf if unknown.
-    clip : float, or ndarray of shape (2,) for two classes, default=1e-12
+    clip : float, or ndarray that broadcasts to (n, K), default=1e-12
         Smaller probabilities are raised to this before their logarithm is taken; a logit of -inf
         counts as this probability.
     options : bool, default=False
@@ -225,13 +225,13 @@ class Scores:
         """
         if self.kind == "proba" and self.shape[1] == 2:
             both = self._transposed(slice(0, 2), np.float64)
-            np.maximum(both, np.broadcast_to(self.clip, 2)[:, None], out=both)
+            np.maximum(both, np.broadcast_to(self.clip, self.shape).T, out=both)
             odds = both[columns] / both[::-1][columns]
             return np.log(odds, out=odds)
         block = self._transposed(columns, np.float64)
         best, top, rest = self._row_odds()
         i = np.flatnonzero((best >= columns.start) & (best < columns.stop))
-        clip = np.broadcast_to(self.clip, self.shape[1])[columns, None]
+        clip = np.broadcast_to(self.clip, self.shape).T[columns]
         if self.kind == "proba":
             np.maximum(block, clip, out=block)
             others = (top + rest) - block
@@ -291,7 +291,7 @@ class Scores:
 
     def _clipped(self, rows: Rows) -> Float64Array:
         block = self.read(rows)
-        return np.maximum(block, self.clip, out=block)
+        return np.maximum(block, np.broadcast_to(self.clip, self.shape)[rows], out=block)
 
     def best(self, rows: Rows) -> Intp:
         """Column of the largest score of each row of a block; the first column on ties."""

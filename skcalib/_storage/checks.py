@@ -70,6 +70,9 @@ def check_clip(calibrator: Any) -> None:
         raise wrong(calibrator, "clip_", "a number, or one for each of two classes", clip)
     if not ((clips >= LEAST_CLIP) & (clips <= MOST_CLIP)).all():
         raise wrong(calibrator, "clip_", f"from {LEAST_CLIP:g} to {MOST_CLIP:g}", clip)
+    zeros = np.asarray(getattr(calibrator, "_had_zeros", True))
+    if zeros.dtype.kind != "b" or zeros.shape not in ((), clips.shape):
+        raise wrong(calibrator, "_had_zeros", "true or false, as many as clip_", zeros)
 
 
 def check_numbers(calibrator: Any, fitted: dict[str, Any]) -> None:

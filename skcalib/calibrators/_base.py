@@ -27,7 +27,7 @@ from skcalib._maps.arrays import predict
 from skcalib._maps.device import predict_on_device
 from skcalib._maps.operations import ColumnPlan, Constants, Plan
 from skcalib._maps.shared import with_arrays
-from skcalib._scores.clip import find_clip
+from skcalib._scores.clip import clip_of_rows, find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP, log_of_proba
 from skcalib._validation.kind import as_columns, check_kind, two_columns
@@ -72,6 +72,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     # Whether it takes logits of -inf, in rows that are no log-probabilities, and probabilities of
     # NaN as not offered.
     _takes_options: ClassVar[bool] = False
+    # Fitted: whether calibration rows have a probability of 0; of two classes, in each column. If
+    # not, new probabilities between 0 and `clip_` keep their own logarithm.
+    _had_zeros: bool | NDArray[np.bool_]
     # Fitted: whether -inf means that, or there was NaN, and its probability is 0.
     _options: bool
     # What `_options` of the next fit is, whatever the rows are.
@@ -202,8 +205,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             )
             fitted = rows.fitted()
             if self._takes_logs:
-                fitted["clip_"] = find_clip(rows.scores, rows.w, rows.survey.smallest)
-                rows.scores.set_clip(fitted["clip_"])
+                clip, zeros = find_clip(rows.scores, rows.survey.smallest)
+                fitted["clip_"], fitted["_had_zeros"] = clip, zeros
+                rows.scores.set_clip(clip)
             fitted.update(self._fit(rows.scores, rows.code, rows.w))
         if self._absent_class is not None:
             warn_of_absent_classes(rows.code, rows.scores.classes, self._absent_class)
@@ -266,7 +270,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     def _exported_plan(self) -> Plan | ColumnPlan:
         """Return the formula with its constants as arrays, for PyTorch and ONNX."""
         clip = getattr(self, "clip_", None)
-        return with_arrays(self._plan(), self.classes_.size, clip, self._options)
+        zeros = getattr(self, "_had_zeros", True)
+        return with_arrays(self._plan(), self.classes_.size, clip, self._options, zeros)
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Return the logarithms of calibrated probabilities, -inf for 0.
@@ -314,6 +319,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             answer=answer,
             kind=kind,
             clip=getattr(self, "clip_", CLIP),
+            any_zero=getattr(self, "_had_zeros", True),
             options=self._reads_nan if kind == "proba" else getattr(self, "_options", False),
             single=self.n_features_in_ == 1,
         )
@@ -379,6 +385,7 @@ def check_and_map(
     answer: Callable[[Scores], FloatArray],
     kind: Kind,
     clip: Clip,
+    any_zero: bool | NDArray[np.bool_],
     options: bool = False,
     corrected: bool = False,
     single: bool = False,
@@ -400,6 +407,7 @@ def check_and_map(
     columns = two_columns(block, kind)
     in_place = out.dtype == np.float64 and out.ndim == 2 and block_order(out.shape[1]) == "C"
     place = out if in_place else None
+    clip = clip_of_rows(columns, clip, any_zero) if is_proba else clip
     scores = Scores(columns, kind, None, max_abs, clip, place, options)
     return answer(scores), survey
 

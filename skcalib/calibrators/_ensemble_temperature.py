@@ -127,7 +127,7 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
         raise an error.
-        Logits of probabilities are their logarithms, clipped at the logarithm of `clip_`.
+        Logits of probabilities are their logarithms, where 0 counts as `clip_`.
     classes : array-like of shape (K,), default=None
         Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
@@ -140,7 +140,7 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     n_iter_ : int
         Newton steps of the fit of the weights.
     clip_ : float, or ndarray of shape (2,) for two classes
-        Lower limit of probabilities before their logarithm is taken: half the smallest
+        What a probability of 0 counts as before its logarithm is taken: half the smallest
         probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.

@@ -166,7 +166,7 @@ class TemperatureScaling(ScoreCalibrator):
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
         raise an error.
-        Logits of probabilities are their logarithms, clipped at the logarithm of `clip_`.
+        Logits of probabilities are their logarithms, where 0 counts as `clip_`.
     classes : array-like of shape (K,), default=None
         Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
@@ -175,7 +175,7 @@ class TemperatureScaling(ScoreCalibrator):
     temperature_ : float
         T, above 0. For a binary logit f in one column, P(second class) = expit(f / T).
     clip_ : float, or ndarray of shape (2,) for two classes
-        Lower limit of probabilities before their logarithm is taken: half the smallest
+        What a probability of 0 counts as before its logarithm is taken: half the smallest
         probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
@@ -399,7 +399,8 @@ class TemperatureScaling(ScoreCalibrator):
         stream, fit = (stream or TemperatureStream()).with_rows(batch)
         validate_data(self, rows.given, skip_check_array=True)
         fitted = {} if hasattr(self, "temperature_") else rows.fitted()
-        fitted |= {"clip_": stream.clip.clip, "temperature_": fit.temperature.value}
+        fitted |= {"clip_": stream.clip.clip, "_had_zeros": stream.clip.any_zero}
+        fitted["temperature_"] = fit.temperature.value
         for name, value in {**fitted, "_stream": stream}.items():
             setattr(self, name, value)
         warn_at_bound(fit.temperature)

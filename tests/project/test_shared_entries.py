@@ -9,8 +9,8 @@ import skcalib
 from skcalib import calibrators, losses, metrics, plotting
 
 OF_LOGARITHMS = {
-    "Probabilities are clipped at `clip_` before their logarithm is taken.",
-    "Logits of probabilities are their logarithms, clipped at the logarithm of `clip_`.",
+    "A probability of 0 counts as `clip_` before its logarithm is taken.",
+    "Logits of probabilities are their logarithms, where 0 counts as `clip_`.",
 }
 
 

@@ -53,7 +53,7 @@ def votes(n=1200, n_classes=4, n_trees=20, seed=0):
     return P, y
 
 
-def reference(P, w):
+def reference(P):
     """The clip of each column, entry by entry."""
     n_classes, found = P.shape[1], []
     for k in range(n_classes):
@@ -64,10 +64,8 @@ def reference(P, w):
                 any_zero |= row[j] == 0
                 if 0 < row[j] < smallest:
                     smallest = row[j]
-        most = 1 / (2 * n_classes)
-        if not any_zero:
-            most = min(most, 1 / (2 * w.sum()))
-        found.append(max(min(smallest / 2, most), float(np.finfo(np.float32).tiny)))
+        clip = min(smallest / 2, 1 / (2 * n_classes))
+        found.append((max(clip, float(np.finfo(np.float32).tiny)), any_zero))
     return found
 
 
@@ -83,10 +81,11 @@ def test_the_clip_is_half_the_smallest_probability(n, n_classes, zeros, dtype):
     if zeros:
         P[P < 0.02] = 0
         P /= P.sum(axis=1, keepdims=True)
-    P, w = P.astype(dtype), rng.integers(1, 4, size=n).astype(float)
-    clip = find_clip(Scores(P, "proba"), w)
-    assert np.shape(clip) == ((2,) if n_classes == 2 else ())
-    assert_allclose(np.broadcast_to(clip, n_classes), reference(P, w), rtol=1e-15)
+    P = P.astype(dtype)
+    clip, any_zero = find_clip(Scores(P, "proba"))
+    assert np.shape(clip) == np.shape(any_zero) == ((2,) if n_classes == 2 else ())
+    found = [np.broadcast_to(each, n_classes) for each in (clip, any_zero)]
+    assert_allclose(np.column_stack(found), reference(P), rtol=1e-15)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -94,13 +93,13 @@ def test_the_clip_of_many_blocks_is_that_of_all_rows(n_classes):
     P = np.full((300_000, n_classes), 1 / n_classes)
     P[200_000, :2] = 1e-9, 2 / n_classes - 1e-9
     P[-1, :2] = 0, 2 / n_classes
-    clip = find_clip(Scores(P, "proba"), np.ones(len(P)))
+    clip, _ = find_clip(Scores(P, "proba"))
     assert_allclose(np.broadcast_to(clip, n_classes)[0], 5e-10)
 
 
 def test_probabilities_below_the_range_of_float32_are_no_resolution():
     P = np.array([[1e-300, 0.5, 0.5], [0.0, 1.0, 0.0]])
-    assert find_clip(Scores(P, "proba"), np.ones(2)) == LEAST_CLIP
+    assert find_clip(Scores(P, "proba")) == (LEAST_CLIP, True)
     assert pytest.approx(1.1754944e-38) == LEAST_CLIP
 
 
@@ -109,10 +108,10 @@ def test_probabilities_below_the_range_of_float32_are_no_resolution():
 def test_zeros_of_either_sign_are_above_no_number(n_classes, dtype):
     P = np.zeros((4, n_classes), dtype=dtype)
     P[:, 0], P[1:, -1] = 1, -0.0
-    clip = find_clip(Scores(P, "proba"), np.ones(4))
+    clip, _ = find_clip(Scores(P, "proba"))
     assert np.broadcast_to(clip, n_classes)[1] == 1 / (2 * n_classes)
     P[2, :2] = 0.75, 0.25
-    clip = find_clip(Scores(P, "proba"), np.ones(4))
+    clip, _ = find_clip(Scores(P, "proba"))
     assert np.broadcast_to(clip, n_classes)[1] == 0.125
 
 
@@ -122,11 +121,12 @@ def test_what_rounding_leaves_of_1_counts_as_0(dtype):
     p = np.array([0.0, 0.05, 0.5, 0.9, 1.0], dtype=dtype)
     p[-1] -= np.finfo(dtype).eps / 2
     assert p[-1] < 1
-    clip = find_clip(Scores(np.column_stack([1 - p, p]), "proba"), np.ones(5))
+    clip, any_zero = find_clip(Scores(np.column_stack([1 - p, p]), "proba"))
     assert_allclose(clip, [0.05, 0.025], rtol=1e-6)
+    assert any_zero.all()
     # A number of its own is none: 1e-17 is not 1 - 1.
     own = np.array([[1e-17, 1.0], [0.0, 1.0], [0.5, 0.5]])
-    assert_allclose(find_clip(Scores(own, "proba"), np.ones(3)), [5e-18, 1 / 6])
+    assert_allclose(find_clip(Scores(own, "proba"))[0], [5e-18, 0.25])
 
 
 @each
@@ -143,6 +143,46 @@ def test_the_clip_is_kept_and_used_for_new_rows(calibrator):
         by_hand = clone(calibrator).fit(np.log(np.maximum(P, 0.025)), y)
         logs = np.log(np.maximum(asked, 0.025))
         assert_allclose(by_hand.predict_proba(logs), answer, rtol=1e-6)
+
+
+ONE_COLUMN = [c for c in TAKE_LOGS if not isinstance(c, VectorScaling | MatrixScaling)]
+
+
+@pytest.mark.parametrize("calibrator", ONE_COLUMN, ids=lambda c: type(c).__name__)
+def test_without_zeros_new_probabilities_are_calibrated_like_their_logits(calibrator):
+    """Also those far below all of the fit."""
+    rng = np.random.default_rng(0)
+    f = 2 * rng.normal(size=300)
+    y = rng.random(300) < expit(f / 2)
+    of_proba, of_logits = clone(calibrator).fit(expit(f), y), clone(calibrator).fit(f, y)
+    new = np.array([1e-2, 1e-3, 1e-4, 1e-5, 1e-30, 0.9999])
+    assert new[2] < expit(f).min() / 2
+    expected = of_logits.predict_proba(logit(new))
+    assert_allclose(of_proba.predict_proba(new), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each
+def test_without_zeros_a_new_zero_is_half_of_the_smallest_of_the_fit_and_of_its_row(
+    calibrator, dtype
+):
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet([0.5, 1, 2], size=400)
+    y = (truth.cumsum(axis=1) < rng.random((400, 1))).sum(axis=1)
+    P = (0.9 * truth + 0.1 / 3).astype(dtype)
+    fitted = clone(calibrator).fit(P, y)
+    m = float(P.min())
+    rows = np.array([[1, 0, 0], [0.3, 0.7, 0], [0.99999, 1e-5, 0], [0.999, 1e-3, 1e-30]])
+    asked = rows.astype(dtype)
+    expected = asked.astype(np.float64)
+    expected[:2][rows[:2] == 0] = m / 2
+    expected[2, 2] = expected[2, 1] / 2
+    logs = np.log(expected)
+    if isinstance(calibrator, DirichletCalibrator):  # it normalises logits
+        Q = softmax(logs @ fitted.coef_.T + fitted.intercept_, axis=1)
+    else:
+        Q = clone(calibrator).fit(np.log(P.astype(np.float64)), y).predict_proba(logs)
+    assert_allclose(fitted.predict_proba(asked), Q, rtol=1e-6)
 
 
 @each
@@ -209,7 +249,7 @@ def test_log_odds_of_probabilities_know_what_rounding_takes_from_1(n_classes):
 @each
 def test_a_weight_of_2_is_two_copies_for_the_clip_too(calibrator):
     p, y = multiples(300)
-    p = np.clip(p, 0.001, 1)  # no 0: there the number of rows counts
+    p = np.clip(p, 0.001, 1)
     w = np.random.default_rng(1).integers(0, 3, size=300)
     p[:10], w[:10] = 1e-7, 0  # rows that are not there
     copies = np.repeat(np.arange(300), w)
@@ -218,7 +258,7 @@ def test_a_weight_of_2_is_two_copies_for_the_clip_too(calibrator):
     shuffled = clone(calibrator).fit(p[copies[::-1]], y[copies[::-1]])
     assert_array_equal(weighted.clip_, repeated.clip_)
     assert_array_equal(weighted.clip_, shuffled.clip_)
-    assert_allclose(weighted.clip_, [0.025, min(0.0005, 0.5 / w.sum())], rtol=1e-12)
+    assert_allclose(weighted.clip_, [0.025, 0.0005], rtol=1e-12)
     asked = np.linspace(0, 1, 11)
     assert_allclose(weighted.predict_proba(asked), repeated.predict_proba(asked), atol=1e-6)
 
@@ -255,3 +295,15 @@ def test_a_clip_that_no_fit_finds_is_refused(clip):
     two["fitted"]["clip_"]["array"] = [0.1, 0.0]
     with pytest.raises(ValueError, match="clip_"):
         from_dict(two)
+
+
+def test_a_file_keeps_whether_rows_had_zeros():
+    fitted = TemperatureScaling().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
+    document = to_dict(fitted)
+    asked = [1e-9, 0.0, 1.0]
+    assert_array_equal(from_dict(document).predict_proba(asked), fitted.predict_proba(asked))
+    assert fitted.predict_proba(asked)[0, 1] < fitted.predict_proba(asked)[1, 1]
+    document["fitted"]["_had_zeros"]["array"] = [0.5, 0.5]
+    document["fitted"]["_had_zeros"]["dtype"] = "float64"
+    with pytest.raises(ValueError, match="_had_zeros must be true or false"):
+        from_dict(document)

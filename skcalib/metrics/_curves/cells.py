@@ -54,7 +54,7 @@ def place_rows(score: FloatArray, w: Float64Array, most: int = MOST_CELLS) -> Ce
     """Return the cell of each row, of no more than `most` cells."""
     distinct, of_row = np.unique(score.astype(np.float64), return_inverse=True)
     both = Scores(as_source(np.column_stack([1.0 - distinct, distinct])), "proba")
-    clip = np.broadcast_to(find_clip(both, w), 2)
+    clip = np.broadcast_to(find_clip(both)[0], 2)
     x = logits_of(distinct, clip)
     W = sum_by(of_row, w)
     cell = join(x, W, most)

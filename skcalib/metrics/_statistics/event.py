@@ -45,7 +45,7 @@ def event_rows(predictions: Predictions) -> EventRows:
 def event_log_odds(predictions: Predictions) -> Float64Array:
     """Return the log-odds of the event ``(n,)``, as `PlattScaling` takes them: 0 and 1 clipped."""
     scores = Scores(predictions.P, "proba", predictions.classes)
-    scores.set_clip(find_clip(scores, predictions.w))
+    scores.set_clip(find_clip(scores)[0])
     if predictions.event is None:
         return scores.top_log_odds()
     return scores.log_odds_columns(slice(predictions.event, predictions.event + 1))[0]
