@@ -17,12 +17,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from skcalib import (
     DirichletCalibrator,
     EnsembleTemperatureScaling,
+    HistogramBinning,
+    IsotonicCalibrator,
     MatrixScaling,
     TemperatureScaling,
     VectorScaling,
     metrics,
 )
-from skcalib._arrays import device, rowwise, selection, tensors, torch_rows
+from skcalib._arrays import device, rowwise, selection, tensors, torch_columns, torch_rows
 from skcalib._scaling import temperature_stream
 from skcalib._scaling.affine_nll import (
     Diagonal,
@@ -258,23 +260,133 @@ def test_classes_without_an_error_are_found(tensors_stay):
         VectorScaling(penalty=None, input="logits").fit(Z, y)
 
 
-TOP = ["expected", "maximum", "root_mean_squared", "ks", "static"]
+BINNED = ["expected", "maximum", "root_mean_squared", "ks", "static", "adaptive"]
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("name", [*[f"{name}_calibration_error" for name in TOP]])
+@pytest.mark.parametrize("name", [f"{name}_calibration_error" for name in BINNED])
 @pytest.mark.parametrize("K", [2, 7, 40])
 def test_errors(tensors_stay, no_copy, dtype, name, K):
-    Z, _, y = logits(dtype, K=K)
-    P = torch.softmax(Z.double(), 1)
-    P[::5] = (P[::5] * 15).round() / 15  # on the edges of bins
-    P[::5].scatter_add_(1, P[::5].argmax(1, keepdim=True), 1 - P[::5].sum(1, keepdim=True))
-    P = P.to(dtype)
-    numbers = (P if dtype == torch.float64 else P.float()).numpy()
+    P, numbers, y = tied(dtype, K)
     w = np.random.default_rng(1).uniform(0, 2, y.size)
     for keywords in ({}, {"sample_weight": w}):
         error = getattr(metrics, name)
         assert error(y, P, **keywords) == pytest.approx(error(y, numbers, **keywords), abs=1e-12)
+
+
+def tied(dtype, K):
+    """Return probabilities with ties, some of them 0 and on the edges of bins."""
+    Z, _, y = logits(dtype, K=K)
+    P = torch.softmax(Z.double(), 1)
+    P[::5] = (P[::5] * 15).round() / 15
+    P[::5].scatter_add_(1, P[::5].argmax(1, keepdim=True), 1 - P[::5].sum(1, keepdim=True))
+    P = P.to(dtype)
+    return P, (P if dtype == torch.float64 else P.float()).numpy(), y
+
+
+def weights_of(y):
+    rng = np.random.default_rng(1)
+    relative = rng.uniform(0, 2, y.size) * (np.arange(y.size) % 9 > 0)
+    return [None, rng.integers(0, 3, y.size), relative, relative.round(1)]
+
+
+SORTED = [
+    *[("adaptive", {"average": None}), ("adaptive", {"n_bins": 1}), ("adaptive", {"n_bins": 999})],
+    *[("thresholded_adaptive", {"average": None}), ("ks", {"mode": "classwise"})],
+    *[("thresholded_adaptive", {"threshold": 0.7}), ("ks", {"mode": "classwise", "average": None})],
+]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize(("name", "keywords"), SORTED, ids=str)
+@pytest.mark.parametrize("K", [2, 7])
+def test_errors_of_sorted_columns(tensors_stay, no_copy, dtype, name, keywords, K):
+    P, numbers, y = tied(dtype, K)
+    y[y == 1] = 0  # a class without rows
+    error = partial(getattr(metrics, f"{name}_calibration_error"), labels=range(K), **keywords)
+    for w in weights_of(y):
+        for given in (P, P.T.contiguous().T, P.repeat(1, 2)[:, :K], P.clone().requires_grad_()):
+            expected = error(y, numbers, sample_weight=w)
+            np.testing.assert_allclose(
+                error(torch.tensor(y), given, sample_weight=w), expected, rtol=0, atol=1e-12
+            )
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize(
+    "calibrator",
+    [
+        *[IsotonicCalibrator(), IsotonicCalibrator(interpolation="step")],
+        *[HistogramBinning(strategy="quantile", n_bins=n_bins) for n_bins in (1, 8, 40)],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("K", [2, 7])
+def test_maps_of_sorted_columns(tensors_stay, no_copy, dtype, calibrator, K):
+    P, numbers, y = tied(dtype, K)
+    y[y == 1] = 0
+    calibrator = clone(calibrator).set_params(classes=range(K), input="proba")
+    for w in weights_of(y):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # of the class without rows
+            fitted = clone(calibrator).fit(P, torch.tensor(y), w)
+            expected = clone(calibrator).fit(numbers, y, w)
+        proba = fitted.predict_proba(numbers), expected.predict_proba(numbers)
+        atol = 1e-12 if dtype == torch.float64 else 1e-6
+        np.testing.assert_allclose(*proba, rtol=0, atol=atol)
+        if dtype in (torch.float16, torch.bfloat16) or (w is not None and w.dtype == float):
+            continue  # rounding of sums decides whether neighbours of one value are one block
+        for name in ("X_thresholds_", "y_thresholds_", "bin_edges_", "bin_values_"):
+            for one, other in zip(
+                getattr(fitted, name, []), getattr(expected, name, []), strict=True
+            ):
+                np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+
+
+def test_sorted_probabilities_that_are_divided_by_their_sums(tensors_stay, no_copy):
+    Z, _, y = logits(torch.float64)
+    P = torch.softmax(Z, 1)
+    P[3] *= 1.0005
+    fitted, expected = (IsotonicCalibrator().fit(X, y) for X in (P, P.numpy()))
+    for one, other in zip(fitted.X_thresholds_, expected.X_thresholds_, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-15)
+    one, other = (metrics.adaptive_calibration_error(y, X) for X in (P, P.numpy()))
+    assert one == pytest.approx(other, abs=1e-12)
+
+
+def test_isotonic_levels_of_weights_are_exactly_0_and_1(tensors_stay):
+    p = torch.linspace(0, 1, 3000, dtype=torch.float64)
+    P, w = torch.stack([1 - p, p], 1), torch.rand(3000, generator=torch.Generator().manual_seed(0))
+    y = (p > 0.5).long()
+    assert IsotonicCalibrator().fit(P, y, w).y_thresholds_[0].tolist() == [0.0, 0.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("method", ["rank", "linear", "split"])
+def test_other_quantile_bins_are_those_of_numpy(tensors_stay, method):
+    P, numbers, y = tied(torch.float32, 7)
+    keywords = {"max_prob": False, "class_conditional": True, "strategy": "quantile"}
+    error = partial(metrics.general_calibration_error, quantile_method=method, **keywords)
+    assert error(y, P) == error(y, numbers)
+
+
+def test_the_host_sorts_in_deterministic_mode(tensors_stay, monkeypatch):
+    P, numbers, y = tied(torch.float64, 7)
+
+    def cumsum(*_):
+        raise RuntimeError("cumsum_cuda_kernel does not have a deterministic implementation")
+
+    monkeypatch.setattr(torch_columns.SortedColumns, "_running", cumsum)
+    with pytest.raises(RuntimeError):
+        metrics.adaptive_calibration_error(y, P)
+    torch.use_deterministic_algorithms(True)
+    try:
+        error = metrics.adaptive_calibration_error(y, P)
+        maps = IsotonicCalibrator().fit(P, y)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert error == metrics.adaptive_calibration_error(y, numbers)
+    expected = IsotonicCalibrator().fit(numbers, y)
+    assert all(map(np.array_equal, maps.y_thresholds_, expected.y_thresholds_))
 
 
 def test_both_files_of_operations_have_the_same_names():
@@ -394,7 +506,7 @@ class Counted(TorchDispatchMode):
         for part in result if isinstance(result, tuple | list) else [result]:
             if isinstance(part, torch.Tensor) and part.untyped_storage().data_ptr() not in given:
                 self.largest = max(self.largest, part.numel())
-        self.waits += "_local_scalar_dense" in str(function)
+        self.waits += any(name in str(function) for name in ("_local_scalar_dense", "nonzero"))
         return result
 
 
@@ -415,13 +527,40 @@ def test_no_temporary_exceeds_a_block_and_nothing_waits_for_each_block(tensors_s
         assert counted.waits < n * K / device.BLOCK_ENTRIES / 10  # of 157 blocks
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda y, P: metrics.adaptive_calibration_error(y, P),
+        lambda y, P: metrics.thresholded_adaptive_calibration_error(y, P),
+        lambda y, P: metrics.ks_calibration_error(y, P, mode="classwise"),
+        lambda y, P: IsotonicCalibrator().fit(P, y),
+    ],
+)
+def test_sorted_columns_wait_for_no_class_and_take_blocks(tensors_stay, monkeypatch, use):
+    n, waits, copies = 1200, [], []
+    to_host = torch.Tensor.cpu
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda x: copies.append(x.numel()) or to_host(x))
+    for K, entries in ((10, 1 << 16), (50, 1 << 16), (10, 1 << 10)):
+        monkeypatch.setattr(device, "BLOCK_ENTRIES", entries)
+        Z, _, y = logits(torch.float32, n=n, K=K)
+        P = torch.softmax(Z, 1)
+        copies.clear()
+        with Counted() as counted:
+            use(y, P)
+        assert counted.largest <= max(n, entries) + K
+        waits.append(counted.waits + len(copies))
+        assert max(copies) <= 3 * (2 * n + K)  # three numbers of each row, not of each entry
+    assert waits[0] == waits[1]
+
+
 def test_a_training_script_changes_nothing(tensors_stay):
     Z, _, y = logits(torch.float32, K=40)
     P = torch.softmax(Z, 1)
 
     def results(Z, P):
         calibrator = TemperatureScaling(input="logits").fit(Z, y)
-        return calibrator.temperature_, metrics.static_calibration_error(y, P)
+        errors = metrics.static_calibration_error(y, P), metrics.adaptive_calibration_error(y, P)
+        return calibrator.temperature_, *(round(error, 12) for error in errors)
 
     expected = results(Z, P)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -493,3 +632,17 @@ def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(dtype, K):
     for result in results:
         assert result.device.type == "meta"
         assert result.dtype in (torch.float64, torch_rows.work_type(top))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
+def test_sorted_columns_stay_on_their_device(monkeypatch, dtype, weighted):
+    P, code = torch.empty((64, 5), dtype=dtype, device="meta"), torch.arange(64, device="meta")
+    blocks = device.DeviceBlocks(P)
+    w = torch.empty(64, dtype=torch.float64, device="meta") if weighted else None
+    columns = torch_columns.SortedColumns(blocks, slice(1, 4), code, w)
+    monkeypatch.setattr(blocks, "fetch", lambda result: result)
+    assert columns.largest_gaps().device.type == "meta"
+    for threshold in (None, 0.1):
+        sums = columns.quantile_sums(lambda weights: np.ones((3, 7)), 1e-12, threshold)
+        assert {(len(part), part.device.type) for part in sums} == {(3, "meta")}
