@@ -85,8 +85,9 @@ class DirichletCalibrator(MatrixScaling):
     :math:`\frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2 + \frac{\mu}{K} \sum_k b_k^2`: their
     :math:`\lambda` and :math:`\mu` are ``reg_lambda=lambda / (K * (K - 1))`` and
     ``reg_mu=mu / K`` here. Their programs do not divide: numbers chosen with these are
-    ``reg_lambda`` and ``reg_mu`` unchanged. The paper chose both by cross-validated log loss,
-    as ``GridSearchCV`` with ``scoring="neg_log_loss"`` does; the defaults are not tuned.
+    ``reg_lambda`` and ``reg_mu`` unchanged, if they were chosen with ``ref_row=False``. The paper
+    chose both by cross-validated log loss, as ``GridSearchCV`` with ``scoring="neg_log_loss"``
+    does; the defaults are not tuned.
 
     Rows are computed in threads (``n_jobs`` of an enclosing ``joblib.parallel_config``). While
     ``fit`` of up to 400 classes or ``predict_proba`` runs, BLAS has one thread in the whole
