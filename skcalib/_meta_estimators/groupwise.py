@@ -20,7 +20,7 @@ from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._meta_estimators.group_column import labels_of_rows, take_groups
 from skcalib._meta_estimators.out_of_fold import weight_keyword
-from skcalib._scaling.pooled import Blocks, GroupRows, fit_pooled
+from skcalib._scaling.pooled import GroupRows, fit_pooled
 from skcalib._scores.clip import LEAST_CLIP, find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import log_of_proba
@@ -35,8 +35,6 @@ from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.calibrators._shown_fit import ShownFit, counted, span
 
-# Names of the blocks of `skcalib._scaling.pooled`.
-BLOCKS = ("slope", "shift", "class slope")
 COLUMN_WAY = (
     "or name the column of X that contains the groups by GroupwiseCalibrator(group_column=)"
 )
@@ -307,11 +305,12 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
             at = np.ix_(some, np.pad(part, (0, width - part.size), constant_values=K))
             rows.append(GroupRows(Z[at], X[at], np.searchsorted(part, label), weight))
         strength = None if self.shrinkage == "auto" else float(self.shrinkage)
-        fitted = fit_pooled(rows, width, strength)
+        fitted = fit_pooled(rows, strength)
         # A class that a group never offered gets the slope of all its classes.
-        coef, intercept = np.tile(1.0 + fitted.theta[:, :1], K), np.zeros((len(rows), K))
+        coef = np.repeat(1.0 + fitted.common[:, None], K, axis=1)
+        intercept = np.zeros(coef.shape)
         for g, part in enumerate(columns):
-            shift, slope = (each[: part.size] for each in Blocks(width).unpack(fitted.theta[g]))
+            slope, shift = fitted.slope[g, : part.size], fitted.shift[g, : part.size]
             coef[g, part], intercept[g, part] = 1.0 + slope, shift - slope * centre[part]
         single = len(groups.names) == 1
         return {
@@ -319,7 +318,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
             "coef_": coef,
             "intercept_": intercept,
             "effective_dof_": fitted.dof,
-            "strengths_": dict(zip(BLOCKS, fitted.strengths.tolist(), strict=False)),
+            "strengths_": fitted.strengths,
             "clip_": clip,
         }
 

@@ -11,17 +11,8 @@ the slopes :math:`d_{gk}` of each class. Each block f has a prior
 .. math:: E_g(\theta) = \sum_{i \in g} w_i \mathrm{NLL}_i + \tfrac12 \sum_f \alpha_f
           \|\theta_f\|^2 .
 
-With H the Hessian of the first part at the minimum and :math:`A = H + \mathrm{diag}(\alpha)`,
-a group determines :math:`\gamma_{gf} = \sum_{j \in f} (1 - \alpha_f (A^{-1})_{jj})` of the
-parameters of a block, and Laplace's estimate of the log evidence, up to a constant, is
-
-.. math:: \sum_g \big(-E_g + \tfrac12 \sum_j \log \alpha_j - \tfrac12 \log \det A_g\big) .
-
-The strengths maximise it, with a half-Cauchy prior of scale 1 on :math:`\alpha_f^{-1/2}`, by
-MacKay's fixed point
-
-.. math:: \alpha_f \leftarrow \frac{\sum_g \gamma_{gf} + 2 / (1 + \alpha_f)}
-                              {\sum_g \|\theta_{gf}\|^2} .
+The strengths maximise the log evidence of `evidence`, with a half-Cauchy prior of scale 1 on
+:math:`\alpha_f^{-1/2}`: a and b of the fixed point are :math:`2 / (1 + \alpha_f)` and 0.
 
 How different groups are is not known for sure, least where there are few: the parameters are means
 over that width of the prior, a third and a ninth of it, and 0, the weights of which are their
@@ -30,55 +21,25 @@ evidence.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scores.softmax import softmax_inplace
+from skcalib._scaling.evidence import Fit, alpha_of, find_strengths
+from skcalib._scaling.likelihood import nll_to_residual
+from skcalib._scaling.newton import minimise_each
 
 # With more classes, a group has a slope alone.
 MOST_CLASSES = 100
-# Rounds of the strengths, the largest change of the log of one of them, and the gain of evidence at
-# which they end.
-ROUNDS, LARGEST_CHANGE, SMALL_GAIN = 40, 2.0, 0.02
-LARGEST_RATIO = 0.8
-FIRST_STRENGTH, WEAKEST, STRONGEST = 10.0, 1e-2, 1e8
+# The first strength, rounds of the strengths, and the gain of evidence at which they end.
+FIRST_STRENGTH, ROUNDS, SMALL_GAIN = 5.0, 40, 0.02
+# The gain of the objective at which a fit ends.
+SMALLEST_GAIN = 1e-6
 TINY = 1e-30
-# Widths of the prior beside the likeliest one, as shares of it.
-NARROWER = (1 / 3, 1 / 9)
-# Newton steps, the smallest share of a step, and the fall of the objective at which a fit ends.
-STEPS, SMALLEST_STEP, SMALL_FALL = 50, 1e-9, 1e-6
-
-
-class Blocks(NamedTuple):
-    """Which parameters there are for K classes, block by block."""
-
-    n_classes: int
-
-    @property
-    def slices(self) -> list[slice]:
-        """The place of each block: slope of all classes, shifts, slopes of each class."""
-        K = self.n_classes
-        if K > MOST_CLASSES:
-            return [slice(0, 1)]
-        return [slice(0, 1), slice(1, K + 1), slice(K + 1, 2 * K + 1)]
-
-    @property
-    def size(self) -> int:
-        """Number of parameters of a group."""
-        return self.slices[-1].stop
-
-    def spread(self, values: Float64Array) -> Float64Array:
-        """Return a number for each parameter from one for each block."""
-        return np.repeat(values, [part.stop - part.start for part in self.slices])
-
-    def unpack(self, theta: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return the shifts ``(K,)`` and the slopes ``(K,)`` that are added."""
-        K = self.n_classes
-        if K > MOST_CLASSES:
-            return np.zeros(K), np.full(K, theta[0])
-        return theta[1 : K + 1], theta[0] + theta[K + 1 :]
+# Widths of the prior, as shares of the likeliest one.
+WIDTHS = (1.0, 1 / 3, 1 / 9)
 
 
 class GroupRows(NamedTuple):
@@ -91,145 +52,100 @@ class GroupRows(NamedTuple):
 
 
 class PooledFit(NamedTuple):
-    """Parameters ``(G, m)``, how many the rows of each group determine, strengths of the blocks."""
+    """Parameters of G groups: slopes of all classes ``(G,)``, all slopes and shifts ``(G, K)``.
 
-    theta: Float64Array
-    dof: Float64Array
-    strengths: Float64Array
-
-
-class Fits(NamedTuple):
-    """Fits of all groups for given strengths, and their log evidence.
-
-    Parameters ``(G, m)``; of each block, how many of them the rows determine, ``(G, blocks)``.
+    ``dof (G,)`` is how many of them the rows of a group determine, ``strengths`` those of blocks.
     """
 
-    theta: Float64Array
+    common: Float64Array
+    slope: Float64Array
+    shift: Float64Array
     dof: Float64Array
-    evidence: float
+    strengths: dict[str, float]
 
 
-def loss_of(rows: GroupRows, theta: Float64Array, blocks: Blocks) -> tuple[float, Float64Array]:
-    """Return the NLL of a group, and its probabilities ``(n, K)``."""
-    shift, slope = blocks.unpack(theta)
-    eta = rows.Z + shift + slope * rows.X
-    eta -= eta.max(axis=1, keepdims=True)
-    of_true = np.take_along_axis(eta, rows.code[:, None], axis=1)[:, 0]
-    log_total = np.log(np.exp(eta).sum(axis=1))
-    return float(rows.w @ (log_total - of_true)), softmax_inplace(eta)
-
-
-def derivatives(
-    rows: GroupRows, P: Float64Array, blocks: Blocks
-) -> tuple[Float64Array, Float64Array]:
-    """Return gradient ``(m,)`` and Hessian ``(m, m)`` of the NLL at probabilities P."""
-    K = blocks.n_classes
-    residual = P.copy()
-    residual[np.arange(len(P)), rows.code] -= 1.0
-    residual *= rows.w[:, None]
-    PX = P * rows.X
+def blocks_of(n_classes: int) -> dict[str, slice]:
+    """Return the places of the slope of all classes, the shifts and the slopes of each class."""
+    K = n_classes
     if K > MOST_CLASSES:
-        along, mean = (residual * rows.X).sum(), PX.sum(axis=1)
-        curve = rows.w @ ((PX * rows.X).sum(axis=1) - mean**2)
-        return np.array([along]), np.array([[curve]])
-    first = np.concatenate([residual.sum(axis=0), (residual * rows.X).sum(axis=0)])
-    both = np.hstack([P, PX])
-    second = -(both.T * rows.w) @ both
-    here, there = np.arange(K), K + np.arange(K)
-    second[here, here] += rows.w @ P
-    second[here, there] += rows.w @ PX
-    second[there, here] += rows.w @ PX
-    second[there, there] += rows.w @ (PX * rows.X)
+        return {"slope": slice(0, 1)}
+    return {"slope": slice(0, 1), "shift": slice(1, K + 1), "class slope": slice(K + 1, 2 * K + 1)}
+
+
+def unpack(theta: Float64Array, n_classes: int) -> tuple[Float64Array, Float64Array]:
+    """Return the slopes that are added and the shifts ``(..., K)`` of parameters ``(..., m)``."""
+    K, common = n_classes, theta[..., :1]
+    if K > MOST_CLASSES:
+        return np.repeat(common, K, axis=-1), np.zeros((*theta.shape[:-1], K))
+    return common + theta[..., K + 1 :], theta[..., 1 : K + 1]
+
+
+def derivatives(rows: GroupRows, theta: Float64Array) -> tuple[float, Float64Array, Float64Array]:
+    """Return the NLL of a group, its gradient ``(m,)`` and its Hessian ``(m, m)``."""
+    Z, X, code, w = rows
+    K = Z.shape[1]
+    slope, shift = unpack(theta, K)
+    R = slope * X
+    R += shift
+    R += Z
+    nll = nll_to_residual(R, code, w)
+    of_slope = np.einsum("ij,ij->j", R, X)
+    P = R / w[:, None]
+    P[np.arange(w.size), code] += 1.0
+    PX = P * X
+    by_shift, by_slope = w @ PX, w @ (PX * X)
     # The slope of all classes moves the slopes of each.
-    gradient = np.concatenate([[first[K:].sum()], first])
-    crossed = second[:, K:].sum(axis=1)
-    hessian = np.empty((2 * K + 1, 2 * K + 1))
-    hessian[1:, 1:], hessian[0, 1:], hessian[1:, 0] = second, crossed, crossed
-    hessian[0, 0] = crossed[K:].sum()
-    return gradient, hessian
+    mean = PX.sum(axis=1)[:, None]
+    if K > MOST_CLASSES:
+        return nll, of_slope.sum()[None], by_slope.sum() - (mean.T * w) @ mean
+    both = np.hstack([mean, P, PX])
+    hessian = -(both.T * w) @ both
+    k = 1 + np.arange(K)
+    hessian[0, 0] += by_slope.sum()
+    hessian[0, 1:] += np.concatenate([by_shift, by_slope])
+    hessian[1:, 0] = hessian[0, 1:]
+    hessian[k, k] += w @ P
+    hessian[k, k + K] += by_shift
+    hessian[k + K, k] += by_shift
+    hessian[k + K, k + K] += by_slope
+    return nll, np.concatenate([of_slope.sum()[None], R.sum(axis=0), of_slope]), hessian
 
 
-def fit_group(
-    rows: GroupRows, alpha: Float64Array, start: Float64Array, blocks: Blocks
-) -> tuple[Float64Array, Float64Array, float]:
-    """Return the parameters that minimise E for strengths ``(m,)``, A there, and E."""
-    theta = start
-
-    def objective(at: Float64Array) -> tuple[float, Float64Array]:
-        nll, P = loss_of(rows, at, blocks)
-        return nll + 0.5 * float(alpha @ at**2), P
-
-    value, P = objective(theta)
-    for _ in range(STEPS):
-        gradient, hessian = derivatives(rows, P, blocks)
-        gradient += alpha * theta
-        hessian[np.diag_indices_from(hessian)] += alpha
-        step = np.linalg.solve(hessian, gradient)
-        fall = float(gradient @ step)
-        if fall <= SMALL_FALL:  # the last step needs no look: the next would be its square
-            return theta - step, hessian, value - fall / 2
-        size = 1.0
-        new, P_new = objective(theta - step)
-        while new > value - 1e-4 * size * fall and size > SMALLEST_STEP:
-            size /= 2
-            new, P_new = objective(theta - size * step)
-        if new >= value:  # rounding
-            break
-        theta, value, P = theta - size * step, new, P_new
-    return theta, hessian, value
+def half_cauchy_prior(strengths: Float64Array, _: Float64Array) -> tuple[Float64Array, float]:
+    """Return a and b by half-Cauchy priors of the widths."""
+    return 2.0 / (1.0 + 2.0 * strengths), TINY
 
 
-def fit_all(
-    groups: list[GroupRows], alpha: Float64Array, start: Float64Array, blocks: Blocks
-) -> Fits:
-    """Fit all groups for strengths of the blocks."""
-    each = blocks.spread(alpha)
-    theta, dof, evidence = np.empty_like(start), np.empty((len(groups), alpha.size)), 0.0
-    for g, rows in enumerate(groups):
-        theta[g], hessian, value = fit_group(rows, each, start[g], blocks)
-        kept = each * np.linalg.inv(hessian).diagonal()
-        dof[g] = [(1.0 - kept[part]).sum() for part in blocks.slices]
-        evidence += 0.5 * np.log(each).sum() - 0.5 * np.linalg.slogdet(hessian)[1] - value
-    return Fits(theta, dof, float(evidence))
-
-
-def find_strengths(groups: list[GroupRows], blocks: Blocks) -> tuple[Float64Array, Fits]:
-    """Return the strengths of the blocks by evidence, and the fits for them."""
-    alpha = np.full(len(blocks.slices), FIRST_STRENGTH)
-    fits = fit_all(groups, alpha, np.zeros((len(groups), blocks.size)), blocks)
-    last = np.zeros(alpha.size)
-    for _ in range(ROUNDS):
-        size = np.array([(fits.theta[:, part] ** 2).sum() for part in blocks.slices])
-        wanted = (fits.dof.sum(axis=0) + 2.0 / (1.0 + alpha)) / np.maximum(size, TINY)
-        change = np.log(wanted / alpha)
-        # Changes that go on with the same sign are extrapolated: large strengths come slowly.
-        ratio = np.divide(change, last, out=np.zeros_like(last), where=last != 0.0)
-        last = change
-        change = change / (1.0 - np.clip(ratio, 0.0, LARGEST_RATIO))
-        change = np.clip(change, -LARGEST_CHANGE, LARGEST_CHANGE)
-        new = np.clip(alpha * np.exp(change), WEAKEST, STRONGEST)
-        before = fits.evidence
-        alpha, fits = new, fit_all(groups, new, fits.theta, blocks)
-        if abs(fits.evidence - before) < SMALL_GAIN:
-            break
-    return alpha, fits
-
-
-def fit_pooled(groups: list[GroupRows], n_classes: int, strength: float | None = None) -> PooledFit:
+def fit_pooled(groups: list[GroupRows], strength: float | None = None) -> PooledFit:
     """Fit the parameters of all groups; None finds the strengths of the prior by evidence."""
-    blocks = Blocks(n_classes)
-    none = np.zeros((len(groups), blocks.size))
-    if strength is not None:
-        alpha = np.full(len(blocks.slices), strength)
-        fits = fit_all(groups, alpha, none, blocks)
-        return PooledFit(fits.theta, fits.dof.sum(axis=1), alpha)
-    alpha, fits = find_strengths(groups, blocks)
-    equal = -sum(loss_of(rows, none[0], blocks)[0] for rows in groups)
-    tried = [Fits(none, np.zeros_like(fits.dof), equal), fits]
-    tried += [fit_all(groups, alpha / width**2, fits.theta, blocks) for width in NARROWER]
-    evidence = np.array([each.evidence for each in tried])
-    weight = np.exp(evidence - evidence.max())
-    weight /= weight.sum()
-    theta = np.einsum("f,fgm->gm", weight, np.stack([each.theta for each in tried]))
-    dof = np.einsum("f,fgb->g", weight, np.stack([each.dof for each in tried]))
-    return PooledFit(theta, dof, alpha)
+    K = groups[0].Z.shape[1]
+    blocks = blocks_of(K)
+    theta = np.zeros((len(groups), max(part.stop for part in blocks.values())))
+
+    def of_groups(theta: Float64Array, places: Intp) -> Any:
+        parts = [derivatives(groups[g], each) for g, each in zip(places, theta, strict=True)]
+        return tuple(map(np.array, zip(*parts, strict=True)))
+
+    def fit(alpha: Float64Array) -> Fit:
+        nonlocal theta
+        theta, objective, A = minimise_each(of_groups, theta, alpha, SMALLEST_GAIN)
+        inverse = np.einsum("kpp->kp", np.linalg.inv(A))
+        return Fit(theta, objective, inverse, np.linalg.slogdet(A)[1])
+
+    strengths = np.full(len(blocks), FIRST_STRENGTH if strength is None else strength / 2.0)
+    if strength is None:
+        strengths = find_strengths(
+            fit, blocks, strengths, rounds=ROUNDS, gain=SMALL_GAIN, strength_prior=half_cauchy_prior
+        ).values
+    widths = WIDTHS if strength is None else WIDTHS[:1]
+    alphas = [alpha_of(strengths / width**2, blocks) for width in widths]
+    fits = [fit(alpha) for alpha in alphas]
+    evidence = [fitted.log_evidence(alpha) for fitted, alpha in zip(fits, alphas, strict=True)]
+    if strength is None:
+        evidence.append(-of_groups(np.zeros_like(theta), np.arange(len(groups)))[0].sum())
+    weight = softmax(evidence)[: len(fits)]
+    theta = np.tensordot(weight, [fitted.theta for fitted in fits], axes=1)
+    kept = [alpha * fitted.inverse_diagonal for fitted, alpha in zip(fits, alphas, strict=True)]
+    dof = (weight.sum() - np.tensordot(weight, kept, axes=1)).sum(axis=1)
+    by_name = dict(zip(blocks, (2.0 * strengths).tolist(), strict=True))
+    return PooledFit(theta[:, 0], *unpack(theta, K), dof, by_name)

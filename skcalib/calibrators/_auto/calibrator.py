@@ -23,11 +23,11 @@ from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._maps.arrays import ArrayOperations, predict
 from skcalib._maps.operations import Plan
+from skcalib._scaling.evidence import EvidenceFit, fit_by_evidence
 from skcalib._scaling.remote import Make, SummedNLL
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
 from skcalib.calibrators._auto import many, order_preserving
-from skcalib.calibrators._auto.evidence import EvidenceFit, fit_by_evidence
 from skcalib.calibrators._auto.features import Layout
 from skcalib.calibrators._auto.formula import Map, features, logits_of, plan_auto
 from skcalib.calibrators._auto.identity import weigh_identity

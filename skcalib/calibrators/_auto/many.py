@@ -27,9 +27,9 @@ from skcalib._arrays.passes import Work, merge_rows
 from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.likelihood import nll_to_residual
+from skcalib._scaling.posterior import Diagonal
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
-from skcalib.calibrators._auto.posterior import Diagonal
 from skcalib.calibrators._auto.smoothing import Smoothing
 
 SMALLEST = 1e-2

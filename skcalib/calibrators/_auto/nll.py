@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from skcalib._arrays.blocks import ROW_BLOCK_BYTES, row_blocks
-from skcalib._arrays.passes import Work, merge_rows
+from skcalib._arrays.passes import Work, add, merge_rows
 from skcalib._arrays.threads import AT_A_TIME, map_blocks
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.likelihood import nll_to_residual
+from skcalib._scaling.posterior import ByClass, Full
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto.features import (
     N_OWN,
@@ -31,7 +32,6 @@ from skcalib.calibrators._auto.features import (
     Layout,
     design_of_block,
 )
-from skcalib.calibrators._auto.posterior import ByClass, Full
 from skcalib.calibrators._auto.smoothing import Position, Smoothing
 
 Block = tuple[Design, slice]
@@ -82,27 +82,22 @@ class FeatureNLL:
         """Return the NLL and its gradient."""
         terms = self.layout.unpack(theta)
 
-        def of_block(block: Block) -> tuple[float, Any]:
+        def of_block(block: Block) -> tuple[float, Float64Array]:
             f, rows = block
             eta = f.logits(*terms)
             value = nll_to_residual(eta.T, self.code[rows], self.w[rows])
-            return value, f.adjoint(eta)
+            return value, self.layout.pack(*f.adjoint(eta))
 
-        value, gradient = 0.0, np.zeros(self.layout.size)
-        for part, derivatives in map_blocks(of_block, self._blocks):
-            value += part
-            gradient += self.layout.pack(*derivatives)
-        return value, gradient
+        return reduce(add, map_blocks(of_block, self._blocks))
 
     def hessian(self, theta: Float64Array) -> Full:
         """Return the Hessian."""
-        parts = map_blocks(partial(self._full, self.layout.unpack(theta)), self._blocks)
-        return Full(reduce(np.add, parts))
+        return reduce(add, map_blocks(partial(self._full, self.layout.unpack(theta)), self._blocks))
 
     def rough_hessian(self, theta: Float64Array) -> ByClass:
         """Return the Hessian without the products of different classes' parameters."""
-        parts = map_blocks(partial(self._by_class, self.layout.unpack(theta)), self._blocks)
-        return ByClass(*(reduce(np.add, each) for each in zip(*parts, strict=True)))
+        kernel = partial(self._by_class, self.layout.unpack(theta))
+        return reduce(add, map_blocks(kernel, self._blocks))
 
     def _weighted(self, f: Design, eta: Float64Array, w: Float64Array, rows: slice) -> Any:
         """Return features times sqrt(w q), ``(K, 12 + 2 K, n)``, and sqrt(q)."""
@@ -116,7 +111,7 @@ class FeatureNLL:
             np.multiply(f.cross[:, rows], scale[:, None], out=X[:, N_OWN:])
         return X, root[:, None]
 
-    def _by_class(self, terms: Any, block: Block) -> tuple[Float64Array, ...]:
+    def _by_class(self, terms: Any, block: Block) -> ByClass:
         f, rows = block
         m, K, w = N_SHARED, self.layout.n_classes, self.w[rows]
         d = (self.layout.size - m) // K
@@ -130,9 +125,9 @@ class FeatureNLL:
             shared += (S @ S.transpose(0, 2, 1)).sum(axis=0)
             between += S @ own.transpose(0, 2, 1)
             within += own @ own.transpose(0, 2, 1)
-        return shared, between, within
+        return ByClass(shared, between, within)
 
-    def _full(self, terms: Any, block: Block) -> Float64Array:
+    def _full(self, terms: Any, block: Block) -> Full:
         f, rows = block
         m, K, w = N_SHARED, self.layout.n_classes, self.w[rows]
         H = np.zeros((self.layout.size, self.layout.size))
@@ -152,4 +147,4 @@ class FeatureNLL:
             H[:m, m:] += between.T
             among -= (classes @ classes.T).reshape(K, d, K, d).transpose(1, 0, 3, 2)
             among[:, k, :, k] += pairs[:, m:, m:]
-        return H
+        return Full(H)

@@ -23,17 +23,17 @@ the largest 8 log-scores of a row as they are and counts the others in 24 levels
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from skcalib._arrays.blocks import ROW_BLOCK_BYTES
-from skcalib._arrays.passes import Work, merge_rows
+from skcalib._arrays.passes import Work, add, merge_rows
 from skcalib._arrays.threads import AT_A_TIME, map_blocks
 from skcalib._arrays.types import Float64Array, Intp
+from skcalib._scaling.posterior import Bounded
 from skcalib._scores.scores import Scores
-from skcalib.calibrators._auto.posterior import Bounded
 from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing
 
 N_TERMS, N_HINGES = 8, 8
@@ -181,9 +181,7 @@ class OrderPreservingNLL:
 
     def value_and_gradient(self, c: Float64Array) -> tuple[float, Float64Array]:
         """Return the NLL and its gradient by c."""
-        parts = map_blocks(lambda block: block.value_and_gradient(c), self._blocks)
-        values, gradients = zip(*parts, strict=True)
-        return sum(values), sum(gradients)
+        return reduce(add, map_blocks(lambda block: block.value_and_gradient(c), self._blocks))
 
     def hessian(self, c: Float64Array) -> Bounded:
         """Return the Hessian by c, and which coefficients are above their bounds."""

@@ -5,13 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
-from skcalib.calibrators._auto.evidence import (
-    LARGEST_STRENGTH,
-    PRIOR_SHAPE,
-    fit_by_evidence,
-    next_strength,
-)
-from skcalib.calibrators._auto.posterior import Bounded, ByClass, Diagonal, Full
+from skcalib._scaling.evidence import LARGEST_STRENGTH, PRIOR_SHAPE, fit_by_evidence
+from skcalib._scaling.posterior import Bounded, ByClass, Diagonal, Full
 
 
 class Quadratic:
@@ -121,8 +116,35 @@ def test_the_hessian_by_class_is_that_of_its_blocks_and_border():
 
 
 def test_strengths_stay_within_their_limits():
-    assert next_strength(1e9, 0.0, 1e5) == LARGEST_STRENGTH
-    assert next_strength(0.0, 1e9, 1.0) == 0.01
+    groups = {"none": slice(0, 50), "wide": slice(50, 51)}
+    problem = Quadratic(np.append(np.zeros(50), 1e6), np.full(51, 1e9))
+    found = fit(problem, groups, {"none": 1e5, "wide": 1.0}, strength_prior=lambda *_: (0.5, 1e-30))
+    assert found.strengths == pytest.approx({"none": LARGEST_STRENGTH, "wide": 0.01}, rel=1e-12)
+
+
+def test_rounds_end_when_the_evidence_gains_little():
+    problem, groups = Quadratic([0.1, -0.2], np.ones(2)), {"g": slice(0, 2)}
+    steps = np.abs(np.diff(fit(problem, groups, {"g": 0.1}, rounds=50, moved=0.0).path))
+    found = fit(problem, groups, {"g": 0.1}, rounds=50, moved=0.0, gain=0.01)
+    assert found.path.size == 2 + np.flatnonzero(steps < 0.01)[0]
+
+
+def test_another_prior_of_strengths():
+    """A half-Cauchy prior of the width: the fixed point by its formula, solved for 0."""
+    y, h = np.array([3.0, -2.0, 0.5]), 4.0
+
+    def excess(log_alpha):
+        alpha = np.exp(log_alpha)
+        share = h / (h + alpha)
+        return alpha * share**2 * (y @ y) - (y.size * share + 2 / (1 + alpha))
+
+    found = fit(
+        Quadratic(y, np.full(3, h)),
+        {"g": slice(0, 3)},
+        {"g": 1.0},
+        strength_prior=lambda x, _: (2 / (1 + 2 * x), 0.0),
+    )
+    assert 2 * found.strengths["g"] == pytest.approx(np.exp(brentq(excess, -12, 5)), rel=1e-6)
 
 
 def test_verbose_prints_a_line_for_each_round(capsys):

@@ -1,0 +1,284 @@
+r"""Ridge strengths by empirical Bayes.
+
+Parameters :math:`\theta` are in groups g, each with a prior
+:math:`\mathcal{N}(0, I / \alpha_g)`, :math:`\alpha_g = 2 \lambda_g`.
+A fit minimises :math:`E(\theta) = \mathrm{NLL}(\theta)
++ \sum_g \lambda_g \|\theta_g\|^2`. With H the NLL's Hessian at the minimum and
+:math:`A = H + \mathrm{diag}(\alpha)`, the number of parameters of a group that the rows determine,
+and Laplace's estimate of the log evidence (up to a constant), are
+
+.. math::
+
+    \gamma_g = \sum_{j \in g} (1 - \alpha_g (A^{-1})_{jj}), \qquad
+    \log \mathrm{ev} = -E(\theta) + \tfrac12 \sum_j \log \alpha_j - \tfrac12 \log \det A .
+
+MacKay's fixed point, alternated with fits, is
+
+.. math:: \alpha_g \leftarrow \frac{\gamma_g + a_g}{\|\theta_g\|^2 + b_g} ,
+
+with a and b by a prior of the strength: :math:`a = 1/2` and :math:`b = a / (2 \lambda^0_g)` by a
+weak Gamma prior about the strength :math:`\lambda^0_g`.
+
+Changes of :math:`\log \lambda_g` that go on with the same sign are extrapolated, because the fixed
+point approaches large strengths slowly. H may be rough: without products of some parameters.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.optimize import Bounds, minimize
+
+from skcalib._arrays.types import Float64Array
+from skcalib._scaling.posterior import Hessian
+
+PRIOR_SHAPE = 0.5
+SMALLEST_STRENGTH, LARGEST_STRENGTH = 1e-2, 1e6
+# The last fit ends when a step lowers the objective by a smaller share, which is below the rounding
+# of features in float32.
+FLAT = 1e-8
+# The same before the last fit.
+FLAT_ROUNDS = 1e-6
+# Whitened problems need few pairs of steps and gradients, and pairs of a million numbers are large.
+PAIRS = 5
+# Changes of a log strength are extrapolated as a geometric series with a ratio of at most this.
+LARGEST_RATIO = 0.67
+
+
+class Fit(NamedTuple):
+    """A fit for given strengths: parameters ``(p,)``, E, the diagonal of A's inverse, log det A.
+
+    Those of k problems, which share the strengths, have a first axis of length k.
+    """
+
+    theta: Float64Array
+    objective: Any
+    inverse_diagonal: Float64Array
+    log_det: Any
+
+    def log_evidence(self, alpha: Float64Array) -> float:
+        """Return the log evidence, for the alpha of each parameter."""
+        of_each = -self.objective + (float(np.log(alpha).sum()) - self.log_det) / 2.0
+        return float(np.sum(of_each))
+
+
+class Strengths(NamedTuple):
+    """The strengths of the groups, the last fit, and the log evidence by round.
+
+    ``determined`` is the part of each parameter, from 0 to 1, that the rows determine.
+    """
+
+    values: Float64Array
+    fit: Fit
+    determined: Float64Array
+    path: list[float]
+
+
+# From the strengths of all groups and the first ones to a and b of each.
+StrengthPrior = Callable[[Float64Array, Float64Array], tuple[Any, Any]]
+
+
+def gamma_prior(_: Float64Array, first: Float64Array) -> tuple[float, Float64Array]:
+    """Return a and b by Gamma priors about the first strengths."""
+    return PRIOR_SHAPE, PRIOR_SHAPE / (2.0 * first)
+
+
+def alpha_of(strengths: Float64Array, groups: Mapping[str, slice]) -> Float64Array:
+    """Return the alpha of each parameter, ``(p,)``."""
+    return 2.0 * np.repeat(strengths, [where.stop - where.start for where in groups.values()])
+
+
+def find_strengths(
+    fit: Callable[[Float64Array], Fit],
+    groups: Mapping[str, slice],
+    first: Float64Array,
+    *,
+    rounds: int,
+    moved: float = 0.0,
+    gain: float = 0.0,
+    strength_prior: StrengthPrior = gamma_prior,
+    verbose: int = 0,
+) -> Strengths:
+    r"""Alternate fits and updates of the strengths.
+
+    Parameters
+    ----------
+    fit : callable
+        Takes the alpha of each parameter, ``(p,)``.
+    groups : mapping of str to slice
+        The parameters of each group, in order; every parameter is in one group.
+    first : ndarray of shape (g,)
+        The strengths of the first fit.
+    rounds : int
+        Largest number of updates.
+    moved, gain : float, default=0.0
+        Updates end when no :math:`\log \lambda_g` would change by `moved`, or when one has
+        changed the log evidence by less than `gain`.
+    strength_prior : callable, default=gamma_prior
+        Takes the strengths and the first ones; returns a and b of each.
+    verbose : int, default=0
+        Above 0, print a line for each round.
+    """
+    strengths, before, path = first, np.zeros(first.size), []
+    for turn in range(rounds + 1):
+        alpha = alpha_of(strengths, groups)
+        fitted = fit(alpha)
+        path.append(fitted.log_evidence(alpha))
+        if verbose:
+            shown = ", ".join(f"{g} {x:.3g}" for g, x in zip(groups, strengths, strict=True))
+            sys.stdout.write(f"round {turn}: log evidence {path[-1]:.6g}, strengths {shown}\n")
+        determined = 1.0 - alpha * fitted.inverse_diagonal
+        dof, square = sum_groups(determined, groups), sum_groups(fitted.theta**2, groups)
+        a, b = strength_prior(strengths, first)
+        change = np.log(within_limits((dof + a) / (square + b) / 2.0) / strengths)
+        still = turn > 0 and abs(path[-1] - path[-2]) < gain
+        if turn == rounds or still or (np.abs(change) < moved).all():
+            break
+        # The limit of changes that go on at the ratio of the last two, if it is positive.
+        ratio = np.divide(change, before, out=np.zeros_like(change), where=before * change > 0.0)
+        change, before = change / (1.0 - np.minimum(ratio, LARGEST_RATIO)), change
+        strengths = within_limits(strengths * np.exp(change))
+    return Strengths(strengths, fitted, determined, path)
+
+
+def sum_groups(values: Float64Array, groups: Mapping[str, slice]) -> Float64Array:
+    """Return the sum of the values of each group of parameters."""
+    return np.array([values[..., where].sum() for where in groups.values()])
+
+
+def within_limits(strengths: Float64Array) -> Float64Array:
+    return np.clip(strengths, SMALLEST_STRENGTH, LARGEST_STRENGTH)
+
+
+class Problem(Protocol):
+    """A smooth convex loss: a sum, not a mean, over rows."""
+
+    def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
+        """Return the loss and its gradient."""
+
+    def hessian(self, theta: Float64Array) -> Hessian:
+        """Return the Hessian."""
+
+    def rough_hessian(self, theta: Float64Array) -> Hessian:
+        """Return the Hessian without products of some parameters."""
+
+
+class WhitenedFits:
+    """Fits by L-BFGS, each from the last one, in coordinates whitened by the last one's Hessian.
+
+    Parameters
+    ----------
+    problem : Problem
+    size : int
+        Number of parameters.
+    tol : float
+        A fit ends when no whitened coordinate of the gradient exceeds this; it is a distance from
+        the minimum in posterior standard deviations. Ten times as much before the last fit.
+    max_iter : int
+        Largest number of steps of one fit.
+    exact_round : int, default=None
+        Round whose Hessian is exact, and also used in later rounds; in earlier ones it is rough.
+        None: exact in all rounds.
+    low : ndarray of shape (p,), default=None
+        Lower bounds of theta, for whitened steps along single parameters.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        size: int,
+        *,
+        tol: float,
+        max_iter: int,
+        exact_round: int | None,
+        low: Float64Array | None,
+    ) -> None:
+        self.problem, self.tol, self.max_iter, self.low = problem, tol, max_iter, low
+        self.theta, self.n_iter, self.exact_round, self.turn = np.zeros(size), 0, exact_round, 0
+        self.hessian = problem.rough_hessian(self.theta)
+        # A fit begins where the one before ended, so that its first loss is known.
+        self.known = self.theta, *problem.value_and_gradient(self.theta)
+
+    def __call__(self, alpha: Float64Array) -> Fit:
+        """Return the next fit."""
+        self.posterior = self.hessian.posterior(alpha)
+        self.converged = self.minimise(alpha, 10.0 * self.tol, FLAT_ROUNDS)
+        exact = self.exact_round
+        if exact is None or self.turn <= exact:
+            rough = exact is not None and self.turn < exact
+            make = self.problem.rough_hessian if rough else self.problem.hessian
+            self.hessian = make(self.theta)
+            self.posterior = self.hessian.posterior(alpha)
+        self.turn += 1
+        objective = self.loss(self.theta)[0] + float(self.theta @ (alpha * self.theta)) / 2.0
+        return Fit(self.theta, objective, self.posterior.inverse_diagonal, self.posterior.log_det)
+
+    def loss(self, theta: Float64Array) -> tuple[float, Float64Array]:
+        """Return the loss and its gradient."""
+        if not np.array_equal(theta, self.known[0]):
+            self.known = theta, *self.problem.value_and_gradient(theta)
+        return self.known[1:]
+
+    def minimise(self, alpha: Float64Array, tol: float, flat: float) -> bool:
+        """Minimise loss plus penalty; return whether this took fewer than the largest steps."""
+        theta, posterior, low = self.theta, self.posterior, self.low
+
+        def objective(v: Float64Array) -> tuple[float, Float64Array]:
+            new = theta + posterior.step(v)
+            value, gradient = self.loss(new)
+            pull = alpha * new
+            return value + float(pull @ new) / 2.0, posterior.whiten(gradient + pull)
+
+        result = minimize(
+            objective,
+            np.zeros_like(theta),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=None
+            if low is None
+            else Bounds((low - theta) / posterior.step(np.ones_like(theta)), np.inf),
+            options={"maxiter": self.max_iter, "gtol": tol, "ftol": flat, "maxcor": PAIRS},
+        )
+        new = theta + posterior.step(result.x)
+        self.theta = new if low is None else np.maximum(new, low)
+        self.n_iter += int(result.nit)
+        return bool(result.status != 1)
+
+
+class EvidenceFit(NamedTuple):
+    """A fit, its strengths and effective degrees of freedom by group, its log evidence by round."""
+
+    theta: Float64Array
+    strengths: dict[str, float]
+    dof: dict[str, float]
+    path: Float64Array
+    n_iter: int
+    converged: bool
+
+
+def fit_by_evidence(
+    problem: Problem,
+    groups: Mapping[str, slice],
+    prior: Mapping[str, float],
+    *,
+    tol: float,
+    max_iter: int,
+    exact_round: int | None = None,
+    low: Float64Array | None = None,
+    **keywords: Any,
+) -> EvidenceFit:
+    r"""Fit a problem by `WhitenedFits`, with strengths from the first ones in `prior`.
+
+    Keywords are those of `find_strengths`.
+    """
+    first = np.array([prior[g] for g in groups], dtype=np.float64)
+    size = max(where.stop for where in groups.values())
+    fits = WhitenedFits(problem, size, tol=tol, max_iter=max_iter, exact_round=exact_round, low=low)
+    strengths, _, determined, path = find_strengths(fits, groups, first, **keywords)
+    dof = sum_groups(determined, groups)
+    converged = fits.minimise(alpha_of(strengths, groups), tol, FLAT) and fits.converged
+    by_name = [dict(zip(groups, x.tolist(), strict=True)) for x in (strengths, dof)]
+    return EvidenceFit(fits.theta, by_name[0], by_name[1], np.array(path), fits.n_iter, converged)
