@@ -46,6 +46,11 @@ def refuse_without_numbers(name: str, x: Any) -> None:
 DEVICES = {"cuda", "xpu"}
 
 
+def is_far(x: Any) -> bool:
+    """Whether this is a tensor on a device that computes."""
+    return is_tensor(x) and x.device.type in DEVICES
+
+
 def is_on_device(x: Any) -> bool:
     """Whether a tensor ``(n, K)`` is computed by PyTorch, where it lies."""
     several = x.ndim == 2 and x.shape[1] > 1

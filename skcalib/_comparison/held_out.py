@@ -24,6 +24,7 @@ from skcalib._meta_estimators.out_of_fold import (
     fit_calibrator,
     warn_of_lost_classes,
 )
+from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
 from skcalib._validation.event import EventBy, event_by, event_of_columns, read_event
 from skcalib._validation.groups import read_groups
 from skcalib._validation.keywords import WAYS_TO_FOLD, check_option
@@ -236,9 +237,11 @@ def _open(
     Shares and these labels may be None.
     """
     names = (X_name, y_name, "classes")
+    standing = stand_ins(sample_weight)
+    y = with_stand_ins(y, standing)
     labels, shares, classes = read_labels(X, y, classes, names, soft=False)
     named, known = name_columns(X, labels, classes, name=X_name, sort=True)
-    S = read_scores(named, X_name)
+    S = scores_with_stand_ins(read_scores(named, X_name), standing)
     check_lengths(labels, S.shape[0], y_name, X_name)
     if shares is not None:
         check_shape(shares, S, y_name, X_name)

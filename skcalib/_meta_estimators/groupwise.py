@@ -24,8 +24,9 @@ from skcalib._scaling.pooled import GroupRows, fit_pooled
 from skcalib._scores.clip import LEAST_CLIP, find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import log_of_proba
+from skcalib._validation.absent import ignore_label, stand_ins, with_stand_ins
 from skcalib._validation.groups import Groups, read_groups
-from skcalib._validation.labels import encode_labels, ignore_label
+from skcalib._validation.labels import encode_labels
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.scores import from_tensor
 from skcalib._validation.shares import read_labels, split_shares
@@ -233,10 +234,6 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         X, groups = take_groups(X, groups, self.group_column)
         common = clone(resolve_calibrator(self.calibrator))
         known = getattr(common, "classes", None)
-        labels, shares, _ = read_labels(X, y, known, warn=True, ignore_index=ignore_index)
-        if are_soft(labels):
-            labels, shares = np.ceil(labels), shares_of_soft(labels)
-        of_rows = read_groups(groups, labels.size)
         keyword = weight_keyword(common)
         if ignore_index is not None:
             if keyword is None:
@@ -244,8 +241,13 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
                     f"ignore_index={ignore_index!r}: {type(common).__name__} takes no "
                     "sample_weight, by which rows are left out; drop these rows."
                 )
-            y, sample_weight = ignore_label(labels, sample_weight, ignore_index)
-            labels = y
+            sample_weight = ignore_label(y, sample_weight, ignore_index)
+        standing = stand_ins(sample_weight)
+        X, y = with_stand_ins(X, standing), with_stand_ins(y, standing)
+        labels, shares, _ = read_labels(X, y, known, warn=True, ignore_index=ignore_index)
+        if are_soft(labels):
+            labels, shares = np.ceil(labels), shares_of_soft(labels)
+        of_rows = read_groups(groups, labels.size)
         w = check_weight(sample_weight, labels.size)
         if sample_weight is not None and keyword is None:
             warnings.warn(

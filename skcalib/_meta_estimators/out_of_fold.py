@@ -29,6 +29,7 @@ from skcalib._scores.responses import (
     response_kind,
 )
 from skcalib._scores.scores import Scores
+from skcalib._validation.absent import stand_ins, with_stand_ins
 from skcalib._validation.keywords import WAYS_TO_FOLD, shown
 from skcalib._validation.labels import check_labels, find_distinct
 from skcalib._validation.lazy import refuse_lazy
@@ -89,7 +90,7 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
                 "FrozenEstimator(estimator)."
             )
         y, sample_weight = bring(y, sample_weight)
-    labels = check_labels(y, warn=True)
+    labels = check_labels(with_stand_ins(y, stand_ins(sample_weight)), warn=True)
     if not is_dask(X):
         with naming_errors_of("X", None, "pass one row of X for each label of y"):
             X, labels = indexable(X, labels)

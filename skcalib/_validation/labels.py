@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from functools import partial
 from typing import Any
 
@@ -152,23 +151,6 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
     return plain
 
 
-def ignore_label(
-    y: NDArray[Any], sample_weight: Any, label: Any, keyword: str = "ignore_index", name: str = "y"
-) -> tuple[NDArray[Any], Any]:
-    """Return labels and weights with the rows of an ignored label as rows of weight 0."""
-    if not isinstance(label, str | np.generic | numbers.Number):
-        raise ValueError(f"{keyword}={label!r} is not a label; pass one label, such as 255.")
-    ignored = np.zeros(y.size, dtype=bool) | (y == label)
-    if not ignored.any():
-        return y, sample_weight
-    if ignored.all():
-        raise ValueError(f"{name}: every label is {keyword}={shown(label)}; no row is left.")
-    given = from_tensor("sample_weight", 1 if sample_weight is None else sample_weight)
-    if np.shape(given) not in ((), y.shape):
-        return y, sample_weight  # refused later
-    return np.where(ignored, y[~ignored][0], y), np.where(ignored, 0, given)
-
-
 def encode_labels(
     y: NDArray[Any],
     n_classes: int,
@@ -205,7 +187,7 @@ def encode_labels(
             label = distinct.tolist()[inverse[row]]
             raise ValueError(
                 f"{name}: label {label!r} at row {row} is not in {argument}={known.tolist()}; "
-                f"correct the label or add it to {argument}."
+                f"correct the label, add it to {argument}, or give the row weight 0."
             )
         return column[inverse], known
     if distinct.dtype.kind == "b" and n_classes == 2:
@@ -214,7 +196,7 @@ def encode_labels(
     stray = _find_stray(distinct, n_classes) if whole else None
     if stray is not None:
         rows = int((y == stray).sum())
-        keyword = f", pass {ignore}={stray:.0f}" if ignore else ""
+        keyword = f", pass {ignore}={stray:.0f}" if ignore else ", give them weight 0"
         raise ValueError(
             f"{name}: label {stray:.0f} of {rows:,} row{'s' * (rows > 1)} is outside "
             f"0..{n_classes - 1}: drop these rows (ignored?){keyword}, or pass {argument}= with "

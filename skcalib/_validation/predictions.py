@@ -13,6 +13,7 @@ from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import ALL, Source, as_source, to_array
 from skcalib._arrays.tensors import as_dispatched
 from skcalib._arrays.types import FloatArray
+from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
 from skcalib._validation.event import (
     EventBy,
     class_column,
@@ -182,6 +183,8 @@ def check_predictions(
     y_proba, y_true, sample_weight = read_remote(
         y_proba, y_true, sample_weight, "y_proba", "y_true"
     )
+    standing = stand_ins(sample_weight)
+    y_true = with_stand_ins(y_true, standing)
     share = None
     if soft:
         names = ("y_proba", "y_true", "labels")
@@ -194,7 +197,7 @@ def check_predictions(
         given = (read_frame(y_proba, "y_proba"), labels)
         y_proba, labels = name_columns(given[0], y, labels, name="y_proba", argument="labels")
         order = _order_of_columns(*given, y_proba, labels)
-    P = read_scores(y_proba, "y_proba")
+    P = scores_with_stand_ins(read_scores(y_proba, "y_proba"), standing)
     check_lengths(y, P.shape[0], "y_true", "y_proba")
     if share is not None:
         check_shape(share, P, "y_true", "y_proba")

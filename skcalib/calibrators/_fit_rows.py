@@ -13,6 +13,12 @@ from skcalib._arrays.source import Source, as_source, to_array
 from skcalib._arrays.tensors import on_host
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.scores import Scores
+from skcalib._validation.absent import (
+    ignore_label,
+    scores_with_stand_ins,
+    stand_ins,
+    with_stand_ins,
+)
 from skcalib._validation.kind import as_columns, refuse_features, refuse_labels, resolve_kind
 from skcalib._validation.labels import (
     are_on_device,
@@ -21,7 +27,6 @@ from skcalib._validation.labels import (
     check_category_order,
     check_sorted,
     encode_labels,
-    ignore_label,
     name_columns,
 )
 from skcalib._validation.named_columns import check_event_name
@@ -77,18 +82,20 @@ def check_rows(
 ) -> CheckedRows:
     """Check scores, labels and weights; drop rows of weight 0 or of an ignored label."""
     X, y, sample_weight = read_remote(X, y, sample_weight)
+    if ignore_index is not None:
+        sample_weight = ignore_label(y, sample_weight, ignore_index)
+    standing = stand_ins(sample_weight)
+    y = with_stand_ins(y, standing)
     labels: Any
     shares: Float64Array | None
     if calibrator._fits_on_device and ignore_index is None and are_on_device(y, X):
         labels, shares = y, None
     else:
         labels, shares, classes = read_labels(X, y, classes, warn=True, ignore_index=ignore_index)
-    if ignore_index is not None:
-        labels, sample_weight = ignore_label(labels, sample_weight, ignore_index)
     is_soft = are_soft(labels)
     if not is_soft:
         X, classes = name_columns(X, labels, classes, sort=True)
-    S = read_scores(X)
+    S = scores_with_stand_ins(read_scores(X), standing)
     check_lengths(labels, S.shape[0], "y", "X")
     if shares is not None:
         check_shape(shares, S)

@@ -9,9 +9,10 @@ import numpy as np
 from skcalib._arrays.source import as_source
 from skcalib._arrays.tensors import is_tensor
 from skcalib._scores.softmax import LOG_PROBA_MIN
+from skcalib._validation.absent import ignore_label, stand_ins, with_stand_ins
 from skcalib._validation.keywords import check_between, check_option, shown
 from skcalib._validation.kind import two_columns
-from skcalib._validation.labels import check_labels, ignore_label
+from skcalib._validation.labels import check_labels
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.named_columns import column_names, match_names
 from skcalib._validation.scores import as_matrix, check_axes
@@ -111,9 +112,9 @@ def _open_arrays(
     Z = as_matrix(logits, "logits")
     check_values(as_source(Z), "logits", "logits")
     Z = two_columns(Z, "logits")
-    codes = check_labels(y, "y")
     if ignore_index is not None:
-        codes, sample_weight = ignore_label(codes, sample_weight, ignore_index)
+        sample_weight = ignore_label(y, sample_weight, ignore_index)
+    codes = check_labels(with_stand_ins(y, stand_ins(sample_weight)), "y")
     check_lengths(codes, Z.shape[0], "y", "logits")
     if codes.dtype.kind not in "iufb":
         raise ValueError(_not_codes(codes[0], 0, Z.shape[1]))

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._scores.responses import align_columns
+from skcalib._validation.absent import stand_ins, with_stand_ins
 from skcalib._validation.kind import two_columns
 from skcalib._validation.labels import check_labels, with_absent_label
 from skcalib._validation.scores import as_matrix, from_tensor, naming_errors_of
-from skcalib._validation.weights import check_weight
 
 
 class MetricInput(NamedTuple):
@@ -43,7 +43,8 @@ def with_every_class(
     is_whole = np.shape(P)[1:] == known.shape and np.array_equal(known, np.unique(known))
     if labels is None and known.size > 1 and is_whole and np.isin(y, known).all():
         return given._replace(y_proba=P)
-    y, known = check_labels(given.y_true, "y_true"), check_labels(known, "classes_")
+    y = check_labels(with_stand_ins(given.y_true, stand_ins(sample_weight)), "y_true")
+    known = check_labels(known, "classes_")
     asked = known[:0] if labels is None else check_labels(labels, "labels")
     if len({_are_numbers(each) for each in (y, known, asked)}) > 1:
         return as_given  # strings are never equal to numbers: the metric reports the wrong label
@@ -53,10 +54,7 @@ def with_every_class(
             f"predict_proba has {P.shape[1]} columns but classes_ has {known.size} labels: the "
             "estimator must give one column for each class."
         )
-    counted = y[check_weight(sample_weight, y.size) > 0]
-    classes = np.unique(np.concatenate([known, asked, counted]))
-    # A row of weight 0 is absent: it adds no class, and its label does not matter.
-    y = np.where(np.isin(y, classes), y, classes[0])
+    classes = np.unique(np.concatenate([known, asked, y]))
     if classes.size == 1:
         classes = with_absent_label(classes.tolist()[0])
     return MetricInput(y, align_columns(P, known, classes, 0.0), classes)

@@ -1,10 +1,18 @@
-"""Rows of a label that is ignored are left out of a fit."""
+"""Rows of weight 0, and of a label that is ignored, are left out."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.special import softmax
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from skcalib import GroupwiseCalibrator, TemperatureScaling, VectorScaling
+from skcalib import (
+    GroupwiseCalibrator,
+    TemperatureScaling,
+    VectorScaling,
+    compare_calibrators,
+    metrics,
+)
 
 rng = np.random.default_rng(0)
 Z = 2 * rng.normal(size=(900, 5))
@@ -66,6 +74,61 @@ def test_groups_leave_them_out_too():
     with pytest.raises(ValueError, match="takes no sample_weight.*drop these rows"):
         GroupwiseCalibrator(LinearDiscriminantAnalysis()).fit(
             Z, marked, groups=groups, ignore_index=255
+        )
+
+
+@pytest.mark.parametrize("void", [-1, None, np.nan, "void"])
+def test_a_row_of_weight_0_is_absent_whatever_it_contains(void):
+    """Labels that are none, missing ones, and NaN among the scores."""
+    few, w = ~ignored, np.where(ignored, 0, 2)
+    marked = np.where(ignored, void, y.astype(object))
+    lost = np.where(ignored[:, None], np.nan, Z)
+    P = softmax(Z, axis=1)
+    lost_P = np.where(ignored[:, None], np.nan, P)
+    expected = TemperatureScaling().fit(Z[few], y[few], w[few]).predict_proba(Z)
+    groups = np.arange(900) % 3
+    for labels in (marked, marked.tolist(), pd.Series(marked)):
+        for given in (lost, pd.DataFrame(lost, columns=range(5))):
+            fitted = TemperatureScaling().fit(given, labels, w)
+            np.testing.assert_allclose(fitted.predict_proba(Z), expected, rtol=1e-12)
+        fitted = GroupwiseCalibrator("temperature").fit(lost, labels, w, groups)
+        np.testing.assert_allclose(fitted.calibrator_.predict_proba(Z), expected, rtol=1e-12)
+        error = metrics.static_calibration_error(labels, lost_P, sample_weight=w)
+        assert error == metrics.static_calibration_error(y[few], P[few])
+    found = compare_calibrators(lost, marked, ["temperature"], sample_weight=w, random_state=0)
+    known = compare_calibrators(Z[few], y[few], ["temperature"], random_state=0)
+    assert found.choice == known.choice == "temperature"
+
+
+def test_an_ignored_label_is_dropped_before_labels_and_scores_are_read():
+    lost = np.where(ignored[:, None], np.nan, Z)
+    expected = TemperatureScaling().fit(Z[~ignored], y[~ignored]).temperature_
+    mixed = ["void" if out else int(label) for out, label in zip(ignored, y, strict=True)]
+    assert TemperatureScaling().fit(lost, mixed, ignore_index="void").temperature_ == expected
+
+
+def test_one_event_with_an_ignored_row():
+    """What torchmetrics writes as ignore_index=-1."""
+    p = [0.2, 0.7, 0.4]
+    error = metrics.expected_calibration_error([0, 1, -1], p, sample_weight=[1, 1, 0])
+    assert error == metrics.expected_calibration_error([0, 1], p[:2])
+    model = LinearDiscriminantAnalysis().fit(Z, y == 0)
+    scorer = metrics.get_scorer("neg_expected_calibration_error")
+    marked = np.where(ignored, None, y == 0)
+    found = scorer(model, Z, marked, sample_weight=(~ignored).astype(int))
+    assert found == scorer(model, Z[~ignored], (y == 0)[~ignored])
+
+
+def test_rows_keep_their_numbers_in_messages():
+    lost, w = Z.copy(), np.where(np.arange(900) < 10, 0, 1)
+    lost[20, 3] = np.nan
+    with pytest.raises(ValueError, match="row 20"):
+        VectorScaling().fit(lost, y, w)
+    marked = np.where(np.arange(900) == 20, -7, y)
+    message = r"label -7 at row 20 is not in labels=.*, or give the row weight 0\.$"
+    with pytest.raises(ValueError, match=message):
+        metrics.static_calibration_error(
+            marked, softmax(Z, axis=1), sample_weight=w, labels=range(5)
         )
 
 
