@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.blocks import column_blocks, row_blocks
 from skcalib._arrays.source import ALL, Source
 from skcalib._arrays.types import Rows
 
@@ -40,7 +40,7 @@ class DeviceBlocks(Source):
         self.tensor = tensor
         self.shape = tensor.shape[0] if n_rows is None else n_rows, tensor.shape[1]
         self.dtype = np.dtype(np.float64 if tensor.element_size() == 8 else np.float32)
-        self._entries = BLOCK_ENTRIES
+        self.entries = BLOCK_ENTRIES
         self._compute = tensor.__getitem__ if compute is None else compute
         # Numbers of rows are brought to the device once.
         self._placed: dict[int, tuple[Any, Any]] = {}
@@ -56,7 +56,7 @@ class DeviceBlocks(Source):
     def in_blocks_of(self, entries: int) -> DeviceBlocks:
         """Return the same in smaller blocks."""
         blocks = self.computed(self._compute)
-        blocks._entries = min(entries, BLOCK_ENTRIES)
+        blocks.entries = min(entries, BLOCK_ENTRIES)
         return blocks
 
     def every(self, step: int) -> DeviceBlocks:
@@ -70,9 +70,26 @@ class DeviceBlocks(Source):
 
     def run(self, task: Callable[[slice], T], _: Iterable[slice], __: int) -> Iterator[T]:
         """Yield ``task(rows)`` for each block of the device, in order, without waiting for it."""
-        for rows in row_blocks(*self.shape, 8 * self._entries):
+        for rows in row_blocks(*self.shape, 8 * self.entries):
             with guarded(self.tensor.device.type):
                 result = task(rows)
+            yield result
+
+    @property
+    def sums_in_order(self) -> bool:
+        """Whether cumulative sums are allowed; on a GPU, PyTorch has no deterministic ones."""
+        return not sys.modules["torch"].are_deterministic_algorithms_enabled()
+
+    def map_sorted(
+        self, function: Callable[[Any], T], code: Any, w: Any, first: int
+    ) -> Iterator[T]:
+        """Yield ``function(columns)`` of some `SortedColumns` at a time, from class `first` on."""
+        from skcalib._arrays.torch_columns import SortedColumns  # late: PyTorch is optional
+
+        code, w = self.place(code), self.place(w)
+        for columns in column_blocks(*self.shape, 8 * self.entries, first):
+            with guarded(self.tensor.device.type):
+                result = function(SortedColumns(self, columns, code, w))
             yield result
 
     def empty_rows(self) -> Any:

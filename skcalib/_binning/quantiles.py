@@ -129,6 +129,21 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
     )
 
 
+def table_of_columns(columns: Any, bins: Bins, threshold: float | None, whole: bool) -> BinTable:
+    """Table of "edges" bins of some `SortedColumns`, of scores above the threshold."""
+
+    def cuts(weights: Float64Array) -> Float64Array:
+        totals, place = np.unique(weights, return_inverse=True)
+        return np.array([quantile_cuts(bins, total, whole, 0) for total in totals])[place]
+
+    slack = 0.0 if whole else ROUNDING
+    edges, count, *sums = columns.quantile_sums(cuts, slack, threshold)
+    left, right = np.insert(edges, 0, 0.0, axis=1), np.insert(edges, bins.n_bins - 1, 1.0, axis=1)
+    empty = count.sum(axis=1) == 0
+    left[empty], right[empty] = 0.0, 1.0
+    return BinTable(left, right, count.astype(np.int64), *sums)
+
+
 def rank_cuts(
     j: NDArray[np.intp], n_bins: int | NDArray[np.intp], total: float, whole: bool
 ) -> Float64Array:

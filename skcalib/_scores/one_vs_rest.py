@@ -250,6 +250,24 @@ def map_sorted_blocks(
     )
 
 
+def map_sorted_columns(
+    function: Callable[[Any], T],
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    first: int = 0,
+) -> Iterator[T] | None:
+    """Yield ``function(columns)`` of some `SortedColumns` of a device at a time, in order.
+
+    None if NumPy has to sort the scores: the others, and logits.
+    """
+    blocks = scores.source.on_device() if scores.kind == "proba" else None
+    if blocks is None or not blocks.sums_in_order:
+        return None
+    results: Iterator[T] = blocks.map_sorted(function, code, None if is_unit(w) else w, first)
+    return results
+
+
 def _each(function: Callable[[SortedProblem], T], problems: list[SortedProblem]) -> list[T]:
     return [function(problem) for problem in problems]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +21,7 @@ from skcalib._maps.operations import (
     steps,
     steps_from,
 )
-from skcalib._scores.one_vs_rest import SortedProblem, map_sorted_blocks
+from skcalib._scores.one_vs_rest import SortedProblem, map_sorted_blocks, map_sorted_columns
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._fit_warnings import warn_of_flat_maps
@@ -46,12 +48,15 @@ class Blocks(NamedTuple):
     k: NDArray[np.intp]
 
 
-def isotonic_blocks(problems: list[SortedProblem]) -> Blocks:
-    """Return the constant blocks of the isotonic fit of each class, by one fit of all.
+# First rows, weights and hits of observations: equal scores, or neighbours without a hit.
+Observations = tuple[NDArray[np.intp], Float64Array, Float64Array]
+
+
+def observations(problems: list[SortedProblem]) -> Observations:
+    """Return the observations of the isotonic fits of some classes, one class after the other.
 
     Negatives between two positives have the same value in the optimum, so that they form one
-    observation: with p distinct positive scores there are at most 2p + 1 observations. Adding 2k to
-    the observations of class k keeps the classes apart.
+    observation: with p distinct positive scores there are at most 2p + 1 observations.
     """
     n = problems[0].values.size
     begin = np.arange(len(problems)) * n
@@ -77,12 +82,22 @@ def isotonic_blocks(problems: list[SortedProblem]) -> Blocks:
     else:
         weight = np.add.reduceat(weights, start)
         hits[at] = np.add.reduceat(positive_weights, member) if member.size else 0.0
+    return start, weight, hits
+
+
+def isotonic_blocks(
+    start: NDArray[np.intp], weight: Float64Array, hits: Float64Array, n: int, n_classes: int
+) -> Blocks:
+    """Return the constant blocks of the isotonic fit of each class, by one fit of all.
+
+    Adding 2k to the observations of class k keeps the classes apart.
+    """
     k = start // n
     fitted = isotonic_regression(hits / weight + 2.0 * k, weights=weight).x
     rises = np.flatnonzero(np.diff(fitted, prepend=-1.0))
     level = np.add.reduceat(hits, rises) / np.add.reduceat(weight, rises)
     first = start[rises]
-    last = np.append(first[1:], n * len(problems)) - 1
+    last = np.append(first[1:], n * n_classes) - 1
     return Blocks(first, last, np.clip(level, 0.0, 1.0), k[rises])
 
 
@@ -109,15 +124,30 @@ def points_of_classes(
 
 def block_ends(problems: list[SortedProblem]) -> list[Points]:
     """Return scores and values at both ends of the constant blocks of each class."""
-    first, last, level, k = isotonic_blocks(problems)
     values = np.concatenate([problem.values for problem in problems])
-    x = values[np.column_stack([first, last]).ravel()].astype(np.float64)
-    return points_of_classes(x, np.repeat(level, 2), np.repeat(k, 2), len(problems))
+    shape = problems[0].values.size, len(problems)
+    return _ends_of(isotonic_blocks(*observations(problems), *shape), values.take, shape[1])
+
+
+def ends_of_columns(columns: Any) -> list[Points]:
+    """Return `block_ends` of some `SortedColumns`."""
+    n_classes, n = columns.values.shape
+    start, weight, hits = columns.observations()
+    blocks = isotonic_blocks(start, weight, hits, n, n_classes)
+    return _ends_of(blocks, columns.scores_at, n_classes)
+
+
+def _ends_of(
+    blocks: Blocks, scores_at: Callable[[NDArray[np.intp]], NDArray[Any]], n_classes: int
+) -> list[Points]:
+    x = scores_at(np.column_stack([blocks.first, blocks.last]).ravel()).astype(np.float64)
+    return points_of_classes(x, np.repeat(blocks.level, 2), np.repeat(blocks.k, 2), n_classes)
 
 
 def block_centres(problems: list[SortedProblem]) -> list[Points]:
     """Return the mean score and the value of each block; both ends if its value is 0 or 1."""
-    first, last, level, k = isotonic_blocks(problems)
+    shape = problems[0].values.size, len(problems)
+    first, last, level, k = isotonic_blocks(*observations(problems), *shape)
     begins = np.diff(k, prepend=-1) > 0
     rises = np.flatnonzero(begins | (np.diff(level, prepend=-1.0) > EQUAL * level))
     first, last = first[rises], np.append(first[rises][1:] - 1, last[-1])
@@ -260,7 +290,14 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
             )
         points = block_centres if self.centered else block_ends
         first = self._first_column(scores.shape[1])
-        maps = list(map_sorted_blocks(points, scores, code, w, first))
+        some = None
+        if not self.centered:
+            some = map_sorted_columns(ends_of_columns, scores, code, w, first)
+        maps = list(
+            map_sorted_blocks(points, scores, code, w, first)
+            if some is None
+            else chain.from_iterable(some)
+        )
         ends = [(y[0], y[-1]) for _, y in maps if y[-1] > 0 and y[0] < 1]
         if ends and all(low == high for low, high in ends):
             warn_of_flat_maps(type(self).__name__)

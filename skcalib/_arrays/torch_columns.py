@@ -1,0 +1,115 @@
+"""Columns of a tensor, sorted: what errors and maps of the classes need of them.
+
+Scores stay on the device. The host gets sums of bins, and of the rows between two positives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+
+from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.torch_rows import work_type
+
+Tensor = Any
+Array = NDArray[Any]
+
+
+class SortedColumns:
+    """Scores of some classes, each sorted, with hits and weights in the same order, ``(c, n)``.
+
+    Parameters
+    ----------
+    source : DeviceBlocks of shape (n, K)
+    columns : slice
+        The classes.
+    code : tensor of shape (n,)
+    w : tensor of shape (n,) or None
+        Weights; None when all are 1.
+    """
+
+    def __init__(self, source: Any, columns: slice, code: Tensor, w: Tensor | None) -> None:
+        self.source = source
+        k = torch.arange(columns.start, columns.stop, device=code.device)[:, None]
+        like, (n, n_columns) = source.tensor, source.shape
+        block = like.new_empty((len(k), n), dtype=work_type(like))
+        for rows in row_blocks(n, n_columns, 8 * source.entries):
+            block[:, rows] = source.read(rows, columns).T
+        self.values, order = block.sort(1)
+        self.hit = code[order] == k
+        self.weights = None if w is None else w[order]
+
+    def _weighted(self, x: Tensor) -> Tensor:
+        """Return ``w x``, a new tensor of float64."""
+        return x.to(torch.float64, copy=True) if self.weights is None else self.weights * x
+
+    def _running(self, x: Tensor) -> Tensor:
+        """Return the sum of ``w x`` of the first i rows, ``(c, n + 1)``."""
+        return torch.nn.functional.pad(self._weighted(x).cumsum_(1), (1, 0))
+
+    def largest_gaps(self) -> Array:
+        """Return the largest gap of summed scores and hits at an end of equal scores, ``(c,)``."""
+        gap = self._weighted(self.values).sub_(self._weighted(self.hit)).cumsum_(1)
+        gap[:, :-1].masked_fill_(self.values[:, 1:] == self.values[:, :-1], 0)
+        gaps: Array = self.source.fetch(gap.abs_().amax(1))
+        return gaps
+
+    def quantile_sums(
+        self, cuts_of: Callable[[Array], Array], slack: float, threshold: float | None
+    ) -> tuple[Array, ...]:
+        """Return edges ``(c, B - 1)``, and counts and sums of w, scores and hits, ``(c, B)``.
+
+        Scores above the threshold count. ``cuts_of(weights)`` returns the weight below each edge,
+        of weights ``(c,)``; edges are scores, the first of their bins.
+        """
+        values, (c, n) = self.values, self.values.shape
+        start = torch.zeros((c, 1), dtype=torch.int64, device=values.device)
+        if threshold is not None:
+            start = torch.searchsorted(values, values.new_full((c, 1), threshold), right=True)
+        running = self._running(torch.ones_like(values))
+        below = running.gather(1, start)
+        weight = running[:, -1:] - below
+        cuts = self.source.constant(cuts_of(self.source.fetch(weight[:, 0])))
+        place = below + cuts + slack * weight
+        at = torch.searchsorted(running[:, 1:].contiguous(), place, right=True).clamp_(max=n - 1)
+        edges = values.gather(1, at)
+        first = torch.searchsorted(values, edges).maximum(start)
+        bounds = torch.cat([start, first, torch.full_like(start, n)], 1)
+        sums = running, self._running(values), self._running(self.hit)
+        of_bins = [total.gather(1, bounds).diff(dim=1) for total in sums]
+        result: tuple[Array, ...] = self.source.fetch((edges, bounds.diff(dim=1), *of_bins))
+        return result
+
+    def observations(self) -> tuple[Array, Array, Array]:
+        """Return the first rows of observations of isotonic fits, their weights and their hits.
+
+        Equal scores with a hit are an observation, and so are neighbours without one. Rows are
+        numbered over all columns, one after the other.
+        """
+        values, n = self.values, self.values.shape[1]
+        begins = torch.ones_like(self.hit)
+        torch.ne(values[:, 1:], values[:, :-1], out=begins[:, 1:])
+        start = begins.reshape(-1).nonzero()[:, 0]
+
+        def sums(running: Tensor) -> Tensor:
+            # A column of `running` has one place more.
+            end = torch.cat([start[1:], start.new_tensor([values.numel()])])
+            flat, column = running.reshape(-1), start // n
+            return flat[end + column] - flat[start + column]
+
+        has_hit = sums(torch.nn.functional.pad(self.hit.cumsum(1), (1, 0))) > 0
+        begins = has_hit | (start % n == 0)
+        begins[1:] |= has_hit[:-1]
+        start = start[begins]
+        # A share of hits of 1 is exact: where there are only hits, the misses are 0.
+        of_hits, of_misses = sums(self._running(self.hit)), sums(self._running(~self.hit))
+        rows, hits, misses = self.source.fetch((start, of_hits, of_misses))
+        return rows.astype(int), hits + misses, hits
+
+    def scores_at(self, places: Array) -> Array:
+        """Return the scores of rows that are numbered over all columns."""
+        scores: Array = self.source.fetch(self.values.reshape(-1)[self.source.constant(places)])
+        return scores
