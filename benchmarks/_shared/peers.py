@@ -9,15 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 LIBRARIES = (
-    "scikit-learn",
-    "netcal",
-    "probmetrics",
-    "uncertainty-calibration",
-    "relplot",
-    "torchmetrics",
-    "betacal",
-    "venn-abers",
-)
+    "scikit-learn", "netcal", "probmetrics", "uncertainty-calibration", "relplot",
+    "torchmetrics", "betacal", "venn-abers",
+)  # fmt: skip
 
 
 def version(library: str) -> str | None:

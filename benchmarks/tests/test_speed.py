@@ -13,7 +13,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks._shared import peers, report
 from benchmarks.speed import __main__ as speed
-from benchmarks.speed import against, chunks, export, memory, timing
+from benchmarks.speed import against, chunks, memory, timing
 from benchmarks.speed.data import make_data
 from benchmarks.speed.jobs import JOBS
 from benchmarks.speed.peers import Peer
@@ -88,18 +88,6 @@ def test_memory_of_a_metric_is_weighed_apart(monkeypatch, tmp_path):
     assert [row["counted"] for row in rows] == ["traced", "resident"]
     assert 0 < rows[0]["mebibytes"] < 16
     assert "| ECE |" in (tmp_path / "README.md").read_text()
-
-
-def test_models_are_measured(monkeypatch, capsys):
-    """A row for each calibrator, with the difference of its model."""
-    pytest.importorskip("onnxruntime", reason="models are run by ONNX Runtime")
-    monkeypatch.setattr(export, "REPEATS", (1, 1))
-    arguments = ["--sizes", "60x3", "--calibrators", "PlattScaling", "IsotonicCalibrator"]
-    monkeypatch.setattr(sys, "argv", ["export", *arguments])
-    export.main()
-    row = capsys.readouterr().out.splitlines()[-1].split(" | ")
-    assert row[:2] == ["| IsotonicCalibrator", "3"]
-    assert float(row[2]) <= 1e-6
 
 
 def test_the_page_has_the_stored_numbers():

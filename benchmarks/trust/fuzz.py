@@ -46,13 +46,8 @@ ANNOUNCED = (
 )
 # Features that an estimator of scikit-learn computes with as they are.
 OTHER_FEATURES = {
-    "float16",
-    "float32",
-    "float32, big-endian",
-    "fractions",
-    "decimals",
-    "longdouble",
-}
+    "float16", "float32", "float32, big-endian", "fractions", "decimals", "longdouble",
+}  # fmt: skip
 # What scikit-learn says itself: its scorers of tuples, before they call a metric; its check of
 # real parameters of a fraction; its naive Bayes of folds whose weights are 0.
 OF_SCIKIT_LEARN = (

@@ -21,29 +21,17 @@ from benchmarks.trust.hostile import Array, Hostile
 # Weights that are counts equal copies only up to draws of rows or labels or up to folds; or there
 # is a number for each row, or one that counts rows.
 UNLIKE_COPIES = (
-    "bootstrap_interval",
-    "calibration_interval",
-    "calibration_test",
-    "calibration_summary",
-    "calibration_by_group",
-    "compare_calibrators",
-    "CalibratedClassifier",
-    "CalibratedClassifier(ensemble=True)",
-    "calibration_curve",
-    "reliability_table",
-    "KSDisplay.from_predictions",
-    "ReliabilityDisplay.from_predictions",
+    "bootstrap_interval", "calibration_interval", "calibration_test", "calibration_summary",
+    "calibration_by_group", "compare_calibrators", "CalibratedClassifier",
+    "CalibratedClassifier(ensemble=True)", "calibration_curve", "reliability_table",
+    "KSDisplay.from_predictions", "ReliabilityDisplay.from_predictions",
     "ClasswiseDisplay.from_predictions",
-)
+)  # fmt: skip
 # Where two columns are the top label, or a picture of each class.
 OF_THE_TOP_LABEL = (
-    "general_calibration_error",
-    "reliability_table",
-    "top_label_brier_score",
-    "avuc_loss",
-    "soft_avuc_loss",
-    "ClasswiseDisplay.from_predictions",
-)
+    "general_calibration_error", "reliability_table", "top_label_brier_score", "avuc_loss",
+    "soft_avuc_loss", "ClasswiseDisplay.from_predictions",
+)  # fmt: skip
 # What can be seen when a fitted calibrator gets scores, and no labels.
 OF_SCORES_ALONE = ("named like", "pyarrow table", "a column beside", "percentages")
 Mistakes = dict[str, Callable[[], Hostile]]

@@ -1,0 +1,1 @@
+"""Other packages beside this one: their tests run on its classes."""

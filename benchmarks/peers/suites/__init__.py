@@ -1,0 +1,1 @@
+"""Tests of scikit-learn, as they are installed, run on the classes of skcalib."""
