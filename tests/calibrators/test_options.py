@@ -274,6 +274,51 @@ def test_zeros_that_were_offered_are_small_by_the_options_of_a_row():
     ).all()
 
 
+@pytest.mark.parametrize("loss", ["nll", "brier"])
+def test_the_temperature_of_shares_of_options_is_that_of_lists_of_ratings(loss):
+    """A minimisation by SciPy of the mean over the raters, each of whom rated what was offered."""
+    Z, y = drawn(120, scale=3.0, least=2)
+    rng = np.random.default_rng(1)
+    other = np.where(np.isneginf(Z), -np.inf, rng.gumbel(size=Z.shape)).argmax(axis=1)
+    a = rng.choice([0.25, 0.4, 1.0], size=120)
+    shares = a[:, None] * np.eye(6)[y] + (1 - a[:, None]) * np.eye(6)[other]
+    w = rng.uniform(0.5, 2.0, size=120)
+    fitted = TemperatureScaling(objective=loss).fit(of_logits(Z), shares, w)
+
+    def height(t):
+        return (w * a) @ losses_of(Z, y, t, loss) + (w * (1 - a)) @ losses_of(Z, other, t, loss)
+
+    assert fitted.temperature_ == pytest.approx(best(height), rel=1e-8)
+
+
+@pytest.mark.parametrize("calibrator", TAKERS, ids=str)
+def test_columns_with_nan_may_be_moved_added_and_split(calibrator):
+    """A column of two questions may be a column for each of them."""
+    Z, y = drawn()
+    P = of_logits(Z)
+    Q = clone(calibrator).fit(P, y).predict_proba(P)
+    order = np.array([3, 1, 5, 0, 4, 2])
+    moved = clone(calibrator).fit(P[:, order], np.argsort(order)[y]).predict_proba(P[:, order])
+    np.testing.assert_allclose(moved, Q[:, order], atol=1e-10)
+    question = np.arange(len(P)) % 2
+    wide = np.full((len(P), 13), np.nan)
+    np.put_along_axis(wide, 6 * question[:, None] + np.arange(6), P, axis=1)
+    fitted = clone(calibrator).set_params(classes=range(13)).fit(wide, y + 6 * question)
+    split = fitted.predict_proba(wide)
+    assert (split[np.isnan(wide)] == 0).all()
+    np.testing.assert_allclose(
+        np.where(question[:, None], split[:, 6:12], split[:, :6]), Q, atol=1e-10
+    )
+
+
+def test_an_option_that_fit_did_not_have_is_an_error():
+    Z, y = drawn()
+    frame = pd.DataFrame(of_logits(Z), columns=list("abcdef"))
+    fitted = TemperatureScaling().fit(frame, np.array(list("abcdef"))[y])
+    with pytest.raises(ValueError, match="'g'"):
+        fitted.predict_proba(frame.assign(g=np.nan))
+
+
 @pytest.mark.parametrize("calibrator", TAKERS, ids=str)
 @pytest.mark.parametrize("full", [False, True])
 def test_nan_becomes_0_whether_or_not_fit_had_it(calibrator, full):
