@@ -83,9 +83,7 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
             raise ValueError(f"line {line}: {error}") from error
     options = options or sorted({name for row in P for name in row})
     if len(options) > MOST_OPTIONS:  # before there is a table
-        raise ValueError(
-            f"has {len(options):,} options: if their text changes, write them as lists"
-        )
+        raise ValueError(f"has {len(options):,} options: if their text changes, write lists")
     scores, labels = (pd.DataFrame(rows, columns=options, dtype=float) for rows in (P, shares))
     known = np.array(options) if classes is None else classes
     saved = read_rows(

@@ -205,6 +205,7 @@ def check_predictions(
         check_soft_hits(y, P, labels, "y_true", "y_proba", "labels")
         if not soft:
             refuse_soft(y, "y_true", caller, TAKERS)
+        y, share, labels = np.ceil(y), shares_of_soft(y), [0, 1]
     refuse_labels(y_proba, P, name="y_proba")
     single = P.shape[1] == 1
     if P.remote is None:
@@ -214,10 +215,7 @@ def check_predictions(
     w = check_weight(sample_weight, P.shape[0])
     event: int | None
     code: NDArray[Any]
-    if is_soft:
-        code, classes = shares_of_soft(y), np.array([0, 1])
-        event = 1 if pos_label is None else class_column(pos_label, classes, "pos_label")
-    elif single:
+    if single:
         code, classes, event = read_event(y, labels, pos_label)
         way = "pass pos_label= with its label, or 1 - y_proba"
         check_event_name(y_proba, classes, event, "y_proba", way)
@@ -226,8 +224,8 @@ def check_predictions(
             check_category_order(y_true, P.shape[1], name="y_true", argument="labels")
             labels = categories_of(y_true, P.shape[1])
         code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")
-        code = code if share is None else share
         event = event_of_columns(classes, pos_label)
+    code = code if share is None else share
     if single and event == 0:
         P = as_source(to_array(P)[:, ::-1])
     P, code, w = drop_zero_weight(P, code, w)

@@ -209,7 +209,7 @@ def test_a_log_is_no_logits(capsys):
 def test_options_whose_text_changes_are_refused_before_a_wide_table_is_made(capsys):
     write([{"probabilities": {f"a{i}": 0.5, f"b{i}": 0.5}, "label": f"a{i}"} for i in range(600)])
     said = fails(capsys, "measure", "log.jsonl")
-    assert "has 1,200 options: if their text changes, write them as lists" in said
+    assert "has 1,200 options: if their text changes, write lists" in said
 
 
 def test_a_log_without_labels_is_refused(capsys):
