@@ -10,6 +10,7 @@ from skcalib._export.sklearn_onnx import register_onnx_converters
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
+from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib._meta_estimators.selective import SelectiveClassifier
 from skcalib._monitor.monitor import CalibrationMonitor
 from skcalib._storage.files import from_dict, load_json, save_json, to_dict
@@ -25,6 +26,7 @@ __all__ = [
     "CalibratorComparison",
     "ClassifierScores",
     "GroupwiseCalibrator",
+    "PriorCorrection",
     "SelectiveClassifier",
     "__version__",
     "compare_calibrators",

@@ -229,9 +229,11 @@ def above(A: NDArray[Float], cut: np.floating) -> tuple[NDArray[np.intp], NDArra
     return places, A.ravel()[places]
 
 
-def counts(code: NDArray[np.intp], n_codes: int) -> NDArray[np.intp]:
-    """Return how many rows have each code."""
-    return np.bincount(code, minlength=n_codes)
+def counts(
+    code: NDArray[np.intp], n_codes: int, w: NDArray[np.float64] | None = None
+) -> NDArray[Any]:
+    """Return how many rows have each code, or their weight."""
+    return np.bincount(code, w, n_codes)
 
 
 def vector(values: list[float]) -> NDArray[np.float64]:

@@ -148,9 +148,11 @@ def above(A: Tensor, cut: np.floating) -> tuple[NDArray[np.intp], NDArray[Any]]:
     return places[:, 0].cpu().numpy(), values.cpu().numpy()
 
 
-def counts(code: Tensor, n_codes: int) -> NDArray[np.intp]:
-    """Return how many rows have each code, on the host."""
-    return code.bincount(minlength=n_codes).cpu().numpy()
+def counts(code: Tensor, n_codes: int, w: Tensor | None = None) -> NDArray[Any]:
+    """Return how many rows have each code, or their weight, on the host."""
+    if w is None:
+        return code.bincount(minlength=n_codes).cpu().numpy()
+    return w.new_zeros(n_codes).index_add_(0, code, w).cpu().numpy()
 
 
 def vector(values: list[Tensor]) -> Tensor:

@@ -24,6 +24,7 @@ from skcalib._cli.sentences import percent
 from skcalib._comparison.held_out import takes_groups
 from skcalib._meta_estimators.selective import accepted_rows
 from skcalib._validation.event import read_event
+from skcalib._validation.keywords import shown
 from skcalib._validation.kind import two_columns
 
 
@@ -40,6 +41,14 @@ def run_apply(args: argparse.Namespace) -> Printed:
     X = saved.scores.reshape(len(saved.scores), -1)
     X, event = in_columns_of(calibrator, X, saved.classes, args.pos_label)
     params = {"groups": saved.groups} if takes_groups(calibrator.predict_proba) else {}
+    if args.priors is not None:
+        if gate is not None:
+            raise ValueError(
+                f"--priors: {args.calibrator} is a gate, whose guarantee holds for the shares of "
+                "the rows that chose it: apply its calibrator, then choose a threshold there"
+            )
+        priors = read_priors(args.priors, classes)
+        calibrator = skcalib.PriorCorrection(calibrator, priors=priors).fit(X, **params)
     P = calibrator.predict_proba(X, **params)
     accepted = None if gate is None else accepted_rows(P, gate.thresholds_)
     out = write_predictions(args.output, P, classes, saved, accepted)
@@ -47,9 +56,31 @@ def run_apply(args: argparse.Namespace) -> Printed:
         f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities\n"
         + columns_of(saved, classes, event)
     )
+    if args.priors is not None:
+        shares = calibrator.frame.dropna(axis=1).to_string(
+            float_format="{:.4g}".format, max_rows=20
+        )
+        text += f"\nshares of the classes:\n{shares}"
     if accepted is not None:
         text += f"\nacts on {accepted.sum():,} rows, {percent(accepted.mean())}"
     return Printed(out.rstrip("\n"), text) if args.output == STREAM else Printed(text)
+
+
+def read_priors(texts: list[str], classes: NDArray[Any]) -> dict[Any, float] | None:
+    """Return the share of each label that is given as LABEL=SHARE; None to estimate them."""
+    if texts == ["estimate"]:
+        return None
+    labels, priors = {str(label): label for label in classes.tolist()}, {}
+    for text in texts:
+        label, _, share = text.rpartition("=")
+        try:
+            priors[labels[label]] = float(share)
+        except (KeyError, ValueError):
+            raise ValueError(
+                f"--priors {text}: write LABEL=SHARE, such as {next(reversed(labels))}=0.03, for "
+                f"labels of {shown(classes.tolist())}, or estimate"
+            ) from None
+    return priors
 
 
 def in_columns_of(

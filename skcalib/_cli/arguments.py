@@ -77,6 +77,7 @@ APPLY_EXAMPLE = """
 examples:
   python -m skcalib apply best.json predictions.npz -o calibrated.npz
   cat scores.csv | python -m skcalib apply best.json - --id row > calibrated.csv
+  python -m skcalib apply best.json there.csv --priors ill=0.03 -o out.csv
 """
 
 
@@ -198,6 +199,13 @@ def make_parser() -> Parser:
         metavar="OUT",
         default=STREAM,
         help=f"file to write: {', '.join(SUFFIXES)}; default: -, standard output, as .csv",
+    )
+    apply.add_argument(
+        "--priors",
+        nargs="+",
+        metavar="LABEL=SHARE",
+        help="shares of the classes in this file, if they are not those of the calibration rows; "
+        "one class may be left out; or estimate, from the scores",
     )
     add_export(command("export", "write a saved calibrator as an ONNX model", EXPORT_EXAMPLE))
     monitor = command(

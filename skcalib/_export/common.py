@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skcalib._maps.operations import ColumnPlan, Plan, Value
 from skcalib._maps.shared import two_columns
+from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib.calibrators._base import has_formula
 
 
@@ -16,6 +17,11 @@ def plan_of(calibrator: Any, function: str) -> Plan | ColumnPlan:
 
     Errors name the public `function` that asks.
     """
+    if isinstance(calibrator, PriorCorrection):
+        check_is_fitted(calibrator)
+        plan = plan_of(calibrator.estimator, function)
+        ratio = {"prior_ratio": calibrator.ratio_[None], "priors": calibrator.priors_[None]}
+        return plan._replace(constants=plan.constants | ratio, label="largest")
     if not has_formula(type(calibrator)):
         name = type(calibrator).__name__
         raise ValueError(f"{function} has no formula for {name}: {_advice(calibrator)}.")

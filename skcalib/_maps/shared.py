@@ -80,6 +80,16 @@ def probabilities(
     """Return the probabilities of scores ``x (n, K)``, given operations of a library."""
     o = copy(o)
     o.c, o.x, o.kind, o.n_classes = c, x, kind, n_classes
+    q = calibrated(o, plan, c, n_classes)
+    if "prior_ratio" not in c:
+        return q
+    q = q * c["prior_ratio"]
+    q = o.where(o.row_sum(q) > 0.0, q, c["priors"])
+    return q / o.row_sum(q)
+
+
+def calibrated(o: Any, plan: Plan | ColumnPlan, c: Constants, n_classes: int) -> Value:
+    """Return the probabilities of a calibrator."""
     if isinstance(plan, Plan):
         return plan.formula(o, c)
     columns = o.log_odds() if plan.log_odds else o.rounded(o.proba())

@@ -46,6 +46,7 @@ from skcalib._scores.responses import (
     response_kind,
 )
 from skcalib._scores.softmax import log_of_proba
+from skcalib._validation.weights import check_weight
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.calibrators._shown_fit import ShownFit
 
@@ -114,6 +115,8 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
     ----------
     classes_ : ndarray of shape (K,)
         Sorted labels.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class in ``fit``.
     estimator_ : estimator
         The fitted classifier, unless `ensemble`.
     calibrator_ : estimator
@@ -265,7 +268,10 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
             fitted = self._fit_ensemble(data, splits) if self.ensemble else self._fit(data, splits)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
-        for name, value in {**fitted, "classes_": data.classes}.items():
+        w = check_weight(data.w, data.labels.size)
+        code = np.searchsorted(data.classes, data.labels)
+        count = np.bincount(code, w, data.classes.size)
+        for name, value in {**fitted, "classes_": data.classes, "class_count_": count}.items():
             setattr(self, name, value)
         return self
 

@@ -109,6 +109,8 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         Smaller q are raised to it before their logarithm is taken.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class in ``fit``.
 
     Warns
     -----
@@ -264,7 +266,9 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         code, classes = encode_labels(labels, Q.shape[1], common.classes_)
         target = code if shares is None else shares
         fitted = self._fit_differences(Q, target, w, of_rows, offered_in_fit(common, X))
-        for name, value in {"calibrator_": common, "classes_": classes, **fitted}.items():
+        count = np.bincount(code, w, classes.size) if shares is None else w @ shares
+        shared = {"calibrator_": common, "classes_": classes, "class_count_": count}
+        for name, value in {**shared, **fitted}.items():
             setattr(self, name, value)
         return self
 

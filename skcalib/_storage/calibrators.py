@@ -17,11 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 import skcalib.calibrators
 import skcalib.metrics
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
+from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib._meta_estimators.selective import SelectiveClassifier
 from skcalib._storage.checks import (
     check_common,
     check_groupwise,
     check_numbers,
+    check_prior_correction,
     check_selective,
     gives_probabilities,
     gives_probabilities_in_groups,
@@ -30,10 +32,11 @@ from skcalib._storage.values import from_plain, to_plain
 from skcalib.calibrators._base import ScoreCalibrator
 
 # What is stored.
-Stored = ScoreCalibrator | GroupwiseCalibrator | SelectiveClassifier
+Stored = ScoreCalibrator | GroupwiseCalibrator | PriorCorrection | SelectiveClassifier
 # The classes that a document may name.
 KNOWN: dict[str, type[Stored]] = {
     "GroupwiseCalibrator": GroupwiseCalibrator,
+    "PriorCorrection": PriorCorrection,
     "SelectiveClassifier": SelectiveClassifier,
     **{name: getattr(skcalib.calibrators, name) for name in skcalib.calibrators.__all__},
 }
@@ -70,8 +73,9 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     parts = {"parameters": parameters}
     if fitted:
         check_is_fitted(estimator)
-        if isinstance(estimator, SelectiveClassifier):
-            calibrator_to_plain(estimator.estimator_)  # or the error of another classifier
+        if isinstance(estimator, PriorCorrection | SelectiveClassifier):
+            inner = "estimator" if isinstance(estimator, PriorCorrection) else "estimator_"
+            calibrator_to_plain(getattr(estimator, inner))  # or the error of another classifier
         known = {*parameters, *NOT_FITTED}
         parts["fitted"] = {k: v for k, v in vars(estimator).items() if k not in known}
 
@@ -79,9 +83,10 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
         parameter = where.partition(".")[2]
         if isinstance(value, FrozenEstimator) and isinstance(estimator, SelectiveClassifier):
             return {"frozen": "estimator_"}  # it is stored as that
-        if isinstance(value, ScoreCalibrator):
-            # A fit clones the calibrators among its parameters: whether they are fitted is nothing.
-            return calibrator_to_plain(value, fitted=parameter not in parameters)
+        if isinstance(value, ScoreCalibrator | GroupwiseCalibrator):
+            # Other fits clone the calibrators among their parameters, fitted or not.
+            is_fitted = parameter not in parameters or cls is PriorCorrection
+            return calibrator_to_plain(value, fitted=is_fitted)
         name = getattr(value, "__name__", "")
         if name in skcalib.metrics.__all__ and getattr(skcalib.metrics, name) is value:
             return {"metric": name}
@@ -89,7 +94,7 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
             return {"not_stored": value.what}
         if parameter in parameters and _may_be_missing(cls, parameter):
             return {"not_stored": getattr(value, "__qualname__", type(value).__name__)}
-        if hasattr(value, "to_numpy"):  # a series or an index, as `classes`
+        if isinstance(value, range) or hasattr(value, "to_numpy"):  # as `classes`
             return to_plain(np.asarray(value), where, other)
         raise ValueError(f"{where} is a {type(value).__name__}, which cannot be stored as JSON.")
 
@@ -120,7 +125,8 @@ def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
         keys = set(value)
         parameter = where.partition(".")[2]
         if "calibrator" in keys:
-            return calibrator_from_plain(value, fitted=parameter not in cls._get_param_names())
+            is_fitted = parameter not in cls._get_param_names() or cls is PriorCorrection
+            return calibrator_from_plain(value, fitted=is_fitted)
         if value == {"frozen": "estimator_"} and cls is SelectiveClassifier and fitted:
             return FrozenEstimator(values["fitted"].get("estimator_"))
         if keys == {"metric"} and value["metric"] in list(skcalib.metrics.__all__):
@@ -148,8 +154,8 @@ def _may_be_missing(cls: type[Stored], parameter: str) -> bool:
 def _with_parameters(cls: type[Stored], parameters: dict[str, Any]) -> Stored:
     """Create the calibrator, not fitted."""
     known = set(cls._get_param_names())
-    if cls is SelectiveClassifier and "estimator" not in parameters:
-        raise ValueError("A stored SelectiveClassifier has a parameter 'estimator'.")
+    if "estimator" in known and "estimator" not in parameters:
+        raise ValueError(f"A stored {cls.__name__} has a parameter 'estimator'.")
     if not set(parameters) <= known:
         unknown = sorted(set(parameters) - known)[0]
         raise ValueError(f"{cls.__name__} has no parameter {unknown[:60]!r}.")
@@ -169,6 +175,9 @@ def _restore(calibrator: Stored, fitted: dict[str, Any]) -> Stored:
         setattr(calibrator, name, value)
     if isinstance(calibrator, SelectiveClassifier):
         check_selective(calibrator, set(fitted))
+        return calibrator
+    if isinstance(calibrator, PriorCorrection):
+        check_prior_correction(calibrator, set(fitted))
         return calibrator
     in_groups = isinstance(calibrator, GroupwiseCalibrator)
     (check_groupwise if in_groups else check_common)(calibrator)

@@ -13,6 +13,7 @@ import numpy as np
 
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, of_group
+from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib._meta_estimators.selective import SelectiveClassifier
 from skcalib._scores.clip import LEAST_CLIP, MOST_CLIP
 from skcalib._scores.scores import Scores
@@ -32,6 +33,8 @@ GROUP_ENTRIES = 1 << 24
 OF_LABELS = {"classes_", "feature_names_in_"}
 # Those of a SelectiveClassifier.
 SELECTIVE = {"estimator_", "classes_", "thresholds_", "coverage_", "accuracy_"}
+# Those of a PriorCorrection.
+OF_PRIORS = {"classes_", "source_priors_", "priors_", "priors_low_", "priors_high_"}
 
 
 def check_common(calibrator: Any) -> None:
@@ -54,10 +57,19 @@ def check_common(calibrator: Any) -> None:
         raise wrong(calibrator, "n_features_in_", f"the number of columns, {widths[-1]}", width)
     if "clip_" in given:  # files of early versions have none; their clip is 1e-12
         check_clip(calibrator)
+    check_count(calibrator)
     names = given.get("feature_names_in_")
     are_names = isinstance(names, np.ndarray) and names.shape == (width,)
     if names is not None and not (are_names and all(isinstance(name, str) for name in names)):
         raise wrong(calibrator, "feature_names_in_", "a name for each column", names)
+
+
+def check_count(calibrator: Any) -> None:
+    """Refuse weights of classes that no fit gives; files of early versions have none."""
+    count = vars(calibrator).get("class_count_", np.ones(calibrator.classes_.size))
+    is_array = isinstance(count, np.ndarray) and count.shape == calibrator.classes_.shape
+    if not is_array or count.dtype != np.float64 or not (count >= 0).all():
+        raise wrong(calibrator, "class_count_", "a weight for each class", count)
 
 
 def check_clip(calibrator: Any) -> None:
@@ -146,6 +158,7 @@ def check_groupwise(calibrator: GroupwiseCalibrator) -> None:
             raise wrong(calibrator, name, f"an array of floats of shape {shape}", np.shape(value))
     if not isinstance(getattr(calibrator, "strengths_", None), dict):
         raise wrong(calibrator, "strengths_", "a dict", None)
+    check_count(calibrator)
     check_clip(calibrator)
 
 
@@ -196,22 +209,45 @@ def check_selective(gate: SelectiveClassifier, names: set[str]) -> None:
             f"A stored SelectiveClassifier has fitted {', '.join(sorted(SELECTIVE))}; got "
             f"{', '.join(sorted(names))[:60]}."
         )
-    calibrator: Any = gate.estimator_
-    if not isinstance(calibrator, ScoreCalibrator):
-        raise wrong(gate, "estimator_", "a calibrator", type(calibrator).__name__)
-    classes: Any = gate.classes_
-    known = calibrator.classes_
-    same = isinstance(classes, np.ndarray) and classes.dtype == known.dtype
-    if not same or not np.array_equal(classes, known):
-        raise wrong(gate, "classes_", "those of estimator_", classes)
+    check_classes_of(gate, "estimator_", gate.estimator_)
     t: Any = gate.thresholds_
-    is_array = isinstance(t, np.ndarray) and t.dtype == np.float64 and t.shape == classes.shape
+    is_array = isinstance(t, np.ndarray) and t.dtype == np.float64
+    is_array = is_array and t.shape == gate.classes_.shape
     if not is_array or not (t >= 0).all():  # NaN neither
         raise wrong(gate, "thresholds_", "a float >= 0 or inf for each class", t)
     for name in ("coverage_", "accuracy_"):
         value: Any = getattr(gate, name)
         if type(value) is not float or not (0 <= value <= 1 or np.isnan(value)):
             raise wrong(gate, name, "a float in [0, 1]", value)
+
+
+def check_prior_correction(correction: PriorCorrection, names: set[str]) -> None:
+    """Check the attributes that a fit sets; the estimator was checked before."""
+    if names != OF_PRIORS:
+        raise ValueError(
+            f"A stored PriorCorrection has fitted {', '.join(sorted(OF_PRIORS))}; got "
+            f"{', '.join(sorted(names))[:60]}."
+        )
+    check_classes_of(correction, "estimator", correction.estimator)
+    for name in sorted(OF_PRIORS - {"classes_"}):
+        shares: Any = getattr(correction, name)
+        is_array = isinstance(shares, np.ndarray) and shares.dtype == np.float64
+        if not is_array or shares.shape != correction.classes_.shape:
+            raise wrong(correction, name, "a float for each class", shares)
+        is_end = name in ("priors_low_", "priors_high_")
+        inside = (shares >= 0) & (shares <= 1) | (is_end & np.isnan(shares))
+        if not inside.all() or not (is_end or abs(shares.sum() - 1) < 1e-6):
+            raise wrong(correction, name, "shares in [0, 1] that sum to 1", shares)
+
+
+def check_classes_of(outer: Any, name: str, estimator: Any) -> None:
+    """Refuse classes that are not those of the estimator within."""
+    if not isinstance(estimator, ScoreCalibrator | GroupwiseCalibrator):
+        raise wrong(outer, name, "a calibrator", type(estimator).__name__)
+    classes, known = outer.classes_, estimator.classes_
+    same = isinstance(classes, np.ndarray) and classes.dtype == known.dtype
+    if not same or not np.array_equal(classes, known):
+        raise wrong(outer, "classes_", f"those of {name}", classes)
 
 
 def wrong(calibrator: object, name: str, expected: str, value: object) -> ValueError:

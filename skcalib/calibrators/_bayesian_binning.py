@@ -225,6 +225,8 @@ class BayesianBinning(ColumnwiseCalibrator):
         Values of the map from each of these scores up to the next, in [0, 1].
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class in ``fit``.
     input_ : {"logits", "proba"}
         What the columns of `X` were in ``fit``.
     n_features_in_ : int

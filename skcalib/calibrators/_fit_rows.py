@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import Source, as_source, to_array
-from skcalib._arrays.tensors import on_host
+from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.scores import Scores
 from skcalib._validation.absent import (
@@ -63,6 +63,7 @@ class CheckedRows(NamedTuple):
         return {
             "input_": kind,
             "classes_": self.scores.classes,
+            "class_count_": rows_of(self.code).counts(self.code, self.scores.classes.size, self.w),
             # If the user declared logits and all rows sum to 1, such rows are logits in prediction.
             "_refuses_simplex": kind == "logits" and not self.survey.is_simplex,
             "_options": self.scores.options,

@@ -107,6 +107,8 @@ class HistogramBinning(ColumnwiseCalibrator):
         Calibrated value of each bin; of a bin without calibration rows, its mid-point.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class in ``fit``.
     input_ : {"logits", "proba"}
         What the columns of `X` were in ``fit``.
     n_features_in_ : int

@@ -206,6 +206,8 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
         The values there, non-decreasing, in [0, 1].
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class in ``fit``.
     input_ : {"logits", "proba"}
         What the columns of `X` were in ``fit``.
     n_features_in_ : int

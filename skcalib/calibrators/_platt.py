@@ -76,6 +76,8 @@ class PlattScaling(LogOddsCalibrator):
         probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class in ``fit``.
     input_ : {"logits", "proba"}
         What the columns of `X` were in ``fit``.
     n_features_in_ : int

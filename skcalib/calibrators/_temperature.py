@@ -179,6 +179,8 @@ class TemperatureScaling(ScoreCalibrator):
         probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class in ``fit``.
     input_ : {"logits", "proba"}
         What the columns of `X` were in ``fit``.
     n_features_in_ : int
@@ -398,7 +400,9 @@ class TemperatureScaling(ScoreCalibrator):
         batch = Batch(rows.scores, rows.code, rows.w)
         stream, fit = (stream or TemperatureStream()).with_rows(batch)
         validate_data(self, rows.given, skip_check_array=True)
-        fitted = {} if hasattr(self, "temperature_") else rows.fitted()
+        fitted = rows.fitted()
+        if hasattr(self, "temperature_"):
+            fitted = {"class_count_": self.class_count_ + fitted["class_count_"]}
         fitted |= {"clip_": stream.clip.clip, "_had_zeros": stream.clip.any_zero}
         fitted["temperature_"] = fit.temperature.value
         for name, value in {**fitted, "_stream": stream}.items():

@@ -226,6 +226,8 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         The upper bound from each of these scores down to the one before; 1 above the last.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class in ``fit``.
     input_ : {"logits", "proba"}
         What the columns of `X` were in ``fit``.
     n_features_in_ : int

@@ -410,6 +410,30 @@ def test_one_column_is_the_score_of_an_event(capsys):
     assert "--pos-label cow is not one of the labels ['case', 'control']" in line
 
 
+def test_apply_corrects_shares_that_are_known_or_estimated(capsys):
+    scores = Z[:, np.argsort(["owl", "cat", "dog"])]
+    calibrator = TemperatureScaling().fit(scores, NAMES)
+    skcalib.save_json(calibrator, "best.json")
+    labels = calibrator.classes_.tolist()
+    pd.DataFrame(scores, columns=labels).to_csv("p.csv", index=False)
+    priors = {labels[0]: 0.5, labels[1]: 0.4}
+    texts = [f"{label}={share}" for label, share in priors.items()]
+    for given, fit in ((texts, [priors]), (["estimate"], [None, scores])):
+        printed = run(capsys, "apply", "best.json", "p.csv", "-o", "q.csv", "--priors", *given)
+        model = skcalib.PriorCorrection(calibrator, priors=fit[0]).fit(*fit[1:])
+        P = pd.read_csv("q.csv")[[f"prob_{label}" for label in labels]]
+        np.testing.assert_allclose(P, model.predict_proba(scores), atol=1e-9)
+        columns = "before +now +low +high" if fit[0] is None else "before +now\n"
+        assert re.search(rf"shares of the classes:\n +{columns}", printed)
+    for wrong in ("fox=0.1", f"{labels[0]}=half"):
+        line = fails(capsys, "apply", "best.json", "p.csv", "--priors", wrong)
+        assert f"--priors {wrong}: write LABEL=SHARE, such as {labels[-1]}=0.03" in line
+    np.savez("p.npz", logits=scores, labels=NAMES)
+    run(capsys, "threshold", "p.npz", "--accuracy", "0.9", "--save", "gate.json")
+    line = fails(capsys, "apply", "gate.json", "p.csv", "--priors", "estimate")
+    assert "gate.json is a gate, whose guarantee holds for the shares of the rows" in line
+
+
 # ------------------------------------------------------------------ groups
 
 

@@ -576,6 +576,7 @@ def test_a_small_file_cannot_ask_for_much_memory():
     document = changed(ENSEMBLE, ["fitted", "classes_"], to_plain(np.arange(n), "", None))
     document["fitted"]["n_features_in_"] = n
     document["fitted"]["temperature_"] = to_plain(np.ones((n, 1)), "", None)
+    document["fitted"]["class_count_"] = to_plain(np.ones(n), "", None)
     with pytest.raises(ValueError, match=r"temperature_ must be fewer numbers; got shape \(100000"):
         from_dict(document)
 

@@ -119,6 +119,8 @@ class SplineCalibrator(ColumnwiseCalibrator):
         Values of the map at these scores, before clipping.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class in ``fit``.
     input_ : {"logits", "proba"}
         What the columns of `X` were in ``fit``.
     n_features_in_ : int

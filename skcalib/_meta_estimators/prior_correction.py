@@ -1,0 +1,445 @@
+"""A classifier where other shares of the classes are met: known ones, or estimated."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit, ndtri
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.validation import check_is_fitted
+
+from skcalib._arrays.dask import bring, is_dask, mapped
+from skcalib._arrays.tensors import as_type_of
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._meta_estimators.out_of_fold import follow_tags
+from skcalib._scores.responses import class_scores, most_likely
+from skcalib._scores.softmax import log_of_proba
+from skcalib._validation.keywords import shown
+from skcalib._validation.scores import from_tensor
+from skcalib._validation.weights import check_weight, effective
+from skcalib.calibrators._shown_fit import ShownFit
+
+# The EM algorithm ends when no share moves by TOLERANCE, or after MOST_STEPS.
+TOLERANCE, MOST_STEPS = 1e-9, 3000
+LEVEL = 0.95
+# An interval of a share that is wider says little.
+WIDE = 0.5
+# Shares may differ by this from a sum of 1.
+ROUNDING = 1e-6
+
+
+def corrected(P: FloatArray, ratio: Float64Array, priors: Float64Array) -> FloatArray:
+    """Return P times ``ratio``, rows divided by their sums; rows that vanish become `priors`."""
+    if is_dask(P):
+        return mapped(partial(corrected, ratio=ratio, priors=priors), P, priors.shape, P.dtype)
+    Q = P * ratio.astype(P.dtype)
+    Q = np.where(Q.sum(axis=1, keepdims=True) > 0, Q, priors.astype(P.dtype))
+    return np.asarray(Q / Q.sum(axis=1, keepdims=True))
+
+
+def estimate_shares(P: Float64Array, w: Float64Array, source: Float64Array) -> Float64Array:
+    """Return shares by the EM algorithm (Saerens et al. 2002), with K pseudo rows in `source`.
+
+    Every third step goes further in the direction of the last two (SQUAREM, Varadhan and Roland
+    2008), which saves hundreds where the rows say little.
+    """
+    R = P / source
+    R /= R.max(axis=1, keepdims=True)
+    n, K = w.sum(), source.size
+
+    def step(priors: Float64Array) -> Float64Array:
+        return (priors * ((w / (R @ priors)) @ R) + K * source) / (n + K)
+
+    priors = source
+    for _ in range(MOST_STEPS // 3):
+        first = step(priors)
+        change, bend = first - priors, step(first) - 2 * first + priors
+        if np.abs(change).max() < TOLERANCE:
+            return first
+        length = max(1.0, float(np.linalg.norm(change)) / (float(np.linalg.norm(bend)) + 1e-300))
+        further = priors + 2 * length * change + length**2 * bend
+        if (further <= 0).any():
+            further = first
+        priors = step(further / further.sum())
+    return priors
+
+
+def share_ends(
+    P: Float64Array,
+    w: Float64Array,
+    source: Float64Array,
+    priors: Float64Array,
+    count: Float64Array,
+) -> Float64Array:
+    """Return the ends of intervals of estimated shares, ``(2, K)``.
+
+    The variance is that of the new rows, by their information, and that of the class counts of
+    the rows that the probabilities were calibrated on.
+    """
+    K, G = source.size, P / source
+    G /= (G @ priors)[:, None]
+    weight = w[:, None] * G * priors
+    total = weight.sum(axis=0)
+    means = (weight.T @ G) / total[:, None]
+    # Sum over the classes l of priors_l^2 Cov(g | l) / count_l.
+    of_row = weight @ (priors**2 / (count * total))
+    spread = (G.T * of_row) @ G - (means.T * (priors**2 / count)) @ means
+    information = (G.T * w) @ G + np.diag(K * source / priors**2)
+    # The shares sum to 1.
+    ones = np.ones((K, 1))
+    inverse = np.linalg.inv(np.block([[information, ones], [ones.T, np.zeros((1, 1))]]))[:K, :K]
+    variance = inverse @ (information + w.sum() ** 2 * spread) @ inverse
+    half = float(ndtri((1 + LEVEL) / 2)) * np.sqrt(np.maximum(variance.diagonal(), 1e-300))
+    p = np.clip(priors, 1e-12, 1 - 1e-12)
+    signs = np.array([[-1.0], [1.0]])
+    linear = np.clip(priors + signs * half, 0, 1)
+    by_logit = expit(logit(p) + signs * half / (p * (1 - p)))
+    return np.stack([np.minimum(linear, by_logit)[0], np.maximum(linear, by_logit)[1]])
+
+
+class PriorCorrection(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""The probabilities of a classifier where the classes have other shares.
+
+    The probabilities must be calibrated for the rows that the classifier comes from, and each
+    class must look there as it does here: of those who are ill, scores are distributed alike in
+    both places, only more or fewer are ill. Then, by the rule of Bayes,
+
+    .. math:: q_k = \frac{P_k \pi_k / s_k}{\sum_l P_l \pi_l / s_l}
+
+    with P the probabilities of the classifier, s the shares of the classes where it was calibrated
+    and :math:`\pi` those of the new place, which are given or estimated from rows without labels.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A fitted calibrator of this package, a fitted `CalibratedClassifier`, or any fitted
+        classifier whose probabilities are calibrated. It is not fitted again.
+    priors : array-like of shape (K,), dict of label to float, or float, default=None
+        Shares of the classes in the new place, in the order of `classes_`. A dict may leave out one
+        class; a number is the share of the second of two classes. None: they are estimated from
+        the rows of ``fit``.
+    source_priors : array-like of shape (K,), dict of label to float, or float, default=None
+        Shares of the classes in the rows that the estimator was calibrated on. None: those of its
+        `class_count_`, where a class without rows counts as half a row.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Labels of the columns.
+    source_priors_, priors_ : ndarray of shape (K,)
+        Shares of the classes before, and in the new place.
+    priors_low_, priors_high_ : ndarray of shape (K,)
+        Ends of 95 % intervals of the estimated shares; NaN if they were given.
+    frame : DataFrame
+        The shares, a row for each class.
+
+    Warns
+    -----
+    UserWarning
+        In ``fit``, if the interval of a share is wider than 0.5.
+
+    See Also
+    --------
+    CalibratedClassifier : Calibrates a classifier where there are labels.
+    skcalib.metrics.calibration_test : Whether the probabilities are calibrated in the new place.
+
+    Notes
+    -----
+    Shares are estimated by the EM algorithm for the mixture of the classes, with K pseudo rows that
+    have the shares `source_priors_`. Intervals add the chance of the new rows, from the information
+    of the mixture, to that of the class counts of the calibration rows; they are the hull of
+    the linear interval and that of the log-odds. Without a `class_count_`, the second part is 0.
+
+    A new scanner or other patients are more than other shares. With 100 labels of the new place,
+    test by :func:`skcalib.metrics.calibration_test` and correct by
+    ``PlattScaling(fit_slope=False)``; with 300 or more, fit a calibrator there.
+
+    References
+    ----------
+    Saerens, Latinne, Decaestecker (2002). Adjusting the outputs of a classifier to new a priori
+    probabilities: a simple procedure. Neural Computation.
+
+    Elkan (2001). The foundations of cost-sensitive learning. IJCAI.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import PlattScaling, PriorCorrection
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.where(rng.random(2000) < 0.12, "ill", "healthy")
+    >>> z = rng.normal(2.0 * (y == "ill"))
+    >>> calibrator = PlattScaling(input="logits").fit(z, y)
+
+    The prevalence is known:
+
+    >>> there = PriorCorrection(calibrator, priors={"ill": 0.03}).fit()
+    >>> there.predict_proba(np.array([2.0])).round(3)
+    array([[0.823, 0.177]])
+
+    It is estimated from rows without labels:
+
+    >>> new = rng.normal(2.0 * (rng.random(5000) < 0.03))
+    >>> PriorCorrection(calibrator).fit(new).frame.round(3)  # doctest: +NORMALIZE_WHITESPACE
+             before    now    low   high
+    class
+    healthy   0.876  0.976  0.958  0.989
+    ill       0.124  0.024  0.011  0.042
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods("predict_proba"), HasMethods("decision_function")],
+        "priors": ["array-like", dict, Real, None],
+        "source_priors": ["array-like", dict, Real, None],
+    }
+
+    def __init__(self, estimator: Any, *, priors: Any = None, source_priors: Any = None) -> None:
+        self.estimator = estimator
+        self.priors = priors
+        self.source_priors = source_priors
+
+    def __sklearn_clone__(self) -> Self:
+        return type(self)(self.estimator, priors=self.priors, source_priors=self.source_priors)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "priors_")
+
+    def fit(
+        self,
+        X: Any = None,
+        y: Any = None,  # noqa: ARG002  # as scikit-learn calls it
+        sample_weight: ArrayLike | None = None,
+        **params: Any,
+    ) -> Self:
+        """Read the shares of the new place, or estimate them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n, default=None
+            Rows of the new place; not used if `priors` is given.
+        y : None
+            Not used: with labels of the new place, fit a calibrator there.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
+            the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
+            absence.
+        **params : dict
+            Passed to ``predict_proba`` of the estimator, such as `groups`.
+
+        Returns
+        -------
+        self : object
+            Fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            If shares are not in [0, 1] or do not sum to 1, name a label that is not a class, are
+            needed but not given, or if there are neither `priors` nor rows.
+        """
+        self._validate_params()
+        estimator = self.estimator
+        while isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        name = type(estimator).__name__
+        if not hasattr(estimator, "predict_proba"):
+            raise ValueError(
+                f"{name} has no predict_proba: calibrate it, as CalibratedClassifier(estimator)."
+            )
+        check_is_fitted(estimator)
+        classes = np.asarray(from_tensor("classes_", estimator.classes_))
+        count = getattr(estimator, "class_count_", None)
+        count = None if count is None else np.maximum(count, 0.5)
+        if self.source_priors is not None:
+            source = read_shares(self.source_priors, classes, "source_priors")
+        elif count is not None:
+            source = count / count.sum()
+        else:
+            raise ValueError(
+                f"{name} has no class_count_: pass source_priors=, the shares of the classes in "
+                "the rows that it was calibrated on."
+            )
+        ends = np.full((2, classes.size), np.nan)
+        if self.priors is not None:
+            priors = read_shares(self.priors, classes, "priors")
+            unknown = (source == 0) & (priors > 0)
+            if unknown.any():
+                raise ValueError(
+                    f"source_priors: the share of {classes[unknown].tolist()[0]!r} is 0, so that "
+                    "nothing is known about this class: its share in priors must be 0, too."
+                )
+        else:
+            if X is None:
+                raise ValueError("fit() needs rows of the new place, or pass priors=.")
+            P = np.asarray(bring(self._given_proba(X, params, classes))[0], dtype=np.float64)
+            w = effective(check_weight(sample_weight, len(P)))
+            some, rows = source > 0, w > 0
+            data = P[np.ix_(rows, some)], w[rows], source[some]
+            priors = np.zeros(classes.size)
+            priors[some] = estimate_shares(*data)
+            certain = np.full(classes.size, np.inf) if count is None else count
+            ends[:] = 0.0
+            ends[:, some] = share_ends(*data, priors[some], certain[some])
+        self.classes_, self.source_priors_, self.priors_ = classes, source, priors
+        self.priors_low_, self.priors_high_ = ends
+        widest = int(np.argmax(ends[1] - ends[0]))
+        if ends[1, widest] - ends[0, widest] > WIDE:
+            warnings.warn(
+                f"the rows say little about the share of {classes.tolist()[widest]!r} "
+                f"({ends[0, widest]:.2g} to {ends[1, widest]:.2g}): give priors= if it is known.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    @property
+    def ratio_(self) -> Float64Array:
+        """What the probability of each class is multiplied by."""
+        return np.divide(
+            self.priors_,
+            self.source_priors_,
+            out=np.zeros(self.priors_.size),
+            where=self.source_priors_ > 0,
+        )
+
+    def _given_proba(self, X: Any, params: dict[str, Any], classes: NDArray[Any]) -> FloatArray:
+        """Return the probabilities of the estimator, ``(n, K)``."""
+        if is_dask(X):
+            return class_scores(self.estimator, X, "predict_proba", classes)
+        return from_tensor("predict_proba", self.estimator.predict_proba(X, **params))
+
+    def _proba(self, X: Any, params: dict[str, Any]) -> FloatArray:
+        check_is_fitted(self)
+        P = self._given_proba(X, params, self.classes_)
+        return corrected(P, self.ratio_, self.priors_)
+
+    def predict_proba(self, X: Any, **params: Any) -> FloatArray:
+        """Return the probabilities in the new place.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+        **params : dict
+            Passed to ``predict_proba`` of the estimator, such as `groups`.
+
+        Returns
+        -------
+        proba : ndarray of shape (n, K)
+            Of the type of the estimator's. A row in which each possible class had probability 0
+            gets `priors_`.
+        """
+        return as_type_of(self._proba(X, params), X)
+
+    def predict_log_proba(self, X: Any, **params: Any) -> FloatArray:
+        """Return the logarithms of the probabilities in the new place, -inf for 0.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+        **params : dict
+            As in `predict_proba`.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n, K)
+            ``log(predict_proba(X))``.
+        """
+        return as_type_of(log_of_proba(self._proba(X, params)), X)
+
+    def predict(self, X: Any, **params: Any) -> NDArray[Any]:
+        """Return the label of the largest probability, the lowest column on ties.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+        **params : dict
+            As in `predict_proba`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+        """
+        return as_type_of(most_likely(self._proba(X, params), self.classes_), X)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The shares of each class: before, now, and the ends of the interval."""
+        check_is_fitted(self)
+        shares = {
+            "before": self.source_priors_,
+            "now": self.priors_,
+            "low": self.priors_low_,
+            "high": self.priors_high_,
+        }
+        return pd.DataFrame(shares, index=pd.Index(self.classes_, name="class"))
+
+    @property
+    def input_(self) -> str:
+        """What the columns of `X` are, if the estimator is a calibrator."""
+        return self.estimator.input_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features in ``fit``, if the estimator stores it."""
+        return self.estimator.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features in ``fit``, if the estimator stores them."""
+        return self.estimator.feature_names_in_
+
+    def _in_words(self) -> str:
+        k = 1 if self.classes_.size == 2 else int(np.argmax(np.abs(np.log(self.ratio_ + 1e-300))))
+        ends = ""
+        if not np.isnan(self.priors_low_[k]):
+            ends = f" ({self.priors_low_[k]:.3g} to {self.priors_high_[k]:.3g})"
+        change = f"{self.source_priors_[k]:.3g} -> {self.priors_[k]:.3g}{ends}"
+        return f"share of {self.classes_.tolist()[k]!r}: {change}"
+
+    def __sklearn_tags__(self) -> Any:
+        return follow_tags(super().__sklearn_tags__(), self.estimator)
+
+
+def read_shares(given: Any, classes: NDArray[Any], name: str) -> Float64Array:
+    """Return the shares of the classes, ``(K,)``, which sum to 1."""
+    labels = classes.tolist()
+    if isinstance(given, dict):
+        unknown = [label for label in given if label not in labels]
+        if unknown:
+            raise ValueError(f"{name}: {unknown[0]!r} is not one of the labels {shown(labels)}.")
+        missing = [label for label in labels if label not in given]
+        if len(missing) > 1:
+            raise ValueError(
+                f"{name} lacks {missing[0]!r} and {missing[1]!r}; it may leave out one label."
+            )
+        given = dict(given)
+        if missing:
+            given[missing[0]] = 1 - sum(given.values())
+        given = [given[label] for label in labels]
+    elif isinstance(given, Real):
+        if len(labels) != 2:
+            raise ValueError(
+                f"{name}={given} is one number, but there are {len(labels)} classes: pass a share "
+                "for each, or a dict of label to share."
+            )
+        given = [1 - float(given), float(given)]
+    shares = np.asarray(given, dtype=np.float64)
+    if shares.shape != classes.shape:
+        raise ValueError(f"{name} has shape {shares.shape}; pass {len(labels)} shares.")
+    k = int(shares.argmin() if shares.max() <= 1 + ROUNDING else shares.argmax())
+    if not -ROUNDING <= shares[k] <= 1 + ROUNDING:  # NaN neither
+        raise ValueError(f"{name}: the share of {labels[k]!r} is {shares[k]:.6g}, not in [0, 1].")
+    if abs(shares.sum() - 1) > ROUNDING:
+        raise ValueError(f"{name}: the shares sum to {shares.sum():.6g}, not to 1.")
+    shares = np.maximum(shares, 0.0)
+    return shares / shares.sum()

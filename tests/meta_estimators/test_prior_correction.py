@@ -1,0 +1,374 @@
+"""`PriorCorrection` against the rule of Bayes, a plain EM algorithm and sums in loops."""
+
+import warnings
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, logit, softmax
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from skcalib import (
+    AutoCalibrator,
+    CalibratedClassifier,
+    GroupwiseCalibrator,
+    IdentityCalibrator,
+    IsotonicCalibrator,
+    PlattScaling,
+    PriorCorrection,
+    SelectiveClassifier,
+    TemperatureScaling,
+    from_dict,
+    load_json,
+    save_json,
+    to_dict,
+    to_onnx,
+    to_torch,
+)
+
+
+def draw(rng, n, shares, distance=2.0):
+    """Return logits that are calibrated for equal shares, and labels with these shares."""
+    K = len(shares)
+    y = rng.choice(K, size=n, p=shares)
+    return distance * (rng.normal(size=(n, K)) + distance * np.eye(K)[y]), y
+
+
+def fitted(K=3, seed=0, n=600):
+    rng = np.random.default_rng(seed)
+    Z, y = draw(rng, n, rng.dirichlet(np.full(K, 5.0)))
+    return TemperatureScaling(classes=range(K)).fit(Z, y)
+
+
+def plain_em(P, w, source):
+    """Return shares after many steps."""
+    pi = source.copy()
+    for _ in range(100_000):
+        Q = P * pi / source
+        Q /= Q.sum(axis=1, keepdims=True)
+        new = (w @ Q + len(source) * source) / (w.sum() + len(source))
+        if np.abs(new - pi).max() < 1e-12:
+            return new
+        pi = new
+    raise AssertionError("no convergence")
+
+
+def plain_ends(P, w, source, pi, count):
+    """Return the ends of the intervals by sums over rows and classes."""
+    K = len(pi)
+    information, spread = np.diag(K * source / pi**2), np.zeros((K, K))
+    G = np.array([p / source / (p / source * pi).sum() for p in P])
+    for g, weight in zip(G, w, strict=True):
+        information = information + weight * np.outer(g, g)
+    for k in range(K):
+        r = w * G[:, k] * pi[k]
+        mean = r @ G / r.sum()
+        covariance = sum(
+            weight * np.outer(g - mean, g - mean) for g, weight in zip(G, r / r.sum(), strict=True)
+        )
+        spread += pi[k] ** 2 / count[k] * covariance
+    # Free shares: all but the last.
+    A = np.vstack([np.eye(K - 1), -np.ones(K - 1)])
+    inverse = A @ np.linalg.inv(A.T @ information @ A) @ A.T
+    sd = np.sqrt(np.diag(inverse @ (information + w.sum() ** 2 * spread) @ inverse))
+    z = norm.ppf(0.975)
+    low, high = np.clip(pi - z * sd, 0, 1), np.clip(pi + z * sd, 0, 1)
+    half = z * sd / (pi * (1 - pi))
+    return np.minimum(low, expit(logit(pi) - half)), np.maximum(high, expit(logit(pi) + half))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("calibrator", [TemperatureScaling(), IsotonicCalibrator()])
+def test_known_shares_follow_the_rule_of_bayes(calibrator, dtype):
+    rng = np.random.default_rng(0)
+    Z, y = draw(rng, 500, [0.5, 0.3, 0.2])
+    Z = Z.astype(dtype)
+    calibrator = clone(calibrator).fit(Z, y)
+    priors = {0: 0.1, 1: 0.0}
+    model = PriorCorrection(calibrator, priors=priors).fit()
+    source = np.bincount(y) / 500
+    np.testing.assert_allclose(model.source_priors_, source, rtol=1e-15)
+    np.testing.assert_allclose(model.priors_, [0.1, 0.0, 0.9], rtol=1e-15)
+    Q = calibrator.predict_proba(Z) * (np.array([0.1, 0.0, 0.9]) / source)
+    nothing = Q.sum(axis=1) == 0
+    Q[nothing] = [0.1, 0.0, 0.9]
+    Q /= Q.sum(axis=1, keepdims=True)
+    P = model.predict_proba(Z)
+    assert P.dtype == dtype
+    np.testing.assert_allclose(P, Q, atol=1e-12 if dtype == np.float64 else 1e-6)
+    np.testing.assert_array_equal(model.predict(Z), P.argmax(axis=1))
+    with np.errstate(divide="ignore"):
+        np.testing.assert_array_equal(model.predict_log_proba(Z), np.log(P))
+    assert np.isnan([model.priors_low_, model.priors_high_]).all()
+
+
+def test_rows_whose_classes_are_excluded_get_the_priors():
+    P = np.array([[1.0, 0.0, 0.0], [0.2, 0.3, 0.5]])
+    calibrator = IdentityCalibrator(input="proba").fit(np.eye(3), [0, 1, 2])
+    model = PriorCorrection(calibrator, priors=[0.0, 0.25, 0.75]).fit()
+    np.testing.assert_allclose(
+        model.predict_proba(P), [[0, 0.25, 0.75], [0, 0.075 / 0.45, 0.375 / 0.45]]
+    )
+
+
+@pytest.mark.parametrize(("K", "n", "seed"), [(2, 60, 0), (3, 100, 1), (5, 80, 2), (12, 200, 3)])
+@pytest.mark.parametrize("weights", [None, "counts", "floats"])
+def test_estimated_shares_equal_a_plain_em_algorithm(K, n, seed, weights):
+    rng = np.random.default_rng(seed)
+    calibrator = fitted(K)
+    Z, _ = draw(rng, n, rng.dirichlet(np.full(K, 2.0)))
+    w = {None: None, "counts": rng.integers(0, 3, n), "floats": rng.random(n)}[weights]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = PriorCorrection(calibrator).fit(Z, sample_weight=w)
+    P = calibrator.predict_proba(Z)
+    weight = np.ones(n) if w is None else w.astype(float)
+    if weights == "floats":
+        weight *= weight.sum() / (weight @ weight)
+    count = np.maximum(calibrator.class_count_, 0.5)
+    source = count / count.sum()
+    expected = plain_em(P, weight, source)
+    np.testing.assert_allclose(model.priors_, expected, atol=1e-7)
+    low, high = plain_ends(P, weight, source, expected, count)
+    np.testing.assert_allclose(model.priors_low_, low, atol=1e-6)
+    np.testing.assert_allclose(model.priors_high_, high, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_weak_scores_reach_the_optimum_too(seed):
+    """The EM algorithm alone takes thousands of steps."""
+    rng = np.random.default_rng(seed)
+    Z, y = draw(rng, 400, [0.6, 0.3, 0.1], distance=0.4)
+    calibrator = AutoCalibrator().fit(Z, y)
+    new, _ = draw(rng, 300, [0.1, 0.1, 0.8], distance=0.4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = PriorCorrection(calibrator).fit(new)
+    count = calibrator.class_count_
+    expected = plain_em(calibrator.predict_proba(new), np.ones(300), count / count.sum())
+    np.testing.assert_allclose(model.priors_, expected, atol=1e-6)
+
+
+def test_a_class_without_rows_counts_as_half_a_row():
+    y = np.arange(40) % 2
+    calibrator = IdentityCalibrator(classes=[0, 1, 2]).fit(np.eye(3)[y], y)
+    model = PriorCorrection(calibrator, priors=[0.4, 0.4, 0.2]).fit()
+    np.testing.assert_allclose(model.source_priors_, np.array([20, 20, 0.5]) / 40.5)
+
+
+def test_class_counts_are_sums_of_weights():
+    rng = np.random.default_rng(0)
+    Z, y = draw(rng, 90, [0.5, 0.3, 0.2])
+    w = rng.integers(0, 3, 90)
+    count = np.bincount(y, w)
+    groups = np.arange(90) % 2
+    assert (TemperatureScaling().fit(Z, y, w).class_count_ == count).all()
+    assert (GroupwiseCalibrator().fit(Z, y, w, groups).class_count_ == count).all()
+    stream = TemperatureScaling(classes=range(3))
+    for part in np.split(np.arange(90), 3):
+        stream.partial_fit(Z[part], y[part], w[part])
+    assert (stream.class_count_ == count).all()
+    for ensemble in (False, True):
+        model = CalibratedClassifier(LogisticRegression(), "temperature", cv=3, ensemble=ensemble)
+        assert (model.fit(Z, y, w).class_count_ == count).all()
+    shares = softmax(Z, axis=1)
+    for calibrator in (TemperatureScaling(), GroupwiseCalibrator("temperature")):
+        of_groups = {"groups": groups} if isinstance(calibrator, GroupwiseCalibrator) else {}
+        calibrator.fit(Z, shares, **of_groups)
+        np.testing.assert_allclose(calibrator.class_count_, shares.sum(axis=0), rtol=1e-12)
+
+
+def test_estimators_of_every_kind():
+    rng = np.random.default_rng(1)
+    Z, y = draw(rng, 400, [0.8, 0.2])
+    names = np.array(["no", "yes"])[y]
+    priors = {"yes": 0.05}
+    logistic = LogisticRegression().fit(Z, names)
+    with pytest.raises(ValueError, match="LogisticRegression has no class_count_: pass source_pr"):
+        PriorCorrection(logistic, priors=priors).fit()
+    source = {"yes": np.mean(y)}
+    model = PriorCorrection(FrozenEstimator(logistic), priors=priors, source_priors=source).fit()
+    P = logistic.predict_proba(Z) * model.ratio_
+    np.testing.assert_allclose(model.predict_proba(Z), P / P.sum(axis=1, keepdims=True))
+    assert set(model.predict(Z)) <= {"no", "yes"}
+    with pytest.raises(ValueError, match=r"LinearSVC has no predict_proba: .*CalibratedClassifier"):
+        PriorCorrection(LinearSVC().fit(Z, names), priors=priors).fit()
+    calibrated = CalibratedClassifier(LinearSVC(), "platt").fit(Z, names)
+    by_number = PriorCorrection(calibrated, priors=0.05).fit()
+    assert by_number.predict_proba(Z)[:, 1].mean() < calibrated.predict_proba(Z)[:, 1].mean()
+    groups = np.arange(400) % 2
+    of_groups = GroupwiseCalibrator().fit(Z, names, groups=groups)
+    moved = PriorCorrection(of_groups).fit(Z, groups=groups)
+    assert moved.predict_proba(Z, groups=groups).shape == (400, 2)
+    np.testing.assert_allclose(moved.priors_, of_groups.class_count_ / 400, atol=0.03)
+
+
+def test_forms_of_scores():
+    calibrator = fitted()
+    Z, _ = draw(np.random.default_rng(2), 50, [0.2, 0.3, 0.5])
+    model = PriorCorrection(calibrator, priors=[0.2, 0.3, 0.5]).fit()
+    P = model.predict_proba(Z)
+    frame = pd.DataFrame(Z[:, ::-1], columns=["2", "1", "0"])
+    np.testing.assert_array_equal(model.predict_proba(frame), P)
+    lazy = model.predict_proba(da.from_array(Z, chunks=(20, 3)))
+    np.testing.assert_allclose(lazy.compute(), P, rtol=1e-12)
+    estimated = PriorCorrection(calibrator).fit(da.from_array(Z, chunks=(20, 3)))
+    np.testing.assert_allclose(estimated.priors_, PriorCorrection(calibrator).fit(Z).priors_)
+    assert PriorCorrection(calibrator, priors=[0, 0, 1]).fit().predict(Z).tolist() == [2] * 50
+
+
+@pytest.mark.parametrize(
+    ("priors", "message"),
+    [
+        ({"a": 0.1}, r"priors: 'a' is not one of the labels \[0, 1, 2\]"),
+        ({0: 0.1}, "priors lacks 1 and 2; it may leave out one label"),
+        ([0.2, 0.3], r"priors has shape \(2,\); pass 3 shares"),
+        ([0.2, 0.3, 0.4], "priors: the shares sum to 0.9, not to 1"),
+        ([0.2, 0.3, np.nan], "priors: the share of 2 is nan, not in"),
+        ({0: 1.5, 1: 0.2}, "priors: the share of 0 is 1.5, not in"),
+        (0.3, "priors=0.3 is one number, but there are 3 classes"),
+    ],
+)
+def test_wrong_shares_are_refused(priors, message):
+    with pytest.raises(ValueError, match=message):
+        PriorCorrection(fitted(), priors=priors).fit()
+
+
+def test_other_errors_and_the_warning():
+    calibrator = fitted()
+    with pytest.raises(ValueError, match="needs rows of the new place, or pass priors="):
+        PriorCorrection(calibrator).fit()
+    with pytest.raises(ValueError, match="0 sample"):
+        PriorCorrection(calibrator).fit(np.empty((0, 3)))
+    with pytest.raises(NotFittedError):
+        PriorCorrection(TemperatureScaling(), priors=[1, 0, 0]).fit()
+    with pytest.raises(NotFittedError):
+        PriorCorrection(calibrator).predict_proba(np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="the share of 2 is 0, so that nothing is known"):
+        PriorCorrection(calibrator, priors=[0.5, 0.4, 0.1], source_priors=[0.5, 0.5, 0]).fit()
+    absent = PriorCorrection(calibrator, source_priors=[0.5, 0.5, 0]).fit(9 * np.eye(3)[[0, 1] * 9])
+    assert absent.priors_[2] == absent.priors_high_[2] == 0
+    rng = np.random.default_rng(0)
+    weak = PlattScaling(input="logits").fit(rng.normal(size=300), rng.random(300) < 0.3)
+    with pytest.warns(UserWarning, match=r"say little about the share of .* to .*: give priors="):
+        PriorCorrection(weak).fit(rng.normal(size=30))
+
+
+def test_a_clone_keeps_the_fitted_estimator():
+    model = PriorCorrection(fitted(), priors=[0.2, 0.3, 0.5]).fit()
+    copy = clone(model)
+    assert copy.estimator is model.estimator
+    with pytest.raises(NotFittedError):
+        copy.predict_proba(np.zeros((1, 3)))
+    assert (copy.fit().priors_ == model.priors_).all()
+
+
+def test_what_is_shown():
+    calibrator = fitted(2)
+    text = repr(PriorCorrection(calibrator, priors=0.03).fit())
+    assert text.endswith(f"share of 1: {calibrator.class_count_[1] / 600:.3g} -> 0.03")
+    model = PriorCorrection(calibrator).fit(np.random.default_rng(0).normal(size=(99, 2)))
+    assert f"({model.priors_low_[1]:.3g} to {model.priors_high_[1]:.3g})" in repr(model)
+    assert model.frame.columns.tolist() == ["before", "now", "low", "high"]
+    assert model.frame.loc[1, "now"] == model.priors_[1]
+    rare = PriorCorrection(fitted(3), priors=[0.33, 0.66, 0.01]).fit()
+    assert "share of 2: " in repr(rare)
+
+
+@pytest.mark.parametrize("K", [2, 4])
+def test_json_and_onnx_give_the_same_probabilities(K, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    Z, y = draw(np.random.default_rng(0), 200, np.full(K, 1 / K))
+    for calibrator in (TemperatureScaling(), IsotonicCalibrator(), AutoCalibrator()):
+        model = PriorCorrection(calibrator.fit(Z, y)).fit(Z)
+        save_json(model, tmp_path / "m.json")
+        again = load_json(tmp_path / "m.json")
+        assert to_dict(again) == to_dict(model)
+        np.testing.assert_array_equal(again.predict_proba(Z), model.predict_proba(Z))
+        session = runtime.InferenceSession(to_onnx(model, dtype="float64").SerializeToString())
+        label, P = session.run(None, {"scores": Z})
+        np.testing.assert_allclose(P, model.predict_proba(Z), atol=1e-6)
+        np.testing.assert_array_equal(label, model.predict(Z))
+
+
+def test_a_gate_around_a_correction_and_a_correction_of_groups():
+    Z, y = draw(np.random.default_rng(0), 300, [0.5, 0.5])
+    model = PriorCorrection(TemperatureScaling().fit(Z, y), priors=0.4).fit()
+    gate = SelectiveClassifier(FrozenEstimator(model), accuracy=0.9).fit(Z, y)
+    assert gate.coverage_ > 0
+    of_groups = GroupwiseCalibrator().fit(Z, y, groups=y)
+    stored = from_dict(to_dict(PriorCorrection(of_groups, priors=0.4).fit()))
+    assert stored.predict_proba(Z, groups=y).shape == (300, 2)
+    with pytest.raises(ValueError, match="Only calibrators of skcalib are stored"):
+        to_dict(
+            PriorCorrection(LogisticRegression().fit(Z, y), priors=0.4, source_priors=0.5).fit()
+        )
+
+
+def test_broken_files_are_refused():
+    document = to_dict(PriorCorrection(fitted(), priors=[0.2, 0.3, 0.5]).fit())
+    shares = document["fitted"]["priors_"]
+    for broken in ([0.2, 0.3, 0.6], [-0.2, 0.7, 0.5], [0.5, 0.5]):
+        value = {**shares, "array": broken, "shape": [len(broken)]}
+        with pytest.raises(ValueError, match=r"PriorCorrection.priors_ must be"):
+            from_dict({**document, "fitted": {**document["fitted"], "priors_": value}})
+    with pytest.raises(ValueError, match="A stored PriorCorrection has fitted"):
+        from_dict({**document, "fitted": {}})
+    with pytest.raises(ValueError, match="has a parameter 'estimator'"):
+        from_dict({**document, "parameters": {}})
+    count = {"dtype": "float64", "shape": [2], "array": [1.0, 1.0]}
+    inner = document["parameters"]["estimator"]
+    inner = {**inner, "fitted": {**inner["fitted"], "class_count_": count}}
+    with pytest.raises(ValueError, match="class_count_ must be a weight for each class"):
+        from_dict({**document, "parameters": {**document["parameters"], "estimator": inner}})
+
+
+@pytest.mark.torch
+def test_torch_modules_and_tensors_give_the_same_probabilities():
+    import torch
+
+    Z, y = draw(np.random.default_rng(0), 200, [0.5, 0.3, 0.2])
+    for calibrator in (TemperatureScaling(), IsotonicCalibrator()):
+        model = PriorCorrection(calibrator.fit(Z, y), priors=[0.1, 0.0, 0.9]).fit()
+        P = model.predict_proba(torch.tensor(Z))
+        assert isinstance(P, torch.Tensor)
+        np.testing.assert_allclose(P.numpy(), model.predict_proba(Z), atol=1e-12)
+        np.testing.assert_allclose(to_torch(model)(torch.tensor(Z)).numpy(), P.numpy(), atol=1e-12)
+        assert isinstance(model.predict(torch.tensor(Z)), torch.Tensor)
+    assert PriorCorrection(calibrator).fit(torch.tensor(Z)).priors_.shape == (3,)
+
+
+def test_estimated_shares_lower_the_log_loss():
+    """Digits of which some are much rarer in the new place."""
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(y))
+    train, calibrate, new = order[:500], order[500:900], order[900:]
+    network = LogisticRegression(C=1e-4, max_iter=2000).fit(X[train], y[train])
+    calibrator = AutoCalibrator().fit(network.decision_function(X[calibrate]), y[calibrate])
+    new = new[(y[new] > 4) | (rng.random(new.size) < 0.1)]
+    Z = network.decision_function(X[new])
+    model = PriorCorrection(calibrator).fit(Z)
+    loss = [
+        -np.log(P[np.arange(new.size), y[new]]).mean()
+        for P in (calibrator.predict_proba(Z), model.predict_proba(Z))
+    ]
+    assert loss[1] < 0.85 * loss[0]
+    share = np.bincount(y[new], minlength=10) / new.size
+    assert ((model.priors_low_ <= share) & (share <= model.priors_high_)).mean() >= 0.8
+
+
+def test_softmax_shift_is_the_same_correction():
+    """The logarithm of the ratio is added to logits."""
+    Z = np.random.default_rng(3).normal(size=(20, 3))
+    calibrator = IdentityCalibrator(input="logits", classes=range(3)).fit(Z, np.arange(20) % 3)
+    model = PriorCorrection(calibrator, priors=[0.5, 0.4, 0.1]).fit()
+    expected = softmax(Z + np.log(model.ratio_), axis=1)
+    np.testing.assert_allclose(model.predict_proba(Z), expected, rtol=1e-12)
