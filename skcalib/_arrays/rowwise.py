@@ -174,11 +174,6 @@ def with_ones(Z: NDArray[Any]) -> NDArray[np.float64]:
     return F
 
 
-def on_host(A: NDArray[Any]) -> NDArray[Any]:
-    """Return the numbers as an array."""
-    return A
-
-
 def divide_rows_(A: NDArray[Float], v: NDArray[np.float64]) -> None:
     """Divide each row by its number in `v`."""
     A /= v[:, None]

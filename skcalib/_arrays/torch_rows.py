@@ -98,11 +98,6 @@ def with_ones(Z: Tensor) -> Tensor:
     return torch.cat([Z, Z.new_ones((Z.shape[0], 1))], 1)
 
 
-def on_host(A: Tensor) -> NDArray[Any]:
-    """Return the numbers as an array."""
-    return A.cpu().numpy()
-
-
 def divide_rows_(A: Tensor, v: Tensor) -> None:
     """Divide each row by its number in `v`."""
     A /= v[:, None].to(A.dtype)

@@ -30,7 +30,7 @@ from skcalib._arrays.passes import (
     sum_rows,
 )
 from skcalib._arrays.source import Source
-from skcalib._arrays.tensors import rows_of
+from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._arrays.types import Intp, Rows
 from skcalib._scores.scores import Scores
 
@@ -158,8 +158,8 @@ def probabilities(Z: Array, theta: Array, pattern: Pattern) -> Array:
 
 def exact_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern, every: int) -> Array:
     """Return the Hessian of one row in `every` of a block, ``(p, p)``."""
-    r = rows_of(Z)  # few rows of few columns
-    Z, share = r.on_host(Z[::every]), every * r.on_host(share[::every])
+    # Few rows of few columns.
+    Z, share = on_host(Z[::every]), every * on_host(share[::every])
     H = np.zeros((theta.size, theta.size))
     pattern.add_hessian(H, Z, probabilities(Z, theta, pattern), share)
     return H

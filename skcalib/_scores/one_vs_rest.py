@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import COLUMN_BLOCK_BYTES, column_blocks
 from skcalib._arrays.source import Source
+from skcalib._arrays.tensors import on_host
 from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.scores import Scores
@@ -243,6 +244,7 @@ def map_sorted_blocks(
     Threads only sort. Work on a sorted problem is mostly many short calls, which threads would slow
     down, so the caller's thread does it.
     """
+    code, w = on_host(code), on_host(w)
     members = class_members(code, scores.shape[1])
     kernel = partial(_sort_some, members=members, w=None if is_unit(w) else w)
     yield from chain.from_iterable(

@@ -21,7 +21,7 @@ from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source, as_source, to_array
-from skcalib._arrays.tensors import as_type_of, on_host
+from skcalib._arrays.tensors import as_type_of, is_tensor, on_host
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
 from skcalib._maps.arrays import predict
 from skcalib._maps.device import predict_on_device
@@ -375,7 +375,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             return self._lazily(X, type(self).predict, (), self.classes_.dtype)
         proba = self.predict_proba(X)
         best = proba.argmax(axis=1)
-        return as_type_of(self.classes_[on_host(best)], X)
+        labels = as_type_of(self.classes_, X)
+        return labels[best if is_tensor(labels) else on_host(best)]
 
 
 def check_and_map(
