@@ -139,14 +139,15 @@ def as_given(w: NDArray[np.float64]) -> NDArray[Any]:
 def _scaled(w: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return relative weights scaled to the effective number of rows."""
     positive = w > 0
-    some = w[positive]  # so that rows of weight 0 do not even change a rounding error
-    some = some / some.max()  # so that no square is lost
-    if some.min() < 1:
-        some *= some.sum() / (some @ some)
+    if not positive.all():  # rows of weight 0 do not even change a rounding error
+        scaled = 0 * w
+        scaled[positive] = _scaled(w[positive])
+        return scaled
+    scaled = w / w.max()  # so that no square is lost
+    if scaled.min() < 1:
+        scaled *= scaled.sum() / (scaled @ scaled)
         # One may happen to be 2.0, and rows of it alone would then be read as copies.
-        some[(some > 1) & (some == some.round())] *= BELOW_ONE
-    scaled = 0 * w
-    scaled[positive] = some
+        scaled[(scaled > 1) & (scaled == scaled.round())] *= BELOW_ONE
     return scaled
 
 

@@ -5,8 +5,8 @@ from math import comb
 
 import numpy as np
 import pytest
-from scipy.special import expit
-from scipy.stats import binom
+from scipy.special import betainc, expit
+from scipy.stats import beta, binom
 from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB
 
@@ -16,7 +16,9 @@ from skcalib.metrics import selective_threshold
 
 
 def at_most(m, n, accuracy):
-    """P(Bin(n, 1 - accuracy) <= m), exactly."""
+    """P(Bin(n, 1 - accuracy) <= m), exactly; of an effective number n by the Beta integral."""
+    if isinstance(n, float):
+        return 1.0 if m >= n else beta.cdf(float(accuracy), n - m, m + 1)
     return sum(comb(n, k) * (1 - accuracy) ** k * accuracy ** (n - k) for k in range(m + 1))
 
 
@@ -28,18 +30,27 @@ def allowed(n, accuracy, alpha):
     return most
 
 
-def reference(score, hit, accuracy, alpha):
-    """(threshold, rows, wrong) by loops over thresholds, the highest first."""
-    accuracy, alpha, n = Fraction(accuracy), Fraction(alpha), len(score)
+def reference(score, hit, accuracy, alpha, w=None):
+    """(threshold, rows, wrong) by loops over thresholds, the highest first; w are relative."""
+    accuracy, alpha = Fraction(accuracy), Fraction(alpha)
     levels = sorted(set(score), reverse=True)
-    rows = [sum(s >= t for s in score) for t in levels]
-    wrong = [sum(s >= t and not h for s, h in zip(score, hit, strict=True)) for t in levels]
+    above = [np.flatnonzero(np.asarray(score) >= t) for t in levels]
+    wrong = [sum(not hit[i] for i in some) for some in above]
+    rows, share_of = (
+        [len(rows) for rows in above],
+        [Fraction(len(rows), len(hit)) for rows in above],
+    )
+    if w is not None:
+        wrong = [np.average(~hit[some], weights=w[some]) for some in above]
+        rows = [float(sum(w[some]) ** 2 / sum(w[some] ** 2)) for some in above]
+        wrong = [n * m for n, m in zip(rows, wrong, strict=True)]
+        share_of = [sum(w[some]) / sum(w) + 1e-12 for some in above]
 
     def start(share, alpha):
         most = -1
         for i, count in enumerate(rows):
             before, most = most, allowed(count, accuracy, alpha)
-            if Fraction(count, n) >= share and most > before:
+            if share_of[i] >= share and most > before:
                 return i
         return len(levels)
 
@@ -53,7 +64,7 @@ def reference(score, hit, accuracy, alpha):
 
     main, upper = start(Fraction(1, 5), alpha), start(Fraction(1, 20), alpha / 10)
     best, rest = -1, alpha
-    if upper < main and Fraction(rows[upper], n) <= Fraction(1, 10):
+    if upper < main and share_of[upper] <= Fraction(1, 10):
         main = start(Fraction(1, 5), 9 * alpha / 10)
         best = walk(upper, main, alpha / 10)
         rest = alpha if best == main - 1 else 9 * alpha / 10
@@ -82,6 +93,37 @@ def test_it_is_the_rule_in_exact_numbers():
         found.add(np.isfinite(result.threshold))
         assert np.isinf(result.threshold) or result.threshold in score
     assert found == {True, False}
+
+
+def test_relative_weights_are_the_rule_with_the_effective_number_of_rows():
+    """Blocks of thresholds and their ends; the effective number may fall from one to the next."""
+    rng, results = np.random.default_rng(2), set()
+    for n in (1, 5, 130, 200, 300, 400) * 4:
+        score, w = rng.beta(3, 1, n).round(int(rng.integers(1, 5))), rng.lognormal(0, 1, n)
+        hit = rng.random(n) < score ** rng.choice([0.02, 0.2, 0.5])
+        accuracy = rng.choice([0.5, 0.8, 0.9])
+        threshold, rows, wrong = reference(score, hit, accuracy, 0.05, w)
+        result = selective_threshold(hit, score, accuracy=accuracy, sample_weight=w)
+        assert result.threshold == threshold
+        assert (result.rows, result.wrong) == pytest.approx((rows, wrong))
+        results.add(np.isfinite(threshold))
+    assert results == {True, False}
+
+
+@pytest.mark.parametrize("weights", ["none", "counts", "relative"])
+def test_blocks_of_thresholds_pass_by_one_test(weights, monkeypatch):
+    """Otherwise relative weights take many times as long as the sort."""
+    rng, tests = np.random.default_rng(0), []
+
+    def counting(a, b, x):
+        tests.append(np.size(a))
+        return betainc(a, b, x)
+
+    monkeypatch.setattr("skcalib.metrics._statistics.selective_threshold.betainc", counting)
+    score, n = expit(np.abs(rng.normal(0, 3, 200_000))), 200_000
+    w = {"none": None, "counts": rng.integers(1, 4, n), "relative": rng.exponential(size=n)}
+    selective_threshold(rng.random(n) < score, score, sample_weight=w[weights])
+    assert 0 < sum(tests) < n / 20
 
 
 def test_relative_weights_count_as_the_effective_number_of_the_rows_above():

@@ -58,14 +58,18 @@ def rank_rows(score: FloatArray, hit: NDArray[np.bool_], w: Float64Array) -> Ran
     order = np.argsort(score)[::-1]
     s, wrong = score[order], ~hit[order]
     last = np.flatnonzero(np.append(s[1:] != s[:-1], True))  # of each distinct score
-    scores: Float64Array = s[last].astype(np.float64)
+    at = last if last.size < s.size else slice(None)
     if is_unit(w):
-        W, M = (last + 1).astype(np.float64), np.cumsum(wrong, dtype=np.float64)[last]
-        return RankedRows(scores, W, M, W / W[-1])
-    w = w[order]
-    W, M, Q = (np.cumsum(x, dtype=np.float64)[last] for x in (w, w * wrong, w * w))
-    rows = W if is_whole(w) else W * W / Q
-    return RankedRows(scores, rows, M if rows is W else rows * M / W, W / W[-1])
+        W, M = np.add(last, 1.0, dtype=np.float64), np.cumsum(wrong, dtype=np.float64)[at]
+        rows = W
+    else:
+        w = w[order]
+        W, M = np.cumsum(w)[at], np.cumsum(w * wrong)[at]
+        rows = W
+        if not is_whole(w):
+            ratio = W / np.cumsum(w * w)[at]
+            rows, M = W * ratio, M * ratio
+    return RankedRows(s[at].astype(np.float64), rows, M, W / W[-1])
 
 
 def rank_predictions(predictions: Predictions) -> RankedRows:

@@ -26,8 +26,8 @@ from skcalib.metrics._printing import shown
 
 # Shares of the rows above the two starts, and the part of the level that the upper one gets.
 MAIN, UPPER, UPPER_LEVEL = 1 / 5, 1 / 20, 1 / 10
-# Thresholds that are tested at a time, and of which it is asked whether a sequence starts there.
-TESTED_AT_A_TIME, STARTS_AT_A_TIME = 1 << 16, 1 << 8
+# Thresholds of a block of tests, and how many blocks or possible starts are looked at at a time.
+BLOCK, AT_A_TIME = 128, 32
 
 
 class _Parts(NamedTuple):
@@ -67,10 +67,9 @@ def rows_needed(accuracy: float, level: float) -> int:
     return max(int(np.ceil(np.log1p(-level) / np.log(accuracy) - 1e-9)), 1)
 
 
-def p_values(rows: Float64Array, wrong: Float64Array, accuracy: float) -> Float64Array:
-    """Return the probability that at most so many of the rows are wrong at the wanted accuracy."""
-    right = np.maximum(rows - wrong, 1e-300)
-    return np.where(wrong >= rows, 1.0, betainc(right, wrong + 1, accuracy))
+def p_values(right: Float64Array, wrong: Float64Array, accuracy: float) -> Float64Array:
+    """Return the probability of so few wrong rows if the accuracy is only just what is wanted."""
+    return np.where(right <= 0, 1.0, betainc(np.maximum(right, 1e-300), wrong + 1, accuracy))
 
 
 def most_wrong(rows: Float64Array, accuracy: float, alpha: float) -> Float64Array:
@@ -86,9 +85,9 @@ def find_start(ranked: RankedRows, share: float, accuracy: float, alpha: float) 
     """
     rows, size = ranked.rows, ranked.rows.size
     first = int(np.searchsorted(ranked.share, share - 1e-12))  # rounding of relative weights
-    for i in range(first, size, STARTS_AT_A_TIME):
+    for i in range(first, size, AT_A_TIME):
         before = rows[i - 1] if i else 0.0
-        most = most_wrong(np.append(before, rows[i : i + STARTS_AT_A_TIME]), accuracy, alpha)
+        most = most_wrong(np.append(before, rows[i : i + AT_A_TIME]), accuracy, alpha)
         rises = np.flatnonzero(np.diff(most) > 0)
         if rises.size:
             return i + int(rises[0])
@@ -96,17 +95,25 @@ def find_start(ranked: RankedRows, share: float, accuracy: float, alpha: float) 
 
 
 def last_passed(ranked: RankedRows, first: int, end: int, accuracy: float, alpha: float) -> int:
-    """Return the last threshold in ``[first, end)`` down to which all pass, or -1."""
-    for i in range(first, end, TESTED_AT_A_TIME):
-        part = slice(i, min(i + TESTED_AT_A_TIME, end))
-        rows, wrong = ranked.rows[part], ranked.wrong[part]
-        # More rows of which no more are wrong pass if those above them do.
-        at = np.flatnonzero(np.append(True, (np.diff(wrong) > 0) | (np.diff(rows) < 0)))
-        failed = at[p_values(rows[at], wrong[at], accuracy) > alpha]
+    """Return the last threshold in ``[first, end)`` down to which all pass, or -1.
+
+    A p-value falls with the right rows and rises with the wrong ones: a block passes if the fewest
+    right rows and the most wrong ones of its thresholds do.
+    """
+    if first >= end:
+        return -1
+    wrong = ranked.wrong[first:end]
+    right = ranked.rows[first:end] - wrong
+    starts = np.arange(0, wrong.size, BLOCK)
+    fewest, most = np.minimum.reduceat(right, starts), np.maximum.reduceat(wrong, starts)
+    unsure = starts[p_values(fewest, most, accuracy) > alpha]
+    for i in range(0, unsure.size, AT_A_TIME):
+        at = (unsure[i : i + AT_A_TIME, None] + np.arange(BLOCK)).ravel()
+        at = at[at < wrong.size]
+        failed = at[p_values(right[at], wrong[at], accuracy) > alpha]
         if failed.size:
-            last = i + int(failed[0]) - 1
-            return last if last >= first else -1
-    return end - 1 if end > first else -1
+            return first + int(failed[0]) - 1 if failed[0] else -1
+    return end - 1
 
 
 def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> SelectiveThreshold:
