@@ -49,20 +49,14 @@ LARGEST_RATIO = 0.67
 
 
 class Fit(NamedTuple):
-    """A fit for given strengths: parameters ``(p,)``, E, the diagonal of A's inverse, log det A.
+    """A fit for given strengths: parameters ``(p,)``, log evidence, the diagonal of A's inverse.
 
-    Those of k problems, which share the strengths, have a first axis of length k.
+    Arrays of k problems, which share the strengths, have a first axis of length k.
     """
 
     theta: Float64Array
-    objective: Any
+    log_evidence: float
     inverse_diagonal: Float64Array
-    log_det: Any
-
-    def log_evidence(self, alpha: Float64Array) -> float:
-        """Return the log evidence, for the alpha of each parameter."""
-        of_each = -self.objective + (float(np.log(alpha).sum()) - self.log_det) / 2.0
-        return float(np.sum(of_each))
 
 
 class Strengths(NamedTuple):
@@ -126,7 +120,7 @@ def find_strengths(
     for turn in range(rounds + 1):
         alpha = alpha_of(strengths, groups)
         fitted = fit(alpha)
-        path.append(fitted.log_evidence(alpha))
+        path.append(fitted.log_evidence)
         if verbose:
             shown = ", ".join(f"{g} {x:.3g}" for g, x in zip(groups, strengths, strict=True))
             sys.stdout.write(f"round {turn}: log evidence {path[-1]:.6g}, strengths {shown}\n")
@@ -214,7 +208,8 @@ class WhitenedFits:
             self.posterior = self.hessian.posterior(alpha)
         self.turn += 1
         objective = self.loss(self.theta)[0] + float(self.theta @ (alpha * self.theta)) / 2.0
-        return Fit(self.theta, objective, self.posterior.inverse_diagonal, self.posterior.log_det)
+        log_evidence = (float(np.log(alpha).sum()) - self.posterior.log_det) / 2.0 - objective
+        return Fit(self.theta, log_evidence, self.posterior.inverse_diagonal)
 
     def loss(self, theta: Float64Array) -> tuple[float, Float64Array]:
         """Return the loss and its gradient."""

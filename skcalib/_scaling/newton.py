@@ -24,6 +24,11 @@ class Minima(NamedTuple):
     objective: Float64Array
     hessian: Float64Array
 
+    def log_evidence(self, alpha: Float64Array) -> Float64Array:
+        """Return Laplace's estimate of each log evidence, up to a constant; alpha is above 0."""
+        log_det = np.linalg.slogdet(self.hessian)[1]
+        return np.asarray(0.5 * (np.log(alpha).sum() - log_det) - self.objective)
+
 
 def minimise_each(
     derivatives: Derivatives, start: Float64Array, alpha: Float64Array, smallest_gain: float
@@ -34,22 +39,23 @@ def minimise_each(
     `smallest_gain`. The point after this step is not looked at.
     """
     k, p = start.shape
-    theta, step = start.copy(), np.zeros_like(start)
+    theta, step, ridge = start.copy(), np.zeros_like(start), np.diag(alpha)
     value, gain, hessian = np.full(k, np.inf), np.full(k, np.inf), np.empty((k, p, p))
     live = np.arange(k)
     for _ in range(STEPS):
-        new = theta[live] + step[live]
+        new, before, at = theta[live] + step[live], value[live], live
         height, gradient, second = derivatives(new, live)
-        height += 0.5 * (new * new) @ alpha
-        before = value[live]
-        lower = height <= before + ROUNDING * np.abs(before) + NEAR
-        step[live[~lower]] /= 2.0
-        at = live[lower]
-        theta[at], value[at], hessian[at] = new[lower], height[lower], second[lower]
-        hessian[at] += np.diag(alpha)
-        gradient = gradient[lower] + alpha * theta[at]
-        step[at] = -np.linalg.solve(hessian[at], gradient[:, :, None])[:, :, 0]
-        gain[at] = -np.einsum("kp,kp->k", gradient, step[at])
+        height = height + 0.5 * (new * new) @ alpha
+        higher = height > before + ROUNDING * np.abs(before) + NEAR
+        if higher.any():
+            step[live[higher]] /= 2.0
+            at, new, height, gradient, second = (
+                x[~higher] for x in (at, new, height, gradient, second)
+            )
+        gradient, second = gradient + alpha * new, second + ridge
+        move = np.linalg.solve(second, gradient[:, :, None])[:, :, 0]
+        theta[at], step[at], value[at], hessian[at] = new, -move, height, second
+        gain[at] = np.einsum("kp,kp->k", gradient, move)
         live = live[gain[live] > smallest_gain]
         if not live.size:
             break

@@ -128,9 +128,9 @@ def fit_pooled(groups: list[GroupRows], strength: float | None = None) -> Pooled
 
     def fit(alpha: Float64Array) -> Fit:
         nonlocal theta
-        theta, objective, A = minimise_each(of_groups, theta, alpha, SMALLEST_GAIN)
-        inverse = np.einsum("kpp->kp", np.linalg.inv(A))
-        return Fit(theta, objective, inverse, np.linalg.slogdet(A)[1])
+        fitted = minimise_each(of_groups, theta, alpha, SMALLEST_GAIN)
+        theta, inverse = fitted.theta, np.linalg.inv(fitted.hessian)
+        return Fit(theta, fitted.log_evidence(alpha).sum(), np.einsum("kpp->kp", inverse))
 
     strengths = np.full(len(blocks), FIRST_STRENGTH if strength is None else strength / 2.0)
     if strength is None:
@@ -140,7 +140,7 @@ def fit_pooled(groups: list[GroupRows], strength: float | None = None) -> Pooled
     widths = WIDTHS if strength is None else WIDTHS[:1]
     alphas = [alpha_of(strengths / width**2, blocks) for width in widths]
     fits = [fit(alpha) for alpha in alphas]
-    evidence = [fitted.log_evidence(alpha) for fitted, alpha in zip(fits, alphas, strict=True)]
+    evidence = [fitted.log_evidence for fitted in fits]
     if strength is None:
         evidence.append(-of_groups(np.zeros_like(theta), np.arange(len(groups)))[0].sum())
     weight = softmax(evidence)[: len(fits)]

@@ -57,3 +57,17 @@ def test_problems_that_have_ended_are_left_alone():
     np.testing.assert_allclose(again.theta, first.theta, atol=1e-5)
     assert seen[0].tolist() == list(range(6))
     assert all(places.tolist() == [4] for places in seen[1:])
+
+
+def test_the_evidence_of_gaussian_problems_is_exact():
+    """The integral of exp(-h (theta - y)**2 / 2) under N(0, 1 / alpha), summed in its logarithm."""
+    y, h = np.array([[0.5, -2.0], [1.0, 3.0]]), np.array([[1.0, 4.0], [0.3, 2.0]])
+    alpha = np.array([1.7, 0.2])
+
+    def derivatives(theta, places):
+        away, curve = theta - y[places], h[places]
+        return (curve * away**2).sum(axis=1) / 2, curve * away, curve[:, :, None] * np.eye(2)
+
+    found = minimise_each(derivatives, np.zeros((2, 2)), alpha, 1e-12).log_evidence(alpha)
+    exact = (np.log(alpha / (alpha + h)) / 2 - y**2 * h * alpha / (h + alpha) / 2).sum(axis=1)
+    np.testing.assert_allclose(found, exact, rtol=1e-9)

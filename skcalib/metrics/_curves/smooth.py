@@ -26,13 +26,14 @@ There, p (1 - p) below a thousandth counts as a thousandth, for models that are 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, softmax
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, Intp
+from skcalib._scaling.newton import minimise_each
 
 KNOTS = 16
 # Exponent of p (1 - p) in the weights of the quantiles at which the knots lie.
@@ -52,9 +53,9 @@ LINE_SD = 5.0
 # Standard deviations of the wiggles, in logits; that of their own prior.
 TAUS = np.geomspace(0.02, 3.0, 8)
 TAU_SD = 1.0
-MAX_ITER, MAX_HALVINGS = 100, 40
-# A fit ends when a step lowers E by less.
-SMALLEST_GAIN = 1e-8
+MAX_ITER = 100
+# A fit ends when a step lowers E by less: its second derivative is that of the point before.
+SMALLEST_GAIN = 1e-12
 # Ends of intervals are found to this share. The least share of the prior in a direction.
 PRECISION, LEAST_REST = 1e-6, 1e-6
 
@@ -182,18 +183,26 @@ class Smoother:
 
     def fit(self, H: Float64Array) -> Curves:
         """Fit a curve to each row of hits ``(R, m)``."""
+
+        def derivatives(theta: Float64Array, curves: Intp) -> Any:
+            eta, hits = self.logits(theta), H[curves]
+            q = expit(eta)
+            value = (self.W * np.logaddexp(0.0, eta) - hits * eta).sum(axis=1)
+            second = ((self.W * q * (1.0 - q)) @ self._pairs).reshape(*theta.shape, -1)
+            return value, (self.W * q - hits) @ self.X, second
+
         theta = np.zeros((len(H), self.basis.size))
         thetas, covariances, evidence = [], [], []
         for tau in self.taus:
             alpha = np.full(self.basis.size, tau**-2)
             alpha[:LINE] = LINE_SD**-2
-            theta, lowest, A = self._minimise(theta, H, alpha)
+            fitted = minimise_each(derivatives, theta, alpha, SMALLEST_GAIN)
+            theta = fitted.theta
             thetas.append(theta)
-            covariances.append(np.linalg.inv(A))
-            log_det = np.linalg.slogdet(A)[1]
+            covariances.append(np.linalg.inv(fitted.hessian))
             # The grid is even in log tau, the prior in tau.
             prior = np.log(tau) - 0.5 * (tau / TAU_SD) ** 2
-            evidence.append(-lowest + 0.5 * np.log(alpha).sum() - 0.5 * log_det + prior)
+            evidence.append(fitted.log_evidence(alpha) + prior)
         weight = softmax(evidence, axis=0)
         mean = np.einsum("tr,trj->rj", weight, thetas)
         away = np.array(thetas) - mean
@@ -244,38 +253,3 @@ class Smoother:
                     break
             ends.append(t * sd)
         return ends[0], ends[1]
-
-    def _minimise(
-        self, theta: Float64Array, H: Float64Array, alpha: Float64Array
-    ) -> tuple[Float64Array, Float64Array, Float64Array]:
-        """Return minima ``(R, size)``, E there ``(R,)`` and its second derivatives."""
-        value, eta = self._objective(theta, H, alpha)
-        for _ in range(MAX_ITER):
-            q = expit(eta)
-            gradient = (self.W * q - H) @ self.X + alpha * theta
-            A = self._second(q, alpha)
-            step = -np.linalg.solve(A, gradient[:, :, None])[:, :, 0]
-            gain = -np.einsum("rj,rj->r", gradient, step)
-            length = np.ones(len(H))
-            for _ in range(MAX_HALVINGS):
-                new = theta + length[:, None] * step
-                new_value, eta = self._objective(new, H, alpha)
-                worse = new_value > value + 1e-12 * np.abs(value) + SMALLEST_GAIN
-                if not worse.any():
-                    break
-                length[worse] /= 2.0
-            theta, value = new, new_value
-            if gain.max() < SMALLEST_GAIN:
-                break
-        return theta, value, self._second(expit(eta), alpha)
-
-    def _objective(
-        self, theta: Float64Array, H: Float64Array, alpha: Float64Array
-    ) -> tuple[Float64Array, Float64Array]:
-        eta = self.logits(theta)
-        value = (self.W * np.logaddexp(0.0, eta) - H * eta).sum(axis=1)
-        return value + 0.5 * (theta * theta) @ alpha, eta
-
-    def _second(self, q: Float64Array, alpha: Float64Array) -> Float64Array:
-        A = ((self.W * q * (1.0 - q)) @ self._pairs).reshape(len(q), *2 * (alpha.size,))
-        return A + np.diag(alpha)
