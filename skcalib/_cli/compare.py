@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from skcalib._cli.decision_log import one_label
+from skcalib._cli.decision_log import offered_in, one_label
 from skcalib._cli.files import (
     KINDS,
     check_ending,
@@ -22,7 +22,6 @@ from skcalib._cli.files import (
     read,
     rows_that_count,
     save,
-    scores_of,
 )
 from skcalib._cli.printed import WIDTH, Printed, as_json, flat_records, wrapped
 from skcalib._cli.report import report_html, troubles
@@ -108,7 +107,7 @@ def printed(
         return Printed(as_json(record))
     alone = (comparison.frame.index[0], "groupwise")  # threshold gives a calibrator no groups
     by = "" if name in alone else f" --calibrator {name}"
-    what = scores_of(saved, data.classes.size, data.kind)
+    what = f"{offered_in(saved, data.classes.size)}, {KINDS[data.kind]}"
     lines = [
         f"{args.file}: {what}; {n_rows:,} rows measured, {where}",
         columns_of(saved, data.classes, data.event),

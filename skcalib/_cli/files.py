@@ -197,12 +197,6 @@ def mapping_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None
     return dict(zip(names, given.tolist(), strict=True))
 
 
-def scores_of(saved: SavedPredictions, n_classes: int, kind: str) -> str:
-    """Say what the scores of a file are."""
-    columns = f"{n_classes} classes" if saved.records is None else decision_log.offered_in(saved)
-    return f"{columns}, {KINDS[kind]}"
-
-
 def columns_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None) -> str:
     """Say which column was taken for which label, and what was not used."""
     unused = f"\nnot used: {', '.join(saved.unused)}" if saved.unused else ""

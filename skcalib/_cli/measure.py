@@ -7,20 +7,11 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr
 
 from skcalib._arrays.source import to_array
-from skcalib._cli.decision_log import one_label
-from skcalib._cli.files import (
-    KINDS,
-    columns_of,
-    event_of,
-    mapping_of,
-    read,
-    rows_that_count,
-    scores_of,
-)
+from skcalib._cli.decision_log import offered_in, one_label
+from skcalib._cli.files import KINDS, columns_of, event_of, mapping_of, read, rows_that_count
 from skcalib._cli.printed import Printed, as_json, flat_records, wrapped
 from skcalib._cli.progress import drawing
 from skcalib._cli.sentences import confidence_of, confidence_sentence
@@ -134,7 +125,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         return Printed(as_json(record), failure, code)
     head = ["metric", "debiased", "95 % interval", "as measured", "if calibrated", "p-value"]
     lines = [
-        f"{args.file}: {n:,} rows{which}, {scores_of(saved, n_classes, data.kind)}",
+        f"{args.file}: {n:,} rows{which}, {offered_in(saved, n_classes)}, {KINDS[data.kind]}",
         columns_of(saved, classes, event),
         *([] if counted is None else [f"weights: {counted}"]),
         *([divergence(measured[0].value, of_raters)] if of_raters.are_shares else []),
@@ -150,11 +141,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
 
 
 def measure_all(
-    predictions: Predictions,
-    of_raters: Predictions,
-    weights: NDArray[Any] | None,
-    seed: int,
-    of_options: bool = False,
+    predictions: Predictions, of_raters: Predictions, weights: Any, seed: int, of_options: bool
 ) -> list[Measured]:
     """Return the proper scores, every error, and the other metrics.
 

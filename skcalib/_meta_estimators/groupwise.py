@@ -273,12 +273,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         return self
 
     def _fit_differences(
-        self,
-        Q: FloatArray,
-        code: NDArray[Any],
-        w: Float64Array,
-        groups: Groups,
-        offered: NDArray[np.bool_] | None,
+        self, Q: FloatArray, code: NDArray[Any], w: Float64Array, groups: Groups, offered: Any
     ) -> dict[str, Any]:
         """Return the fitted attributes of the groups; `code` are labels, or shares ``(n, K)``."""
         counts, K = w > 0, Q.shape[1]

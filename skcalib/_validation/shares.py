@@ -76,11 +76,7 @@ def read_shares(y: Any, name: str) -> Float64Array | None:
 
 
 def name_shares(
-    X: Any,
-    y: Any,
-    share: Float64Array,
-    classes: ArrayLike | None,
-    names: tuple[str, str, str],
+    X: Any, y: Any, share: Float64Array, classes: ArrayLike | None, names: tuple[str, str, str]
 ) -> tuple[Float64Array, NDArray[Any]]:
     """Return shares in the order of the labels of the columns, sorted if not given, and these."""
     X_name, y_name, argument = names

@@ -217,18 +217,14 @@ def merge_surveys(surveys: Iterable[Survey]) -> Survey:
 
 
 def check_values(
-    S: Source,
-    name: str = "X",
-    input: str = "auto",
-    smallest: bool = False,
-    options: bool = False,
+    S: Source, name: str = "X", input: str = "auto", smallest: bool = False, options: bool = False
 ) -> Survey:
     """Refuse NaN, +inf, huge logits and rows of only -inf; return the survey of the scores.
 
     With ``input="proba"``, sums may differ more from 1. With `options`, NaN is allowed.
     """
     rows, options = range(S.shape[0]), options and S.remote is None
-    survey = survey_rows(S, rows, name, sum_tolerance(input), smallest, options)
+    survey = survey_rows(S, rows, name, sum_tolerance(input), smallest=smallest, options=options)
     unclear = input == "auto" and survey.other is not None and survey.in_unit_interval
     if unclear and has_short_mantissa(S, BFLOAT16):
         survey = survey_rows(S, rows, name, SUM_TOLERANCE_BFLOAT16, options=options)
@@ -240,22 +236,13 @@ def sum_tolerance(input: str) -> float:
     return SUM_TOLERANCE_DECLARED if input == "proba" else SUM_TOLERANCE
 
 
-def survey_rows(
-    S: Source,
-    rows: range,
-    name: str,
-    tolerance: float,
-    smallest: bool = False,
-    options: bool = False,
-) -> Survey:
-    """Survey scores whose rows have these numbers in messages."""
+def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords: Any) -> Survey:
+    """Survey scores whose rows have these numbers in messages; keywords of `survey_block`."""
     blocks = S.on_device()
     survey = None if blocks is None else survey_on_device(S, blocks, tolerance)
     if survey is not None:
         return survey
-    kernel = partial(
-        survey_block, name=name, tolerance=tolerance, smallest=smallest, options=options
-    )
+    kernel = partial(survey_block, name=name, tolerance=tolerance, **keywords)
     return merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT, nested=True)
 
 
